@@ -1,0 +1,81 @@
+"""Settings of a training run. No torch here: the command line reads it before loading anything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """How a model is trained. The text under each field is its help on the command line."""
+
+    estimator: Literal["exact", "ns", "is", "cv", "cvd", "history"] = "cvd"
+    """Estimate of the neighbour average: exact; ns and is sample neighbours (GraphSAGE, FastGCN);
+    cv and cvd correct the sample by the history; history reads neighbours from it alone."""
+    fanout: tuple[int, ...] = (1,)
+    """Neighbours sampled per node besides itself: one number, or one per layer from the input."""
+    sample_size: int = 512
+    """Nodes that the estimator `is` draws per layer."""
+    preprocess: bool | None = None
+    """Average the features once before training. None: whenever the model allows it."""
+    propagation: Literal["gcn", "mean", "identity"] | None = None
+    """Propagation matrix. None: the one the model is meant for."""
+    inductive: bool = False
+    """Train on the edges among training nodes alone; evaluate on all edges."""
+    visit: Literal["train", "all"] = "train"
+    """Nodes that an epoch visits. `all` keeps every history fresh, as the theorems assume; only
+    training nodes count in the loss either way."""
+
+    history_dtype: Literal["float32", "float16", "bfloat16"] = "float32"
+    """Precision in which histories are kept."""
+    history_cap: int | None = None
+    """Average the histories of at most so many neighbours of a node, drawn at random."""
+    warm_start: bool = False
+    """Fill the histories by an exact pass before the first epoch."""
+    refresh: Literal["auto", "always", "never"] = "auto"
+    """Before each epoch, recompute histories that training reads but never visits. auto: when no
+    neighbours are sampled (estimator `history`, or fanout 0), since nothing else writes them."""
+
+    epochs: int = 30
+    """Passes over the visited nodes."""
+    batch_size: int = 512
+    """Nodes in a minibatch."""
+    optimizer: Literal["adam", "sgd"] = "adam"
+    """Optimiser."""
+    learning_rate: float = 0.01
+    """Learning rate."""
+    weight_decay: float = 0.0
+    """L2 penalty."""
+    decay: Literal["first", "all"] = "first"
+    """Weights under the L2 penalty: the first weight matrix alone, or all parameters."""
+    evaluate_every: int = 1
+    """Epochs between exact evaluations on the validation nodes."""
+    patience: int | None = None
+    """Stop after so many evaluations without a better validation score. None: never."""
+    select: Literal["best", "last"] = "best"
+    """Weights to keep: of the best validation score, or of the last epoch."""
+
+    seed: int = 0
+    """Seed of everything random."""
+    threads: int | None = None
+    """CPU threads. None: as PyTorch chooses."""
+    device: str = "cpu"
+    """Device of the model and the histories, such as cpu or cuda."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.fanout, int):  # from Python, one number is natural
+            object.__setattr__(self, "fanout", (self.fanout,))
+        object.__setattr__(self, "fanout", tuple(self.fanout))
+        _at_least(1, epochs=self.epochs, batch_size=self.batch_size, sample_size=self.sample_size)
+        _at_least(1, evaluate_every=self.evaluate_every, patience=self.patience)
+        _at_least(1, threads=self.threads, history_cap=self.history_cap)
+        _at_least(0, weight_decay=self.weight_decay, fanout=min(self.fanout, default=-1))
+        if not 0 < self.learning_rate < float("inf"):
+            raise ValueError(f"learning_rate must be positive, not {self.learning_rate}")
+
+
+def _at_least(least: int, **values: float | None) -> None:
+    for name, value in values.items():
+        if value is not None and not value >= least:
+            raise ValueError(f"{name} must be at least {least}, not {value}")

@@ -1,0 +1,246 @@
+r"""Estimators of P h from part of the neighbours, and the `propagate` that a model is given.
+
+An estimator is a composition of a *sampler* (which neighbours are computed anew, see sampling.py)
+and a *correction* (how the others are accounted for). With P̂ the sampled entries of P, R the
+row scale, h̄ the history, and a node's own edge exact in every case:
+
+    name      sampler      estimate of P h
+    exact     full         P h
+    ns        uniform      R P̂ h                              neighbour sampling (GraphSAGE)
+    is        importance   R P̂ h                              importance sampling (FastGCN)
+    cv        uniform      R P̂ (h - h̄) + P h̄                  control variate
+    cvd       uniform      √R P̂ (h - μ) + R P̂ (μ - μ̄) + P μ̄  control variate for dropout
+    history   none         P h̄                                neighbours from the history alone
+
+The correction R P̂ (h - h̄) has a value and a gradient, and they are separable: `cv` uses both,
+`history` neither. `Estimator(value=False)` keeps the gradient alone: values come from the history,
+gradients from the sampled neighbours.
+
+`cvd` needs the activations without dropout, μ. So it runs the model twice over the same plan: once
+with dropout off, where each `propagate` answers with the `cv` estimate for μ and remembers both;
+then with dropout on, where each adds √R P̂ (h - μ) to what the first pass answered. The gradient
+flows through both passes: stopping it at μ would leave 1/√R of the neighbours' gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from vrgcn.history import Histories
+from vrgcn.plan import Hop, Plan
+from vrgcn.sparse import first_rows, is_sparse, scale_rows
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """sampler: one of plan.SAMPLERS
+    history: use the history as a control variate
+    value, gradient: which parts of the correction R P̂ (h - h̄) to use
+    dropout_residual: run without dropout first and add √R P̂ (h - μ) (cvd)
+    """
+
+    sampler: str
+    history: bool = False
+    value: bool = True
+    gradient: bool = True
+    dropout_residual: bool = False
+
+    def __post_init__(self) -> None:
+        if self.dropout_residual and not self.history:
+            raise ValueError("an estimator with a dropout residual needs the history")
+        if not self.history and not (self.value and self.gradient):
+            raise ValueError("value and gradient are parts of the correction by the history")
+
+
+ESTIMATORS = {
+    "exact": Estimator("full"),
+    "ns": Estimator("uniform"),
+    "is": Estimator("importance"),
+    "cv": Estimator("uniform", history=True),
+    "cvd": Estimator("uniform", history=True, dropout_residual=True),
+    "history": Estimator("none", history=True),
+}
+
+
+def find_estimator(estimator: str | Estimator) -> Estimator:
+    """An estimator by name, or one's own composition as it is."""
+    if isinstance(estimator, Estimator):
+        return estimator
+    if estimator not in ESTIMATORS:
+        raise ValueError(f"estimator {estimator!r} is none of {', '.join(ESTIMATORS)}")
+    return ESTIMATORS[estimator]
+
+
+class Propagate:
+    """What a model calls in place of the textbook's P @ h.
+
+    The k-th call takes the activations of level k, (sizes[k], width), and gives the (estimated)
+    averages for level k + 1, (sizes[k + 1], width). Those nodes are the first of level k, so after
+    `y = propagate(h)` the rows `h[:len(y)]` are the same nodes' own activations.
+    """
+
+    def __init__(self, sizes: list[int], answer: Callable[[int, Tensor], Tensor]) -> None:
+        self._sizes = sizes
+        self._answer = answer
+        self._calls = 0
+        self._latest: Tensor | None = None
+
+    def __call__(self, h: Tensor) -> Tensor:
+        call = self._calls
+        if call + 1 >= len(self._sizes):
+            raise RuntimeError(
+                f"the model called propagate more than the {len(self._sizes) - 1} times it did "
+                "when it was first looked at; it must call it the same number of times always"
+            )
+        if h.shape[0] != self._sizes[call]:
+            raise RuntimeError(
+                f"propagate call {call + 1} was given {h.shape[0]} rows, and has "
+                f"{self._sizes[call]} nodes; each call takes all rows of what came out of the "
+                "one before"
+            )
+        self._calls += 1
+        self._latest = h
+        return self._answer(call, h)
+
+    def own(self, h: Tensor) -> Tensor:
+        """The rows of h for the nodes that `propagate(h)` answers for, before or after that call.
+
+        After the last call, the rows of the minibatch for any h of an earlier level.
+        """
+        done = self._calls == len(self._sizes) - 1
+        if done or h is self._latest:
+            return first_rows(h, self._sizes[self._calls])
+        if h.shape[0] != self._sizes[self._calls]:
+            raise RuntimeError(
+                f"propagate.own was given {h.shape[0]} rows where {self._sizes[self._calls]} nodes "
+                "are current; with y = propagate(h), write h[:len(y)] for the same nodes' own rows"
+            )
+        return first_rows(h, self._sizes[self._calls + 1])
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a plan's passes start from.
+
+    x: (level 0, features), what the model is given
+    features: (nodes, features), to know the neighbours of level 0 exactly
+    preprocessed: (level 1, features) rows of P X, where the first call is preprocessed
+    """
+
+    x: Tensor
+    features: Tensor
+    preprocessed: Tensor | None
+
+
+class FirstPass:
+    """Answers `propagate` with the estimator; for `cvd`, this is the pass without dropout.
+
+    `received[k]` and `answered[k]` are the input and the answer of call k.
+    """
+
+    def __init__(
+        self, plan: Plan, estimator: Estimator, histories: Histories, inputs: Inputs
+    ) -> None:
+        self.plan = plan
+        self.estimator = estimator
+        self.histories = histories
+        self.inputs = inputs
+        self.received: list[Tensor] = []
+        self.answered: list[Tensor] = []
+
+    def __call__(self, call: int, h: Tensor) -> Tensor:
+        estimate = self._estimate(call, h)
+        self.received.append(h)
+        self.answered.append(estimate)
+        return estimate
+
+    def commit(self, step: int) -> None:
+        """Write the activations of this pass into the histories."""
+        for call, h in enumerate(self.received):
+            if h is not self.inputs.x:
+                table = self.histories.table(call, h.shape[1])
+                table.write(self.plan.levels[call], h, step)
+
+    def _estimate(self, call: int, h: Tensor) -> Tensor:
+        hop = self.plan.hops[call]
+        if hop is None:
+            return self.preprocessed(h)
+        if not self.estimator.history:
+            return sampled(hop, h)
+        sources = self.plan.levels[call]
+        if h is self.inputs.x:  # the features never change: they are their own exact history
+            return corrected(hop, h, h, self._average_features(hop), self.estimator)
+        if is_sparse(h):
+            raise ValueError(
+                "sparse features under dropout have no history; put dropout after the propagation "
+                "(order='after'), or use the estimator exact, ns or is"
+            )
+        table = self.histories.table(call, h.shape[1])
+        past = table.read(sources, h.dtype)
+        assert hop.history is not None
+        return corrected(hop, h, past, table.average(hop.history, h.dtype), self.estimator)
+
+    def _average_features(self, hop: Hop) -> Tensor:
+        assert hop.history is not None
+        features = self.inputs.features  # may be larger than the device of the model holds
+        return (hop.history.to(features.device) @ features).to(self.inputs.x.device)
+
+    def preprocessed(self, h: Tensor) -> Tensor:
+        if h is not self.inputs.x or self.inputs.preprocessed is None:
+            raise RuntimeError(
+                "preprocess=True needs a model whose first propagate is of the features as they "
+                "are; this one changes them first (by dropout or a layer): use preprocess=False"
+            )
+        return self.inputs.preprocessed
+
+
+class ResidualPass:
+    """The pass with dropout: adds √R P̂ (h - μ) to what the first pass answered for μ."""
+
+    def __init__(self, first: FirstPass) -> None:
+        self.first = first
+
+    def __call__(self, call: int, h: Tensor) -> Tensor:
+        mean, estimate = self.first.received[call], self.first.answered[call]
+        hop = self.first.plan.hops[call]
+        if hop is None:
+            return self.first.preprocessed(h)
+        # Where nothing was dropped there is no residual, and leaving it out makes cvd without
+        # dropout the same as cv to the last bit, gradient included.
+        if h is mean or (not is_sparse(h) and torch.equal(h, mean)):
+            return estimate
+        return estimate + residual(hop, h - mean)
+
+
+def sampled(hop: Hop, h: Tensor) -> Tensor:
+    """own h + R P̂ h: (sources, width) -> (targets, width)."""
+    return _own(hop, h) + scale_rows(hop.scale, hop.edges @ h)
+
+
+def corrected(hop: Hop, h: Tensor, past: Tensor, average: Tensor, estimator: Estimator) -> Tensor:
+    """own h + R P̂ (h - h̄) + P h̄, with the parts of the correction that the estimator uses.
+
+    past: (sources, width), h̄ of the sources; average: (targets, width), P h̄ of the others
+    """
+    base = _own(hop, h) + average
+    if h is past or not hop.edges.num_entries or not (estimator.value or estimator.gradient):
+        return base
+    correction = scale_rows(hop.scale, hop.edges @ (h - past))
+    if not estimator.gradient:
+        correction = correction.detach()
+    if not estimator.value:
+        correction = correction - correction.detach()
+    return base + correction
+
+
+def residual(hop: Hop, difference: Tensor) -> Tensor:
+    """own (h - μ) + √R P̂ (h - μ)."""
+    return _own(hop, difference) + scale_rows(hop.scale.sqrt(), hop.edges @ difference)
+
+
+def _own(hop: Hop, h: Tensor) -> Tensor:
+    return scale_rows(hop.own, first_rows(h, len(hop.own)))

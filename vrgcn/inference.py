@@ -1,0 +1,187 @@
+"""Exact prediction of any number of nodes in bounded memory.
+
+Theorem 1 in action: a sweep over the nodes in chunks, each neighbour read from the tables, makes
+the first table exact; the next sweep the second; and the last sweep gives exact outputs. A sweep
+stops inside the model at the first layer whose table is not exact yet. Memory is one chunk and one
+table per layer, however deep the model and however large a node's receptive field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vrgcn.estimators import Propagate
+from vrgcn.graph import Graph
+from vrgcn.history import Histories
+from vrgcn.propagation import Propagation, PropagationLike, build_propagation
+from vrgcn.sparse import scale_rows, select_rows
+from vrgcn.trace import device_of, set_mode, trace
+
+CHUNK_COST = 1 << 20  # entries of P plus a little per node: some tens of megabytes
+_NODE_COST = 64
+
+
+class _TableReachedError(Exception):
+    """Ends a model's forward pass at the call whose input was wanted."""
+
+
+class ExactSweeps:
+    """Exact outputs of a model on a graph.
+
+    preprocessed: P X where it is known already
+    histories: tables to fill instead of new ones, such as those that training starts from
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        features: Tensor,
+        P: Propagation,
+        *,
+        preprocessed: Tensor | None = None,
+        histories: Histories | None = None,
+        on_chunk: Callable[[int], None] | None = None,
+    ) -> None:
+        self.model = model
+        self.features = features
+        self.P = P
+        self.preprocessed = preprocessed
+        self.device = device_of(model)
+        self.histories = histories or Histories(P.num_nodes, device=self.device)
+        self.on_chunk = on_chunk
+        self.trace = trace(model, features, training=False)
+
+    def outputs(self, nodes: Tensor | None = None) -> Tensor:
+        """(nodes, classes), exact; all nodes if none are named."""
+        needed = self._needed(nodes)
+        self._fill(needed[:-1])
+        last = needed[-1]
+        parts = [out.cpu() for _, out in self._sweep(last, self.trace.calls)]
+        if not parts:
+            raise ValueError("there are no nodes to predict")
+        return torch.cat(parts)
+
+    def fill_tables(self, step: int) -> None:
+        """Make the tables of all nodes exact for the model's present weights."""
+        self._fill(self._needed(None)[:-1], step)
+
+    def _fill(self, needed: list[Tensor], step: int = 0) -> None:
+        for call, nodes in enumerate(needed, start=self.trace.first_table):
+            for chunk, h in self._sweep(nodes, call):
+                self.histories.table(call, h.shape[1]).write(chunk.to(self.device), h, step)
+
+    def _needed(self, nodes: Tensor | None) -> list[Tensor]:
+        """The nodes of each sweep, first to last: each includes the neighbours of the next."""
+        sweeps = self.trace.calls - self.trace.first_table + 1
+        if nodes is None:
+            return [torch.arange(self.P.num_nodes)] * sweeps
+        needed = [nodes]
+        for _ in range(sweeps - 1):
+            needed.append(with_neighbours(self.P, needed[-1]))
+        return needed[::-1]
+
+    def _sweep(self, nodes: Tensor, stop: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """Chunks of nodes with the input of call `stop`, or with the output after the last."""
+        with torch.no_grad(), set_mode(self.model, training=False, norms=False):
+            for chunk in chunks(self.P, nodes):
+                yield chunk, self._forward(chunk, stop)
+                if self.on_chunk is not None:
+                    self.on_chunk(len(chunk))
+
+    def _forward(self, chunk: Tensor, stop: int) -> Tensor:
+        x = select_rows(self.features, chunk).to(self.device)
+        diagonal, rows = self.P.rows(chunk)
+        diagonal, rows = diagonal.to(self.device), rows.to(self.device)
+        reached: list[Tensor] = []
+
+        def answer(call: int, h: Tensor) -> Tensor:
+            if call == stop:
+                reached.append(h)
+                raise _TableReachedError
+            if call == 0 and self.trace.features_first:
+                if self.preprocessed is not None:
+                    return select_rows(self.preprocessed, chunk).to(self.device)
+                average = (rows.to(self.features.device) @ self.features).to(self.device)
+            else:
+                average = self.histories.table(call, h.shape[1]).average(rows, h.dtype)
+            return scale_rows(diagonal, h) + average
+
+        sizes = [len(chunk)] * (self.trace.calls + 1)
+        try:
+            output: Tensor = self.model(x, Propagate(sizes, answer))
+        except _TableReachedError:
+            return reached[0]
+        return output
+
+
+def predict(
+    model: nn.Module,
+    graph: Graph,
+    nodes: Any = None,
+    *,
+    propagation: PropagationLike | None = None,
+    directory: Path | None = None,
+    on_chunk: Callable[[int], None] | None = None,
+) -> Tensor:
+    """The model's exact outputs: (nodes, classes), one row for each node asked for, in that order.
+
+    nodes: ids; all nodes if None
+    propagation: as in training; if None, the model's own (`model.propagation`), else "gcn"
+    directory: keep the tables in files there instead of in memory
+    on_chunk: called with the number of nodes after each chunk of each sweep
+    """
+    P = build_propagation(propagation or propagation_of(model), graph)
+    histories = Histories(graph.num_nodes, device=device_of(model), directory=directory)
+    sweeps = ExactSweeps(model, graph.features, P, histories=histories, on_chunk=on_chunk)
+    if nodes is None:
+        return sweeps.outputs()
+    ids = torch.as_tensor(nodes)
+    if ids.dtype == torch.bool or ids.is_floating_point() or ids.dim() != 1 or not len(ids):
+        raise ValueError("nodes must be a list of at least one node id")
+    if int(ids.min()) < 0 or int(ids.max()) >= graph.num_nodes:
+        bad = ids[(ids < 0) | (ids >= graph.num_nodes)]
+        raise ValueError(
+            f"{len(bad)} nodes to predict are outside 0..{graph.num_nodes - 1}, "
+            f"first: {int(bad[0])}"
+        )
+    distinct, place = torch.unique(ids.long(), return_inverse=True)
+    return sweeps.outputs(distinct)[place]
+
+
+def propagate_features(P: Propagation, features: Tensor, nodes: Tensor | None = None) -> Tensor:
+    """P X, computed once: (nodes, features) in the layout of X. Rows not asked for are zero."""
+    if features.layout == torch.sparse_csr:
+        return P @ features
+    out = torch.zeros_like(features)
+    for chunk in chunks(P, torch.arange(P.num_nodes) if nodes is None else nodes):
+        diagonal, rows = P.rows(chunk)
+        out[chunk] = scale_rows(diagonal, features[chunk]) + rows @ features
+    return out
+
+
+def chunks(P: Propagation, nodes: Tensor) -> Iterator[Tensor]:
+    """Runs of nodes whose rows of P have about CHUNK_COST entries: hubs make shorter runs."""
+    counts = P.neighbours.indptr[nodes + 1] - P.neighbours.indptr[nodes]
+    bucket = torch.div((counts + _NODE_COST).cumsum(0), CHUNK_COST, rounding_mode="floor")
+    sizes = torch.unique_consecutive(bucket, return_counts=True)[1]
+    yield from nodes.split(sizes.tolist())
+
+
+def with_neighbours(P: Propagation, nodes: Tensor) -> Tensor:
+    """The nodes and all that P averages for them, ascending."""
+    inside = torch.zeros(P.num_nodes, dtype=torch.bool)
+    inside[nodes] = True
+    for chunk in chunks(P, nodes):
+        inside[P.neighbours.rows(chunk).indices] = True
+    return inside.nonzero()[:, 0]
+
+
+def propagation_of(model: nn.Module) -> PropagationLike:
+    """What a model says of itself by an attribute `propagation`; "gcn" if it says nothing."""
+    rule: PropagationLike = getattr(model, "propagation", "gcn")
+    return rule

@@ -1,0 +1,248 @@
+"""Minibatches: plan, run and commit, for training loops of one's own and for `fit`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vrgcn.estimators import (
+    ESTIMATORS,
+    Estimator,
+    FirstPass,
+    Inputs,
+    Propagate,
+    ResidualPass,
+    find_estimator,
+)
+from vrgcn.graph import Graph
+from vrgcn.history import Histories
+from vrgcn.inference import (
+    ExactSweeps,
+    chunks,
+    propagate_features,
+    propagation_of,
+    with_neighbours,
+)
+from vrgcn.plan import Plan, Planner
+from vrgcn.propagation import Propagation, PropagationLike, build_propagation
+from vrgcn.sparse import select_rows
+from vrgcn.trace import device_of, set_mode, trace
+
+
+class MiniBatches:
+    """Iterating gives the minibatches of one epoch, in a new random order each time:
+
+        for batch in MiniBatches(model, graph, estimator="cvd", fanout=1):
+            loss = cross_entropy(batch.run(model), batch.labels)
+            optimizer.zero_grad(); loss.backward(); optimizer.step()
+            batch.commit()
+
+    nodes: "train", "all", or node ids: what an epoch visits
+    propagation: a name, a matrix or a rule; if None, the model's own
+    preprocess: answer the model's first call from P X, computed once; None: whenever the model
+        propagates the features as they are
+    inductive: use only the edges among the training nodes
+    fanout: neighbours to sample per node for each call of propagate, from the input up; a node's
+        own edge is not counted, so the paper's D = 2 is fanout 1
+    sample_size: nodes that the estimator `is` draws per layer
+    history_dtype, history_cap, history_directory: see history.Histories and plan.Planner
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        graph: Graph,
+        *,
+        estimator: str | Estimator = "cvd",
+        fanout: int | Sequence[int] = 1,
+        nodes: Any = "train",
+        batch_size: int = 512,
+        propagation: PropagationLike | None = None,
+        preprocess: bool | None = None,
+        inductive: bool = False,
+        sample_size: int = 512,
+        history_dtype: str = "float32",
+        history_cap: int | None = None,
+        history_directory: Path | None = None,
+        seed: int = 0,
+    ) -> None:
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1, not {batch_size}")
+        rule = propagation or propagation_of(model)
+        if inductive and isinstance(rule, Propagation):
+            raise ValueError(
+                "inductive training has a propagation matrix of its own: give a function from a "
+                "graph to a Propagation instead of one matrix"
+            )
+        self.graph = graph
+        self.estimator = find_estimator(estimator)
+        self.batch_size = batch_size
+        self.inductive = inductive
+        self.device = device_of(model)
+        self.nodes = _visited(graph, nodes, inductive)
+        self.P = build_propagation(rule, graph.among(graph.train) if inductive else graph)
+        self.trace = trace(model, graph.features, training=True)
+        if preprocess and self.trace.calls and not self.trace.features_first:
+            raise ValueError(
+                "preprocess=True needs a model whose first propagate is of the features as they "
+                "are; this one changes them first (by dropout or a layer): use preprocess=False"
+            )
+        self.preprocess = self.trace.features_first if preprocess is None else preprocess
+        self.preprocess = self.preprocess and self.trace.calls > 0
+        reached = graph.train if inductive else None
+        self.preprocessed = (
+            propagate_features(self.P, graph.features, reached) if self.preprocess else None
+        )
+        self.planner = Planner(
+            self.P,
+            self.trace.calls,
+            self.estimator.sampler,
+            fanout=fanout,
+            sample_size=sample_size,
+            preprocess=self.preprocess,
+            history=self.estimator.history,
+            history_cap=history_cap,
+        )
+        self.histories = Histories(graph.num_nodes, history_dtype, self.device, history_directory)
+        self.generator = torch.Generator().manual_seed(seed)
+        self.step = 0
+        self._loss_nodes = torch.zeros(graph.num_nodes, dtype=torch.bool)
+        self._loss_nodes[graph.train if isinstance(nodes, str) else self.nodes] = True
+
+    def __len__(self) -> int:
+        """Minibatches in an epoch."""
+        return math.ceil(len(self.nodes) / self.batch_size)
+
+    def __iter__(self) -> Iterator[Batch]:
+        order = torch.randperm(len(self.nodes), generator=self.generator)
+        for chunk in self.nodes[order].split(self.batch_size):
+            yield self.batch(chunk)
+
+    def batch(self, nodes: Tensor) -> Batch:
+        """The minibatch of chosen nodes."""
+        return Batch(self, self.planner.plan(nodes, self.generator), self.estimator)
+
+    @property
+    def samples_neighbours(self) -> bool:
+        """Whether nodes that are not visited themselves are ever computed, as neighbours."""
+        return self.planner.sampler != "none" and any(self.planner.fanouts)
+
+    def warm_start(self, model: nn.Module) -> None:
+        """Fill the histories by an exact pass, so that the first epoch does not read zeros."""
+        sweeps = ExactSweeps(
+            model,
+            self.graph.features,
+            self.P,
+            preprocessed=self.preprocessed,
+            histories=self.histories,
+        )
+        sweeps.fill_tables(self.step)
+
+    def unvisited(self) -> Tensor:
+        """Nodes that epochs do not visit but whose histories the visited ones read."""
+        visited = torch.zeros(self.graph.num_nodes, dtype=torch.bool)
+        visited[self.nodes] = True
+        reached = self.nodes
+        for _ in range(self.trace.calls - self.trace.first_table):
+            reached = with_neighbours(self.P, reached)
+        return reached[~visited[reached]]
+
+    def refresh(self, model: nn.Module, nodes: Tensor) -> None:
+        """Write the histories of `nodes` in one forward-only sweep, without dropout."""
+        with torch.no_grad(), set_mode(model, training=False, norms=False):
+            for chunk in chunks(self.P, nodes):
+                plan = self._history_planner.plan(chunk, self.generator)
+                batch = Batch(self, plan, ESTIMATORS["history"])
+                batch.run(model)
+                batch.write_histories()
+
+    def mean_age(self) -> float:
+        """Mean age of the histories, in steps."""
+        return self.histories.mean_age(self.step)
+
+    @cached_property
+    def _history_planner(self) -> Planner:
+        return Planner(
+            self.P,
+            self.trace.calls,
+            "none",
+            preprocess=self.preprocess,
+            history=True,
+            history_cap=self.planner.history_cap,
+        )
+
+
+class Batch:
+    """One minibatch.
+
+    plan: the nodes and edges it uses
+    nodes: (batch,) node ids
+    labels: (batch,) or (batch, classes), on the model's device; None in a graph without labels
+    in_loss: (batch,) bool, the nodes that are trained on; the rest only refresh histories
+    """
+
+    def __init__(self, source: MiniBatches, plan: Plan, estimator: Estimator) -> None:
+        self._source = source
+        self._estimator = estimator
+        self._pass: FirstPass | None = None
+        self.plan = plan
+        self.nodes = plan.nodes
+        labels = source.graph.labels
+        self.labels = None if labels is None else labels[plan.nodes].to(source.device)
+        self.in_loss = source._loss_nodes[plan.nodes].to(source.device)
+
+    def run(self, model: nn.Module) -> Tensor:
+        """The model's outputs for the nodes of the batch: (batch, classes)."""
+        source = self._source
+        x = select_rows(source.graph.features, self.plan.levels[0]).to(source.device)
+        preprocessed = None
+        if source.preprocessed is not None:
+            preprocessed = select_rows(source.preprocessed, self.plan.levels[1]).to(source.device)
+        inputs = Inputs(x, source.graph.features, preprocessed)
+        plan = self.plan.to(source.device)
+        first = FirstPass(plan, self._estimator, source.histories, inputs)
+        self._pass = first
+        output: Tensor
+        if not (self._estimator.dropout_residual and model.training):
+            output = model(x, Propagate(plan.sizes, first))
+            return output
+        with set_mode(model, training=False):
+            model(x, Propagate(plan.sizes, first))
+        output = model(x, Propagate(plan.sizes, ResidualPass(first)))
+        return output
+
+    def commit(self) -> None:
+        """Write the activations of `run` into the histories: once, after the optimiser's step."""
+        self.write_histories()
+        self._source.step += 1
+
+    def write_histories(self) -> None:
+        """What `commit` does, without counting a step."""
+        if self._pass is None:
+            raise RuntimeError("batch.commit() comes after batch.run(model), once")
+        if self._estimator.history:
+            self._pass.commit(self._source.step)
+        self._pass = None
+
+
+def _visited(graph: Graph, nodes: Any, inductive: bool) -> Tensor:
+    if isinstance(nodes, str):
+        if nodes not in ("train", "all"):
+            raise ValueError(f"nodes must be 'train', 'all' or node ids, not {nodes!r}")
+        if nodes == "all" and not inductive:
+            return torch.arange(graph.num_nodes)
+        if not len(graph.train):
+            raise ValueError("the graph has no training nodes: give it a train split")
+        return graph.train
+    ids = torch.as_tensor(nodes).long()
+    if ids.dim() != 1 or not len(ids) or int(ids.min()) < 0 or int(ids.max()) >= graph.num_nodes:
+        raise ValueError(f"nodes must be ids within 0..{graph.num_nodes - 1}, at least one")
+    if len(torch.unique(ids)) != len(ids):
+        raise ValueError("nodes names some node more than once")
+    return ids

@@ -1,0 +1,183 @@
+"""Plans: the nodes and edges of one minibatch, laid out before any activation is computed.
+
+For a model that propagates L times, a plan has L + 1 levels of nodes, from the input (level 0) to
+the minibatch itself (level L), and a hop from each level to the next. A level starts with the
+nodes of the next one, in the same order: the targets of a hop are the first of its sources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from vrgcn.propagation import Propagation
+from vrgcn.sampling import Importance, Sample, full, uniform
+from vrgcn.sparse import CSR
+
+SAMPLERS = ("full", "uniform", "importance", "none")
+
+
+@dataclass(frozen=True)
+class Hop:
+    """What one call of `propagate` uses.
+
+    own: (targets,), the weight of each target's own activation
+    edges: (targets, sources) CSR, sampled entries of P (columns are places among the sources)
+    scale: (targets,), R: own * h + R * (edges @ h) has the mean P h
+    history: (targets, nodes) CSR, the rows of P for the history average; None where not used
+    """
+
+    own: Tensor
+    edges: CSR
+    scale: Tensor
+    history: CSR | None
+
+    def to(self, device: torch.device) -> Hop:
+        return Hop(
+            self.own.to(device),
+            self.edges.to(device),
+            self.scale.to(device),
+            None if self.history is None else self.history.to(device),
+        )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """levels: node ids, the input first, the minibatch last; hops: one per call, None where the
+    call is answered by preprocessing."""
+
+    levels: tuple[Tensor, ...]
+    hops: tuple[Hop | None, ...]
+
+    @property
+    def nodes(self) -> Tensor:
+        """(batch,) the minibatch."""
+        return self.levels[-1]
+
+    @property
+    def sizes(self) -> list[int]:
+        """How many nodes each level has."""
+        return [len(level) for level in self.levels]
+
+    @property
+    def sampled_edges(self) -> int:
+        """Neighbours whose activations are computed anew."""
+        return sum(hop.edges.num_entries for hop in self.hops if hop is not None)
+
+    @property
+    def history_reads(self) -> int:
+        """Neighbours whose activations are read from the history."""
+        return sum(hop.history.num_entries for hop in self.hops if hop is not None and hop.history)
+
+    def to(self, device: torch.device) -> Plan:
+        if device.type == "cpu":
+            return self
+        return Plan(
+            tuple(level.to(device) for level in self.levels),
+            tuple(None if hop is None else hop.to(device) for hop in self.hops),
+        )
+
+
+class Planner:
+    """Makes plans for one model on one graph.
+
+    calls: how many times the model propagates
+    sampler: one of SAMPLERS; "none" samples nothing, so that only the history speaks
+    fanout: neighbours to sample per node, for each call from the input up, or one number for all
+    sample_size: nodes that "importance" draws per hop
+    preprocess: the first call is answered from P X, and needs no neighbours
+    history: whether hops carry the rows of P for the history average
+    history_cap: average the histories of at most so many neighbours, drawn uniformly (the paper's
+        footnote on very high degrees); None reads all of them
+    """
+
+    def __init__(
+        self,
+        P: Propagation,
+        calls: int,
+        sampler: str,
+        *,
+        fanout: int | Sequence[int] = 1,
+        sample_size: int = 512,
+        preprocess: bool = False,
+        history: bool = False,
+        history_cap: int | None = None,
+    ) -> None:
+        if sampler not in SAMPLERS:
+            raise ValueError(f"sampler {sampler!r} is none of {', '.join(SAMPLERS)}")
+        if history_cap is not None and history_cap < 1:
+            raise ValueError(f"history_cap must be at least 1, not {history_cap}")
+        if sample_size < 1:
+            raise ValueError(f"sample_size must be at least 1, not {sample_size}")
+        self.P = P
+        self.calls = calls
+        self.sampler = sampler
+        self.fanouts = fanout_per_call(fanout, calls)
+        self.sample_size = sample_size
+        self.preprocess = preprocess
+        self.history = history
+        self.history_cap = history_cap
+        self._importance = Importance(P) if sampler == "importance" else None
+        # Where each node stands among the sources of the hop at hand. One array for all plans:
+        # clearing it costs the size of the hop, not of the graph.
+        self._place = torch.full((P.num_nodes,), -1, dtype=torch.int64)
+
+    def plan(self, nodes: Tensor, generator: torch.Generator) -> Plan:
+        """The plan of the minibatch `nodes` (batch,), all different."""
+        levels, hops = [nodes], list[Hop | None]()
+        for call in reversed(range(self.calls)):
+            targets = levels[-1]
+            if self.preprocess and call == 0:
+                levels.append(targets)
+                hops.append(None)
+                continue
+            sample = self._sample(targets, call, generator)
+            sources, edges = self._relabel(targets, sample.edges)
+            history = self._history_rows(targets, generator) if self.history else None
+            levels.append(sources)
+            hops.append(Hop(sample.own, edges, sample.scale, history))
+        return Plan(tuple(reversed(levels)), tuple(reversed(hops)))
+
+    def _sample(self, targets: Tensor, call: int, generator: torch.Generator) -> Sample:
+        if self.sampler == "full":
+            return full(self.P, targets)
+        if self._importance is not None:
+            return self._importance(self.P, targets, self.sample_size, generator)
+        fanout = self.fanouts[call] if self.sampler == "uniform" else 0
+        return uniform(self.P, targets, fanout, generator)
+
+    def _history_rows(self, targets: Tensor, generator: torch.Generator) -> CSR:
+        if self.history_cap is None:
+            return self.P.neighbours.rows(targets)
+        sample = uniform(self.P, targets, self.history_cap, generator)
+        rows = sample.edges
+        return replace(rows, values=rows.values * sample.scale[rows.row_of_entry])
+
+    def _relabel(self, targets: Tensor, edges: CSR) -> tuple[Tensor, CSR]:
+        """Sources (targets first, then the other columns, ascending) and edges among them."""
+        place = self._place
+        place[targets] = torch.arange(len(targets))
+        others = torch.unique(edges.indices[place[edges.indices] < 0])
+        sources = torch.cat([targets, others])
+        place[others] = torch.arange(len(targets), len(sources))
+        local = CSR(edges.indptr, place[edges.indices], edges.values, len(sources))
+        place[sources] = -1
+        return sources, local
+
+
+def fanout_per_call(fanout: int | Sequence[int], calls: int) -> list[int]:
+    """One fan-out for each call of `propagate`, from the input up."""
+    fanouts = [fanout] * calls if isinstance(fanout, int) else [int(f) for f in fanout]
+    if len(fanouts) == 1:
+        fanouts = fanouts * calls
+    if len(fanouts) != calls:
+        raise ValueError(
+            f"fanout has {len(fanouts)} entries but the model propagates {calls} times; "
+            "give one number, or one for each"
+        )
+    if any(f < 0 for f in fanouts):
+        raise ValueError(f"fanout must not be negative: {fanouts}")
+    return fanouts

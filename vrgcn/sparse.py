@@ -1,0 +1,186 @@
+"""Compressed sparse rows: slicing rows out of a large matrix, and its product with a dense one.
+
+One small value type serves for P, for a minibatch's sampled edges and for sparse features. The
+product is `embedding_bag`, which on the CPU is 2 to 10 times faster than the other ways PyTorch
+offers and reads half-precision tables directly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+
+@dataclass(frozen=True)
+class CSR:
+    """A sparse matrix, row by row.
+
+    indptr: (rows + 1,) int64, where each row starts in `indices`
+    indices: (entries,) int64, the column of each entry
+    values: (entries,) floating point
+    columns: how many columns the matrix has
+    """
+
+    indptr: Tensor
+    indices: Tensor
+    values: Tensor
+    columns: int
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def num_entries(self) -> int:
+        return len(self.indices)
+
+    @cached_property
+    def counts(self) -> Tensor:
+        """(rows,) entries in each row."""
+        return self.indptr.diff()
+
+    @cached_property
+    def row_of_entry(self) -> Tensor:
+        """(entries,) the row that each entry is in."""
+        rows = torch.arange(self.num_rows, device=self.indptr.device)
+        return torch.repeat_interleave(rows, self.counts, output_size=self.num_entries)
+
+    def rows(self, nodes: Tensor) -> CSR:
+        """The given rows, in the given order: (len(nodes), columns)."""
+        indptr, entries = self.entries(nodes)
+        return CSR(indptr, self.indices[entries], self.values[entries], self.columns)
+
+    def entries(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
+        """Where the given rows' entries are: their own indptr, and their positions in `indices`."""
+        start = self.indptr[nodes]
+        counts = self.indptr[nodes + 1] - start
+        indptr = offsets(counts)
+        total = int(indptr[-1])
+        shift = torch.repeat_interleave(start - indptr[:-1], counts, output_size=total)
+        return indptr, shift.add_(torch.arange(total, device=shift.device))
+
+    @cached_property
+    def transposed(self) -> CSR:
+        order = torch.argsort(self.indices, stable=True)
+        counts = torch.bincount(self.indices, minlength=self.columns)
+        return CSR(offsets(counts), self.row_of_entry[order], self.values[order], self.num_rows)
+
+    def __matmul__(self, dense: Tensor) -> Tensor:
+        """(rows, columns) @ (columns, width) -> (rows, width), in the dtype of `dense`.
+
+        Gradients flow to `dense` alone. A sparse CSR tensor gives a sparse CSR tensor.
+        """
+        if dense.layout == torch.sparse_csr:
+            return torch.sparse.mm(self.to_torch(dense.dtype), dense)
+        if dense.requires_grad and torch.is_grad_enabled():
+            return _Product.apply(dense, self)
+        return _product(self, dense)
+
+    def to(self, device: torch.device | str) -> CSR:
+        return CSR(
+            self.indptr.to(device), self.indices.to(device), self.values.to(device), self.columns
+        )
+
+    def to_torch(self, dtype: torch.dtype | None = None) -> Tensor:
+        values = self.values.to(dtype or self.values.dtype)
+        shape = (self.num_rows, self.columns)
+        return _sparse_csr_tensor(self.indptr, self.indices, values, shape)
+
+    @staticmethod
+    def from_torch(tensor: Tensor) -> CSR:
+        return CSR(
+            tensor.crow_indices().long(),
+            tensor.col_indices().long(),
+            tensor.values(),
+            tensor.shape[1],
+        )
+
+
+def offsets(counts: Tensor) -> Tensor:
+    """Row sizes (rows,) to row starts (rows + 1,)."""
+    indptr = torch.zeros(len(counts) + 1, dtype=torch.int64, device=counts.device)
+    torch.cumsum(counts, 0, out=indptr[1:])
+    return indptr
+
+
+def is_sparse(x: Tensor) -> bool:
+    return x.layout == torch.sparse_csr
+
+
+def select_rows(x: Tensor, nodes: Tensor) -> Tensor:
+    """Rows of a dense or a sparse CSR tensor, in the same layout."""
+    if is_sparse(x):
+        return CSR.from_torch(x).rows(nodes).to_torch()
+    return x.index_select(0, nodes)
+
+
+def first_rows(x: Tensor, count: int) -> Tensor:
+    """`x[:count]` for a dense or a sparse CSR tensor."""
+    if not is_sparse(x):
+        return x[:count]
+    matrix = CSR.from_torch(x)
+    end = int(matrix.indptr[count])
+    shape = (count, x.shape[1])
+    return _sparse_csr_tensor(
+        matrix.indptr[: count + 1], matrix.indices[:end], matrix.values[:end], shape
+    )
+
+
+def scale_rows(scale: Tensor, x: Tensor) -> Tensor:
+    """diag(scale) @ x for a dense or a sparse CSR tensor."""
+    if not is_sparse(x):
+        return scale.to(x.dtype)[:, None] * x
+    matrix = CSR.from_torch(x)
+    return with_values(x, matrix.values * scale.to(x.dtype)[matrix.row_of_entry])
+
+
+def with_values(x: Tensor, values: Tensor) -> Tensor:
+    """The sparse CSR tensor x with other values at the same places."""
+    return _sparse_csr_tensor(x.crow_indices(), x.col_indices(), values, tuple(x.shape))
+
+
+def concatenate(left: Tensor, right: Tensor) -> Tensor:
+    """[left, right] side by side, for dense or sparse CSR tensors."""
+    if not is_sparse(left):
+        return torch.cat([left, right], dim=-1)
+    return torch.cat([left.to_sparse_coo(), right.to_sparse_coo()], dim=1).to_sparse_csr()
+
+
+def _sparse_csr_tensor(
+    indptr: Tensor, indices: Tensor, values: Tensor, shape: tuple[int, ...]
+) -> Tensor:
+    # The parts come from matrices that were checked on the way in; checking again costs a pass.
+    return torch.sparse_csr_tensor(indptr, indices, values, size=shape, check_invariants=False)
+
+
+def _product(matrix: CSR, dense: Tensor) -> Tensor:
+    return F.embedding_bag(
+        matrix.indices,
+        dense,
+        matrix.indptr,
+        mode="sum",
+        per_sample_weights=matrix.values.to(dense.dtype),
+        include_last_offset=True,
+    )
+
+
+class _Product(torch.autograd.Function):
+    """The product with its gradient, `matrix.transposed @ grad`.
+
+    embedding_bag's own backward scatters row by row and takes 2 to 3 times as long on wide fields.
+    """
+
+    @staticmethod
+    def forward(ctx, dense: Tensor, matrix: CSR) -> Tensor:  # type: ignore[no-untyped-def]
+        ctx.matrix = matrix
+        return _product(matrix, dense.contiguous())
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad: Tensor) -> tuple[Tensor, None]:  # type: ignore[no-untyped-def]
+        return _product(ctx.matrix.transposed, grad.contiguous()), None

@@ -1,0 +1,273 @@
+"""Training: epochs of minibatches, exact evaluation, choice of the best weights."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vrgcn.config import TrainConfig
+from vrgcn.estimators import Estimator
+from vrgcn.graph import Graph
+from vrgcn.inference import ExactSweeps, propagate_features, propagation_of
+from vrgcn.metrics import check_outputs, loss_per_node, score
+from vrgcn.minibatches import Batch, MiniBatches
+from vrgcn.propagation import PropagationLike, build_propagation
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One point of the curve.
+
+    loss: mean training loss of the epoch's minibatches
+    val: validation score after it; None where it was not evaluated
+    seconds: training time since the start, evaluation not counted
+    age: mean age of the histories in steps; None without histories
+    sampled, history_reads: neighbours computed anew, and read from the history, per visited node
+    """
+
+    epoch: int
+    loss: float
+    val: float | None
+    seconds: float
+    age: float | None
+    sampled: float
+    history_reads: float
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass
+class TrainResult:
+    """curve: a point per epoch; epoch: the one whose weights were kept; val, test: their scores;
+    seconds: training time, evaluation_seconds: that of evaluation; weights: the kept weights."""
+
+    curve: list[Epoch]
+    epoch: int
+    val: float | None
+    test: float | None
+    seconds: float
+    evaluation_seconds: float
+    weights: dict[str, Tensor] = field(repr=False)
+
+
+def fit(
+    model: nn.Module,
+    graph: Graph,
+    config: TrainConfig | None = None,
+    *,
+    estimator: Estimator | None = None,
+    propagation: PropagationLike | None = None,
+    on_epoch: Callable[[Epoch], None] | None = None,
+    on_step: Callable[[int, int], None] | None = None,
+) -> TrainResult:
+    """Train the model in place; it ends with the chosen weights, in evaluation mode.
+
+    estimator, propagation: a composition, matrix or rule of one's own in place of the config's name
+    on_epoch: called with each point of the curve; on_step: with (steps done, steps in the epoch)
+    """
+    config = config or TrainConfig()
+    if config.threads is not None:
+        torch.set_num_threads(config.threads)
+    # A converged run is full of denormal numbers, which the CPU handles many times slower.
+    torch.set_flush_denormal(True)
+    device = torch.device(config.device)
+    devices = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices):
+        torch.manual_seed(config.seed)
+        return _Training(model.to(device), graph, config, estimator, propagation).run(
+            on_epoch, on_step
+        )
+
+
+class _Training:
+    def __init__(
+        self,
+        model: nn.Module,
+        graph: Graph,
+        config: TrainConfig,
+        estimator: Estimator | None,
+        propagation: PropagationLike | None,
+    ) -> None:
+        if graph.labels is None:
+            raise ValueError("the graph has no labels to train on")
+        rule = propagation or config.propagation or propagation_of(model)
+        self.model = model
+        self.graph = graph
+        self.labels = graph.labels
+        self.config = config
+        self.minibatches = MiniBatches(
+            model,
+            graph,
+            estimator=estimator or config.estimator,
+            fanout=config.fanout,
+            nodes=config.visit,
+            batch_size=config.batch_size,
+            propagation=rule,
+            preprocess=config.preprocess,
+            inductive=config.inductive,
+            sample_size=config.sample_size,
+            history_dtype=config.history_dtype,
+            history_cap=config.history_cap,
+            seed=config.seed,
+        )
+        self.refreshed = self._unvisited()
+        self.optimizer = _optimizer(model, config)
+        self.evaluation = self._evaluation(rule)
+        self.seconds = 0.0
+        self.evaluation_seconds = 0.0
+
+    def run(
+        self,
+        on_epoch: Callable[[Epoch], None] | None,
+        on_step: Callable[[int, int], None] | None,
+    ) -> TrainResult:
+        curve: list[Epoch] = []
+        best, best_weights, behind = None, None, 0
+        if self.config.warm_start:
+            start = time.perf_counter()
+            self.minibatches.warm_start(self.model)
+            self.seconds += time.perf_counter() - start
+        for number in range(1, self.config.epochs + 1):
+            point = self._epoch(number, on_step)
+            curve.append(point)
+            if on_epoch is not None:
+                on_epoch(point)
+            if point.val is None:
+                continue
+            if best is None or best.val is None or point.val > best.val:
+                best, best_weights, behind = point, _copy(self.model), 0
+            else:
+                behind += 1
+            if self.config.patience is not None and behind >= self.config.patience:
+                break
+        chosen = curve[-1]
+        if self.config.select == "best" and best is not None and best_weights is not None:
+            chosen = best
+            self.model.load_state_dict(best_weights)
+        self.model.eval()
+        return TrainResult(
+            curve,
+            chosen.epoch,
+            chosen.val,
+            self._score(self.graph.test),
+            self.seconds,
+            self.evaluation_seconds,
+            _copy(self.model),
+        )
+
+    def _epoch(self, number: int, on_step: Callable[[int, int], None] | None) -> Epoch:
+        start = time.perf_counter()
+        batches = self.minibatches
+        self.model.train()
+        if self.refreshed is not None:
+            batches.refresh(self.model, self.refreshed)
+        total, sampled, reads = 0.0, 0, 0
+        for step, batch in enumerate(batches, start=1):
+            total += self._step(batch, number, step)
+            sampled += batch.plan.sampled_edges
+            reads += batch.plan.history_reads
+            if on_step is not None:
+                on_step(step, len(batches))
+        self.seconds += time.perf_counter() - start
+        last = number == self.config.epochs
+        evaluate = last or number % self.config.evaluate_every == 0
+        age = batches.mean_age()
+        visited = len(batches.nodes)
+        return Epoch(
+            epoch=number,
+            loss=total / len(self.graph.train),
+            val=self._score(self.graph.val) if evaluate else None,
+            seconds=self.seconds,
+            age=None if math.isnan(age) else age,
+            sampled=sampled / visited,
+            history_reads=reads / visited,
+        )
+
+    def _step(self, batch: Batch, epoch: int, step: int) -> float:
+        """One update; the sum of the loss over the batch's training nodes."""
+        assert batch.labels is not None
+        in_loss = batch.in_loss
+        if not in_loss.any():  # the batch only refreshes histories
+            with torch.no_grad():
+                batch.run(self.model)
+            batch.commit()
+            return 0.0
+        outputs = batch.run(self.model)
+        if step == 1:
+            check_outputs(outputs, self.graph.num_classes)
+        losses = loss_per_node(outputs[in_loss], batch.labels[in_loss]).sum()
+        # The expected number of training nodes in a batch, not the number in this one: dividing
+        # by the latter would bias the gradient when all nodes are visited. Visiting the training
+        # nodes alone, the two are the same.
+        visited = len(self.minibatches.nodes)
+        loss = losses * (visited / (len(self.graph.train) * len(batch.nodes)))
+        value = losses.item()
+        if not math.isfinite(value):
+            raise FloatingPointError(
+                f"the training loss became {value} at epoch {epoch}, step {step}; lower the "
+                f"learning rate (now {self.config.learning_rate:g}) or look at the features' scale"
+            )
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        batch.commit()
+        return value
+
+    def _unvisited(self) -> Tensor | None:
+        """What to refresh before each epoch; None for nothing."""
+        batches = self.minibatches
+        if self.config.refresh == "never" or not batches.estimator.history:
+            return None
+        if self.config.refresh == "auto" and batches.samples_neighbours:
+            return None
+        nodes = batches.unvisited()
+        return nodes if len(nodes) else None
+
+    def _evaluation(self, rule: PropagationLike) -> ExactSweeps:
+        """Exact evaluation on all edges; it shares what training has already."""
+        batches = self.minibatches
+        P, preprocessed = batches.P, batches.preprocessed
+        if self.config.inductive:
+            P = build_propagation(rule, self.graph)
+            preprocessed = (
+                propagate_features(P, self.graph.features) if batches.preprocess else None
+            )
+        return ExactSweeps(self.model, self.graph.features, P, preprocessed=preprocessed)
+
+    def _score(self, nodes: Tensor) -> float | None:
+        if not len(nodes):
+            return None
+        start = time.perf_counter()
+        value = score(self.evaluation.outputs(nodes), self.labels[nodes])
+        self.evaluation_seconds += time.perf_counter() - start
+        return value
+
+
+def _optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    if not parameters:
+        raise ValueError("the model has no parameters to train")
+    if config.decay == "all":
+        decayed, free = parameters, []
+    else:
+        first = next((p for p in parameters if p.dim() >= 2), parameters[0])
+        decayed, free = [first], [p for p in parameters if p is not first]
+    groups = [
+        {"params": decayed, "weight_decay": config.weight_decay},
+        {"params": free, "weight_decay": 0.0},
+    ]
+    groups = [group for group in groups if group["params"]]
+    if config.optimizer == "sgd":
+        return torch.optim.SGD(groups, lr=config.learning_rate)
+    return torch.optim.Adam(groups, lr=config.learning_rate)
+
+
+def _copy(model: nn.Module) -> dict[str, Tensor]:
+    return {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
