@@ -1,0 +1,81 @@
+"""The command line: a table of commands, each an options class and the function that takes it.
+
+torch is imported when a command runs, not before: `vrgcn --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+import tyro
+
+from vrgcn import __version__
+from vrgcn.cli.config_file import expand_config
+from vrgcn.cli.options import DemoOptions, TrainOptions
+
+# command: its options, and where the function that runs it lives
+COMMANDS: dict[str, tuple[type, str, str]] = {
+    "train": (TrainOptions, "vrgcn.cli.train", "run_train"),
+    "demo": (DemoOptions, "vrgcn.experiments.demo", "run_demo"),
+}
+
+# What the user can mend. Anything else is a defect of ours and keeps its traceback.
+USER_ERRORS = (ValueError, TypeError, OSError, FloatingPointError)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The entry point of `vrgcn`: exits with 0, 1 for a bad input, 2 for a bad flag."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    command = arguments[0] if arguments else "--help"
+    if command in ("--version", "-V"):
+        print(f"vrgcn {__version__}")
+    elif command in ("--help", "-h"):
+        print(_overview())
+    elif command not in COMMANDS:
+        print(f"vrgcn: error: there is no command {command!r}\n\n{_overview()}", file=sys.stderr)
+        sys.exit(2)
+    else:
+        _run(command, arguments[1:])
+
+
+def _run(command: str, flags: list[str]) -> None:
+    kind, module, function = COMMANDS[command]
+    try:
+        options = tyro.cli(
+            kind,
+            prog=f"vrgcn {command}",
+            args=expand_config(flags),
+            config=(tyro.conf.OmitArgPrefixes,),
+        )
+        getattr(importlib.import_module(module), function)(options)
+    except USER_ERRORS as error:
+        if os.environ.get("VRGCN_DEBUG"):
+            raise
+        print(f"vrgcn: error: {error}", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        print("vrgcn: interrupted", file=sys.stderr)
+        sys.exit(130)
+
+
+def _overview() -> str:
+    width = max(map(len, COMMANDS))
+    lines = [
+        f"  {name:<{width}}  {kind.__doc__.splitlines()[0]}"
+        for name, (kind, _, _) in COMMANDS.items()
+        if kind.__doc__
+    ]
+    return "\n".join(
+        [
+            "vrgcn: graph neural networks trained at the speed of an MLP",
+            "",
+            "usage: vrgcn COMMAND [OPTIONS]",
+            "",
+            *lines,
+            "",
+            "vrgcn COMMAND --help lists a command's options; vrgcn --version the version.",
+        ]
+    )

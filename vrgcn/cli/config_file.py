@@ -1,0 +1,94 @@
+"""TOML files of options: turned into flags that stand before the user's own, which win."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import fields, is_dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from vrgcn.cli.options import TrainOptions
+
+
+def expand_config(flags: list[str]) -> list[str]:
+    """The flags, and before them those that the file of `--config FILE` stands for."""
+    path = _config_path(flags)
+    return flags if path is None else [*read_flags(path), *flags]
+
+
+def read_flags(path: Path) -> list[str]:
+    """The options of a TOML file as command-line flags, with errors that name the file."""
+    try:
+        options = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"--config: there is no file {path}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: not a TOML file: {error}") from None
+    kinds = option_kinds(TrainOptions)
+    known = kinds.keys() - {"config"}
+    flags = []
+    for name, value in options.items():
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else f"; there are {sorted(known)}"
+            raise ValueError(f"{path}: there is no option {name!r}{hint}")
+        flag = name.replace("_", "-")
+        if kinds[name] is bool:
+            if not isinstance(value, bool):
+                raise ValueError(f"{path}: {name} must be true or false, not {value!r}")
+            flags.append(f"--{flag}" if value else f"--no-{flag}")
+        else:
+            flags += [f"--{flag}", *_words(path, name, value)]
+    return flags
+
+
+def write_config(path: Path, options: dict[str, Any]) -> None:
+    """Options as a TOML file that `--config` reads back. Those that are None are left out."""
+    lines = [f"{name} = {_toml(value)}\n" for name, value in options.items() if value is not None]
+    path.write_text("".join(lines), encoding="utf-8")
+
+
+def flatten(options: Any) -> dict[str, Any]:
+    """An options dataclass as one flat dict, the inner ones' fields among its own."""
+    flat = {}
+    for field in fields(options):
+        value = getattr(options, field.name)
+        flat.update(flatten(value) if is_dataclass(value) else {field.name: value})
+    return flat
+
+
+def option_kinds(options: type) -> dict[str, Any]:
+    """The type of every option of a class, the inner ones' among its own."""
+    kinds: dict[str, Any] = {}
+    for name, kind in get_type_hints(options).items():
+        inner = is_dataclass(kind) and isinstance(kind, type)
+        kinds.update(option_kinds(kind) if inner else {name: kind})
+    return kinds
+
+
+def _config_path(flags: list[str]) -> Path | None:
+    for place, flag in enumerate(flags):
+        if flag == "--config" and place + 1 < len(flags):
+            return Path(flags[place + 1])
+        if flag.startswith("--config="):
+            return Path(flag.removeprefix("--config="))
+    return None
+
+
+def _words(path: Path, name: str, value: Any) -> list[str]:
+    values = value if isinstance(value, list) else [value]
+    if not values or any(not isinstance(v, str | int | float) for v in values):
+        raise ValueError(f"{path}: {name} must be a text, a number, true, false or a list of these")
+    return [str(v) for v in values]
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    escaped = str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'

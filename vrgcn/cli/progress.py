@@ -1,0 +1,70 @@
+"""Progress of training: a bar on a terminal, a plain line per epoch elsewhere."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from vrgcn.training import Epoch
+
+
+class EpochProgress:
+    """Shows each epoch's steps while it runs, and its numbers when it is done."""
+
+    def __init__(self, epochs: int, score: str) -> None:
+        self.epochs = epochs
+        self.score = score
+        self.number = 1
+        console = Console()
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.completed}/{task.total}"),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._bar.add_task(self._title(), total=None)
+
+    def __enter__(self) -> EpochProgress:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+    def step(self, done: int, total: int) -> None:
+        self._bar.update(self._task, completed=done, total=total)
+
+    def epoch(self, point: Epoch) -> None:
+        self._bar.console.print(self._line(point), highlight=False)
+        self.number = point.epoch + 1
+        if self.number <= self.epochs:
+            self._bar.reset(self._task, description=self._title())
+
+    def _title(self) -> str:
+        return f"epoch {self.number}/{self.epochs}"
+
+    def _line(self, point: Epoch) -> str:
+        parts = [f"epoch {point.epoch:>{len(str(self.epochs))}}", f"loss {point.loss:.4f}"]
+        if point.val is not None:
+            parts.append(f"validation {self.score} {point.val:.4f}")
+        if point.age is not None:
+            parts.append(f"history age {point.age:.1f} steps")
+        parts.append(seconds_text(point.seconds))
+        return "  ".join(parts)
+
+
+def seconds_text(seconds: float) -> str:
+    """1.23 s, or 2 min 3 s."""
+    if seconds < 100:
+        return f"{seconds:.2f} s"
+    return f"{int(seconds // 60)} min {int(seconds % 60)} s"

@@ -1,0 +1,1 @@
+"""Experiments: each compares estimators on a graph and prints and draws what came out."""
