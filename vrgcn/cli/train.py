@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from vrgcn.checkpoint import save_model
+from vrgcn.checkpoint import SavedModel, save_model
 from vrgcn.cli.config_file import flatten, write_config
 from vrgcn.cli.options import ModelOptions, TrainOptions
 from vrgcn.cli.progress import EpochProgress, seconds_text
@@ -42,7 +42,8 @@ def run_train(options: TrainOptions) -> None:
         result = fit(model, graph, options.train, on_epoch=on_epoch, on_step=progress.step)
     scores = _scores(result, name)
     propagation = options.train.propagation or model.propagation
-    save_model(model, folder / "model.safetensors", {"propagation": propagation, **scores})
+    saved = SavedModel(model, propagation, multilabel=graph.multilabel)
+    save_model(saved, folder / "model.safetensors")
     (folder / "result.json").write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
     _report(result, name, folder)
 
