@@ -8,7 +8,7 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """How a model is trained. The text under each field is its help on the command line."""
+    """How it is trained."""
 
     estimator: Literal["exact", "ns", "is", "cv", "cvd", "history"] = "cvd"
     """Estimate of the neighbour average: exact; ns and is sample neighbours (GraphSAGE, FastGCN);

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vrgcn.names import Names
 from vrgcn.sparse import CSR, is_sparse, offsets
 from vrgcn.validation import (
     SPLITS,
@@ -29,6 +30,7 @@ class Graph:
     edge_weight: (edges,) floating point; without it every edge weighs 1.
     train, val, test: node ids, or a boolean mask over the nodes.
     undirected: every edge was given once and counts in both directions.
+    names: the user's own names of nodes, classes and features.
 
     After construction: `adjacency` is the (nodes, nodes) CSR matrix A with A[u, v] the weight of
     the edge v -> u, columns ascending; `labels` is int64 (nodes,) or float (nodes, classes); each
@@ -47,6 +49,7 @@ class Graph:
         test: Any = None,
         num_classes: int | None = None,
         undirected: bool = False,
+        names: Names | None = None,
     ) -> None:
         self.features = check_features(features)
         edges, weight = check_edges(edge_index, edge_weight, self.num_nodes)
@@ -56,6 +59,8 @@ class Graph:
         splits = {"train": train, "val": val, "test": test}
         self.train, self.val, self.test = check_splits(splits, self.num_nodes)
         self._check_split_labels()
+        self.names = names or Names()
+        self._check_names()
 
     @classmethod
     def from_parts(
@@ -66,11 +71,13 @@ class Graph:
         splits: dict[str, Tensor],
         num_classes: int,
         weighted: bool,
+        names: Names | None = None,
     ) -> Graph:
         """A graph from parts that were checked before, such as those of a saved graph."""
         graph = cls.__new__(cls)
         graph.adjacency, graph.features, graph.labels = adjacency, features, labels
         graph.num_classes, graph.weighted = num_classes, weighted
+        graph.names = names or Names()
         for name in SPLITS:
             setattr(graph, name, splits[name])
         return graph
@@ -115,9 +122,31 @@ class Graph:
         keep = inside[rows] & inside[A.indices]
         counts = torch.bincount(rows[keep], minlength=self.num_nodes)
         adjacency = CSR(offsets(counts), A.indices[keep], A.values[keep], A.columns)
+        return self._replaced(adjacency, self.features)
+
+    def with_features(self, features: Tensor) -> Graph:
+        """The same graph with other features (nodes, width), such as scaled ones."""
+        if features.shape[0] != self.num_nodes:
+            raise ValueError(f"{features.shape[0]} rows of features for {self.num_nodes} nodes")
+        return self._replaced(self.adjacency, features)
+
+    @classmethod
+    def from_pyg(cls, data: Any) -> Graph:
+        """A graph from PyG's `Data`: x, edge_index, y, masks, edge_weight or edge_attr."""
+        from vrgcn.data.pyg import graph_from_pyg
+
+        return graph_from_pyg(data)
+
+    def to_pyg(self) -> Any:
+        """The graph as PyG's `Data`, with masks, and edge_weight where it is weighted."""
+        from vrgcn.data.pyg import graph_to_pyg
+
+        return graph_to_pyg(self)
+
+    def _replaced(self, adjacency: CSR, features: Tensor) -> Graph:
         splits = {name: self.split(name) for name in SPLITS}
         return Graph.from_parts(
-            adjacency, self.features, self.labels, splits, self.num_classes, self.weighted
+            adjacency, features, self.labels, splits, self.num_classes, self.weighted, self.names
         )
 
     def __repr__(self) -> str:
@@ -129,6 +158,15 @@ class Graph:
             + ", ".join(f"{name}={len(self.split(name)):,}" for name in SPLITS)
             + ")"
         )
+
+    def _check_names(self) -> None:
+        for kind, names, count in (
+            ("nodes", self.names.nodes, self.num_nodes),
+            ("classes", self.names.classes, self.num_classes),
+            ("features", self.names.features, self.num_features),
+        ):
+            if names is not None and len(names) != count:
+                raise ValueError(f"names has {len(names)} {kind}, and the graph {count}")
 
     def _check_split_labels(self) -> None:
         for name in SPLITS:

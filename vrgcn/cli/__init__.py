@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _run(command: str, flags: list[str]) -> None:
     kind, module, function = COMMANDS[command]
     try:
-        options = tyro.cli(
+        options: object = tyro.cli(
             kind,
             prog=f"vrgcn {command}",
             args=expand_config(flags),

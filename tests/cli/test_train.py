@@ -1,0 +1,148 @@
+"""`vrgcn train`, as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+
+import pytest
+
+from vrgcn.checkpoint import load_model
+from vrgcn.data.store import load_graph
+from vrgcn.inference import predict
+
+
+def test_a_run_writes_its_config_its_metrics_and_its_model(vrgcn, graph_folder, tmp_path):
+    code, out, _ = vrgcn(
+        "train", "--graph", graph_folder, "--epochs", 3, "--batch-size", 16, "--out", "here"
+    )
+    assert code == 0
+    run = tmp_path / "here"
+    config = tomllib.loads((run / "config.toml").read_text())
+    assert config["epochs"] == 3
+    assert config["estimator"] == "cvd"
+    points = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert [point["epoch"] for point in points] == [1, 2, 3]
+    assert all(point["age"] is not None and point["val"] is not None for point in points)
+    result = json.loads((run / "result.json").read_text())
+    graph = load_graph(graph_folder)
+    model = load_model(run / "model.safetensors").model
+    right = predict(model, graph, graph.test).argmax(1) == graph.labels[graph.test]
+    assert result["test"] == pytest.approx(float(right.double().mean()), abs=1e-6)
+    assert f"test accuracy {result['test']:.4f}" in out
+    assert "written to here" in out
+
+
+def test_output_that_is_no_terminal_is_one_plain_line_an_epoch(vrgcn, graph_folder):
+    _, out, _ = vrgcn("train", "--graph", graph_folder, "--epochs", 2)
+    assert "\x1b" not in out
+    assert sum(line.startswith("epoch ") for line in out.splitlines()) == 2
+    assert "loss" in out
+    assert "history age" in out
+
+
+def test_runs_of_the_same_name_do_not_overwrite_each_other(vrgcn, graph_folder, tmp_path):
+    for _ in range(2):
+        assert vrgcn("train", "--graph", graph_folder, "--epochs", 1)[0] == 0
+    assert sorted(p.name for p in (tmp_path / "runs").iterdir()) == [
+        "small-graphsage-cvd",
+        "small-graphsage-cvd-2",
+    ]
+
+
+def test_an_out_folder_with_something_in_it_is_refused(vrgcn, graph_folder, tmp_path):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "precious.txt").write_text("kept")
+    code, _, err = vrgcn("train", "--graph", graph_folder, "--out", "full")
+    assert code == 1
+    assert "--out: full exists already" in err
+    assert (tmp_path / "full" / "precious.txt").read_text() == "kept"
+
+
+def test_a_written_config_repeats_the_run_and_flags_win_over_it(vrgcn, graph_folder, tmp_path):
+    first = ("--graph", graph_folder, "--epochs", 2, "--fanout", 1, 2, "--no-layer-norm")
+    vrgcn("train", *first, "--out", "a")
+    (tmp_path / "a.toml").write_text(
+        "".join(
+            line
+            for line in (tmp_path / "a" / "config.toml").read_text().splitlines(keepends=True)
+            if not line.startswith("out")
+        )
+    )
+    assert vrgcn("train", "--config", "a.toml", "--out", "b")[0] == 0
+    assert vrgcn("train", "--config", "a.toml", "--out", "c", "--fanout", 0)[0] == 0
+    metrics = [(tmp_path / run / "metrics.jsonl").read_text().splitlines() for run in "abc"]
+    losses = [[json.loads(line)["loss"] for line in lines] for lines in metrics]
+    assert losses[0] == losses[1]
+    assert losses[0] != losses[2]
+    assert tomllib.loads((tmp_path / "c" / "config.toml").read_text())["fanout"] == [0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("epoch = 3", "c.toml: there is no option 'epoch'; did you mean 'epochs'?"),
+        ("epochs = ", "c.toml: not a TOML file"),
+        ("inductive = 3", "c.toml: inductive must be true or false, not 3"),
+        ("fanout = [[1]]", "c.toml: fanout must be"),
+    ],
+)
+def test_a_bad_config_file_is_named(vrgcn, tmp_path, text, message):
+    (tmp_path / "c.toml").write_text(text)
+    code, _, err = vrgcn("train", "--config", "c.toml", "--dataset", "communities")
+    assert code == 1
+    assert message in err
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "message"),
+    [
+        ((), 1, "either --dataset NAME or --graph PATH"),
+        (("--dataset", "a", "--graph", "b"), 1, "either --dataset NAME or --graph PATH"),
+        (("--dataset", "nothing"), 1, "communities"),
+        (("--graph", "nowhere"), 1, "nowhere"),
+        (("--epochs", "0"), 2, "epochs must be at least 1"),
+        (("--epochs", "many"), 2, "--epochs"),
+        (("--estimator", "magic"), 2, "--estimator"),
+        (("--fan-outs", "1"), 2, "--fanout"),
+        (("--config", "no.toml"), 1, "--config: there is no file no.toml"),
+    ],
+)
+def test_bad_flags_are_named_without_a_traceback(vrgcn, flags, code, message):
+    exit_code, out, err = vrgcn("train", *flags)
+    assert exit_code == code
+    assert message in err
+    assert "Traceback" not in out + err
+
+
+def test_a_loss_that_explodes_ends_with_a_clear_error_and_keeps_the_metrics(
+    vrgcn, graph_folder, tmp_path
+):
+    code, _, err = vrgcn(
+        "train", "--graph", graph_folder, "--optimizer", "sgd", "--learning-rate", "1e30",
+        "--no-layer-norm", "--out", "boom", "--epochs", 20,
+    )  # fmt: skip
+    assert code == 1
+    assert "the training loss became" in err
+    assert (tmp_path / "boom" / "metrics.jsonl").exists()
+
+
+def test_the_commands_are_listed_and_an_unknown_one_is_refused(vrgcn):
+    code, out, _ = vrgcn("--help")
+    assert code == 0
+    assert "train" in out
+    assert "demo" in out
+    code, _, err = vrgcn("trian")
+    assert code == 2
+    assert "there is no command 'trian'" in err
+
+
+def test_help_needs_no_torch():
+    import subprocess
+    import sys
+
+    script = (
+        "import sys; from vrgcn.cli import main; main(['--help']); "
+        "assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)

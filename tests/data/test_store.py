@@ -1,0 +1,251 @@
+"""Graphs on disk: what is saved comes back, lazily, or fails with the file's name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+from vrgcn.data import store
+from vrgcn.data.store import load_graph, save_graph
+from vrgcn.graph import Graph
+from vrgcn.names import Names
+from vrgcn.validation import SPLITS
+
+EDGES = torch.tensor([[1, 2, 3, 0, 0], [0, 0, 1, 3, 2]])
+WEIGHT = torch.tensor([0.5, 2.0, 1.0, 3.0, 0.25])
+DENSE = torch.arange(12, dtype=torch.float32).reshape(4, 3)
+SPARSE = torch.eye(4, 3)
+CLASSES = torch.tensor([0, 2, -1, 1])
+SEVERAL = torch.tensor([[0, 1], [1, 1], [-1, -1], [0, 0]])
+
+GRAPHS: dict[str, Callable[[], Graph]] = {
+    "dense": lambda: Graph(EDGES, DENSE, CLASSES, train=[0], val=[1], test=[3]),
+    "double": lambda: Graph(EDGES, DENSE.double(), CLASSES, train=[0, 3], test=[1]),
+    "sparse": lambda: Graph(EDGES, SPARSE.to_sparse_csr(), CLASSES, train=[0, 1]),
+    "weighted": lambda: Graph(EDGES, DENSE, CLASSES, edge_weight=WEIGHT, train=[3]),
+    "multilabel": lambda: Graph(EDGES, DENSE, SEVERAL, train=[0, 1]),
+    "unlabelled": lambda: Graph(EDGES, DENSE),
+    "spare classes": lambda: Graph(EDGES, DENSE, CLASSES, num_classes=9),
+    "no edges": lambda: Graph(EDGES[:, :0], DENSE, CLASSES),
+    "zero features": lambda: Graph(EDGES, torch.zeros(4, 3).to_sparse_csr(), CLASSES),
+}
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    save_graph(GRAPHS["dense"](), tmp_path / "graph")
+    return tmp_path / "graph"
+
+
+def same(a: torch.Tensor | None, b: torch.Tensor | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    if a.layout == torch.sparse_csr:
+        a, b = a.to_dense(), b.to_dense()
+    return a.dtype == b.dtype and torch.equal(a, b)
+
+
+def edit_meta(path: Path, **changes: object) -> None:
+    meta = json.loads((path / "meta.json").read_text())
+    (path / "meta.json").write_text(json.dumps(meta | changes))
+
+
+@pytest.mark.parametrize("kind", GRAPHS)
+def test_a_graph_comes_back_as_it_was(kind: str, tmp_path: Path) -> None:
+    graph = GRAPHS[kind]()
+    save_graph(graph, tmp_path / "new" / "folder")
+    loaded = load_graph(str(tmp_path / "new" / "folder"))
+    for name in ("features", "labels", *SPLITS):
+        assert same(getattr(loaded, name), getattr(graph, name)), name
+    for name in ("indptr", "indices", "values"):
+        assert same(getattr(loaded.adjacency, name), getattr(graph.adjacency, name)), name
+    assert loaded.features.layout == graph.features.layout
+    for name in ("num_classes", "weighted", "multilabel", "num_nodes", "num_edges"):
+        assert getattr(loaded, name) == getattr(graph, name), name
+    assert repr(loaded) == repr(graph)
+
+
+def test_a_loaded_graph_can_be_saved_again(saved: Path, tmp_path: Path) -> None:
+    save_graph(load_graph(saved), tmp_path / "copy")
+    for file in saved.iterdir():
+        assert (tmp_path / "copy" / file.name).read_bytes() == file.read_bytes()
+
+
+def test_ones_are_not_stored_as_weights(saved: Path) -> None:
+    assert not (saved / "weights.npy").exists()
+    assert json.loads((saved / "meta.json").read_text())["weighted"] is False
+
+
+def test_nothing_is_read_before_it_is_used(saved: Path) -> None:
+    graph = load_graph(saved)
+    # A mapping shows what the file holds when a page is first touched, a copy what it held before.
+    array = np.load(saved / "features.npy", mmap_mode="r+")
+    array[2, 1] = 77
+    array.flush()
+    assert graph.features[2, 1] == 77
+
+
+def test_changing_a_loaded_graph_does_not_change_the_file(saved: Path) -> None:
+    before = (saved / "features.npy").read_bytes()
+    graph = load_graph(saved)
+    graph.features[0, 0] = 99
+    assert graph.features[0, 0] == 99
+    assert (saved / "features.npy").read_bytes() == before
+
+
+def test_an_existing_path_is_not_overwritten(saved: Path) -> None:
+    before = {file.name: file.read_bytes() for file in saved.iterdir()}
+    with pytest.raises(FileExistsError, match="graph exists already"):
+        save_graph(GRAPHS["weighted"](), saved)
+    assert {file.name: file.read_bytes() for file in saved.iterdir()} == before
+    assert list(saved.parent.iterdir()) == [saved]
+
+
+def test_a_path_that_appears_during_the_write_is_not_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "graph"
+    describe = store._describe
+
+    def meanwhile(*given: object) -> object:
+        monkeypatch.undo()
+        save_graph(GRAPHS["double"](), path)
+        return describe(*given)
+
+    monkeypatch.setattr(store, "_describe", meanwhile)
+    with pytest.raises(FileExistsError, match="graph exists already"):
+        save_graph(GRAPHS["dense"](), path)
+    assert load_graph(path).features.dtype == torch.float64
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("last", ["indptr", "features", "test"])
+def test_an_interrupted_write_leaves_nothing_that_loads(
+    last: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = np.save
+    left: list[Path] = []
+
+    def stop(file, array: np.ndarray) -> None:
+        write(file, array)
+        if Path(file.name).stem == last:
+            left.append(Path(file.name).parent)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(np, "save", stop)
+    # As if the process were killed: no cleaning up either.
+    monkeypatch.setattr(store.shutil, "rmtree", lambda *_, **__: None)
+    with pytest.raises(KeyboardInterrupt):
+        save_graph(GRAPHS["dense"](), tmp_path / "graph")
+    with pytest.raises(FileNotFoundError, match="graph: there is no such folder"):
+        load_graph(tmp_path / "graph")
+    with pytest.raises(ValueError, match=r"it has no meta\.json"):
+        load_graph(left[0])
+    monkeypatch.undo()
+    save_graph(GRAPHS["dense"](), tmp_path / "graph")
+    assert load_graph(tmp_path / "graph").num_nodes == 4
+
+
+def test_a_failed_write_cleans_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(np, "save", full)
+    with pytest.raises(OSError, match="No space left"):
+        save_graph(GRAPHS["dense"](), tmp_path / "graph")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_missing_path_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere: there is no such folder"):
+        load_graph(tmp_path / "nowhere")
+
+
+def test_other_folders_and_files_are_not_graphs(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("text")
+    for name in ("folder", "file"):
+        with pytest.raises(ValueError, match=f"{name} is not a saved graph"):
+            load_graph(tmp_path / name)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"format": "other"}'])
+def test_another_meta_json_is_not_a_graph(text: str, saved: Path) -> None:
+    (saved / "meta.json").write_text(text)
+    with pytest.raises(ValueError, match=r"meta\.json"):
+        load_graph(saved)
+
+
+def test_an_unknown_version_is_refused(saved: Path) -> None:
+    edit_meta(saved, version=7)
+    with pytest.raises(
+        ValueError, match=r"meta\.json has version 7 and this vrgcn reads version 1"
+    ):
+        load_graph(saved)
+
+
+def test_a_missing_entry_of_meta_is_named(saved: Path) -> None:
+    meta = json.loads((saved / "meta.json").read_text())
+    del meta["edges"]
+    (saved / "meta.json").write_text(json.dumps(meta))
+    with pytest.raises(ValueError, match=r"meta\.json lacks edges"):
+        load_graph(saved)
+
+
+@pytest.mark.parametrize(
+    "name", ["indptr", "indices", "features", "labels", "train", "val", "test"]
+)
+def test_a_missing_array_is_named(name: str, saved: Path) -> None:
+    (saved / f"{name}.npy").unlink()
+    with pytest.raises(FileNotFoundError, match=rf"{name}\.npy is missing"):
+        load_graph(saved)
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "message"),
+    [
+        ("features", np.zeros((4, 2), np.float32), r"has shape \(4, 2\) .* says \(4, 3\)"),
+        ("features", np.zeros((4, 3), np.float64), "holds float64 .* says float32"),
+        ("indptr", np.zeros(4, np.int64), r"has shape \(4,\) .* says \(5,\)"),
+        ("labels", np.zeros((4, 3), np.int64), r"has shape \(4, 3\) .* says \(4,\)"),
+        ("train", np.zeros(2, np.int64), r"has shape \(2,\) .* says \(1,\)"),
+    ],
+)
+def test_an_array_that_is_not_what_meta_says_is_named(
+    name: str, array: np.ndarray, message: str, saved: Path
+) -> None:
+    np.save(saved / f"{name}.npy", array)
+    with pytest.raises(ValueError, match=rf"{name}\.npy {message}"):
+        load_graph(saved)
+
+
+@pytest.mark.parametrize("keep", [0, 10, 140])
+def test_a_truncated_array_is_named(keep: int, saved: Path) -> None:
+    whole = (saved / "features.npy").read_bytes()
+    (saved / "features.npy").write_bytes(whole[:keep])
+    with pytest.raises(ValueError, match=r"features\.npy cannot be read as an array"):
+        load_graph(saved)
+
+
+@pytest.mark.parametrize("ids", [["a", "ü", "p-991"], [7, -3, 2**40]])
+def test_names_come_back(tmp_path, ids):
+    names = Names(pa.array(ids), ["yes", "no, 'never'"], ["age", "größe"])
+    graph = Graph([[0], [1]], torch.randn(3, 2), [0, 1, -1], names=names)
+    save_graph(graph, tmp_path / "g")
+    loaded = load_graph(tmp_path / "g").names
+    assert loaded.nodes.to_pylist() == ids
+    assert (loaded.classes, loaded.features) == (names.classes, names.features)
+
+
+def test_a_graph_without_its_ids_is_refused(tmp_path):
+    graph = Graph([[0], [1]], torch.randn(3, 2), names=Names(pa.array(["a", "b", "c"])))
+    save_graph(graph, tmp_path / "g")
+    (tmp_path / "g" / "ids.arrow").unlink()
+    with pytest.raises(FileNotFoundError, match=r"ids\.arrow is missing"):
+        load_graph(tmp_path / "g")
