@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args, get_origin, get_type_hints
 
 
 @dataclass(frozen=True)
@@ -67,12 +67,21 @@ class TrainConfig:
         if isinstance(self.fanout, int):  # from Python, one number is natural
             object.__setattr__(self, "fanout", (self.fanout,))
         object.__setattr__(self, "fanout", tuple(self.fanout))
+        for name, hint in get_type_hints(type(self)).items():
+            choices = [c for part in (hint, *get_args(hint)) for c in _choices(part)]
+            value = getattr(self, name)
+            if choices and value not in choices and value is not None:
+                raise ValueError(f"{name} {value!r} is none of {', '.join(choices)}")
         _at_least(1, epochs=self.epochs, batch_size=self.batch_size, sample_size=self.sample_size)
         _at_least(1, evaluate_every=self.evaluate_every, patience=self.patience)
         _at_least(1, threads=self.threads, history_cap=self.history_cap)
         _at_least(0, weight_decay=self.weight_decay, fanout=min(self.fanout, default=-1))
         if not 0 < self.learning_rate < float("inf"):
             raise ValueError(f"learning_rate must be positive, not {self.learning_rate}")
+
+
+def _choices(hint: object) -> tuple[str, ...]:
+    return get_args(hint) if get_origin(hint) is Literal else ()
 
 
 def _at_least(least: int, **values: float | None) -> None:

@@ -106,6 +106,14 @@ class Propagate:
         self._latest = h
         return self._answer(call, h)
 
+    def check_finished(self) -> None:
+        """Refuse a pass that ended at an earlier level than the minibatch's."""
+        if self._calls + 1 != len(self._sizes):
+            raise RuntimeError(
+                f"the model called propagate {self._calls} times, and {len(self._sizes) - 1} when "
+                "it was first looked at; it must call it the same number of times always"
+            )
+
     def own(self, h: Tensor) -> Tensor:
         """The rows of h for the nodes that `propagate(h)` answers for, before or after that call.
 
@@ -213,7 +221,7 @@ class ResidualPass:
         # dropout the same as cv to the last bit, gradient included.
         if h is mean or (not is_sparse(h) and torch.equal(h, mean)):
             return estimate
-        return estimate + residual(hop, h - mean)
+        return estimate + residual(hop, torch.add(h, mean, alpha=-1))  # sparse CSR has no `-`
 
 
 def sampled(hop: Hop, h: Tensor) -> Tensor:

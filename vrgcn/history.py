@@ -9,7 +9,12 @@ from torch import Tensor
 
 from vrgcn.sparse import CSR
 
-DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+DTYPES = {
+    "float32": torch.float32,
+    "float16": torch.float16,
+    "bfloat16": torch.bfloat16,
+    "float64": torch.float64,
+}
 NEVER = -1
 
 

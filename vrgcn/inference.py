@@ -52,19 +52,24 @@ class ExactSweeps:
         self.P = P
         self.preprocessed = preprocessed
         self.device = device_of(model)
-        self.histories = histories or Histories(P.num_nodes, device=self.device)
+        self.histories = histories or exact_tables(P.num_nodes, features, self.device)
         self.on_chunk = on_chunk
         self.trace = trace(model, features, training=False)
 
     def outputs(self, nodes: Tensor | None = None) -> Tensor:
         """(nodes, classes), exact; all nodes if none are named."""
+        return torch.cat([outputs for _, outputs in self.stream(nodes)])
+
+    def stream(self, nodes: Tensor | None = None) -> Iterator[tuple[Tensor, Tensor]]:
+        """The same, a chunk at a time: its nodes, in the order asked for, and their outputs."""
         needed = self._needed(nodes)
         self._fill(needed[:-1])
-        last = needed[-1]
-        parts = [out.cpu() for _, out in self._sweep(last, self.trace.calls)]
-        if not parts:
-            raise ValueError("there are no nodes to predict")
-        return torch.cat(parts)
+        for chunk, outputs in self._sweep(needed[-1], self.trace.calls):
+            yield chunk, outputs.cpu()
+
+    def work(self, nodes: Tensor | None = None) -> int:
+        """How many nodes all sweeps visit together, for showing progress."""
+        return sum(map(len, self._needed(nodes)))
 
     def fill_tables(self, step: int) -> None:
         """Make the tables of all nodes exact for the model's present weights."""
@@ -136,21 +141,30 @@ def predict(
     on_chunk: called with the number of nodes after each chunk of each sweep
     """
     P = build_propagation(propagation or propagation_of(model), graph)
-    histories = Histories(graph.num_nodes, device=device_of(model), directory=directory)
+    histories = exact_tables(graph.num_nodes, graph.features, device_of(model), directory)
     sweeps = ExactSweeps(model, graph.features, P, histories=histories, on_chunk=on_chunk)
     if nodes is None:
         return sweeps.outputs()
+    return sweeps.outputs(_check_nodes(nodes, graph.num_nodes))
+
+
+def _check_nodes(nodes: Any, num_nodes: int) -> Tensor:
     ids = torch.as_tensor(nodes)
     if ids.dtype == torch.bool or ids.is_floating_point() or ids.dim() != 1 or not len(ids):
         raise ValueError("nodes must be a list of at least one node id")
-    if int(ids.min()) < 0 or int(ids.max()) >= graph.num_nodes:
-        bad = ids[(ids < 0) | (ids >= graph.num_nodes)]
+    bad = ids[(ids < 0) | (ids >= num_nodes)]
+    if len(bad):
         raise ValueError(
-            f"{len(bad)} nodes to predict are outside 0..{graph.num_nodes - 1}, "
-            f"first: {int(bad[0])}"
+            f"{len(bad)} nodes to predict are outside 0..{num_nodes - 1}, first: {int(bad[0])}"
         )
-    distinct, place = torch.unique(ids.long(), return_inverse=True)
-    return sweeps.outputs(distinct)[place]
+    return ids.long()
+
+
+def exact_tables(
+    num_nodes: int, features: Tensor, device: torch.device, directory: Path | None = None
+) -> Histories:
+    """Tables in the precision of the features, so that nothing is lost on the way."""
+    return Histories(num_nodes, str(features.dtype).removeprefix("torch."), device, directory)
 
 
 def propagate_features(P: Propagation, features: Tensor, nodes: Tensor | None = None) -> Tensor:

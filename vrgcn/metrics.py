@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -36,3 +39,34 @@ def check_outputs(outputs: Tensor, classes: int) -> None:
             f"the model's output has shape {tuple(outputs.shape)}, and the graph {classes} "
             f"classes: it must be (nodes, {classes})"
         )
+
+
+@dataclass(frozen=True)
+class ClassScores:
+    """Of each class, (classes,): precision and recall (NaN where there is nothing to divide by),
+    support (how many nodes have it) and predicted (how many were given it)."""
+
+    precision: Tensor
+    recall: Tensor
+    support: Tensor
+    predicted: Tensor
+
+
+def class_scores(outputs: Tensor, labels: Tensor) -> ClassScores:
+    """Scores class by class, for labels (nodes,) or (nodes, classes)."""
+    classes = outputs.shape[1]
+    if labels.dim() == 1:
+        predicted = F.one_hot(outputs.argmax(1), classes) > 0
+        actual = F.one_hot(labels, classes) > 0
+    else:
+        predicted, actual = outputs > 0, labels > 0
+    hits = (predicted & actual).sum(0)
+    given, support = predicted.sum(0), actual.sum(0)
+    return ClassScores(hits / given, hits / support, support, given)
+
+
+def confusion(outputs: Tensor, labels: Tensor) -> Tensor:
+    """(classes, classes): how many nodes of the row's class were given the column's."""
+    classes = outputs.shape[1]
+    pairs = labels * classes + outputs.argmax(1)
+    return torch.bincount(pairs, minlength=classes * classes).view(classes, classes)

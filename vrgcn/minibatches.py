@@ -31,7 +31,7 @@ from vrgcn.inference import (
 )
 from vrgcn.plan import Plan, Planner
 from vrgcn.propagation import Propagation, PropagationLike, build_propagation
-from vrgcn.sparse import select_rows
+from vrgcn.sparse import is_sparse, select_rows
 from vrgcn.trace import device_of, set_mode, trace
 
 
@@ -88,6 +88,11 @@ class MiniBatches:
         self.nodes = _visited(graph, nodes, inductive)
         self.P = build_propagation(rule, graph.among(graph.train) if inductive else graph)
         self.trace = trace(model, graph.features, training=True)
+        # Dropout before the first call: what it is given is the features only in evaluation.
+        self.features_dropped = (
+            not self.trace.features_first
+            and trace(model, graph.features, training=False).features_first
+        )
         if preprocess and self.trace.calls and not self.trace.features_first:
             raise ValueError(
                 "preprocess=True needs a model whose first propagate is of the features as they "
@@ -95,7 +100,7 @@ class MiniBatches:
             )
         self.preprocess = self.trace.features_first if preprocess is None else preprocess
         self.preprocess = self.preprocess and self.trace.calls > 0
-        reached = graph.train if inductive else None
+        reached = torch.unique(torch.cat([graph.train, self.nodes])) if inductive else None
         self.preprocessed = (
             propagate_features(self.P, graph.features, reached) if self.preprocess else None
         )
@@ -131,7 +136,11 @@ class MiniBatches:
     @property
     def samples_neighbours(self) -> bool:
         """Whether nodes that are not visited themselves are ever computed, as neighbours."""
-        return self.planner.sampler != "none" and any(self.planner.fanouts)
+        # Only what the last call samples enters every table.
+        planner = self.planner
+        return planner.sampler in ("full", "importance") or (
+            planner.sampler == "uniform" and planner.calls > 0 and planner.fanouts[-1] > 0
+        )
 
     def warm_start(self, model: nn.Module) -> None:
         """Fill the histories by an exact pass, so that the first epoch does not read zeros."""
@@ -142,6 +151,7 @@ class MiniBatches:
             preprocessed=self.preprocessed,
             histories=self.histories,
         )
+        self._write_features(torch.arange(self.graph.num_nodes))
         sweeps.fill_tables(self.step)
 
     def unvisited(self) -> Tensor:
@@ -155,12 +165,22 @@ class MiniBatches:
 
     def refresh(self, model: nn.Module, nodes: Tensor) -> None:
         """Write the histories of `nodes` in one forward-only sweep, without dropout."""
+        self._write_features(nodes)
         with torch.no_grad(), set_mode(model, training=False, norms=False):
             for chunk in chunks(self.P, nodes):
                 plan = self._history_planner.plan(chunk, self.generator)
                 batch = Batch(self, plan, ESTIMATORS["history"])
                 batch.run(model)
                 batch.write_histories()
+
+    def _write_features(self, nodes: Tensor) -> None:
+        """Where dropout comes before the first call, training keeps a history of its input, and
+        without dropout that is the features. (cvd knows them exactly.)"""
+        features = self.graph.features
+        sparse = is_sparse(features)  # then training refuses before it reads
+        if self.features_dropped and not self.estimator.dropout_residual and not sparse:
+            rows = select_rows(features, nodes).to(self.device)
+            self.histories.table(0, rows.shape[1]).write(nodes.to(self.device), rows, self.step)
 
     def mean_age(self) -> float:
         """Mean age of the histories, in steps."""
@@ -208,14 +228,11 @@ class Batch:
         plan = self.plan.to(source.device)
         first = FirstPass(plan, self._estimator, source.histories, inputs)
         self._pass = first
-        output: Tensor
         if not (self._estimator.dropout_residual and model.training):
-            output = model(x, Propagate(plan.sizes, first))
-            return output
+            return _forward(model, x, Propagate(plan.sizes, first))
         with set_mode(model, training=False):
-            model(x, Propagate(plan.sizes, first))
-        output = model(x, Propagate(plan.sizes, ResidualPass(first)))
-        return output
+            _forward(model, x, Propagate(plan.sizes, first))
+        return _forward(model, x, Propagate(plan.sizes, ResidualPass(first)))
 
     def commit(self) -> None:
         """Write the activations of `run` into the histories: once, after the optimiser's step."""
@@ -231,6 +248,12 @@ class Batch:
         self._pass = None
 
 
+def _forward(model: nn.Module, x: Tensor, propagate: Propagate) -> Tensor:
+    output: Tensor = model(x, propagate)
+    propagate.check_finished()
+    return output
+
+
 def _visited(graph: Graph, nodes: Any, inductive: bool) -> Tensor:
     if isinstance(nodes, str):
         if nodes not in ("train", "all"):
@@ -240,9 +263,16 @@ def _visited(graph: Graph, nodes: Any, inductive: bool) -> Tensor:
         if not len(graph.train):
             raise ValueError("the graph has no training nodes: give it a train split")
         return graph.train
-    ids = torch.as_tensor(nodes).long()
-    if ids.dim() != 1 or not len(ids) or int(ids.min()) < 0 or int(ids.max()) >= graph.num_nodes:
+    ids = torch.as_tensor(nodes)
+    if (
+        ids.dtype == torch.bool
+        or ids.is_floating_point()
+        or ids.dim() != 1
+        or not len(ids)
+        or int(ids.min()) < 0
+        or int(ids.max()) >= graph.num_nodes
+    ):
         raise ValueError(f"nodes must be ids within 0..{graph.num_nodes - 1}, at least one")
     if len(torch.unique(ids)) != len(ids):
         raise ValueError("nodes names some node more than once")
-    return ids
+    return ids.long()

@@ -57,14 +57,18 @@ class Propagation:
             values = torch.as_tensor(coo.data)
             shape = tuple(coo.shape)
         else:
-            sparse = torch.as_tensor(matrix).to_sparse_coo().coalesce()
-            rows, columns = sparse.indices()
-            values, shape = sparse.values(), tuple(sparse.shape)
+            matrix = torch.as_tensor(matrix)
+            shape = tuple(matrix.shape)
         if len(shape) != 2 or shape[0] != shape[1]:
             raise ValueError(f"a propagation matrix must be square, not of shape {shape}")
+        if isinstance(matrix, Tensor):
+            sparse = matrix.to_sparse_coo().coalesce()
+            rows, columns = sparse.indices()
+            values = sparse.values()
+        values = values.to(dtype)
         if not torch.isfinite(values).all():
             raise ValueError("the propagation matrix holds NaN or infinite entries")
-        return _from_entries(rows.long(), columns.long(), values.to(dtype), shape[0])
+        return _from_entries(rows.long(), columns.long(), values, shape[0])
 
 
 def gcn(graph: Graph) -> Propagation:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from vrgcn.estimators import Propagate
-from vrgcn.sparse import select_rows
+from vrgcn.sparse import first_rows, select_rows
 
 _MOST_CALLS = 1000
 
@@ -35,6 +35,7 @@ def trace(model: nn.Module, features: Tensor, *, training: bool) -> Trace:
 
     Nothing remains of it: modes and random numbers are as before, and no statistics are updated.
     """
+    _check_dtypes(model, features)
     device = device_of(model)
     nodes = torch.tensor([0, min(1, features.shape[0] - 1)], device=features.device)
     x = select_rows(features, nodes).to(device)
@@ -48,7 +49,21 @@ def trace(model: nn.Module, features: Tensor, *, training: bool) -> Trace:
     devices = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices), torch.no_grad(), set_mode(model, training, norms=False):
         model(x, Propagate([len(nodes)] * _MOST_CALLS, answer))
+        # Again with fewer nodes at each level, as in a minibatch: rows of one level that are taken
+        # for another's show here, whatever the batches are like.
+        sizes = [len(received) + 2 - level for level in range(len(received) + 1)]
+        rows = select_rows(features, nodes[torch.arange(sizes[0]) % 2]).to(device)
+        model(rows, Propagate(sizes, lambda call, h: first_rows(h, sizes[call + 1]).clone()))
     return Trace(len(received), bool(received) and received[0] is x)
+
+
+def _check_dtypes(model: nn.Module, features: Tensor) -> None:
+    dtypes = {p.dtype for p in model.parameters() if p.is_floating_point()}
+    if len(dtypes) == 1 and features.dtype not in dtypes:
+        raise TypeError(
+            f"the features are {features.dtype} and the model's weights {dtypes.pop()}: convert "
+            "one of them, by graph.with_features(graph.features.float()) or model.double()"
+        )
 
 
 @contextmanager

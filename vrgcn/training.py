@@ -97,6 +97,8 @@ class _Training:
     ) -> None:
         if graph.labels is None:
             raise ValueError("the graph has no labels to train on")
+        if not len(graph.train):
+            raise ValueError("the graph has no training nodes: give it a train split")
         rule = propagation or config.propagation or propagation_of(model)
         self.model = model
         self.graph = graph
@@ -200,8 +202,7 @@ class _Training:
             batch.commit()
             return 0.0
         outputs = batch.run(self.model)
-        if step == 1:
-            check_outputs(outputs, self.graph.num_classes)
+        check_outputs(outputs, self.graph.num_classes)
         losses = loss_per_node(outputs[in_loss], batch.labels[in_loss]).sum()
         # The expected number of training nodes in a batch, not the number in this one: dividing
         # by the latter would bias the gradient when all nodes are visited. Visiting the training

@@ -30,20 +30,24 @@ def _is_integer(x: Tensor) -> bool:
 
 def check_features(features: Any) -> Tensor:
     if hasattr(features, "tocsr"):  # scipy
-        matrix = features.tocsr()
+        matrix = features.tocsr(copy=True)
+        matrix.sum_duplicates()
         features = torch.sparse_csr_tensor(
             torch.from_numpy(matrix.indptr.astype(np.int64)),
             torch.from_numpy(matrix.indices.astype(np.int64)),
             torch.from_numpy(matrix.data),
             size=matrix.shape,
+            check_invariants=False,  # checked below
         )
     x = _tensor(features, "features")
-    if x.layout == torch.sparse_coo:
+    if not isinstance(features, Tensor):
+        x = x.to(torch.get_default_dtype()) if x.dtype == torch.float64 else x  # NumPy's default
+    if x.layout == torch.sparse_coo and x.dim() == 2:
         x = x.to_sparse_csr()
-    if x.layout not in (torch.strided, torch.sparse_csr):
-        raise TypeError(f"features must be dense or sparse CSR, not {x.layout}")
     if x.dim() != 2:
         raise ValueError(f"features must be (nodes, width), not of shape {tuple(x.shape)}")
+    if x.layout not in (torch.strided, torch.sparse_csr):
+        raise TypeError(f"features must be dense or sparse CSR, not {x.layout}")
     if x.shape[0] == 0 or x.shape[1] == 0:
         raise ValueError(f"features are empty: shape {tuple(x.shape)}")
     if x.is_complex() or x.dtype == torch.bool:
@@ -53,6 +57,7 @@ def check_features(features: Any) -> Tensor:
     if is_sparse(x):
         # Sorted, unsigned-free int64 indices once here, so that nothing later converts them.
         matrix = CSR.from_torch(x)
+        _check_places(matrix)
         bad = ~torch.isfinite(matrix.values)
         if bad.any():
             entry = int(bad.nonzero()[0, 0])
@@ -66,6 +71,19 @@ def check_features(features: Any) -> Tensor:
             row, column = bad.nonzero()[0].tolist()
             _raise_not_finite(int(bad.sum()), start + row, column)
     return x.contiguous()
+
+
+def _check_places(matrix: CSR) -> None:
+    """PyTorch checks the places of a sparse tensor only when asked, and then their order too."""
+    indptr, indices = matrix.indptr, matrix.indices
+    if int(indptr[0]) != 0 or int(indptr[-1]) != len(indices) or (indptr.diff() < 0).any():
+        raise ValueError("features are not a sparse CSR matrix: crow_indices must run from 0 up")
+    outside = (indices < 0) | (indices >= matrix.columns)
+    if outside.any():
+        raise ValueError(
+            f"sparse features name {int(outside.sum())} columns outside 0..{matrix.columns - 1}, "
+            f"first: {int(indices[outside][0])}"
+        )
 
 
 def _raise_not_finite(count: int, row: int, column: int) -> None:
@@ -104,7 +122,7 @@ def check_edges(edge_index: Any, edge_weight: Any, num_nodes: int) -> tuple[Tens
     if weight.is_complex() or weight.dtype == torch.bool:
         raise TypeError(f"edge_weight must be real numbers, not {weight.dtype}")
     weight = weight.double()
-    bad = ~torch.isfinite(weight)
+    bad = ~torch.isfinite(weight.float())  # they are kept in single precision
     if bad.any():
         first = int(bad.nonzero()[0, 0])
         raise ValueError(
@@ -118,7 +136,7 @@ def check_labels(labels: Any, num_classes: int | None, num_nodes: int) -> tuple[
     if labels is None:
         return None, num_classes or 0
     y = _tensor(labels, "labels")
-    if y.dim() not in (1, 2) or y.shape[0] != num_nodes:
+    if y.dim() not in (1, 2) or y.shape[0] != num_nodes or 0 in y.shape:
         raise ValueError(
             f"labels must be ({num_nodes},), one class per node, or ({num_nodes}, classes); "
             f"not {tuple(y.shape)}"
