@@ -55,7 +55,7 @@ def check_features(features: Any) -> Tensor:
     if x.dtype not in (torch.float32, torch.float64):
         x = x.float()
     if is_sparse(x):
-        # Sorted, unsigned-free int64 indices once here, so that nothing later converts them.
+        # int64 indices once here, so that nothing later converts them.
         matrix = CSR.from_torch(x)
         _check_places(matrix)
         bad = ~torch.isfinite(matrix.values)
