@@ -306,3 +306,27 @@ def test_own_composition_and_own_rule_train():
         estimator=own, propagation=lambda graph: build_propagation("mean", graph),
     ).curve  # fmt: skip
     assert curve[-1].loss < 0.9 * curve[0].loss
+
+
+class InPlace(nn.Module):
+    """Changes its input of the second call after that call."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(5, 3)
+
+    def forward(self, x, propagate):
+        h = self.layer(propagate(x))
+        y = propagate(h)
+        own = h[: len(y)]
+        own += 100
+        return y + own
+
+
+@pytest.mark.parametrize("estimator", ["cv", "cvd"])
+def test_a_model_that_changes_what_it_propagated_is_refused(estimator):
+    graph = Graph([[0, 1], [1, 0]], torch.randn(4, 5), [0, 1, 2, 0], train=[0, 1, 2, 3])
+    model = InPlace()
+    batch = MiniBatches(model, graph, estimator=estimator).batch(torch.arange(4))
+    with pytest.raises(RuntimeError, match="call 2 was changed in place"):
+        batch.run(model)

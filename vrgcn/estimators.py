@@ -159,12 +159,23 @@ class FirstPass:
         self.inputs = inputs
         self.received: list[Tensor] = []
         self.answered: list[Tensor] = []
+        self._versions: list[int] = []
 
     def __call__(self, call: int, h: Tensor) -> Tensor:
         estimate = self._estimate(call, h)
         self.received.append(h)
         self.answered.append(estimate)
+        self._versions.append(h._version)
         return estimate
+
+    def check_unchanged(self) -> None:
+        """Refuse a model that changed what it propagated in place: its history would be wrong."""
+        for call, (h, version) in enumerate(zip(self.received, self._versions, strict=True)):
+            if h._version != version:
+                raise RuntimeError(
+                    f"the input of propagate call {call + 1} was changed in place after the call; "
+                    "use h = h + ... instead of h += ... in the model"
+                )
 
     def commit(self, step: int) -> None:
         """Write the activations of this pass into the histories."""
@@ -207,10 +218,14 @@ class FirstPass:
 
 
 class ResidualPass:
-    """The pass with dropout: adds √R P̂ (h - μ) to what the first pass answered for μ."""
+    """The pass with dropout: adds √R P̂ (h - μ) to what the first pass answered for μ.
+
+    nothing_dropped: whether h was μ in every call so far
+    """
 
     def __init__(self, first: FirstPass) -> None:
         self.first = first
+        self.nothing_dropped = True
 
     def __call__(self, call: int, h: Tensor) -> Tensor:
         mean, estimate = self.first.received[call], self.first.answered[call]
@@ -218,9 +233,10 @@ class ResidualPass:
         if hop is None:
             return self.first.preprocessed(h)
         # Where nothing was dropped there is no residual, and leaving it out makes cvd without
-        # dropout the same as cv to the last bit, gradient included.
+        # dropout the same as cv to the last bit.
         if h is mean or (not is_sparse(h) and torch.equal(h, mean)):
             return estimate
+        self.nothing_dropped = False
         return estimate + residual(hop, torch.add(h, mean, alpha=-1))  # sparse CSR has no `-`
 
 

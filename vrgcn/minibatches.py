@@ -229,10 +229,16 @@ class Batch:
         first = FirstPass(plan, self._estimator, source.histories, inputs)
         self._pass = first
         if not (self._estimator.dropout_residual and model.training):
-            return _forward(model, x, Propagate(plan.sizes, first))
+            output = _forward(model, x, Propagate(plan.sizes, first))
+            first.check_unchanged()
+            return output
         with set_mode(model, training=False):
-            _forward(model, x, Propagate(plan.sizes, first))
-        return _forward(model, x, Propagate(plan.sizes, ResidualPass(first)))
+            mean = _forward(model, x, Propagate(plan.sizes, first))
+        first.check_unchanged()
+        residual = ResidualPass(first)
+        output = _forward(model, x, Propagate(plan.sizes, residual))
+        # Without any dropout the first pass is the whole of cv, its gradient too.
+        return mean if residual.nothing_dropped and torch.equal(mean, output) else output
 
     def commit(self) -> None:
         """Write the activations of `run` into the histories: once, after the optimiser's step."""

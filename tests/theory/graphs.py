@@ -230,7 +230,7 @@ class TwoLinear(Linear):
 def outputs(
     model: nn.Module, graph: Graph, copies: int, past: Tensor | None = None, **settings: object
 ) -> Tensor:
-    """(copies, nodes, classes): outputs of one minibatch of all copies' nodes, in a random order.
+    """(copies, nodes, classes): outputs of all copies' nodes, in two random minibatches.
 
     past: (nodes, width) or (copies, nodes, width), the history of the second call's input
     """
@@ -241,7 +241,7 @@ def outputs(
         table.values.view(copies, *past.shape[-2:]).copy_(past)
     order = torch.randperm(copies * graph.num_nodes)
     with torch.no_grad():
-        result = batches.batch(order).run(model)
+        result = torch.cat([batches.batch(half).run(model) for half in order.chunk(2)])
     return result[order.argsort()].view(copies, graph.num_nodes, -1)
 
 

@@ -12,7 +12,7 @@ Errors are the largest difference over all nodes relative to the largest value, 
 
 The same argument is how `predict` works, in sweeps instead of epochs; the last part proves that it
 gives the dense formula's outputs on a directed, weighted graph with isolated nodes, in the
-precision of the features: `SINGLE` bounds that of a float32 model (measured: below 4e-7).
+precision of the features: `SINGLE` bounds that of a float32 model (measured: below 5e-7).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from vrgcn.inference import predict
 from vrgcn.minibatches import MiniBatches
 from vrgcn.propagation import Propagation
 
-EXACT, WRONG, SINGLE = 1e-12, 1e-3, 1e-6
+EXACT, WRONG, SINGLE = 1e-12, 1e-3, 3e-6
 GRAPH = random_graph()
 
 
