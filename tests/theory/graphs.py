@@ -9,12 +9,11 @@ is one (nodes, masks) matrix.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, product
 
-import pytest
 import torch
 from torch import Tensor, nn
 
@@ -29,15 +28,6 @@ from vrgcn.sparse import CSR
 
 WIDTH = 3
 STANDARD_ERRORS = 5.0
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Thousands of tiny products: a second thread only waits for the first."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def seeded(seed: int) -> torch.Generator:

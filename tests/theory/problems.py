@@ -5,10 +5,8 @@ Everything is in float64, tables included, so that "equal" can mean 1e-10 and no
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -19,15 +17,6 @@ from vrgcn.minibatches import Batch, MiniBatches
 from vrgcn.models import GCN, GraphSAGE
 
 FEATURES, HIDDEN, CLASSES = 5, 8, 3
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    """For tests to import: threads only slow such small tensors, many times on a busy CPU."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def random_graph(nodes: int = 60, degree: int = 7, *, seed: int = 0) -> Graph:

@@ -34,7 +34,6 @@ from problems import (
     MODELS,
     copies,
     double_minibatches,
-    one_thread,  # noqa: F401, a fixture
     ring_edges,
 )
 from torch import Tensor, nn

@@ -22,7 +22,6 @@ from problems import (
     double_minibatches,
     error,
     exact_pass,
-    one_thread,  # noqa: F401, a fixture
     random_graph,
 )
 from torch import Tensor, nn

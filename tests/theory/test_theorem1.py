@@ -29,7 +29,6 @@ from problems import (
     epoch,
     error,
     exact_pass,
-    one_thread,  # noqa: F401, a fixture
     random_graph,
 )
 from torch import Tensor, nn

@@ -20,7 +20,6 @@ import torch
 from problems import (
     DensePropagate,
     double_minibatches,
-    one_thread,  # noqa: F401, a fixture
 )
 from torch import Tensor, nn
 

@@ -24,7 +24,6 @@ from graphs import (
     every_sample,
     importance_draws,
     normal,
-    one_thread,  # noqa: F401, a fixture
     outputs,
     real_samples,
     seeded,
