@@ -54,7 +54,7 @@ def draw_confusion(matrix: Tensor, classes: list[str], path: Path, title: str) -
     figure = Figure(figsize=(size + 1, size), layout="constrained")
     axes = figure.subplots()
     shares = matrix / matrix.sum(1, keepdim=True).clamp(min=1)
-    image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+    image = axes.imshow(shares.tolist(), cmap="Blues", vmin=0, vmax=1)
     figure.colorbar(image, label="share of the true class", shrink=0.8)
     axes.set(xlabel="predicted class", ylabel="true class", title=title)
     if len(classes) <= 60:
@@ -76,8 +76,10 @@ def draw_class_scores(scores: ClassScores, classes: list[str], path: Path, title
     figure = Figure(figsize=(min(max(6.0, 0.3 * len(classes) + 2), 24), 4), layout="constrained")
     axes = figure.subplots()
     places = [float(place) for place in range(len(classes))]
-    axes.bar([p - 0.2 for p in places], scores.precision.nan_to_num(), 0.4, label="precision")
-    axes.bar([p + 0.2 for p in places], scores.recall.nan_to_num(), 0.4, label="recall")
+    axes.bar(
+        [p - 0.2 for p in places], scores.precision.nan_to_num().tolist(), 0.4, label="precision"
+    )
+    axes.bar([p + 0.2 for p in places], scores.recall.nan_to_num().tolist(), 0.4, label="recall")
     axes.set(ylim=(0, 1), title=title, xlabel="class")
     if len(classes) <= 60:
         axes.set_xticks(places, classes, rotation=90)

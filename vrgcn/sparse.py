@@ -7,6 +7,7 @@ offers and reads half-precision tables directly.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,6 +15,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+# Said once in every process that makes such a tensor; users of sparse features cannot act on it.
+warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
 
 
 @dataclass(frozen=True)

@@ -27,9 +27,9 @@ def small_graph(nodes: int = 120, classes: int = 3, seed: int = 0) -> Graph:
         features,
         labels,
         undirected=True,
-        train=order[:60],
-        val=order[60:90],
-        test=order[90:],
+        train=order[: nodes // 2],
+        val=order[nodes // 2 : 3 * nodes // 4],
+        test=order[3 * nodes // 4 :],
     )
 
 

@@ -26,8 +26,9 @@ def test_a_run_writes_its_config_its_metrics_and_its_model(vrgcn, graph_folder, 
     assert all(point["age"] is not None and point["val"] is not None for point in points)
     result = json.loads((run / "result.json").read_text())
     graph = load_graph(graph_folder)
-    model = load_model(run / "model.safetensors").model
-    right = predict(model, graph, graph.test).argmax(1) == graph.labels[graph.test]
+    saved = load_model(run / "model.safetensors")
+    scaled = graph.with_features(saved.scaling.apply(graph.features))
+    right = predict(saved.model, scaled, graph.test).argmax(1) == graph.labels[graph.test]
     assert result["test"] == pytest.approx(float(right.double().mean()), abs=1e-6)
     assert f"test accuracy {result['test']:.4f}" in out
     assert "written to here" in out

@@ -14,11 +14,24 @@ import tyro
 
 from vrgcn import __version__
 from vrgcn.cli.config_file import expand_config
-from vrgcn.cli.options import DemoOptions, TrainOptions
+from vrgcn.cli.options import (
+    DatasetsOptions,
+    DemoOptions,
+    EvaluateOptions,
+    ImportOptions,
+    InfoOptions,
+    PredictOptions,
+    TrainOptions,
+)
 
 # command: its options, and where the function that runs it lives
 COMMANDS: dict[str, tuple[type, str, str]] = {
+    "import": (ImportOptions, "vrgcn.cli.import_tables", "run_import"),
     "train": (TrainOptions, "vrgcn.cli.train", "run_train"),
+    "predict": (PredictOptions, "vrgcn.cli.predict", "run_predict"),
+    "evaluate": (EvaluateOptions, "vrgcn.cli.evaluate", "run_evaluate"),
+    "datasets": (DatasetsOptions, "vrgcn.cli.datasets", "run_datasets"),
+    "info": (InfoOptions, "vrgcn.cli.info", "run_info"),
     "demo": (DemoOptions, "vrgcn.experiments.demo", "run_demo"),
 }
 

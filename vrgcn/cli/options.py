@@ -6,7 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from tyro.conf import FlagCreatePairsOff, Positional, configure
+
 from vrgcn.config import TrainConfig
+from vrgcn.data.tables.spec import ImportSpec
 
 
 @dataclass(frozen=True)
@@ -37,9 +40,15 @@ class TrainOptions:
     """Train a model on a graph and write the run to a folder."""
 
     dataset: str | None = None
-    """A graph by name: communities, reddit-like."""
+    """A graph by name; `vrgcn datasets` lists them."""
     graph: Path | None = None
     """A graph from disk, a folder written by save_graph, in place of --dataset."""
+    data_root: Path | None = None
+    """Where raw files of named data sets lie or go. None: $VRGCN_DATA, or else data."""
+    scaling: Literal["auto", "none", "standard", "row"] = "auto"
+    """Scaling of the features: standard gives columns mean 0 and deviation 1 on the training nodes,
+    row makes each node's sum to 1. auto: as the paper does for the data set; for a graph from disk,
+    standard for dense and row for sparse features."""
     model: ModelOptions = field(default_factory=ModelOptions)
     train: TrainConfig = field(default_factory=TrainConfig)
     name: str | None = None
@@ -51,12 +60,94 @@ class TrainOptions:
 
 
 @dataclass(frozen=True)
+class PredictOptions:
+    """Predict the classes of nodes, exactly, with a trained model."""
+
+    run: Positional[Path]
+    """The folder of a run that `vrgcn train` wrote."""
+    out: Path
+    """File to write: .parquet or .csv (id, label, probabilities) or .npy (probabilities alone)."""
+    dataset: str | None = None
+    """A graph by name in place of the one the model was trained on."""
+    graph: Path | None = None
+    """A graph from disk in place of the one the model was trained on."""
+    data_root: Path | None = None
+    """Where raw files of named data sets lie."""
+    nodes: Path | None = None
+    """Text file with one node id per line: predict these, in this order. None: all nodes."""
+    top: int | None = None
+    """Write only the most probable classes, so many of them, each with its probability."""
+    memory: Literal["ram", "disk"] = "ram"
+    """Keep hidden layers and scaled features in memory, or in temporary files beside --out."""
+    device: str = "cpu"
+    """Device of the model, such as cpu or cuda."""
+    threads: int | None = None
+    """CPU threads. None: as PyTorch chooses."""
+
+
+@dataclass(frozen=True)
+class EvaluateOptions:
+    """Score a trained model on each split, class by class."""
+
+    run: Positional[Path]
+    """The folder of a run that `vrgcn train` wrote."""
+    dataset: str | None = None
+    """A graph by name in place of the one the model was trained on."""
+    graph: Path | None = None
+    """A graph from disk in place of the one the model was trained on."""
+    data_root: Path | None = None
+    """Where raw files of named data sets lie."""
+    split: Literal["train", "val", "test"] = "test"
+    """The split of the table by class and of the picture."""
+    out: Path | None = None
+    """Where to draw the picture (.png, .svg or .pdf). None: confusion.png in the run's folder."""
+    device: str = "cpu"
+    """Device of the model, such as cpu or cuda."""
+    threads: int | None = None
+    """CPU threads. None: as PyTorch chooses."""
+
+
+@dataclass(frozen=True)
+class DatasetsOptions:
+    """List the graphs that can be named, and which of them are here."""
+
+    data_root: Path | None = None
+    """Where raw files of named data sets lie or go. None: $VRGCN_DATA, or else data."""
+
+
+@dataclass(frozen=True)
+class InfoOptions:
+    """Describe a graph: size, degrees, labels, splits, memory."""
+
+    dataset: Positional[str | None] = None
+    """A graph by name; `vrgcn datasets` lists them."""
+    graph: Path | None = None
+    """A graph from disk, a folder written by save_graph, in place of a name."""
+    data_root: Path | None = None
+    """Where raw files of named data sets lie or go. None: $VRGCN_DATA, or else data."""
+
+
+@configure(FlagCreatePairsOff)
+@dataclass(frozen=True)
+class ImportOptions(ImportSpec):
+    """Make a graph of your own tables: CSV, TSV or Parquet files of nodes and edges."""
+
+    undirected: bool = False
+    """An edge counts in both directions, as it does unless --directed is given."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.undirected and self.directed:
+            raise ValueError("--undirected and --directed: give one of them")
+
+
+@dataclass(frozen=True)
 class DemoOptions:
     """Compare estimators on a built-in graph: one table, one picture, about a minute."""
 
     dataset: str = "communities"
     """The built-in graph."""
-    epochs: int = 10
+    epochs: int = 24
     """Epochs of each run."""
     out: Path = Path("runs/demo.png")
     """Where to draw the curves (.png or .svg)."""

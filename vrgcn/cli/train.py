@@ -11,23 +11,26 @@ import torch
 
 from vrgcn.checkpoint import SavedModel, save_model
 from vrgcn.cli.config_file import flatten, write_config
+from vrgcn.cli.graphs import graph_note, open_graph
 from vrgcn.cli.options import ModelOptions, TrainOptions
 from vrgcn.cli.progress import EpochProgress, seconds_text
-from vrgcn.data import load_dataset
-from vrgcn.data.store import load_graph
 from vrgcn.graph import Graph
 from vrgcn.metrics import score_name
 from vrgcn.models import MODELS, GraphModel
+from vrgcn.scaling import Scaling
 from vrgcn.training import Epoch, TrainResult, fit
 
 
 def run_train(options: TrainOptions) -> None:
     """Train as the options say; the run's folder is made before training starts."""
-    graph = _graph(options)
+    graph, scaling = _scaled_graph(options)
     model = build_model(options.model, graph, options.train.seed)
     folder = _folder(options)
-    write_config(folder / "config.toml", flatten(options))
-    print(f"{graph}\n{_summary(model)}, writing to {folder}")
+    write_config(folder / "config.toml", _found_again(flatten(options)))
+    print(f"{graph}\n{_summary(model)}, features scaled: {scaling.kind}, writing to {folder}")
+    note = graph_note(options.dataset, options.data_root)
+    if note is not None:
+        print(f"note: {note}")
     name = score_name(graph.labels) if graph.labels is not None else "score"
     with (
         (folder / "metrics.jsonl").open("w", encoding="utf-8") as metrics,
@@ -42,10 +45,23 @@ def run_train(options: TrainOptions) -> None:
         result = fit(model, graph, options.train, on_epoch=on_epoch, on_step=progress.step)
     scores = _scores(result, name)
     propagation = options.train.propagation or model.propagation
-    saved = SavedModel(model, propagation, multilabel=graph.multilabel)
+    saved = SavedModel(
+        model,
+        propagation,
+        scaling,
+        graph.multilabel,
+        graph.names.classes,
+        graph.names.features,
+    )
     save_model(saved, folder / "model.safetensors")
     (folder / "result.json").write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
     _report(result, name, folder)
+
+
+def _found_again(options: dict[str, Any]) -> dict[str, Any]:
+    """The options with paths that hold from any folder: `vrgcn predict` looks for the graph."""
+    paths = {name: options[name] for name in ("graph", "data_root") if options[name] is not None}
+    return options | {name: path.resolve() for name, path in paths.items()}
 
 
 def build_model(options: ModelOptions, graph: Graph, seed: int) -> GraphModel:
@@ -57,13 +73,13 @@ def build_model(options: ModelOptions, graph: Graph, seed: int) -> GraphModel:
         return kind(graph.num_features, classes=graph.num_classes, **arguments)
 
 
-def _graph(options: TrainOptions) -> Graph:
-    if (options.dataset is None) == (options.graph is None):
-        raise ValueError("give a graph: either --dataset NAME or --graph PATH")
-    if options.graph is not None:
-        return load_graph(options.graph)
-    assert options.dataset is not None
-    return load_dataset(options.dataset)
+def _scaled_graph(options: TrainOptions) -> tuple[Graph, Scaling]:
+    """The graph with its features scaled, and the scaling, which is saved with the model."""
+    graph, kind = open_graph(options.dataset, options.graph, options.data_root)
+    if options.scaling != "auto":
+        kind = options.scaling
+    scaling = Scaling.fit(kind, graph.features, graph.train)
+    return graph.with_features(scaling.apply(graph.features)), scaling
 
 
 def _folder(options: TrainOptions) -> Path:

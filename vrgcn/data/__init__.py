@@ -1,80 +1,247 @@
 """Graphs by name.
 
-A new dataset is a function from a seed to a Graph, imported when it is asked for, and one line in
-`DATASETS`. Nothing here imports PyTorch: `vrgcn --help` lists the names without that wait.
+A new dataset is one line in `DATASETS` and a function that makes the Graph, imported when it is
+asked for: from a seed if the graph is generated, from a folder if it has raw files. Nothing here
+imports PyTorch: `vrgcn --help` and `vrgcn datasets` answer without that wait.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from vrgcn.data.named import Raw
 
 if TYPE_CHECKING:
     from vrgcn.graph import Graph
 
 
+class Size(NamedTuple):
+    """What a dataset holds, as text. Edges are directed: an undirected one counts twice."""
+
+    nodes: str
+    edges: str
+    features: str
+    classes: str
+
+
 class Dataset(NamedTuple):
     """One line of the table.
 
-    make: seed -> Graph; a dataset that is not random ignores the seed.
+    make: seed -> Graph; or, for a dataset with raw files, their folder -> Graph.
     description: one line for people.
     cached: keep the graph on disk, because making it takes long.
     version: part of the cached graph's name; to be raised whenever `make` gives another graph.
+    size: known before anything is made or read.
+    source: who makes or publishes it.
+    raw: its files; None for a graph that is generated.
+    scaling: what the paper does to the features before training, a kind of `vrgcn.scaling`; the
+        graph itself has them as published.
+    inductive: the paper trains on the edges among training nodes alone.
     """
 
-    make: Callable[[int], Graph]
+    make: Callable[[Any], Graph]
     description: str
     cached: bool = False
     version: int = 1
+    size: Size = Size("–", "–", "–", "–")
+    source: str = "built-in"
+    raw: Raw | None = None
+    scaling: str = "none"
+    inductive: bool = False
 
 
-def _communities(seed: int) -> Graph:
-    from vrgcn.data.synthetic import communities
+def _later(module: str, function: str, *given: str) -> Callable[[Any], Graph]:
+    """A function of `vrgcn.data`, its first arguments given, its module imported when called."""
 
-    return communities(seed)
+    def make(argument: Any) -> Graph:
+        home = importlib.import_module(f"vrgcn.data.{module}")
+        graph: Graph = getattr(home, function)(*given, argument)
+        return graph
+
+    return make
 
 
-def _reddit_like(seed: int) -> Graph:
-    from vrgcn.data.synthetic import reddit_like
+def _folders(*names: str) -> tuple[str, ...]:
+    """Where raw files may lie, from the data root on; they are downloaded to the first."""
+    return tuple(f"{name}/{part}" for name in (*names, ".") for part in ("raw", "."))
 
-    return reddit_like(seed)
 
+_PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
+
+
+def _planetoid(name: str, size: Size) -> Dataset:
+    files = tuple(f"ind.{name.lower()}.{part}" for part in _PARTS)
+    return Dataset(
+        _later("named", "planetoid", name),
+        "papers and their citations; 20 training nodes a class",
+        cached=True,
+        size=size,
+        source="PyG",
+        raw=Raw(
+            _folders(f"planetoid/{name}", f"Planetoid/{name}", name, name.lower()),
+            files,
+            url="https://github.com/kimiyoung/planetoid/raw/master/data",
+        ),
+        scaling="row",
+    )
+
+
+_NELL = tuple(f"ind.nell.0.001.{part}" for part in _PARTS)
+_PPI = tuple(
+    f"{split}_{part}"
+    for split in ("train", "valid", "test")
+    for part in ("feats.npy", "graph_id.npy", "graph.json", "labels.npy")
+)
+_TOY_PPI = tuple(f"toy-ppi-{x}" for x in ("G.json", "id_map.json", "class_map.json", "feats.npy"))
 
 DATASETS: dict[str, Dataset] = {
     "communities": Dataset(
-        _communities, "synthetic: 20,000 nodes, average degree 50, 64 features, 16 classes"
+        _later("synthetic", "communities"),
+        "synthetic: 20,000 nodes, average degree 50, 64 features, 16 classes",
+        size=Size("20,000", "1.0M", "64", "16"),
     ),
     "reddit-like": Dataset(
-        _reddit_like,
+        _later("synthetic", "reddit_like"),
         "synthetic, the size of Reddit: 232,965 nodes, 23M edges, 602 features, 41 classes",
         cached=True,
+        size=Size("232,965", "23M", "602", "41"),
+    ),
+    "cora": _planetoid("Cora", Size("2,708", "10,556", "1,433", "7")),
+    "citeseer": _planetoid("CiteSeer", Size("3,327", "9,104", "3,703", "6")),
+    "pubmed": _planetoid("PubMed", Size("19,717", "88,648", "500", "3")),
+    "nell": Dataset(
+        _later("nell", "nell"),
+        "entities and relations of a knowledge graph; 105 training nodes, sparse features",
+        cached=True,
+        size=Size("65,755", "251,550", "61,278", "186"),
+        source="PyG",
+        raw=Raw(
+            _folders("nell", "NELL"),
+            _NELL,
+            url="http://www.cs.cmu.edu/~zhiliny/data/nell_data.tar.gz",
+            beside=("known_labels.npz",),
+        ),
+        scaling="row",
+    ),
+    "ppi": Dataset(
+        _later("named", "ppi"),
+        "proteins in 24 tissues, 20 of them for training; several classes per node",
+        cached=True,
+        size=Size("56,944", "1.6M", "50", "121"),
+        source="PyG",
+        raw=Raw(_folders("ppi", "PPI"), _PPI, url="https://data.dgl.ai/dataset/ppi.zip"),
+        scaling="standard",
+        inductive=True,
+    ),
+    "ppi-small": Dataset(
+        _later("ppi_small", "ppi_small"),
+        "PPI in the paper's size, GraphSAGE's toy-ppi: 5 tissues, 3 of them for training",
+        cached=True,
+        size=Size("14,755", "450,540", "50", "121"),
+        source="GraphSAGE",
+        raw=Raw(
+            _folders("ppi-small", "ppi", "PPI"),
+            _TOY_PPI,
+            url="https://github.com/williamleif/GraphSAGE/tree/master/example_data",
+            substitute=("toy_ppi_rebuilt.npz",),
+            substitute_note="real edges and split; features and labels rebuilt from gene sets and "
+            "harder than the published ones: not comparable with published scores",
+            beside=("columns.json",),
+        ),
+        scaling="standard",
+        inductive=True,
+    ),
+    "reddit": Dataset(
+        _later("named", "reddit", "Reddit"),
+        "posts, joined where the same person commented on both",
+        cached=True,
+        size=Size("232,965", "114,615,892", "602", "41"),
+        source="PyG",
+        raw=Raw(
+            _folders("reddit", "Reddit"),
+            ("reddit_data.npz", "reddit_graph.npz"),
+            url="https://data.dgl.ai/dataset/reddit.zip",
+        ),
+        scaling="standard",
+        inductive=True,
+    ),
+    "reddit2": Dataset(
+        _later("named", "reddit", "Reddit2"),
+        "the same posts with fewer edges, as many as in the paper's Table 1",
+        cached=True,
+        size=Size("232,965", "23,213,838", "602", "41"),
+        source="PyG",
+        raw=Raw(
+            _folders("reddit2", "Reddit2"),
+            ("adj_full.npz", "feats.npy", "class_map.json", "role.json"),
+            url="https://github.com/GraphSAINT/GraphSAINT#datasets",
+        ),
+        scaling="standard",
+        inductive=True,
     ),
 }
+OGB = "ogbn-"
 
 
-def load_dataset(name: str, seed: int = 0, cache: str | Path | None = None) -> Graph:
-    """The graph called `name` in `DATASETS`.
+def find_dataset(name: str) -> Dataset:
+    """The line of the table called `name`, or one made up for a name that begins with `ogbn-`."""
+    if name in DATASETS:
+        return DATASETS[name]
+    if name.startswith(OGB) and name != OGB:
+        return Dataset(
+            _later("named", "ogb", name),
+            f"{name} of the Open Graph Benchmark",
+            source="OGB",
+            raw=Raw(("ogb",), (), url="https://ogb.stanford.edu"),
+            scaling="standard",
+        )
+    raise ValueError(
+        f"there is no dataset {name!r}; there are {', '.join(DATASETS)}, and {OGB}* of OGB"
+    )
 
-    seed: of the generator.
+
+def load_dataset(
+    name: str,
+    seed: int = 0,
+    cache: str | Path | None = None,
+    root: str | Path | None = None,
+) -> Graph:
+    """The graph called `name` in `DATASETS`, its features as published.
+
+    seed: of the generator, for a graph that is generated.
     cache: the folder for graphs that take long to make; by default `cache_folder()`.
+    root: the folder where raw files lie or go; by default `data_root()`.
     """
-    if name not in DATASETS:
-        raise ValueError(f"there is no dataset {name!r}; there are {', '.join(DATASETS)}")
-    dataset = DATASETS[name]
+    dataset = find_dataset(name)
+    origin = seed if dataset.raw is None else dataset.raw.folder(data_root(root))
     if not dataset.cached:
-        return dataset.make(seed)
+        return dataset.make(origin)
     from vrgcn.data.store import load_graph, save_graph
 
     folder = Path(cache) if cache is not None else cache_folder()
-    path = folder / f"{name}-seed{seed}-v{dataset.version}"
+    path = folder / _cached_name(name, dataset, origin)
     if not path.exists():
-        graph = dataset.make(seed)
+        graph = dataset.make(origin)
+        path = folder / _cached_name(name, dataset, origin)  # raw files may be there only now
         with suppress(FileExistsError):  # another process may have made it meanwhile
             save_graph(graph, path)
     return load_graph(path)
+
+
+def _cached_name(name: str, dataset: Dataset, origin: Any) -> str:
+    if dataset.raw is None:
+        return f"{name}-seed{origin}-v{dataset.version}"
+    return f"{name}-{dataset.raw.fingerprint(origin)}-v{dataset.version}"
+
+
+def data_root(chosen: str | Path | None = None) -> Path:
+    """The folder for raw files: the chosen one, or else `$VRGCN_DATA`, or else `data`."""
+    return Path(chosen or os.environ.get("VRGCN_DATA") or "data")
 
 
 def cache_folder() -> Path:

@@ -18,6 +18,8 @@ import json
 import os
 import shutil
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +40,27 @@ META = "meta.json"
 IDS = "ids.arrow"
 
 
-def save_graph(graph: Graph, path: str | Path) -> None:
-    """Write `graph` to the new folder `path`; parent folders are made.
+# Every array that a folder may hold.
+ARRAYS = (
+    *("indptr", "indices", "weights"),
+    *("features", "feature_indptr", "feature_indices", "feature_values"),
+    *("labels", *SPLITS),
+)
 
-    Everything goes into a hidden sibling folder first, which is renamed at the end: an interrupted
-    write leaves nothing at `path`.
+
+def save_graph(graph: Graph, path: str | Path) -> None:
+    """Write `graph` to the new folder `path`; parent folders are made."""
+    with new_folder(path) as folder:
+        for name, tensor in _arrays(graph).items():
+            write_array(folder, name, tensor.numpy())
+        write_meta(folder, graph.num_features, graph.num_classes, graph.names)
+
+
+@contextmanager
+def new_folder(path: str | Path) -> Iterator[Path]:
+    """A hidden folder beside `path` that takes its name when the block ends without an error.
+
+    An interrupted block leaves nothing at `path`; parent folders are made.
     """
     path = Path(path)
     if os.path.lexists(path):
@@ -51,23 +69,33 @@ def save_graph(graph: Graph, path: str | Path) -> None:
     partial = path.parent / f".{path.name}.{uuid.uuid4().hex}.partial"
     partial.mkdir()
     try:
-        arrays = _arrays(graph)
-        for name, tensor in arrays.items():
-            with open(partial / f"{name}.npy", "wb") as file:
-                np.save(file, tensor.numpy())
-                file.flush()
-                os.fsync(file.fileno())
-        if graph.names.nodes is not None:
-            write_ids(graph.names.nodes, partial / IDS)
-        with open(partial / META, "w", encoding="utf-8") as file:
-            json.dump(_describe(graph, arrays), file, indent=2)
-            file.flush()
-            os.fsync(file.fileno())
+        yield partial
         _flush_folder(partial)
         _rename(partial, path)
         _flush_folder(path.parent)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def write_array(folder: Path, name: str, array: NDArray[Any]) -> None:
+    """One of `ARRAYS`, durable when this returns."""
+    with open(folder / f"{name}.npy", "wb") as file:
+        np.save(file, array)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def write_meta(folder: Path, width: int, num_classes: int, names: Names) -> None:
+    """The last step: the user's ids, then `meta.json` about the arrays that are in the folder.
+
+    width: feature columns, which the arrays of sparse features do not tell
+    """
+    if names.nodes is not None:
+        write_ids(names.nodes, folder / IDS)
+    with open(folder / META, "w", encoding="utf-8") as file:
+        json.dump(_describe(folder, width, num_classes, names), file, indent=2)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def load_graph(path: str | Path) -> Graph:
@@ -150,28 +178,33 @@ def _arrays(graph: Graph) -> dict[str, Tensor]:
     return arrays | {name: graph.split(name) for name in SPLITS}
 
 
-def _describe(graph: Graph, arrays: dict[str, Tensor]) -> dict[str, Any]:
+def _describe(folder: Path, width: int, num_classes: int, names: Names) -> dict[str, Any]:
     """The contents of `meta.json`."""
-    sparse = is_sparse(graph.features)
+    arrays = {
+        name: np.load(folder / f"{name}.npy", mmap_mode="r")
+        for name in ARRAYS
+        if (folder / f"{name}.npy").exists()
+    }
+    sparse = "feature_values" in arrays
     return {
         "format": FORMAT,
         "version": VERSION,
-        "nodes": graph.num_nodes,
-        "edges": graph.num_edges,
-        "width": graph.num_features,
+        "nodes": len(arrays["indptr"]) - 1,
+        "edges": len(arrays["indices"]),
+        "width": width,
         "feature_layout": "sparse" if sparse else "dense",
         "feature_entries": len(arrays["feature_values"]) if sparse else None,
-        "num_classes": graph.num_classes,
-        "labelled": graph.labels is not None,
-        "multilabel": graph.multilabel,
-        "weighted": graph.weighted,
-        "splits": {name: len(graph.split(name)) for name in SPLITS},
+        "num_classes": num_classes,
+        "labelled": "labels" in arrays,
+        "multilabel": "labels" in arrays and arrays["labels"].ndim == 2,
+        "weighted": "weights" in arrays,
+        "splits": {name: len(arrays[name]) for name in SPLITS},
         "names": {
-            "nodes": graph.names.nodes is not None,
-            "classes": graph.names.classes,
-            "features": graph.names.features,
+            "nodes": names.nodes is not None,
+            "classes": names.classes,
+            "features": names.features,
         },
-        "dtypes": {name: str(tensor.numpy().dtype) for name, tensor in arrays.items()},
+        "dtypes": {name: str(array.dtype) for name, array in arrays.items()},
     }
 
 

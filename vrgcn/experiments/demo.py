@@ -13,13 +13,13 @@ from vrgcn.cli.options import DemoOptions, ModelOptions
 from vrgcn.cli.train import build_model
 from vrgcn.config import TrainConfig
 from vrgcn.data import load_dataset
-from vrgcn.experiments.curves import check_figure, draw_validation
+from vrgcn.figures import check_figure, draw_validation
 from vrgcn.graph import Graph
 from vrgcn.training import Epoch, TrainResult, fit
 
 # label in the table: estimator, and the model if it is not the demo's GraphSAGE
 RUNS = {
-    "MLP (no graph)": ("exact", "mlp"),
+    "MLP": ("exact", "mlp"),
     "exact": ("exact", "graphsage"),
     "NS": ("ns", "graphsage"),
     "CV": ("cv", "graphsage"),
@@ -63,7 +63,7 @@ def _train(options: DemoOptions, graph: Graph, console: Console) -> dict[str, Tr
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("", total=len(RUNS) * options.epochs)
         for label, (estimator, model) in RUNS.items():
-            progress.update(task, description=f"{label:<14}")
+            progress.update(task, description=f"{label:<5}")
             config = TrainConfig(
                 estimator=estimator,  # type: ignore[arg-type]
                 epochs=options.epochs,
@@ -90,8 +90,8 @@ def _table(rows: list[Row], target: float) -> Table:
         "epochs\nto target",
         "seconds\nto target",
         "seconds\nper epoch",
-        "neighbours computed\nper node",
-        "read from history\nper node",
+        "neighbours\ncomputed",
+        "from\nhistory",
     ):
         table.add_column(heading, justify="right")
     for row in rows:

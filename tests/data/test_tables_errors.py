@@ -1,0 +1,373 @@
+"""Every mistake in a table is told with its file, its column and its rows."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from vrgcn.data.tables import ImportSpec, import_tables
+
+NODES = "id,x,label,split\na,1,u,train\nb,2,v,val\nc,3,u,test\n"
+EDGES = "source,target\na,b\nb,c\n"
+
+
+@pytest.fixture
+def error(tmp_path, monkeypatch):
+    """The message that two files end with; nothing may be left behind."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(nodes=NODES, edges=EDGES, **options) -> str:
+        options = {"nodes": Path("nodes.csv"), "edges": Path("edges.csv")} | options
+        for kind, content in (("nodes", nodes), ("edges", edges)):
+            if content is None:
+                options[kind] = None
+            elif isinstance(content, pa.Table):
+                pq.write_table(content, f"{kind}.parquet")
+                options[kind] = Path(f"{kind}.parquet")
+            else:
+                data = content.encode() if isinstance(content, str) else content
+                options[kind].write_bytes(data)
+        before = sorted(tmp_path.iterdir())
+        with pytest.raises((ValueError, OSError)) as caught:
+            import_tables(ImportSpec(out=Path("graph"), **options))
+        assert sorted(tmp_path.iterdir()) == before
+        return str(caught.value)
+
+    return run
+
+
+# --------------------------------------------------------------------------------------- rows
+
+
+def test_an_unknown_node_in_an_edge(error):
+    edges = "source,target\na,b\nz,b\na,y\nz,z\n"
+    assert error(edges=edges).splitlines() == [
+        "edges.csv: column 'source' names a node that nodes.csv does not have, in 2 rows: "
+        "'z' in row 2 (line 3), 'z' in row 4 (line 5)",
+        "edges.csv: column 'target' names a node that nodes.csv does not have, in 2 rows: "
+        "'y' in row 3 (line 4), 'z' in row 4 (line 5)",
+    ]
+
+
+def test_many_problems_are_counted_and_the_first_few_shown(error):
+    edges = "source,target\n" + "a,zzz\n" * 5000
+    assert error(edges=edges) == (
+        "edges.csv: column 'target' names a node that nodes.csv does not have, in 5,000 rows: "
+        "'zzz' in row 1 (line 2), 'zzz' in row 2 (line 3), 'zzz' in row 3 (line 4), ..."
+    )
+
+
+def test_an_empty_end_of_an_edge(error):
+    message = "edges.csv: column 'target' is empty, in 1 row: row 2 (line 3)"
+    assert error(edges="source,target\na,b\na,\n") == message
+    assert error(nodes=None, edges="source,target\na,b\na,\n") == message
+
+
+def test_a_duplicate_node_id(error):
+    assert error("id,x\na,1\nb,2\na,3\na,4\nb,5\n") == (
+        "nodes.csv: column 'id' repeats the id of an earlier row, in 3 rows: "
+        "'a' in row 3 (line 4), 'a' in row 4 (line 5), 'b' in row 5 (line 6)"
+    )
+
+
+def test_an_empty_node_id(error):
+    assert error("id,x\na,1\n,2\n,3\n") == (
+        "nodes.csv: column 'id' is empty, in 2 rows: row 2 (line 3), row 3 (line 4); "
+        "every node needs an id"
+    )
+
+
+def test_text_in_a_numeric_column(error):
+    assert error("id,age,x\na,1,1\nb,old,1\n\nc,2,1\nd,'3,1\n") == (
+        "nodes.csv: column 'age' holds text where numbers should be, in 2 rows: "
+        "'old' in row 2 (line 3), \"'3\" in row 4 (line 6); leave the column out with --drop 'age'"
+    )
+
+
+def test_text_in_a_parquet_column(error):
+    table = pa.table({"id": list("abc"), "name": ["x", "2", None], "y": [1, 2, 3]})
+    lines = error(table).splitlines()
+    assert lines[0].startswith(
+        "nodes.parquet: column 'name' holds text where numbers should be, in 1 row: 'x' in row 1;"
+    )
+    assert lines[1].startswith("nodes.parquet: column 'name' is missing or NaN, in 1 row: row 3;")
+
+
+def test_missing_and_infinite_features(error):
+    lines = error("id,x,y\na,1,1\nb,,inf\nc,NaN,1e99\n").splitlines()
+    assert lines == [
+        "nodes.csv: column 'x' is missing or NaN, in 2 rows: row 2 (line 3), row 3 (line 4); "
+        "give --fill VALUE, or leave the column out with --drop 'x'",
+        "nodes.csv: column 'y' is infinite, or too large for 32 bits, in 2 rows: "
+        "'inf' in row 2 (line 3), '1e99' in row 3 (line 4); "
+        "give --fill VALUE, or leave the column out with --drop 'y'",
+    ]
+
+
+def test_the_same_problem_in_many_columns_is_cut_short(error):
+    names = [f"x{i}" for i in range(30)]
+    lines = error("id," + ",".join(names) + "\na" + ",?" * 30 + "\n").splitlines()
+    assert len(lines) == 9
+    assert lines[-1] == "nodes.csv: the same in 22 more columns"
+
+
+def test_a_list_of_another_length(error):
+    table = pa.table({"id": list("abc"), "emb": [[1.0, 2.0], [3.0], [4.0, 5.0]]})
+    assert error(table) == (
+        "nodes.parquet: column 'emb' holds a list of another length than 2, in 1 row: 1 in row 2; "
+        "leave the column out with --drop 'emb'"
+    )
+
+
+def test_a_missing_list(error):
+    table = pa.table({"id": list("abc"), "emb": [[1.0, 2.0], None, [4.0, None]]})
+    assert error(table).startswith(
+        "nodes.parquet: column 'emb' is missing or NaN, in 2 rows: row 2, row 3; give --fill"
+    )
+
+
+def test_an_unknown_split_value(error):
+    assert error("id,x,label,split\na,1,u,train\nb,2,v,tset\n") == (
+        "nodes.csv: column 'split' is none of train, val and test, in 1 row: "
+        "'tset' in row 2 (line 3)"
+    )
+
+
+def test_a_split_node_without_a_label(error):
+    assert error("id,x,label,split\na,1,u,train\nb,2,,val\nc,3,,\n") == (
+        "nodes.csv: column 'split' puts a node without a label into a split, in 1 row: "
+        "row 2 (line 3); give the labels or leave the split empty"
+    )
+
+
+def test_label_columns_that_are_neither_0_nor_1_or_half_empty(error):
+    lines = error("id,x,p,q\na,1,0,2\nb,2,yes,1\nc,3,,1\n", label=("p", "q")).splitlines()
+    assert lines == [
+        "nodes.csv: column 'p' is a label that is neither 0 nor 1, in 1 row: "
+        "'yes' in row 2 (line 3)",
+        "nodes.csv: column 'q' is a label that is neither 0 nor 1, in 1 row: '2' in row 1 (line 2)",
+        "nodes.csv: column 'p' is empty where other label columns are not, in 1 row: "
+        "row 3 (line 4); empty all of them, or none",
+    ]
+
+
+def test_bad_weights(error):
+    edges = "source,target,weight\na,b,1\nb,c,heavy\nc,a,\na,c,inf\n"
+    assert error(edges=edges).splitlines() == [
+        "edges.csv: column 'weight' holds text where numbers should be, in 1 row: "
+        "'heavy' in row 2 (line 3)",
+        "edges.csv: column 'weight' is missing or NaN, in 1 row: row 3 (line 4)",
+        "edges.csv: column 'weight' is infinite, or too large for 32 bits, in 1 row: "
+        "'inf' in row 4 (line 5)",
+    ]
+
+
+def test_weights_that_sum_to_more_than_a_float_holds(error):
+    edges = "source,target,weight\na,b,3e38\na,b,3e38\n"
+    assert "edges.csv" in error(edges=edges)
+
+
+# -------------------------------------------------------------------------------------- columns
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"id": "ID"}, "nodes.csv has no column 'ID' (--id); it has 'id', 'x', 'label', 'split'"),
+        ({"label": ("lable",)}, "has no column 'lable' (--label); did you mean 'label'? It has"),
+        ({"features": ("x", "f_*")}, "nodes.csv has no column 'f_*' (--features); it has"),
+        ({"split": "fold"}, "nodes.csv has no column 'fold' (--split)"),
+        ({"source": "src"}, "edges.csv has no column 'src' (--source)"),
+        ({"weight": "w"}, "edges.csv has no column 'w' (--weight); it has 'source', 'target'"),
+        ({"features": ("id",)}, "column 'id' cannot be two of id, feature, label and split"),
+        ({"drop": ("*",)}, "edges.csv: --drop leaves no column"),
+        ({"drop": ("label",)}, "has the split column 'split' and no label column"),
+        ({"drop": ("label", "split"), "ratio": (0.5, 0.2, 0.3)}, "--ratio: nodes.csv has no label"),
+        ({"label": ("x", "label"), "label_delimiter": "|"}, "has 2 label columns; give one"),
+    ],
+)
+def test_columns_that_are_not_there(error, options, message):
+    assert message in error(**options)
+
+
+def test_two_columns_of_the_same_name(error):
+    assert error("id,x,x\na,1,2\n") == (
+        "nodes.csv has more than one column called 'x'; rename them"
+    )
+
+
+def test_an_edge_file_of_one_column(error):
+    assert "edges.csv has no column for the target of an edge; it has 'source target'" in error(
+        edges="source target\na b\n"
+    )
+
+
+def test_ends_of_edges_are_not_guessed_among_many_columns(error):
+    assert error(edges="key,from,to,weight\n1,a,b,2\n") == (
+        "edges.csv: which of 'key', 'from', 'to' is the source and the target of an edge? "
+        "Give --source COLUMN and --target COLUMN"
+    )
+    assert error(edges="key,from,to\n1,a,b\n", source="from") == (
+        "edges.csv: which of 'key', 'to' is the target of an edge? Give --target COLUMN"
+    )
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (pa.array([1, 2, 3], pa.timestamp("us")), "column 'when' holds timestamp[us], which is no"),
+        (pa.array([["a"], [], []]), "column 'when' holds lists of string, not of numbers"),
+        (pa.array([[], [], []], pa.list_(pa.int8())), "column 'when' holds no list with anything"),
+    ],
+)
+def test_columns_of_a_type_that_cannot_be_features(error, column, message):
+    assert message in error(pa.table({"id": list("abc"), "when": column}))
+
+
+def test_an_id_column_of_a_type_that_is_no_id(error):
+    table = pa.table({"id": [[1], [2]], "x": [1, 2]})
+    assert "column 'id' holds list<element: int64>; it must be text or number" in error(table)
+
+
+# ---------------------------------------------------------------------------------------- files
+
+
+def test_empty_files(error):
+    assert error("") == "nodes.csv is empty"
+    assert error("\n\n") == "nodes.csv is empty"
+    assert error("id,x\n") == "nodes.csv has a header and no rows under it"
+    assert error("id,x") == "nodes.csv has a header and no rows under it"
+    assert error(edges="") == "edges.csv is empty"
+    assert error(edges="source,target\n") == "edges.csv has a header and no rows under it"
+    assert error(pa.table({"id": pa.array([], pa.int64())})) == "nodes.parquet has no rows"
+
+
+def test_files_that_are_not_there_or_of_no_known_kind(error):
+    assert error(nodes=None, edges=EDGES, features_file=Path("x.npy")) == (
+        "--features-file: there is no file x.npy"
+    )
+    Path("edges.csv").unlink()
+    with pytest.raises(FileNotFoundError, match=r"--edges: there is no file edges\.csv"):
+        import_tables(ImportSpec(edges=Path("edges.csv"), out=Path("graph")))
+
+
+def test_an_unknown_ending(error, tmp_path):
+    (tmp_path / "edges.xls").write_text(EDGES)
+    with pytest.raises(ValueError, match=r"--edges: edges\.xls ends in none of \.csv, \.tsv"):
+        import_tables(ImportSpec(edges=Path("edges.xls"), out=Path("graph")))
+
+
+@pytest.mark.parametrize(("given", "shown"), [(";", ";"), ("\t", "tab"), ("|", "|")])
+def test_a_wrong_delimiter(error, given, shown):
+    message = error(NODES.replace(",", given))
+    assert message.startswith("nodes.csv: its first line is one column, 'id")
+    assert message.endswith(f"is the delimiter wrong? Give --delimiter '{shown}'")
+
+
+def test_rows_of_another_number_of_cells(error):
+    nodes = "id,x\na,1\nb\n\nc,3\nd,4,5\ne,5\nf\ng\n"
+    assert error(nodes) == (
+        "nodes.csv: 4 rows have not 2 cells as the first line: row 2 (line 3) has 1, "
+        "row 4 (line 6) has 3, row 6 (line 8) has 1, ...; is ',' the delimiter?"
+    )
+
+
+def test_text_in_another_encoding(error):
+    nodes = "id,x\na,1\nb,2\nGrün,3\nd,4\n".encode("latin1")
+    assert error(nodes) == (
+        "nodes.csv: column 'id' is not UTF-8 text, first in row 3 (line 4); "
+        "convert the file, as with iconv -f latin1 -t utf8"
+    )
+    assert error("id,größe\na,1\n".encode("latin1")) == (
+        "nodes.csv: its first line is not UTF-8 text"
+    )
+
+
+def test_a_quote_that_is_never_closed(error, monkeypatch):
+    nodes = 'id,x\na,1\n"b,2\n' + "".join(f"n{i},1\n" for i in range(200))
+    assert error(nodes) == (
+        "nodes.csv: 1 row has not 2 cells as the first line: row 2 (line 3) has 1; "
+        "is a quote never closed?"
+    )
+    for size in ("BLOCK", "WIDE_BLOCK"):
+        monkeypatch.setattr(f"vrgcn.data.tables.delimited.{size}", 300)
+    assert "is a quote never closed?" in error(nodes)
+
+
+@pytest.mark.parametrize("keep", [0.3, 0.9])
+def test_a_truncated_gzip_file(error, tmp_path, keep):
+    random = np.random.default_rng(0)
+    text = "id,x\n" + "".join(f"{i},{x}\n" for i, x in enumerate(random.random(3000)))
+    data = gzip.compress(text.encode())
+    (tmp_path / "n.csv.gz").write_bytes(data[: int(len(data) * keep)])
+    (tmp_path / "edges.csv").write_text("source,target\n0,1\n")
+    with pytest.raises(ValueError, match=r"n\.csv\.gz cannot be read"):
+        import_tables(
+            ImportSpec(nodes=Path("n.csv.gz"), edges=Path("edges.csv"), out=Path("graph"))
+        )
+
+
+def test_a_file_that_is_not_what_its_name_says(error, tmp_path):
+    (tmp_path / "n.parquet").write_text(NODES)
+    (tmp_path / "n.csv.gz").write_text(NODES)
+    (tmp_path / "edges.csv").write_text(EDGES)
+    for name, message in (
+        ("n.parquet", r"n\.parquet is not a Parquet file"),
+        ("n.csv.gz", r"n\.csv\.gz cannot be read"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            import_tables(ImportSpec(nodes=Path(name), edges=Path("edges.csv"), out=Path("graph")))
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.zeros(3), "x.npy must be (nodes, width), not (3,)"),
+        (np.zeros((3, 0)), "x.npy must be (nodes, width), not (3, 0)"),
+        (np.array([["a"]] * 3), "x.npy holds <U1, not numbers"),
+        (np.zeros((4, 2)), "x.npy has 4 rows for 3 nodes"),
+        (np.array([[1.0, 2], [3, np.nan], [1e99, 1]]), "first: row 1, column 1"),
+    ],
+)
+def test_a_features_file_that_does_not_fit(error, tmp_path, array, message):
+    np.save(tmp_path / "x.npy", array)
+    assert message in error(features_file=Path("x.npy"))
+
+
+def test_a_features_file_that_is_no_array(error, tmp_path):
+    (tmp_path / "x.npy").write_text("text")
+    assert "x.npy is not an array of numbers" in error(features_file=Path("x.npy"))
+
+
+# ---------------------------------------------------------------------------------------- flags
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"ratio": (0.6, 0.3, 0.2)}, "--ratio: the shares sum to 1.1, more than 1"),
+        ({"ratio": (0.0, 0.5, 0.5)}, "--ratio: must be three shares"),
+        ({"ratio": (-0.1, 0.5, 0.5)}, "--ratio: must be three shares"),
+        ({"ratio": (0.5, 0.2, 0.2), "split": "split"}, "--split and --ratio: give one of them"),
+        ({"features": ("x",), "features_file": Path("x")}, "--features and --features-file"),
+        ({"delimiter": ";;"}, "--delimiter: must be one character"),
+        ({"label_delimiter": ""}, "--label-delimiter: must not be empty"),
+        ({"fill": float("nan")}, "--fill: must be a finite number"),
+        ({"nodes": None, "label": ("y",)}, "--label: needs a file of nodes; give --nodes FILE"),
+    ],
+)
+def test_options_that_make_no_sense(options, message):
+    options = {"nodes": Path("n.csv"), "edges": Path("e.csv"), "out": Path("g")} | options
+    with pytest.raises(ValueError, match=r"^--") as caught:
+        ImportSpec(**options)
+    assert message in str(caught.value)
+
+
+def test_an_existing_folder_is_not_touched(error, tmp_path):
+    (tmp_path / "graph").mkdir()
+    assert error() == "graph exists already; remove it or save under another name"

@@ -1,0 +1,159 @@
+"""Labels and splits of imported tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vrgcn.data.store import load_graph
+from vrgcn.data.tables import ImportSpec, import_tables, labels
+from vrgcn.data.tables.labels import Labels
+from vrgcn.data.tables.splits import draw_split
+from vrgcn.validation import SPLITS
+
+
+def imported(folder: Path, nodes: str | pa.Table, **options):
+    (folder / "e.csv").write_text("source,target\na,b\n")
+    path = folder / ("n.csv" if isinstance(nodes, str) else "n.parquet")
+    if isinstance(nodes, str):
+        path.write_text(nodes)
+    else:
+        pq.write_table(nodes, path)
+    report = import_tables(
+        ImportSpec(nodes=path, edges=folder / "e.csv", out=folder / "g", **options)
+    )
+    return load_graph(folder / "g"), report
+
+
+@pytest.mark.parametrize(
+    ("cells", "classes"),
+    [
+        (["10", "9", "-2", "1.5"], ["-2", "1.5", "9", "10"]),
+        (["b", "10", "9", "a"], ["10", "9", "a", "b"]),
+        (["nan", "2", "10", "1"], ["1", "10", "2", "nan"]),
+    ],
+)
+def test_classes_are_in_natural_order_under_their_own_names(tmp_path, cells, classes):
+    text = "id,x,label\n" + "".join(f"{c},1,{v}\n" for c, v in zip("abcd", cells, strict=True))
+    graph, _ = imported(tmp_path, text)
+    assert graph.names.classes == classes
+    assert [graph.names.classes[k] for k in graph.labels.tolist()] == cells
+
+
+def test_empty_labels_and_the_users_words_for_missing_are_unknown(tmp_path):
+    graph, report = imported(tmp_path, "id,x,label\na,1,\nb,2,?\nc,3,y\nd,4,-1\n",
+                             missing=("?", "-1"))  # fmt: skip
+    assert graph.labels.tolist() == [-1, -1, 0, -1]
+    assert report.unlabelled == 3
+    assert report.classes == {"y": 1}
+
+
+def test_numbers_of_parquet_are_classes_and_nan_is_unknown(tmp_path):
+    table = pa.table({"id": ["a", "b", "c", "d"], "x": [1, 2, 3, 4],
+                      "label": pa.array([10.0, float("nan"), None, 9.0])})  # fmt: skip
+    graph, _ = imported(tmp_path, table)
+    assert graph.names.classes == ["9", "10"]
+    assert graph.labels.tolist() == [1, -1, -1, 0]
+
+
+def test_a_delimited_column_gives_several_classes(tmp_path, monkeypatch):
+    monkeypatch.setattr(labels, "_CHUNK", 4)
+    text = "id,x,label\na,1,red | blue\nb,2,\nc,3,|\nd,4,blue|blue\n"
+    graph, report = imported(tmp_path, text, label_delimiter="|")
+    assert graph.names.classes == ["blue", "red"]
+    assert graph.labels.tolist() == [[1, 1], [-1, -1], [0, 0], [1, 0]]
+    assert report.classes == {"blue": 2, "red": 1}
+    assert report.unlabelled == 1
+
+
+@pytest.mark.parametrize("values", [[["2", "1"], None, [], ["2"]], [[2, 1], None, [], [2]]])
+def test_a_column_of_lists_gives_several_classes(tmp_path, values):
+    graph, _ = imported(tmp_path, pa.table({"id": list("abcd"), "x": [1, 2, 3, 4],
+                                            "label": values}))  # fmt: skip
+    assert graph.names.classes == ["1", "2"]
+    assert graph.labels.tolist() == [[1, 1], [-1, -1], [0, 0], [0, 1]]
+
+
+def test_a_column_for_each_class_gives_several_classes(tmp_path):
+    text = "id,x,is_b,is_a\na,1,1,0\nb,2,,\nc,3,0,0\nd,4,true,1.0\n"
+    graph, _ = imported(tmp_path, text, label=("is_*",))
+    assert graph.names.classes == ["is_b", "is_a"]
+    assert graph.labels.tolist() == [[1, 0], [-1, -1], [0, 0], [1, 1]]
+
+
+@pytest.mark.parametrize(("delimiter", "labels_"), [(None, [-1, -1]), ("|", [[], []])])
+def test_no_label_at_all_is_reported(tmp_path, delimiter, labels_):
+    text = "id,x,label\na,1,\nb,2,\n"
+    graph, report = imported(tmp_path, text, label_delimiter=delimiter)
+    assert graph.labels.tolist() == labels_
+    assert "no node has a label" in report.warnings
+
+
+def test_splits_are_read_in_every_spelling(tmp_path):
+    words = ["train", "Val", " valid", "VALIDATION", "test ", "", "none"]
+    rows = "".join(f"{c},1,y,{w}\n" for c, w in zip("abcdefg", words, strict=True))
+    graph, _ = imported(tmp_path, "id,x,label,split\n" + rows, missing=("none",))
+    assert [graph.split(name).tolist() for name in SPLITS] == [[0], [1, 2, 3], [4]]
+
+
+def test_a_ratio_splits_every_class_in_the_same_way(tmp_path):
+    random = np.random.default_rng(0)
+    cells = random.choice(["a", "b", "c", ""], 1000, p=[0.6, 0.3, 0.05, 0.05])
+    text = "id,x,label\na,1,a\nb,1,b\n" + "".join(f"{i},1,{c}\n" for i, c in enumerate(cells))
+    graph, report = imported(tmp_path, text, ratio=(0.6, 0.2, 0.2), split_seed=3)
+    sizes = np.bincount(graph.labels[graph.labels >= 0])
+    for name, share in zip(SPLITS, (0.6, 0.2, 0.2), strict=True):
+        counts = np.bincount(graph.labels[graph.split(name)], minlength=3)
+        assert (abs(counts - share * sizes) <= 1).all()
+    assert sum(report.splits.values()) == sizes.sum()
+    assert "0.6 0.2 0.2 class by class" in str(report)
+
+
+def one_class(codes: np.ndarray, classes: int) -> Labels:
+    known = codes >= 0
+    names = [str(i) for i in range(classes)]
+    return Labels(names, known, np.flatnonzero(known), codes[known], several=False)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(-1, 3), min_size=1, max_size=60),
+    st.tuples(st.integers(1, 6), st.integers(0, 3), st.integers(0, 3)),
+    st.integers(0, 5),
+)
+def test_a_drawn_split_leaves_no_class_untrained_and_takes_labelled_nodes_alone(codes, parts, seed):
+    labels_ = one_class(np.array(codes), 4)
+    ratio = tuple(part / 12 for part in parts)
+    split = draw_split(labels_, ratio, seed)
+    assert (split[~labels_.known] == -1).all()
+    for label in set(codes) - {-1}:
+        members = split[np.array(codes) == label]
+        size = len(members)
+        assert (members == 0).sum() == max(1, np.rint(size * ratio[0]))
+        assert (members >= 0).sum() <= max(1, np.rint(size * sum(ratio)))
+    assert (draw_split(labels_, ratio, seed) == split).all()
+
+
+def test_another_seed_draws_another_split():
+    labels_ = one_class(np.zeros(1000, np.int64), 1)
+    one, other = (draw_split(labels_, (0.5, 0.25, 0.25), seed) for seed in (0, 1))
+    assert 0.3 < (one == other).mean() < 0.5  # 0.25 + 0.0625 + 0.0625 = 0.375 by chance
+
+
+def test_nodes_of_several_classes_are_split_at_random_and_that_is_said(tmp_path):
+    text = "id,x,label\n" + "".join(f"{c},1,{c}|y\n" for c in "abcdefghij")
+    graph, report = imported(tmp_path, text, label_delimiter="|", ratio=(0.5, 0.3, 0.2))
+    assert [len(graph.split(name)) for name in SPLITS] == [5, 3, 2]
+    assert "at random (several classes per node)" in str(report)
+
+
+def test_a_ratio_wins_over_a_split_column_that_was_not_asked_for(tmp_path):
+    text = "id,x,label,split\na,1,y,test\nb,2,y,test\n"
+    graph, _ = imported(tmp_path, text, ratio=(1.0, 0.0, 0.0))
+    assert graph.train.tolist() == [0, 1]

@@ -1,0 +1,46 @@
+"""`vrgcn datasets`: the graphs that can be named. Imports no PyTorch."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from vrgcn.cli.options import DatasetsOptions
+from vrgcn.data import DATASETS, OGB, Dataset, Size, data_root
+
+
+def run_datasets(options: DatasetsOptions) -> None:
+    """Print the table, then what each data set is."""
+    root = data_root(options.data_root)
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)  # fits into 80 columns
+    table.add_column("name", no_wrap=True)
+    for heading in ("nodes", "edges", "features", "classes"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("from", no_wrap=True)
+    table.add_column("here", no_wrap=True)
+    for name, dataset in DATASETS.items():
+        table.add_row(name, *dataset.size, dataset.source, _here(dataset, root))
+    installed = "by ogb" if find_spec("ogb") else "needs ogb"
+    table.add_row(f"{OGB}*", *Size("", "", "", ""), "OGB", installed)
+    Console().print(table, "")
+    for name, dataset in DATASETS.items():
+        print(f"{name:<12} {dataset.description}")
+    print()
+    print(
+        "Edges are directed: an undirected one counts twice.\n"
+        f"Raw files are looked for in {root} and are downloaded to it on first use; "
+        "--data-root or VRGCN_DATA name another folder."
+    )
+
+
+def _here(dataset: Dataset, root: Path) -> str:
+    """Whether the raw files are on this machine."""
+    if dataset.raw is None:
+        return "generated"
+    folder = dataset.raw.folder(root)
+    if not dataset.raw.present(folder):
+        return "no"
+    return "yes" if dataset.raw.note(folder) is None else "rebuilt"

@@ -1,0 +1,32 @@
+"""`vrgcn import`: tables to a graph on disk, and what was read."""
+
+from __future__ import annotations
+
+import time
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from vrgcn.cli.options import ImportOptions
+from vrgcn.data.tables import import_tables
+
+
+def run_import(options: ImportOptions) -> None:
+    """Import as the options say and print the report."""
+    console = Console()
+    start = time.perf_counter()
+    with Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as progress:
+        task = progress.add_task("reading", total=None)
+
+        def on_rows(name: str, rows: int) -> None:
+            progress.update(task, description=f"{name}: {rows:,} rows")
+
+        report = import_tables(options, on_rows)
+    print(f"{report}\n\nwritten to {report.out} in {time.perf_counter() - start:.1f} s")

@@ -1,0 +1,79 @@
+"""`vrgcn info`: the columns of the paper's Table 1, and more, for any graph."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+
+from vrgcn.cli.graphs import graph_note, open_graph
+from vrgcn.cli.options import InfoOptions
+from vrgcn.data import find_dataset
+from vrgcn.data.statistics import Average, Statistics, statistics
+
+
+def run_info(options: InfoOptions) -> None:
+    """Print what there is to know about a graph before training on it."""
+    if (options.dataset is None) == (options.graph is None):
+        raise ValueError("give a graph: either a NAME or --graph PATH")
+    graph, scaling = open_graph(options.dataset, options.graph, options.data_root)
+    found = statistics(graph)
+    if options.dataset is not None:
+        print(f"{options.dataset}: {find_dataset(options.dataset).description}")
+    note = graph_note(options.dataset, options.data_root)
+    if note is not None:
+        print(f"note: {note}")
+    Console().print(_table_1(found))
+    lines = _lines(found, scaling)
+    width = max(map(len, lines))
+    for heading, text in lines.items():
+        print(f"{heading:<{width}}  {text}")
+
+
+def _table_1(found: Statistics) -> Table:
+    """Rounded as there: see `vrgcn.data.statistics`."""
+    table = Table(title="as in the paper's Table 1", title_justify="left")
+    for heading in ("V", "E", "Degree", "Degree 2"):
+        table.add_column(heading, justify="right")
+    averages = (found.degree, found.two_hop)
+    rounded = [f"{a.rounded():,}" if a.error == 0 else f"≈ {a.rounded():,}" for a in averages]
+    table.add_row(f"{found.nodes:,}", f"{found.edges:,}", *rounded)
+    return table
+
+
+def _lines(found: Statistics, scaling: str) -> dict[str, str]:
+    kind = "directed" if found.directed else "undirected"
+    kind += ", weighted" if found.weighted else ""
+    classes = f"{found.classes:,}" + (", several per node" if found.multilabel else "")
+    lines = {
+        "nodes within one hop": f"{found.degree.value:.3f} on average, with the node itself",
+        "nodes within two hops": _average(found.two_hop),
+        "neighbours": f"median {found.median_degree:,}, at most {found.max_degree:,}",
+        "edges": f"{kind}; {found.self_loops:,} self-loops; {found.isolated:,} nodes without any",
+        "features": f"{found.features:,}, {found.density:.2%} not zero; `vrgcn train` scales: "
+        f"{scaling}",
+        "classes": f"{classes}; known for {found.labelled:,} nodes",
+        "splits": ", ".join(f"{name} {count:,}" for name, count in found.splits.items()),
+    }
+    if found.homophily is not None:
+        lines["homophily"] = f"{found.homophily:.1%} of edges join nodes of the same class"
+    for name, size in found.memory.items():
+        lines[f"memory: {name}"] = bytes_text(size)
+    return lines
+
+
+def _average(average: Average) -> str:
+    if average.error == 0:
+        return f"{average.value:,.3f} on average"
+    return (
+        f"about {average.value:,.0f} ± {average.error:,.0f} (standard error) on average, "
+        f"from {average.nodes:,} random nodes"
+    )
+
+
+def bytes_text(size: float) -> str:
+    """Such as 1.5 MB."""
+    for unit in ("B", "kB", "MB"):
+        if size < 999.5:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:,.3g} GB" if size < 1000 else f"{size:,.0f} GB"

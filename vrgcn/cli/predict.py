@@ -1,0 +1,97 @@
+"""`vrgcn predict`: a trained model, a graph, a file of predictions."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.progress import Progress
+from torch import Tensor
+
+from vrgcn.cli.options import PredictOptions
+from vrgcn.cli.runs import open_run, open_run_graph
+from vrgcn.data.predictions import check_path, prediction_file
+from vrgcn.graph import Graph
+from vrgcn.inference import ExactSweeps, exact_tables
+from vrgcn.propagation import build_propagation
+
+
+def run_predict(options: PredictOptions) -> None:
+    """Predict and write; the file appears when it is whole."""
+    if options.threads is not None:
+        torch.set_num_threads(options.threads)
+    run = open_run(options.run, options.device)
+    saved = run.saved
+    check_path(options.out, saved.model.arguments["classes"], options.top)
+    classes = saved.classes or [str(i) for i in range(saved.model.arguments["classes"])]
+    with _scratch(options.memory, options.out.parent) as folder:
+        graph = open_run_graph(
+            run,
+            options.dataset,
+            options.graph,
+            options.data_root,
+            None if folder is None else folder / "features.bin",
+        )
+        nodes = None if options.nodes is None else _read_nodes(options.nodes, graph)
+        count = graph.num_nodes if nodes is None else len(nodes)
+        sweeps = ExactSweeps(
+            saved.model,
+            graph.features,
+            build_propagation(saved.propagation, graph),
+            histories=exact_tables(
+                graph.num_nodes, graph.features, torch.device(options.device), folder
+            ),
+        )
+        with (
+            _progress(sweeps.work(nodes)) as advance,
+            prediction_file(
+                options.out,
+                graph.names,
+                classes,
+                multilabel=saved.multilabel,
+                count=count,
+                top=options.top,
+            ) as file,
+        ):
+            sweeps.on_chunk = advance
+            for chunk, outputs in sweeps.stream(nodes):
+                file.write(chunk, outputs)
+    print(f"exact predictions of {count:,} nodes written to {options.out}")
+
+
+def _read_nodes(path: Path, graph: Graph) -> Tensor:
+    """The nodes whose ids a text file lists, one a line."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        raise FileNotFoundError(f"--nodes: there is no file {path}") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"--nodes: {path} is not a text file in UTF-8") from None
+    ids = [line for line in lines if line.strip()]
+    if not ids:
+        raise ValueError(f"--nodes: {path} names no nodes")
+    return torch.from_numpy(graph.names.places(ids, f"--nodes: {path}", graph.num_nodes))
+
+
+@contextmanager
+def _scratch(memory: str, folder: Path) -> Iterator[Path | None]:
+    """A folder for tables and scaled features, beside the predictions, gone afterwards; or None."""
+    if memory == "ram":
+        yield None
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".scratch-") as directory:
+        yield Path(directory)
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal; a function that moves it on."""
+    console = Console()
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("predicting", total=total)
+        yield lambda done: progress.advance(task, done)

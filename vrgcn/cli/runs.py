@@ -1,0 +1,84 @@
+"""Finding a run again: its model, and the graph it was trained on or another that fits it."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from vrgcn.checkpoint import SavedModel, load_model
+from vrgcn.cli.graphs import graph_note, open_graph
+from vrgcn.graph import Graph
+
+CONFIG = "config.toml"
+MODEL = "model.safetensors"
+
+
+@dataclass(frozen=True)
+class Run:
+    folder: Path
+    config: dict[str, Any]
+    saved: SavedModel
+
+
+def open_run(folder: Path, device: str) -> Run:
+    """The run in a folder that `vrgcn train` wrote."""
+    if not folder.is_dir():
+        raise FileNotFoundError(f"there is no run folder {folder}")
+    config = folder / CONFIG
+    if not config.is_file():
+        raise FileNotFoundError(f"{folder} is not a run: it has no {CONFIG}")
+    model = folder / MODEL
+    if not model.is_file():
+        raise FileNotFoundError(f"{folder} has no {MODEL}: its training did not finish")
+    saved = load_model(model)
+    saved.model.to(torch.device(device))
+    return Run(folder, tomllib.loads(config.read_text(encoding="utf-8")), saved)
+
+
+def open_run_graph(
+    run: Run,
+    dataset: str | None,
+    graph: Path | None,
+    data_root: Path | None,
+    scaled: Path | None = None,
+) -> Graph:
+    """The graph that was asked for, or else the run's own, its features as the model takes them.
+
+    scaled: a file for the scaled features, instead of memory
+    """
+    if dataset is None and graph is None:
+        dataset = run.config.get("dataset")
+        graph = Path(run.config["graph"]) if "graph" in run.config else None
+    if data_root is None and "data_root" in run.config:
+        data_root = Path(run.config["data_root"])
+    loaded, _ = open_graph(dataset, graph, data_root)
+    note = graph_note(dataset, data_root)
+    if note is not None:
+        print(f"note: {note}")
+    return fit_features(run.saved, loaded, scaled)
+
+
+def fit_features(saved: SavedModel, graph: Graph, scaled: Path | None = None) -> Graph:
+    """The graph with features in the model's order and scale; an error where they do not agree."""
+    wanted: int = saved.model.arguments["in_features"]
+    names = graph.names.features
+    if saved.features is not None and names is not None and saved.features != names:
+        missing = [name for name in saved.features if name not in set(names)]
+        if missing:
+            raise ValueError(
+                f"the graph lacks {len(missing)} of the {wanted} feature columns that the model "
+                f"was trained on, first: {missing[0]!r}"
+            )
+        place = {name: column for column, name in enumerate(names)}
+        columns = torch.tensor([place[name] for name in saved.features])
+        graph = graph.with_features(graph.features.index_select(1, columns))
+    if graph.num_features != wanted:
+        raise ValueError(
+            f"the model was trained on {wanted} feature columns, and the graph has "
+            f"{graph.num_features}"
+        )
+    return graph.with_features(saved.scaling.apply(graph.features, scaled))

@@ -1,0 +1,41 @@
+"""Graphs from the user's own tables: CSV, TSV and Parquet files of nodes and edges.
+
+    report = import_tables(ImportSpec(nodes=Path("nodes.csv"), edges=Path("edges.csv"), out=...))
+    graph = load_graph(report.out)
+
+Files are read in batches and features go straight to the graph's folder, so that files larger than
+memory work. What stays in memory: ids, labels, and one range of the edges at a time.
+
+    spec                    what is asked for
+    reading, delimited      files as batches of columns
+    columns, values         which column is what; columns as texts and as numbers
+    problems                errors that name file, column and row
+    ids, labels, splits, features, nodes    one pass over the nodes
+    edges, adjacency        rows to pairs of nodes, and these to a sorted matrix
+    report, importing       what was read, with warnings; the whole of it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from vrgcn.data.tables.spec import ImportSpec
+
+if TYPE_CHECKING:
+    from vrgcn.data.tables.report import ImportReport
+
+__all__ = ["ImportSpec", "import_tables"]
+
+
+def import_tables(
+    spec: ImportSpec, on_rows: Callable[[str, int], None] | None = None
+) -> ImportReport:
+    """Read the tables and write the graph to the new folder `spec.out`: all of it, or nothing.
+
+    on_rows: called with a file's name and the number of its rows read so far
+    """
+    # PyTorch and Arrow are loaded here, not when the command line asks for the options.
+    from vrgcn.data.tables.importing import run_import
+
+    return run_import(spec, on_rows or (lambda name, rows: None))

@@ -1,0 +1,250 @@
+"""Pairs of nodes to the adjacency matrix on disk, sorted, with memory for a part of it at a time.
+
+An edge from node s to node t is the number t·nodes + s, so that sorting numbers sorts the entries
+of the matrix A[t, s] by row and column. The numbers wait in a file. Rows of A are then divided into
+ranges of a bounded number of entries, the numbers into a file for each range, and one range after
+the other is sorted, merged and appended to the graph's `indices.npy`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vrgcn.data.store import write_array
+from vrgcn.data.tables.growing import GrowingArray
+
+RANGE_ENTRIES = 1 << 23
+MOST_RANGES = 128  # about; each is one or two open files
+_CHUNK = 1 << 22
+
+Int64s = NDArray[np.int64]
+Float64s = NDArray[np.float64]
+
+
+class Pairs:
+    """Edges in a temporary file, and how many entries each row of the matrix will get of them.
+
+    name: the file that the edges are from, for errors
+    """
+
+    def __init__(self, name: str, folder: Path, nodes: int, weighted: bool) -> None:
+        self.name = name
+        self.nodes = nodes
+        self.weighted = weighted
+        self.rows = self.loops = self.not_positive = 0
+        self.into = np.zeros(nodes, np.int64)
+        self.out_of = np.zeros(nodes, np.int64)
+        self._names = [folder / "pairs", folder / "pair-weights"][: 1 + weighted]
+        self._files: list[BinaryIO] = []
+
+    def __enter__(self) -> Pairs:
+        self._files = [open(name, "wb") for name in self._names]  # noqa: SIM115
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for file in self._files:
+            file.close()
+
+    def append(self, source: Int64s, target: Int64s, weight: Float64s | None) -> None:
+        """Edges by their nodes; those with an unknown node, -1, are passed over."""
+        right = (source >= 0) & (target >= 0)
+        if not right.all():
+            source, target = source[right], target[right]
+            weight = None if weight is None else weight[right]
+        loop = source == target
+        self.rows += len(source)
+        self.loops += int(loop.sum())
+        self.into += np.bincount(target, minlength=self.nodes)
+        self.out_of += np.bincount(source[~loop], minlength=self.nodes)
+        self._files[0].write((target * self.nodes + source).data)
+        if weight is not None:
+            self.not_positive += int((weight <= 0).sum())
+            self._files[1].write(weight.data)
+
+    def chunks(self) -> Iterator[tuple[Int64s, Int64s, Float64s | None]]:
+        """Sources, targets and weights, as they were appended."""
+        with ExitStack() as stack:
+            files = [stack.enter_context(open(name, "rb")) for name in self._names]
+            while len(keys := np.fromfile(files[0], np.int64, _CHUNK)):
+                target, source = np.divmod(keys, self.nodes)
+                weight = np.fromfile(files[1], np.float64, _CHUNK) if self.weighted else None
+                yield source, target, weight
+
+    def remove(self) -> None:
+        for name in self._names:
+            name.unlink()
+
+
+@dataclass(frozen=True)
+class Adjacency:
+    """The matrix on disk, and what was counted while it was written.
+
+    degree: (nodes,) entries in each row, the edges into a node
+    out_degree: (nodes,) entries in each column
+    isolated: nodes without an edge to another node
+    duplicates: edges that repeat an earlier one
+    reciprocal: edges given in both directions, where each should count for both
+    """
+
+    folder: Path
+    directed: bool
+    degree: Int64s
+    out_degree: Int64s
+    isolated: int
+    duplicates: int
+    reciprocal: int
+
+    @property
+    def entries(self) -> int:
+        return int(self.degree.sum())
+
+    def over_neighbours(self, value: Float64s) -> tuple[Float64s, Float64s]:
+        """Mean and maximum of a value (nodes,) over the edges into each node; 0 where none are."""
+        indptr = np.load(self.folder / "indptr.npy")
+        indices = np.load(self.folder / "indices.npy", mmap_mode="r")
+        mean, largest = np.zeros_like(value), np.zeros_like(value)
+        for first, end in _ranges(self.degree, _CHUNK):
+            rows = first + np.flatnonzero(self.degree[first:end])
+            if len(rows):
+                values = value[indices[indptr[first] : indptr[end]]]
+                starts = indptr[rows] - indptr[first]
+                mean[rows] = np.add.reduceat(values, starts) / self.degree[rows]
+                largest[rows] = np.maximum.reduceat(values, starts)
+        return mean, largest
+
+
+def write_adjacency(pairs: Pairs, folder: Path, directed: bool) -> Adjacency:
+    """The pairs as CSR: `indptr.npy`, `indices.npy` and for weighted edges `weights.npy`.
+
+    Undirected, the reverse of every edge that is no loop is added first. Entries at the same place
+    are merged; their weights are summed, as `Graph` does.
+    """
+    counts = pairs.into if directed else pairs.into + pairs.out_of
+    ranges = _ranges(counts, max(RANGE_ENTRIES, int(counts.sum()) // MOST_RANGES))
+    merged = _Merged(pairs.nodes)
+    with ExitStack() as stack:
+        indices = stack.enter_context(GrowingArray(folder / "indices.npy", np.int64))
+        weights = None
+        if pairs.weighted:
+            weights = stack.enter_context(GrowingArray(folder / "weights.npy", np.float32))
+        for keys, weight in _divided(pairs, ranges, folder, directed):
+            columns, values = merged.add(keys, weight)
+            indices.append(columns)
+            if weights is not None and values is not None:
+                if not np.isfinite(values).all():
+                    raise ValueError(
+                        f"{pairs.name}: the weights of repeated edges sum to more than 32 bits hold"
+                    )
+                weights.append(values)
+    degree = merged.degree
+    write_array(folder, "indptr", np.concatenate([[0], np.cumsum(degree)]).astype(np.int64))
+    pairs.remove()
+    return Adjacency(
+        folder,
+        directed,
+        degree,
+        merged.out_degree,
+        isolated=int(((degree + merged.out_degree - 2 * merged.loop) == 0).sum()),
+        duplicates=pairs.rows - merged.given,
+        reciprocal=merged.reciprocal // 2,
+    )
+
+
+def _ranges(counts: Int64s, most: int) -> list[tuple[int, int]]:
+    """Ranges of rows that together have about `most` entries, or a single row with more."""
+    ends = np.cumsum(counts)
+    ranges, first = [], 0
+    while first < len(counts):
+        before = ends[first - 1] if first else 0
+        end = max(first + 1, int(np.searchsorted(ends, before + most, side="right")))
+        ranges.append((first, end))
+        first = end
+    return ranges
+
+
+def _divided(
+    pairs: Pairs, ranges: list[tuple[int, int]], folder: Path, directed: bool
+) -> Iterator[tuple[Int64s, Float64s | None]]:
+    """For each range of rows its entries as unsorted numbers, 2·(t·nodes + s) + reversed.
+
+    The last bit tells an edge that was added for the other direction from one that was given.
+    """
+    kinds: list[Any] = [np.int64, np.float64][: 1 + pairs.weighted]
+    names = [
+        [folder / f"range-{place}-{kind.__name__}" for kind in kinds]
+        for place in range(len(ranges))
+    ]
+    starts = np.array([first for first, _ in ranges])
+    with ExitStack() as stack:
+        files = [[stack.enter_context(open(name, "wb")) for name in row] for row in names]
+        for keys, weight in _entries(pairs, directed):
+            home = np.searchsorted(starts, keys // (2 * pairs.nodes), side="right") - 1
+            order = np.argsort(home.astype(np.uint16), kind="stable")
+            ends = np.cumsum(np.bincount(home, minlength=len(ranges)))
+            for row, part in zip(files, np.split(order, ends[:-1]), strict=True):
+                row[0].write(keys[part].data)
+                if weight is not None:
+                    row[1].write(weight[part].data)
+    for parts in names:
+        columns = [np.fromfile(name, kind) for name, kind in zip(parts, kinds, strict=True)]
+        for name in parts:
+            name.unlink()
+        yield columns[0], columns[1] if pairs.weighted else None
+
+
+def _entries(pairs: Pairs, directed: bool) -> Iterator[tuple[Int64s, Float64s | None]]:
+    """The numbers of all entries, an undirected edge as two."""
+    for source, target, weight in pairs.chunks():
+        yield 2 * (target * pairs.nodes + source), weight
+        if not directed:
+            other = source != target
+            keys = 2 * (source[other] * pairs.nodes + target[other]) + 1
+            yield keys, None if weight is None else weight[other]
+
+
+class _Merged:
+    """Sorts and merges one range after the other, and counts."""
+
+    def __init__(self, nodes: int) -> None:
+        self._nodes = nodes
+        self.degree = np.zeros(nodes, np.int64)
+        self.out_degree = np.zeros(nodes, np.int64)
+        self.loop = np.zeros(nodes, np.int64)
+        self.given = self.reciprocal = 0
+
+    def add(
+        self, keys: Int64s, weight: Float64s | None
+    ) -> tuple[Int64s, NDArray[np.float32] | None]:
+        """The columns and the values of a range's entries, in their order."""
+        if weight is None:
+            keys.sort()
+        else:
+            order = np.argsort(keys, kind="stable")
+            keys, weight = keys[order], weight[order]
+        step = np.diff(keys, prepend=-2)
+        given = (keys & 1) == 0
+        self.given += int((given & (step > 0)).sum())
+        # First given, then reversed, at the same place: the edge was listed both ways.
+        self.reciprocal += int((~given & (step == 1)).sum())
+        starts = np.flatnonzero(np.diff(keys >> 1, prepend=-1))
+        row, column = np.divmod(keys[starts] >> 1, self._nodes)
+        self.degree += np.bincount(row, minlength=self._nodes)
+        self.out_degree += np.bincount(column, minlength=self._nodes)
+        self.loop[row[row == column]] = 1
+        if weight is None or not len(keys):
+            return column, None if weight is None else weight.astype(np.float32)
+        with np.errstate(over="ignore"):
+            return column, np.add.reduceat(weight, starts).astype(np.float32)

@@ -1,0 +1,174 @@
+"""Which column of a table is what: by the user's flags, or else by its name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+
+import pyarrow as pa
+
+from vrgcn.data.tables.reading import Table
+from vrgcn.data.tables.spec import ImportSpec
+from vrgcn.data.tables.values import is_list, is_number, is_text
+
+
+@dataclass(frozen=True)
+class NodeColumns:
+    """aside: columns that are left out though nobody asked for it."""
+
+    id: str
+    features: list[str]
+    label: list[str]
+    split: str | None
+    aside: list[str]
+
+    @property
+    def used(self) -> list[str]:
+        used = [self.id, *self.features, *self.label, *([self.split] if self.split else [])]
+        return list(dict.fromkeys(used))
+
+
+@dataclass(frozen=True)
+class EdgeColumns:
+    source: str
+    target: str
+    weight: str | None
+
+    @property
+    def used(self) -> list[str]:
+        return list(dict.fromkeys([self.source, self.target, *filter(None, [self.weight])]))
+
+
+def node_columns(table: Table, spec: ImportSpec) -> NodeColumns:
+    left = _without_dropped(table, spec.drop)
+    id_column = _named(table, spec.id, "--id") or ("id" if "id" in left else left[0])
+    label = _matching(table, spec.label, "--label") or [c for c in left if c == "label"]
+    split = _named(table, spec.split, "--split") or ("split" if "split" in left else None)
+    taken = {id_column, *label, split}
+    rest = [column for column in left if column not in taken]
+    if spec.features:
+        features, rest = _matching(table, spec.features, "--features"), []
+    elif spec.features_file is not None:
+        features = []
+    else:
+        # A column without a name is an index that some other program wrote.
+        features = [column for column in rest if column]
+        rest = [column for column in rest if not column]
+    columns = NodeColumns(id_column, features, label, split, rest)
+    _check_roles(table, columns)
+    for column in features:
+        _check_feature(table, column)
+    for column in [id_column, *label, *filter(None, [split])]:
+        _check_readable(table, column, lists=column in label)
+    return columns
+
+
+def edge_columns(table: Table, spec: ImportSpec) -> EdgeColumns:
+    left = _without_dropped(table, spec.drop)
+    found = {
+        name: _named(table, given, f"--{name}")
+        for name, given in (
+            ("source", spec.source),
+            ("target", spec.target),
+            ("weight", spec.weight),
+        )
+    }
+    for name, given in found.items():
+        if given is None and name in left and name not in found.values():
+            found[name] = name
+    ends = [name for name in ("source", "target") if found[name] is None]
+    free = [column for column in left if column not in found.values()]
+    if len(free) < len(ends):
+        raise ValueError(
+            f"{table.name} has no column for the {ends[-1]} of an edge; it has "
+            f"{_listed(table.columns)}. Is the delimiter right? See --delimiter"
+        )
+    if ends and len(free) > len(ends):
+        flags = " and ".join(f"--{name} COLUMN" for name in ends)
+        raise ValueError(
+            f"{table.name}: which of {_listed(free)} is the {' and the '.join(ends)} of an edge? "
+            f"Give {flags}"
+        )
+    found.update(zip(ends, free, strict=False))
+    source, target, weight = found["source"], found["target"], found["weight"]
+    assert source is not None
+    assert target is not None
+    for column in (source, target):
+        _check_readable(table, column, lists=False)
+    kind = table.kind(weight) if weight else pa.float64()
+    if not (is_number(kind) or is_text(kind)):
+        raise ValueError(f"{table.name}: column {weight!r} holds {kind}, which is no number")
+    return EdgeColumns(source, target, weight)
+
+
+def _without_dropped(table: Table, patterns: Sequence[str]) -> list[str]:
+    left = [c for c in table.columns if not any(_matches(c, pattern) for pattern in patterns)]
+    if not left:
+        raise ValueError(f"{table.name}: --drop leaves no column")
+    return left
+
+
+def _matches(column: str, pattern: str) -> bool:
+    return column == pattern or fnmatchcase(column, pattern)
+
+
+def _named(table: Table, column: str | None, flag: str) -> str | None:
+    if column is not None and column not in table.columns:
+        raise _missing(table, column, flag)
+    return column
+
+
+def _matching(table: Table, patterns: Sequence[str], flag: str) -> list[str]:
+    """The columns that the patterns name, in the order of the patterns, then of the file."""
+    found: list[str] = []
+    for pattern in patterns:
+        exact = [pattern] if pattern in table.columns else []
+        matches = exact or [c for c in table.columns if fnmatchcase(c, pattern)]
+        if not matches:
+            raise _missing(table, pattern, flag)
+        found += matches
+    return list(dict.fromkeys(found))
+
+
+def _missing(table: Table, column: str, flag: str) -> ValueError:
+    close = get_close_matches(column, table.columns, n=1)
+    hint = f"did you mean {close[0]!r}? It has" if close else "it has"
+    return ValueError(
+        f"{table.name} has no column {column!r} ({flag}); {hint} {_listed(table.columns)}"
+    )
+
+
+def _listed(columns: list[str]) -> str:
+    shown = ", ".join(map(repr, columns[:10]))
+    return shown if len(columns) <= 10 else f"{shown} and {len(columns) - 10} more"
+
+
+def _check_roles(table: Table, columns: NodeColumns) -> None:
+    roles = [columns.id, *columns.features, *columns.label, *filter(None, [columns.split])]
+    [(column, count)] = Counter(roles).most_common(1)
+    if count > 1:
+        raise ValueError(
+            f"{table.name}: column {column!r} cannot be two of id, feature, label and split"
+        )
+
+
+def _check_feature(table: Table, column: str) -> None:
+    kind = table.kind(column)
+    inner = kind.value_type if is_list(kind) else kind
+    if is_list(kind) and not is_number(inner):
+        raise ValueError(f"{table.name}: column {column!r} holds lists of {inner}, not of numbers")
+    if not (is_number(inner) or is_text(inner)):
+        raise ValueError(
+            f"{table.name}: column {column!r} holds {kind}, which is no number; leave it out with "
+            f"--drop {column!r}"
+        )
+
+
+def _check_readable(table: Table, column: str, lists: bool) -> None:
+    kind = table.kind(column)
+    inner = kind.value_type if lists and is_list(kind) else kind
+    if not (is_number(inner) or is_text(inner)):
+        raise ValueError(f"{table.name}: column {column!r} holds {kind}; it must be text or number")

@@ -1,0 +1,114 @@
+"""Node ids: all different, found again by their text, kept as numbers when they are whole ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from vrgcn.data.tables.columns import EdgeColumns
+from vrgcn.data.tables.problems import Problems
+from vrgcn.data.tables.reading import Table
+from vrgcn.data.tables.values import to_text
+
+MOST_NODES = 2**31 - 1  # so that a pair of nodes and a direction fit into 63 bits
+_STRING_BYTES = 2**31 - 1
+
+
+class NodeIds:
+    """The ids of the nodes, in the order of the nodes.
+
+    text: (nodes,) Arrow array of text
+    """
+
+    def __init__(self, text: pa.Array) -> None:
+        self.text = text
+
+    def __len__(self) -> int:
+        return len(self.text)
+
+    def places(self, text: pa.Array | pa.ChunkedArray) -> NDArray[np.int64]:
+        """The node with each id; -1 where there is none.
+
+        Each call makes a table of all ids anew: ask for many at once.
+        """
+        found = pc.index_in(pc.cast(text, self.text.type), value_set=self.text)
+        return found.fill_null(-1).to_numpy().astype(np.int64)
+
+    def natural(self) -> pa.Array:
+        """The ids as int64 if all are whole numbers written the usual way, or else as text."""
+        numbers = whole_numbers(self.text)
+        return self.text if numbers is None else numbers
+
+
+def whole_numbers(text: pa.Array) -> pa.Array | None:
+    """Texts as int64; None if one is not exactly how its number is written, as 007 or 1.0."""
+    try:
+        numbers = pc.cast(text, pa.int64())
+    except pa.ArrowInvalid:
+        return None
+    return numbers if pc.cast(numbers, text.type).equals(text) else None
+
+
+def joined(parts: list[pa.Array]) -> pa.Array:
+    """String arrays as one."""
+    if sum(part.nbytes for part in parts) > _STRING_BYTES:
+        parts = [part.cast(pa.large_string()) for part in parts]
+    return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
+
+
+class IdReader:
+    """Collects the id column of the nodes, and tells what is missing or repeated in it."""
+
+    def __init__(self, column: str, problems: Problems) -> None:
+        self._column = column
+        self._problems = problems
+        self._parts: list[pa.Array] = []
+
+    def add(self, start: int, batch: pa.RecordBatch) -> None:
+        text = to_text(batch.column(self._column))
+        empty = np.flatnonzero(pc.equal(text, "").to_numpy(zero_copy_only=False))
+        self._problems.add("is empty", self._column, empty + start, advice="every node needs an id")
+        self._parts.append(text)
+
+    def finish(self) -> NodeIds:
+        text = joined(self._parts)
+        self._parts.clear()
+        check_count(len(text))
+        if pc.count_distinct(text).as_py() < len(text):
+            codes = text.dictionary_encode().indices.to_numpy()
+            again = np.ones(len(text), bool)
+            again[np.unique(codes, return_index=True)[1]] = False
+            again &= ~pc.equal(text, "").to_numpy(zero_copy_only=False)
+            rows = np.flatnonzero(again)
+            self._problems.add(
+                "repeats the id of an earlier row", self._column, rows, text.take(rows)
+            )
+        return NodeIds(text)
+
+
+def ids_of_edges(
+    table: Table, columns: EdgeColumns, on_rows: Callable[[str, int], None]
+) -> NodeIds:
+    """The ids that the edges name, sorted: by number if all are whole numbers, or else by text."""
+    known = pa.array([], pa.string())
+    fresh: list[pa.Array] = []
+    for start, batch in table.batches([columns.source, columns.target]):
+        ends = [to_text(batch.column(name)) for name in (columns.source, columns.target)]
+        fresh.append(pc.unique(pa.concat_arrays(ends)))
+        if sum(map(len, fresh)) > max(1_000_000, len(known)):
+            known, fresh = pc.unique(joined([known, *fresh])), []
+        on_rows(table.name, start + len(batch))
+    known = pc.unique(joined([known, *fresh]))
+    known = known.filter(pc.not_equal(known, ""))
+    check_count(len(known))
+    numbers = whole_numbers(known)
+    return NodeIds(known.take(pc.array_sort_indices(known if numbers is None else numbers)))
+
+
+def check_count(nodes: int) -> None:
+    if nodes > MOST_NODES:
+        raise ValueError(f"{nodes:,} nodes are more than {MOST_NODES:,}, the most there may be")

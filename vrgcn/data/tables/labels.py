@@ -1,0 +1,219 @@
+"""Labels of nodes: a class each, or several, from one column or from a column per class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from vrgcn.data.store import write_array
+from vrgcn.data.tables.growing import GrowingArray
+from vrgcn.data.tables.problems import Problems
+from vrgcn.data.tables.reading import Table
+from vrgcn.data.tables.spec import ImportSpec
+from vrgcn.data.tables.values import is_list, is_missing, to_numbers, to_text
+from vrgcn.validation import UNLABELLED
+
+MOST_CLASSES = 65_536  # of several per node, which are written as a dense table
+_CHUNK = 1 << 22
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The classes of the nodes as pairs of a node and one of its classes.
+
+    classes: their names
+    known: (nodes,) whether a node's classes are known, even that it has none
+    nodes, codes: (pairs,) ascending by node; of one class per node, each node at most once
+    several: a node may have several classes
+    """
+
+    classes: list[str]
+    known: NDArray[np.bool_]
+    nodes: NDArray[np.int64]
+    codes: NDArray[np.int64]
+    several: bool
+
+    def counts(self) -> NDArray[np.int64]:
+        """(classes,) nodes in each class."""
+        return np.bincount(self.codes, minlength=len(self.classes))
+
+    def one_class(self) -> NDArray[np.int64]:
+        """(nodes,) the class of each node, -1 where unknown."""
+        labels = np.full(len(self.known), UNLABELLED, np.int64)
+        labels[self.nodes] = self.codes
+        return labels
+
+    def write(self, folder: Path) -> None:
+        """As the graph's `labels.npy`."""
+        if not self.several:
+            write_array(folder, "labels", self.one_class())
+            return
+        width = len(self.classes)
+        step = max(1, _CHUNK // max(width, 1))
+        with GrowingArray(folder / "labels.npy", np.float32, (width,)) as file:
+            for start in range(0, len(self.known), step):
+                known = self.known[start : start + step]
+                rows = np.zeros((len(known), width), np.float32)
+                first, end = np.searchsorted(self.nodes, [start, start + len(known)])
+                rows[self.nodes[first:end] - start, self.codes[first:end]] = 1
+                rows[~known] = UNLABELLED
+                file.append(rows)
+
+
+class LabelReader(Protocol):
+    def add(self, start: int, batch: pa.RecordBatch) -> None:
+        """Take in the labels of the rows from `start` on."""
+
+    def finish(self) -> Labels: ...
+
+
+def label_reader(
+    table: Table, columns: list[str], spec: ImportSpec, problems: Problems
+) -> LabelReader:
+    """The reader for what the label columns hold."""
+    if len(columns) > 1:
+        if spec.label_delimiter is not None:
+            raise ValueError(
+                f"--label-delimiter: {table.name} has {len(columns)} label columns; give one"
+            )
+        return ColumnPerClass(columns, spec.missing, problems)
+    [column] = columns
+    if spec.label_delimiter is not None or is_list(table.kind(column)):
+        return ClassesInACell(table.name, column, spec.label_delimiter, spec.missing)
+    return OneClass(column, spec.missing)
+
+
+class OneClass:
+    """A column with the class of each node."""
+
+    def __init__(self, column: str, missing: Sequence[str]) -> None:
+        self._column = column
+        self._missing = missing
+        self._parts: list[pa.DictionaryArray] = []
+
+    def add(self, start: int, batch: pa.RecordBatch) -> None:
+        text = to_text(batch.column(self._column))
+        unknown = pa.array(is_missing(text, self._missing))
+        self._parts.append(pc.if_else(unknown, None, text).dictionary_encode())
+
+    def finish(self) -> Labels:
+        classes, codes = _sorted_codes(self._parts)
+        known = codes >= 0
+        return Labels(classes, known, np.flatnonzero(known), codes[known], several=False)
+
+
+class ClassesInACell:
+    """A column with the classes of each node: a delimited text, or a list.
+
+    An empty cell is unknown. A cell of delimiters alone, and an empty list, is a node that has no
+    class.
+    """
+
+    def __init__(
+        self, table: str, column: str, delimiter: str | None, missing: Sequence[str]
+    ) -> None:
+        self._table = table
+        self._column = column
+        self._delimiter = delimiter
+        self._missing = missing
+        self._known: list[NDArray[np.bool_]] = []
+        self._nodes: list[NDArray[np.int64]] = []
+        self._parts: list[pa.DictionaryArray] = []
+
+    def add(self, start: int, batch: pa.RecordBatch) -> None:
+        column = batch.column(self._column)
+        if is_list(column.type):
+            known = column.is_valid().to_numpy(zero_copy_only=False)
+        else:
+            text = to_text(column)
+            known = ~is_missing(text, self._missing)
+            column = pc.split_pattern(text, self._delimiter)
+        cells = column.filter(pa.array(known))
+        lengths = pc.list_value_length(cells).to_numpy().astype(np.int64)
+        names = pc.utf8_trim_whitespace(to_text(cells.flatten()))
+        some = pc.not_equal(names, "")
+        nodes = np.repeat(start + np.flatnonzero(known), lengths)
+        self._known.append(known)
+        self._nodes.append(nodes[some.to_numpy(zero_copy_only=False)])
+        self._parts.append(names.filter(some).dictionary_encode())
+
+    def finish(self) -> Labels:
+        classes, codes = _sorted_codes(self._parts)
+        if len(classes) > MOST_CLASSES:
+            raise ValueError(
+                f"{self._table}: column {self._column!r} holds {len(classes):,} classes, more than "
+                f"{MOST_CLASSES:,}; is --label-delimiter {self._delimiter!r} right?"
+            )
+        known, nodes = np.concatenate(self._known), np.concatenate(self._nodes)
+        pairs = np.unique(nodes * max(len(classes), 1) + codes)  # a class named twice counts once
+        nodes, codes = np.divmod(pairs, max(len(classes), 1))
+        return Labels(classes, known, nodes, codes, several=True)
+
+
+class ColumnPerClass:
+    """Columns of 0 and 1, each the membership in one class. All empty: unknown."""
+
+    def __init__(self, columns: list[str], missing: Sequence[str], problems: Problems) -> None:
+        self._columns = columns
+        self._missing = missing
+        self._problems = problems
+        self._known: list[NDArray[np.bool_]] = []
+        self._nodes: list[NDArray[np.int64]] = []
+        self._codes: list[NDArray[np.int64]] = []
+
+    def add(self, start: int, batch: pa.RecordBatch) -> None:
+        values = np.empty((len(batch), len(self._columns)), np.float32)
+        wrong = np.zeros(values.shape, bool)
+        for place, name in enumerate(self._columns):
+            values[:, place], text = to_numbers(batch.column(name), missing=self._missing)
+            wrong[text, place] = True
+        empty = np.isnan(values) & ~wrong
+        wrong |= ~empty & (values != 0) & (values != 1)
+        unknown = np.asarray(empty.all(1))
+        partly = empty & ~unknown[:, None]
+        for place, name in enumerate(self._columns):
+            rows = np.flatnonzero(wrong[:, place])
+            cells = batch.column(name).take(pa.array(rows))
+            what = "is a label that is neither 0 nor 1"
+            self._problems.add(what, name, start + rows, cells)
+            rows = np.flatnonzero(partly[:, place])
+            what = "is empty where other label columns are not"
+            self._problems.add(what, name, start + rows, advice="empty all of them, or none")
+        nodes, codes = np.nonzero(values == 1)
+        self._known.append(~unknown)
+        self._nodes.append(start + nodes)
+        self._codes.append(codes)
+
+    def finish(self) -> Labels:
+        nodes, codes = np.concatenate(self._nodes), np.concatenate(self._codes)
+        return Labels(self._columns, np.concatenate(self._known), nodes, codes, several=True)
+
+
+def _sorted_codes(parts: list[pa.DictionaryArray]) -> tuple[list[str], NDArray[np.int64]]:
+    """The names in natural order, and for each value the place of its name; -1 for none."""
+    column = pa.chunked_array(parts).unify_dictionaries()
+    names: list[str] = column.chunk(0).dictionary.to_pylist()
+    order = sorted(range(len(names)), key=_natural_key(names))
+    place = np.full(len(names) + 1, -1, np.int64)  # the last stands for none
+    place[order] = np.arange(len(names))
+    codes = [chunk.indices.fill_null(len(names)).to_numpy() for chunk in column.chunks]
+    return [names[i] for i in order], place[np.concatenate(codes)]
+
+
+def _natural_key(names: list[str]) -> Callable[[int], Any]:
+    """Numbers in their order if all names are numbers, or else texts in theirs."""
+    try:
+        values = [float(name) for name in names]
+    except ValueError:
+        return lambda i: names[i]
+    if not all(map(isfinite, values)):
+        return lambda i: names[i]
+    return lambda i: (values[i], names[i])

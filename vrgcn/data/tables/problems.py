@@ -1,0 +1,80 @@
+"""Errors in a table: counted by kind, the first few shown with column, row and value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from vrgcn.data.tables.reading import Table
+
+EXAMPLES = 3  # of each kind of problem
+COLUMNS = 8  # that have the same problem
+
+
+@dataclass
+class _Kind:
+    count: int = 0
+    rows: list[int] = field(default_factory=list)
+    values: list[str] = field(default_factory=list)
+    advice: str = ""
+
+
+class Problems:
+    """The problems of one table. Reading goes on after one, so that all are told at once."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._kinds: dict[str, dict[str, _Kind]] = {}
+
+    def add(
+        self,
+        what: str,
+        column: str,
+        rows: NDArray[np.int64],
+        values: pa.Array | None = None,
+        advice: str = "",
+    ) -> None:
+        """Note that some rows of a column have a problem.
+
+        what: goes on from "column 'x' ", such as "holds text where numbers should be"
+        rows: from 0, under the header
+        values: what stands in these rows
+        """
+        if not len(rows):
+            return
+        kind = self._kinds.setdefault(what, {}).setdefault(column, _Kind(advice=advice))
+        kind.count += len(rows)
+        space = EXAMPLES - len(kind.rows)
+        kind.rows += [int(row) for row in rows[:space]]
+        if values is not None:
+            kind.values += [_shortened(value) for value in values[:space].to_pylist()]
+
+    def raise_if_any(self) -> None:
+        lines = []
+        for what, columns in self._kinds.items():
+            lines += [self._line(what, name, columns[name]) for name in list(columns)[:COLUMNS]]
+            if len(columns) > COLUMNS:
+                more = len(columns) - COLUMNS
+                lines.append(f"{self._table.name}: the same in {more} more columns")
+        if lines:
+            raise ValueError("\n".join(lines))
+
+    def _line(self, what: str, column: str, kind: _Kind) -> str:
+        places = self._table.where(kind.rows)
+        if kind.values:
+            places = [f"{v} in {p}" for v, p in zip(kind.values, places, strict=True)]
+        rest = ", ..." if kind.count > len(places) else ""
+        advice = f"; {kind.advice}" if kind.advice else ""
+        rows = "1 row" if kind.count == 1 else f"{kind.count:,} rows"
+        return (
+            f"{self._table.name}: column {column!r} {what}, in {rows}: "
+            f"{', '.join(places)}{rest}{advice}"
+        )
+
+
+def _shortened(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

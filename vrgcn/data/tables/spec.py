@@ -1,0 +1,94 @@
+"""What to import, and how. No Arrow here: the command line reads it before loading anything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class ImportSpec:
+    """Make a graph of your own tables: CSV, TSV or Parquet files of nodes and edges."""
+
+    edges: Path
+    """File with a row for each edge: .csv, .tsv (or .csv.gz, .tsv.gz) or .parquet."""
+    out: Path
+    """Folder to write the graph to; it must not exist yet."""
+    nodes: Path | None = None
+    """File with a row for each node. None: the nodes are those that the edges name."""
+    delimiter: str | None = None
+    """Character between two cells of a text file. None: a comma in .csv, a tab in .tsv."""
+    drop: tuple[str, ...] = ()
+    """Columns of either file to leave aside, by name or by pattern."""
+
+    id: str | None = None
+    """Column of the node ids. None: `id`, or else the first."""
+    features: tuple[str, ...] = ()
+    """Columns of the features, by name or by pattern such as 'f_*'; numbers, or lists of numbers.
+    Empty: all columns that are nothing else."""
+    features_file: Path | None = None
+    """A .npy file with the features in place of columns: row by row as the nodes file, or without
+    one in the order of the sorted ids."""
+    fill: float | None = None
+    """Number to put where a feature is missing, NaN or infinite. None: that is an error."""
+
+    label: tuple[str, ...] = ()
+    """Column of the classes; or several columns of 0 and 1, one for each class, by name or by
+    pattern. Empty: `label` if there is one."""
+    label_delimiter: str | None = None
+    """Text between the classes of a node that has several in one cell, such as '|'."""
+    missing: tuple[str, ...] = ()
+    """Texts that mean that a label or a split is unknown, as an empty cell does."""
+    split: str | None = None
+    """Column that says train, val, test or nothing. None: `split` if there is one."""
+    ratio: tuple[float, float, float] | None = None
+    """Shares of train, val and test, to split the labelled nodes at random, class by class."""
+    split_seed: int = 0
+    """Seed of --ratio."""
+
+    source: str | None = None
+    """Column of the node that an edge leaves. None: `source`, or else the first of
+    two."""
+    target: str | None = None
+    """Column of the node that an edge enters. None: `target`, or else the second of
+    two."""
+    weight: str | None = None
+    """Column of the edges' weights. None: `weight` if there is one."""
+    headerless: bool = False
+    """The edges file has no first line that names its columns; they are called 1, 2, 3."""
+    directed: bool = False
+    """A node averages over the edges into it alone. Otherwise an edge counts in both directions."""
+
+    def __post_init__(self) -> None:
+        delimiter = {"tab": "\t", "\\t": "\t"}.get(self.delimiter or "", self.delimiter)
+        object.__setattr__(self, "delimiter", delimiter)
+        if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
+            raise ValueError(f"--delimiter: must be one character, or tab; not {delimiter!r}")
+        if self.label_delimiter == "":
+            raise ValueError("--label-delimiter: must not be empty")
+        if self.split is not None and self.ratio is not None:
+            raise ValueError("--split and --ratio: give one of them")
+        if self.features and self.features_file is not None:
+            raise ValueError("--features and --features-file: give one of them")
+        if self.fill is not None and not isfinite(self.fill):
+            raise ValueError(f"--fill: must be a finite number, not {self.fill}")
+        if self.ratio is not None:
+            _check_ratio(self.ratio)
+        if self.nodes is None:
+            self._check_no_node_file()
+
+    def _check_no_node_file(self) -> None:
+        for name in ("id", "features", "label", "label_delimiter", "split", "ratio"):
+            if getattr(self, name):
+                flag = name.replace("_", "-")
+                raise ValueError(f"--{flag}: needs a file of nodes; give --nodes FILE")
+
+
+def _check_ratio(ratio: tuple[float, float, float]) -> None:
+    if len(ratio) != 3 or not all(0 <= share <= 1 for share in ratio) or ratio[0] == 0:
+        raise ValueError(
+            f"--ratio: must be three shares such as 0.6 0.2 0.2, the first above 0; not {ratio}"
+        )
+    if sum(ratio) > 1 + 1e-9:
+        raise ValueError(f"--ratio: the shares sum to {sum(ratio):g}, more than 1")
