@@ -60,7 +60,7 @@ def _run(command: str, flags: list[str]) -> None:
         options: object = tyro.cli(
             kind,
             prog=f"vrgcn {command}",
-            args=expand_config(flags),
+            args=expand_config(kind, flags),
             config=(tyro.conf.OmitArgPrefixes,),
         )
         getattr(importlib.import_module(module), function)(options)

@@ -8,16 +8,15 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from vrgcn.cli.options import TrainOptions
 
-
-def expand_config(flags: list[str]) -> list[str]:
+def expand_config(options: type, flags: list[str]) -> list[str]:
     """The flags, and before them those that the file of `--config FILE` stands for."""
-    path = _config_path(flags)
-    return flags if path is None else [*read_flags(path), *flags]
+    kinds = option_kinds(options)
+    path = _config_path(flags) if "config" in kinds else None
+    return flags if path is None else [*read_flags(path, kinds), *flags]
 
 
-def read_flags(path: Path) -> list[str]:
+def read_flags(path: Path, kinds: dict[str, Any]) -> list[str]:
     """The options of a TOML file as command-line flags, with errors that name the file."""
     try:
         options = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -25,7 +24,6 @@ def read_flags(path: Path) -> list[str]:
         raise FileNotFoundError(f"--config: there is no file {path}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: not a TOML file: {error}") from None
-    kinds = option_kinds(TrainOptions)
     known = kinds.keys() - {"config"}
     flags = []
     for name, value in options.items():

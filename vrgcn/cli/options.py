@@ -42,7 +42,7 @@ class TrainOptions:
     dataset: str | None = None
     """A graph by name; `vrgcn datasets` lists them."""
     graph: Path | None = None
-    """A graph from disk, a folder written by save_graph, in place of --dataset."""
+    """A graph from disk, a folder that `vrgcn import` wrote, in place of --dataset."""
     data_root: Path | None = None
     """Where raw files of named data sets lie or go. None: $VRGCN_DATA, or else data."""
     scaling: Literal["auto", "none", "standard", "row"] = "auto"
