@@ -1,9 +1,37 @@
-"""One thread: the tests' tensors are so small that sharing them out costs more than it gains."""
+"""What all tests share: one thread, and where real data is.
+
+One thread: the tests' tensors are so small that sharing them out costs more than it gains.
+"""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 import torch
+
+from vrgcn.data import find_dataset
+
+_BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder with the raw files of Cora, CiteSeer, PubMed, NELL and PPI, or a skip."""
+    root = Path(os.environ.get("VRGCN_DATA") or _BESIDE)
+    for name in ("cora", "citeseer", "pubmed", "nell", "ppi-small"):
+        raw = find_dataset(name).raw
+        assert raw is not None
+        if not raw.present(raw.folder(root)):
+            pytest.skip(f"the raw files of {name} are not in {root}; VRGCN_DATA says where")
+    return root
+
+
+@pytest.fixture(scope="session")
+def graph_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Graphs of real data are made once for all tests."""
+    return tmp_path_factory.getbasetemp() / "graphs"
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import torch
 
-from tests.real_data import real_data  # noqa: F401, a fixture
 from vrgcn import Graph, TrainConfig, fit, predict
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -65,7 +64,7 @@ def test_the_loop_in_the_docs_trains():
     )
 
 
-def test_the_planetoid_example_reaches_the_papers_accuracy(real_data, tmp_path):  # noqa: F811
+def test_the_planetoid_example_reaches_the_papers_accuracy(real_data, tmp_path):
     shutil.copytree(real_data / "planetoid" / "Cora" / "raw", tmp_path / "Cora" / "raw")
     script = ROOT / "examples" / "planetoid.py"
     command = [sys.executable, str(script), str(tmp_path)]

@@ -14,6 +14,7 @@ from vrgcn.sparse import (
     first_rows,
     offsets,
     scale_rows,
+    select_columns,
     select_rows,
     with_values,
 )
@@ -195,3 +196,12 @@ def test_dense_first_rows_and_scale_rows_carry_gradients():
 def test_with_values_keeps_the_places():
     x = torch.tensor([[0.0, 5.0], [6.0, 0.0]]).to_sparse_csr()
     assert with_values(x, torch.tensor([1.0, 2.0])).to_dense().tolist() == [[0, 1], [2, 0]]
+
+
+def test_columns_are_chosen_alike_in_both_layouts():
+    x = torch.randn(5, 6) * (torch.rand(5, 6) < 0.5)
+    columns = torch.tensor([4, 0, 3])
+    chosen = select_columns(x.to_sparse_csr(), columns)
+    assert chosen.layout == torch.sparse_csr
+    assert torch.equal(chosen.to_dense(), x[:, columns])
+    assert torch.equal(select_columns(x, columns), x[:, columns])

@@ -368,3 +368,60 @@ def test_accuracy_loss_and_micro_f1_by_hand():
     assert loss_per_node(outputs, several)[0].item() == pytest.approx(sum(bce) / 2)
     assert score(-torch.ones(2, 2), torch.zeros(2, 2)) == 0.0
     assert (score_name(torch.tensor([0])), score_name(several)) == ("accuracy", "micro-F1")
+
+
+def test_visiting_all_nodes_keeps_the_mean_of_the_gradient():
+    """At a step size of nothing, the steps of an epoch add up to the gradient of the whole loss,
+    however the training nodes fall into its batches."""
+    data, rate = graph(), 1e-4
+    network = model(dropout=0.0).double()
+    data = data.with_features(data.features.double())
+    before = [p.detach().clone() for p in network.parameters()]
+    loss = loss_per_node(predict_with_gradient(network, data)[data.train], data.labels[data.train])
+    expected = torch.autograd.grad(loss.mean(), list(network.parameters()))
+    run(
+        network, data, estimator="exact", visit="all", batch_size=12, optimizer="sgd",
+        learning_rate=rate, epochs=1, select="last",
+    )  # fmt: skip
+    steps = NODES / 12
+    for old, new, gradient in zip(before, network.parameters(), expected, strict=True):
+        assert torch.allclose((old - new) / (rate * steps), gradient, rtol=1e-2, atol=1e-4)
+
+
+def predict_with_gradient(network, data: Graph) -> torch.Tensor:
+    batches = MiniBatches(network, data, estimator="exact", nodes=torch.arange(NODES))
+    return batches.batch(torch.arange(NODES)).run(network)
+
+
+def test_a_refresh_is_without_dropout():
+    data, network = graph(), model(dropout=0.5)
+    network.train()
+    batches = MiniBatches(network, data, estimator="history")
+    batches.refresh(network, torch.arange(NODES))
+    once = batches.histories.tables[1].values.clone()
+    batches.refresh(network, torch.arange(NODES))
+    assert torch.equal(batches.histories.tables[1].values, once)
+    exact = MiniBatches(network, data, estimator="history")
+    exact.warm_start(network)
+    assert torch.allclose(exact.histories.tables[1].values, once, atol=1e-6)
+
+
+def test_a_matrix_of_ones_own_can_be_given_as_it_is():
+    data = graph()
+    P = build_propagation("gcn", data).to_dense()
+    named, own = model(), model()
+    run(named, data, epochs=2)
+    fit(own, data, TrainConfig(epochs=2, batch_size=7, select="last"), propagation=P)
+    for one, other in zip(named.parameters(), own.parameters(), strict=True):
+        assert torch.allclose(one, other, atol=1e-5)
+
+
+def test_unlabelled_nodes_of_ones_own_choice_are_not_trained_on():
+    batch = MiniBatches(model(), graph(), nodes=torch.arange(45, 55)).batch(torch.arange(45, 55))
+    assert batch.in_loss.tolist() == [True] * 5 + [False] * 5
+
+
+def test_an_mlp_takes_any_fanout():
+    from vrgcn import MLP
+
+    assert run(model(MLP), graph(), fanout=(5, 10), epochs=1).test is not None

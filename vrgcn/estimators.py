@@ -165,13 +165,13 @@ class FirstPass:
         estimate = self._estimate(call, h)
         self.received.append(h)
         self.answered.append(estimate)
-        self._versions.append(h._version)
+        self._versions.append(_version(h))
         return estimate
 
     def check_unchanged(self) -> None:
         """Refuse a model that changed what it propagated in place: its history would be wrong."""
         for call, (h, version) in enumerate(zip(self.received, self._versions, strict=True)):
-            if h._version != version:
+            if _version(h) != version:
                 raise RuntimeError(
                     f"the input of propagate call {call + 1} was changed in place after the call; "
                     "use h = h + ... instead of h += ... in the model"
@@ -196,7 +196,7 @@ class FirstPass:
         if is_sparse(h):
             raise ValueError(
                 "sparse features under dropout have no history; put dropout after the propagation "
-                "(order='after'), or use the estimator exact, ns or is"
+                "(order='after'), or use the estimator cvd, exact, ns or is"
             )
         table = self.histories.table(call, h.shape[1])
         past = table.read(sources, h.dtype)
@@ -268,3 +268,8 @@ def residual(hop: Hop, difference: Tensor) -> Tensor:
 
 def _own(hop: Hop, h: Tensor) -> Tensor:
     return scale_rows(hop.own, first_rows(h, len(hop.own)))
+
+
+def _version(h: Tensor) -> int:
+    """How often a tensor was changed in place; not counted in inference mode."""
+    return 0 if h.is_inference() else h._version

@@ -99,6 +99,13 @@ class Graph:
     def multilabel(self) -> bool:
         return self.labels is not None and self.labels.dim() == 2
 
+    @property
+    def labelled(self) -> Tensor:
+        """(nodes,) bool: whether a node's label is known."""
+        if self.labels is None:
+            return torch.zeros(self.num_nodes, dtype=torch.bool)
+        return self.labels.reshape(self.num_nodes, -1)[:, 0] != UNLABELLED
+
     def split(self, name: str) -> Tensor:
         """Node ids of `train`, `val` or `test`."""
         if name not in SPLITS:
@@ -175,7 +182,7 @@ class Graph:
                 continue
             if self.labels is None:
                 raise ValueError(f"there is a {name} split but there are no labels")
-            known = self.labels[ids].reshape(len(ids), -1)[:, 0] != UNLABELLED
+            known = self.labelled[ids]
             if not known.all():
                 first = int(ids[~known][0])
                 raise ValueError(

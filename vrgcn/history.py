@@ -30,15 +30,16 @@ class History:
 
     def read(self, nodes: Tensor, dtype: torch.dtype) -> Tensor:
         """(len(nodes), width) rows."""
-        return self.values.index_select(0, nodes).to(dtype)
+        return self.values.index_select(0, nodes.to(self.values.device)).to(nodes.device, dtype)
 
     def average(self, rows: CSR, dtype: torch.dtype) -> Tensor:
         """Rows of P times the table: (targets, width). The table is read in its own precision."""
-        return (rows @ self.values).to(dtype)
+        return (rows.to(self.values.device) @ self.values).to(rows.indices.device, dtype)
 
     def write(self, nodes: Tensor, h: Tensor, step: int) -> None:
         """Overwrite the rows of `nodes` with h (len(nodes), width), all different nodes."""
-        self.values[nodes] = h.detach().to(self.values.dtype)
+        nodes = nodes.to(self.values.device)
+        self.values[nodes] = h.detach().to(self.values)
         self.written[nodes] = step
 
     def age(self, step: int) -> Tensor:
@@ -65,7 +66,8 @@ class Histories:
             raise ValueError(f"history dtype {dtype!r} is none of {', '.join(DTYPES)}")
         self.num_nodes = num_nodes
         self.dtype = DTYPES[dtype]
-        self.device = torch.device(device)
+        # A file is mapped into the CPU's memory, wherever the model is.
+        self.device = torch.device(device if directory is None else "cpu")
         self.directory = directory
         self.tables: dict[int, History] = {}
 

@@ -9,6 +9,7 @@ table per layer, however deep the model and however large a node's receptive fie
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -92,17 +93,19 @@ class ExactSweeps:
 
     def _sweep(self, nodes: Tensor, stop: int) -> Iterator[tuple[Tensor, Tensor]]:
         """Chunks of nodes with the input of call `stop`, or with the output after the last."""
-        with torch.no_grad(), set_mode(self.model, training=False, norms=False):
-            for chunk in chunks(self.P, nodes):
-                yield chunk, self._forward(chunk, stop)
-                if self.on_chunk is not None:
-                    self.on_chunk(len(chunk))
+        for chunk in chunks(self.P, nodes):
+            # Not around the loop: whoever takes the chunks would be in these modes too.
+            with torch.no_grad(), set_mode(self.model, training=False, norms=False):
+                h = self._forward(chunk, stop)
+            yield chunk, h
+            if self.on_chunk is not None:
+                self.on_chunk(len(chunk))
 
     def _forward(self, chunk: Tensor, stop: int) -> Tensor:
         x = select_rows(self.features, chunk).to(self.device)
-        diagonal, rows = self.P.rows(chunk)
-        diagonal, rows = diagonal.to(self.device), rows.to(self.device)
         reached: list[Tensor] = []
+        # A sweep that stops at the first table needs no row of P where P X is known.
+        rows_of_P = cache(lambda: self.P.rows(chunk))
 
         def answer(call: int, h: Tensor) -> Tensor:
             if call == stop:
@@ -111,10 +114,11 @@ class ExactSweeps:
             if call == 0 and self.trace.features_first:
                 if self.preprocessed is not None:
                     return select_rows(self.preprocessed, chunk).to(self.device)
-                average = (rows.to(self.features.device) @ self.features).to(self.device)
+                average = (rows_of_P()[1] @ self.features).to(self.device)
             else:
+                rows = rows_of_P()[1].to(self.device)
                 average = self.histories.table(call, h.shape[1]).average(rows, h.dtype)
-            return scale_rows(diagonal, h) + average
+            return scale_rows(rows_of_P()[0].to(self.device), h) + average
 
         sizes = [len(chunk)] * (self.trace.calls + 1)
         try:
@@ -140,7 +144,8 @@ def predict(
     directory: keep the tables in files there instead of in memory
     on_chunk: called with the number of nodes after each chunk of each sweep
     """
-    P = build_propagation(propagation or propagation_of(model), graph)
+    rule = propagation_of(model) if propagation is None else propagation
+    P = build_propagation(rule, graph)
     histories = exact_tables(graph.num_nodes, graph.features, device_of(model), directory)
     sweeps = ExactSweeps(model, graph.features, P, histories=histories, on_chunk=on_chunk)
     if nodes is None:

@@ -30,7 +30,7 @@ from vrgcn.inference import (
     with_neighbours,
 )
 from vrgcn.plan import Plan, Planner
-from vrgcn.propagation import Propagation, PropagationLike, build_propagation
+from vrgcn.propagation import PropagationLike, build_propagation
 from vrgcn.sparse import is_sparse, select_rows
 from vrgcn.trace import device_of, set_mode, trace
 
@@ -74,8 +74,8 @@ class MiniBatches:
     ) -> None:
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, not {batch_size}")
-        rule = propagation or propagation_of(model)
-        if inductive and isinstance(rule, Propagation):
+        rule = propagation_of(model) if propagation is None else propagation
+        if inductive and not isinstance(rule, str) and not callable(rule):
             raise ValueError(
                 "inductive training has a propagation matrix of its own: give a function from a "
                 "graph to a Propagation instead of one matrix"
@@ -119,6 +119,7 @@ class MiniBatches:
         self.step = 0
         self._loss_nodes = torch.zeros(graph.num_nodes, dtype=torch.bool)
         self._loss_nodes[graph.train if isinstance(nodes, str) else self.nodes] = True
+        self._loss_nodes &= graph.labelled
 
     def __len__(self) -> int:
         """Minibatches in an epoch."""
@@ -228,7 +229,8 @@ class Batch:
         plan = self.plan.to(source.device)
         first = FirstPass(plan, self._estimator, source.histories, inputs)
         self._pass = first
-        if not (self._estimator.dropout_residual and model.training):
+        propagates = any(hop is not None for hop in plan.hops)  # else dropout meets no estimate
+        if not (self._estimator.dropout_residual and model.training and propagates):
             output = _forward(model, x, Propagate(plan.sizes, first))
             first.check_unchanged()
             return output

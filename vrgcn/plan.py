@@ -8,13 +8,13 @@ nodes of the next one, in the same order: the targets of a hop are the first of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from vrgcn.propagation import Propagation
-from vrgcn.sampling import Importance, Sample, full, uniform
+from vrgcn.sampling import Importance, Sample, full, thinned, uniform
 from vrgcn.sparse import CSR
 
 SAMPLERS = ("full", "uniform", "importance", "none")
@@ -90,7 +90,7 @@ class Planner:
     sample_size: nodes that "importance" draws per hop
     preprocess: the first call is answered from P X, and needs no neighbours
     history: whether hops carry the rows of P for the history average
-    history_cap: average the histories of at most so many neighbours, drawn uniformly (the paper's
+    history_cap: average the histories of at most so many neighbours, drawn at random (the paper's
         footnote on very high degrees); None reads all of them
     """
 
@@ -152,9 +152,7 @@ class Planner:
     def _history_rows(self, targets: Tensor, generator: torch.Generator) -> CSR:
         if self.history_cap is None:
             return self.P.neighbours.rows(targets)
-        sample = uniform(self.P, targets, self.history_cap, generator)
-        rows = sample.edges
-        return replace(rows, values=rows.values * sample.scale[rows.row_of_entry])
+        return thinned(self.P, targets, self.history_cap, generator)
 
     def _relabel(self, targets: Tensor, edges: CSR) -> tuple[Tensor, CSR]:
         """Sources (targets first, then the other columns, ascending) and edges among them."""
@@ -170,6 +168,8 @@ class Planner:
 
 def fanout_per_call(fanout: int | Sequence[int], calls: int) -> list[int]:
     """One fan-out for each call of `propagate`, from the input up."""
+    if calls == 0:  # an MLP samples nothing, whatever the others of a comparison sample
+        return []
     fanouts = [fanout] * calls if isinstance(fanout, int) else [int(f) for f in fanout]
     if len(fanouts) == 1:
         fanouts = fanouts * calls

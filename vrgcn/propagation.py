@@ -113,18 +113,21 @@ PROPAGATIONS: dict[str, Callable[[Graph], Propagation]] = {
     "identity": identity,
 }
 
-# What functions that need P accept: a name, a matrix, or one's own rule from a graph to a matrix.
-PropagationLike = str | Propagation | Callable[[Graph], Propagation]
+# What functions that need P accept: a name, a matrix (see Propagation.from_matrix), or one's own
+# rule from a graph to a matrix.
+PropagationLike = str | Propagation | Tensor | Callable[[Graph], Propagation]
 
 
 def build_propagation(rule: PropagationLike, graph: Graph) -> Propagation:
     """The propagation matrix of `graph` by name, by one's own rule, or as it is given."""
     if isinstance(rule, Propagation):
         P = rule
+    elif isinstance(rule, str) and rule in PROPAGATIONS:
+        P = PROPAGATIONS[rule](graph)
     elif callable(rule):
         P = rule(graph)
-    elif rule in PROPAGATIONS:
-        P = PROPAGATIONS[rule](graph)
+    elif not isinstance(rule, str):
+        P = Propagation.from_matrix(rule, graph.features.dtype)
     else:
         raise ValueError(f"propagation {rule!r} is none of {', '.join(PROPAGATIONS)}")
     if P.num_nodes != graph.num_nodes:

@@ -66,6 +66,28 @@ def uniform(P: Propagation, targets: Tensor, fanout: int, generator: torch.Gener
     return Sample(P.diagonal[targets], edges, scale)
 
 
+def thinned(P: Propagation, targets: Tensor, most: int, generator: torch.Generator) -> CSR:
+    """Rows of P's neighbours with at most `most` entries each, whose mean is the whole row.
+
+    A longer row is cut into `most` runs, as equal as can be; one entry is drawn from each and
+    weighted by the run's length. Unlike `uniform`, whose draws are compared pair by pair, it costs
+    no more than the entries it answers with, so `most` may be in the thousands.
+    """
+    N = P.neighbours
+    start = N.indptr[targets]
+    degree = N.indptr[targets + 1] - start
+    count = degree.clamp(max=most)
+    indptr = offsets(count)
+    total = int(indptr[-1])
+    row = torch.repeat_interleave(torch.arange(len(targets)), count, output_size=total)
+    run = torch.arange(total) - indptr[row]
+    first = run * degree[row] // count[row]
+    length = (run + 1) * degree[row] // count[row] - first
+    uniforms = torch.rand(total, dtype=torch.float64, generator=generator)
+    entries = start[row] + first + (uniforms * length).long()
+    return CSR(indptr, N.indices[entries], N.values[entries] * length, N.columns)
+
+
 class Importance:
     """FastGCN's importance sampling with the paper's global q, unbiased."""
 

@@ -19,6 +19,11 @@ from torch.autograd.function import once_differentiable
 # Said once in every process that makes such a tensor; users of sparse features cannot act on it.
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
 
+# A converged run is full of denormal numbers, which the CPU handles many times slower. PyTorch's
+# worker threads take the setting over when they start, and never again: it comes before the first
+# product.
+torch.set_flush_denormal(True)
+
 
 @dataclass(frozen=True)
 class CSR:
@@ -48,7 +53,7 @@ class CSR:
         """(rows,) entries in each row."""
         return self.indptr.diff()
 
-    @cached_property
+    @property  # not cached: of the whole graph it is as large as `indices`
     def row_of_entry(self) -> Tensor:
         """(entries,) the row that each entry is in."""
         rows = torch.arange(self.num_rows, device=self.indptr.device)
@@ -121,6 +126,20 @@ def select_rows(x: Tensor, nodes: Tensor) -> Tensor:
     if is_sparse(x):
         return CSR.from_torch(x).rows(nodes).to_torch()
     return x.index_select(0, nodes)
+
+
+def select_columns(x: Tensor, columns: Tensor) -> Tensor:
+    """Columns of a dense or a sparse CSR tensor, in the given order and the same layout."""
+    if not is_sparse(x):
+        return x.index_select(1, columns)
+    matrix = CSR.from_torch(x)
+    place = torch.full((matrix.columns,), -1, dtype=torch.int64)
+    place[columns] = torch.arange(len(columns))
+    indices = place[matrix.indices]
+    kept = indices >= 0
+    counts = torch.bincount(matrix.row_of_entry[kept], minlength=matrix.num_rows)
+    chosen = CSR(offsets(counts), indices[kept], matrix.values[kept], len(columns))
+    return chosen.to_torch()
 
 
 def first_rows(x: Tensor, count: int) -> Tensor:

@@ -18,6 +18,7 @@ from vrgcn.inference import ExactSweeps, propagate_features, propagation_of
 from vrgcn.metrics import check_outputs, loss_per_node, score
 from vrgcn.minibatches import Batch, MiniBatches
 from vrgcn.propagation import PropagationLike, build_propagation
+from vrgcn.trace import set_mode
 
 
 @dataclass(frozen=True)
@@ -75,8 +76,6 @@ def fit(
     config = config or TrainConfig()
     if config.threads is not None:
         torch.set_num_threads(config.threads)
-    # A converged run is full of denormal numbers, which the CPU handles many times slower.
-    torch.set_flush_denormal(True)
     device = torch.device(config.device)
     devices = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices):
@@ -99,7 +98,7 @@ class _Training:
             raise ValueError("the graph has no labels to train on")
         if not len(graph.train):
             raise ValueError("the graph has no training nodes: give it a train split")
-        rule = propagation or config.propagation or propagation_of(model)
+        rule = config.propagation or propagation_of(model) if propagation is None else propagation
         self.model = model
         self.graph = graph
         self.labels = graph.labels
@@ -132,7 +131,7 @@ class _Training:
     ) -> TrainResult:
         curve: list[Epoch] = []
         best, best_weights, behind = None, None, 0
-        if self.config.warm_start:
+        if self.config.warm_start and self.minibatches.estimator.history:
             start = time.perf_counter()
             self.minibatches.warm_start(self.model)
             self.seconds += time.perf_counter() - start
@@ -196,8 +195,11 @@ class _Training:
         """One update; the sum of the loss over the batch's training nodes."""
         assert batch.labels is not None
         in_loss = batch.in_loss
-        if not in_loss.any():  # the batch only refreshes histories
-            with torch.no_grad():
+        if (
+            not in_loss.any()
+        ):  # the batch only refreshes histories; cvd's are those of its first pass
+            dropout = not self.minibatches.estimator.dropout_residual
+            with torch.no_grad(), set_mode(self.model, training=dropout):
                 batch.run(self.model)
             batch.commit()
             return 0.0

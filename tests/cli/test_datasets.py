@@ -19,8 +19,6 @@ from vrgcn.graph import Graph
 from vrgcn.inference import predict
 from vrgcn.names import Names
 
-pytest_plugins = ["tests.real_data"]
-
 
 @pytest.fixture
 def cached(graph_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

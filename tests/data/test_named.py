@@ -17,8 +17,6 @@ from vrgcn.data import DATASETS, data_root, load_dataset
 from vrgcn.graph import Graph
 from vrgcn.sparse import is_sparse
 
-pytest_plugins = ["tests.real_data"]
-
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

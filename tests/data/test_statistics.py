@@ -13,8 +13,6 @@ from vrgcn.data import statistics as module
 from vrgcn.data.statistics import Average, statistics, two_hop
 from vrgcn.graph import Graph
 
-pytest_plugins = ["tests.real_data"]
-
 
 def random_graph(nodes: int, edges: int, seed: int, undirected: bool = False) -> Graph:
     generator = torch.Generator().manual_seed(seed)

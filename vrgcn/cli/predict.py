@@ -66,7 +66,8 @@ def run_predict(options: PredictOptions) -> None:
 def _read_nodes(path: Path, graph: Graph) -> Tensor:
     """The nodes whose ids a text file lists, one a line."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        # utf-8-sig: files of other systems may begin with a mark; split: an id may hold \u2028.
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except FileNotFoundError:
         raise FileNotFoundError(f"--nodes: there is no file {path}") from None
     except UnicodeDecodeError:

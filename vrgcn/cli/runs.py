@@ -12,6 +12,7 @@ import torch
 from vrgcn.checkpoint import SavedModel, load_model
 from vrgcn.cli.graphs import graph_note, open_graph
 from vrgcn.graph import Graph
+from vrgcn.sparse import select_columns
 
 CONFIG = "config.toml"
 MODEL = "model.safetensors"
@@ -75,7 +76,7 @@ def fit_features(saved: SavedModel, graph: Graph, scaled: Path | None = None) ->
             )
         place = {name: column for column, name in enumerate(names)}
         columns = torch.tensor([place[name] for name in saved.features])
-        graph = graph.with_features(graph.features.index_select(1, columns))
+        graph = graph.with_features(select_columns(graph.features, columns))
     if graph.num_features != wanted:
         raise ValueError(
             f"the model was trained on {wanted} feature columns, and the graph has "

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from vrgcn.graph import Graph
 from vrgcn.sparse import CSR, is_sparse
-from vrgcn.validation import SPLITS, UNLABELLED
+from vrgcn.validation import SPLITS
 
 # Two-hop neighbourhoods are counted on all nodes up to so many steps, which takes a few seconds,
 # and on a random sample of nodes beyond.
@@ -101,7 +101,7 @@ def statistics(graph: Graph, seed: int = 0) -> Statistics:
         density=_density(graph.features),
         classes=graph.num_classes,
         multilabel=graph.multilabel,
-        labelled=int(_labelled(graph).sum()),
+        labelled=int(graph.labelled.sum()),
         splits={name: len(graph.split(name)) for name in SPLITS},
         homophily=_homophily(graph),
         memory=_memory(graph, edges),
@@ -182,17 +182,10 @@ def _density(features: Tensor) -> float:
     return sum(int(x.count_nonzero()) for x in features.split(65_536)) / features.numel()
 
 
-def _labelled(graph: Graph) -> Tensor:
-    """(nodes,) whether a node's class or classes are known."""
-    if graph.labels is None:
-        return torch.zeros(graph.num_nodes, dtype=torch.bool)
-    return graph.labels.reshape(graph.num_nodes, -1)[:, 0] != UNLABELLED
-
-
 def _homophily(graph: Graph) -> float | None:
     if graph.labels is None or graph.multilabel:
         return None
-    A, known = graph.adjacency, _labelled(graph)
+    A, known = graph.adjacency, graph.labelled
     rows = A.row_of_entry
     counted = known[rows] & known[A.indices] & (rows != A.indices)
     if not counted.any():
