@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from vrgcn.checkpoint import SavedModel, load_model, save_model
     from vrgcn.config import TrainConfig
     from vrgcn.data import load_dataset
     from vrgcn.data.store import load_graph, save_graph
@@ -22,6 +23,9 @@ __version__ = "0.1.0"
 
 # Where each public name lives. They are imported when first used: `vrgcn --help` needs no torch.
 _HOME = {
+    "SavedModel": "checkpoint",
+    "load_model": "checkpoint",
+    "save_model": "checkpoint",
     "TrainConfig": "config",
     "load_dataset": "data",
     "load_graph": "data.store",
@@ -56,14 +60,17 @@ __all__ = [
     "MiniBatches",
     "Propagate",
     "Propagation",
+    "SavedModel",
     "TrainConfig",
     "TrainResult",
     "__version__",
     "fit",
     "load_dataset",
     "load_graph",
+    "load_model",
     "predict",
     "save_graph",
+    "save_model",
 ]
 
 

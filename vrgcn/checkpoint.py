@@ -43,8 +43,9 @@ class SavedModel:
     features: list[str] | None = None
 
 
-def save_model(saved: SavedModel, path: Path) -> None:
+def save_model(saved: SavedModel, path: str | Path) -> None:
     """Write the model to a file, all of it or nothing."""
+    path = Path(path)
     names = {kind: name for name, kind in MODELS.items()}
     model = saved.model
     if type(model) not in names:
@@ -75,9 +76,9 @@ def save_model(saved: SavedModel, path: Path) -> None:
     os.replace(partial, path)
 
 
-def load_model(path: Path) -> SavedModel:
+def load_model(path: str | Path) -> SavedModel:
     """The model of a file, in evaluation mode."""
-    description, tensors = _read(path)
+    description, tensors = _read(Path(path))
     model = MODELS[description["model"]](**description["arguments"])
     prefix = "model."
     weights = {

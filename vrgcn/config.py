@@ -67,6 +67,8 @@ class TrainConfig:
         if isinstance(self.fanout, int):  # from Python, one number is natural
             object.__setattr__(self, "fanout", (self.fanout,))
         object.__setattr__(self, "fanout", tuple(self.fanout))
+        if not self.fanout:
+            raise ValueError("fanout needs at least one number")
         for name, hint in get_type_hints(type(self)).items():
             choices = [c for part in (hint, *get_args(hint)) for c in _choices(part)]
             value = getattr(self, name)
@@ -75,7 +77,7 @@ class TrainConfig:
         _at_least(1, epochs=self.epochs, batch_size=self.batch_size, sample_size=self.sample_size)
         _at_least(1, evaluate_every=self.evaluate_every, patience=self.patience)
         _at_least(1, threads=self.threads, history_cap=self.history_cap)
-        _at_least(0, weight_decay=self.weight_decay, fanout=min(self.fanout, default=-1))
+        _at_least(0, weight_decay=self.weight_decay, fanout=min(self.fanout), seed=self.seed)
         if not 0 < self.learning_rate < float("inf"):
             raise ValueError(f"learning_rate must be positive, not {self.learning_rate}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,9 @@ def check_figure(path: Path) -> None:
         import matplotlib  # noqa: F401
     except ImportError:
         raise ValueError("drawing needs matplotlib: pip install 'vrgcn[plots]'") from None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(f"--out: cannot write into the folder {path.parent}")
 
 
 def draw_validation(
@@ -39,6 +43,7 @@ def draw_validation(
         by_second.plot([point.seconds for point in points], scores, marker=".", label=name)
     by_epoch.set(xlabel="epoch", ylabel=f"validation {score} (exact)")
     by_second.set(xlabel="seconds of training", xscale="log")
+    by_epoch.xaxis.get_major_locator().set_params(integer=True)
     for axes in (by_epoch, by_second):
         axes.grid(alpha=0.3)
     by_second.legend(loc="lower right")

@@ -51,6 +51,18 @@ class ClassScores:
     support: Tensor
     predicted: Tensor
 
+    @property
+    def f1(self) -> Tensor:
+        """Harmonic mean of precision and recall; 0 for a class that was never hit, NaN for one
+        that is neither present nor predicted."""
+        hits = torch.nan_to_num(self.recall) * self.support
+        return 2 * hits / (self.support + self.predicted)
+
+    @property
+    def macro_f1(self) -> float:
+        """Mean F1 over the classes that are present or predicted."""
+        return float(self.f1.nanmean())
+
 
 def class_scores(outputs: Tensor, labels: Tensor) -> ClassScores:
     """Scores class by class, for labels (nodes,) or (nodes, classes)."""

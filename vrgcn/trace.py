@@ -36,6 +36,7 @@ def trace(model: nn.Module, features: Tensor, *, training: bool) -> Trace:
     Nothing remains of it: modes and random numbers are as before, and no statistics are updated.
     """
     _check_dtypes(model, features)
+    _check_width(model, features)
     device = device_of(model)
     nodes = torch.tensor([0, min(1, features.shape[0] - 1)], device=features.device)
     x = select_rows(features, nodes).to(device)
@@ -63,6 +64,15 @@ def _check_dtypes(model: nn.Module, features: Tensor) -> None:
         raise TypeError(
             f"the features are {features.dtype} and the model's weights {dtypes.pop()}: convert "
             "one of them, by graph.with_features(graph.features.float()) or model.double()"
+        )
+
+
+def _check_width(model: nn.Module, features: Tensor) -> None:
+    width = getattr(model, "arguments", {}).get("in_features", features.shape[1])
+    if width != features.shape[1]:
+        raise ValueError(
+            f"the model was made for {width} feature columns (in_features), and the graph has "
+            f"{features.shape[1]}"
         )
 
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from vrgcn.config import TrainConfig
+from vrgcn.devices import find_device, use_threads
 from vrgcn.estimators import Estimator
 from vrgcn.graph import Graph
 from vrgcn.inference import ExactSweeps, propagate_features, propagation_of
@@ -74,9 +75,8 @@ def fit(
     on_epoch: called with each point of the curve; on_step: with (steps done, steps in the epoch)
     """
     config = config or TrainConfig()
-    if config.threads is not None:
-        torch.set_num_threads(config.threads)
-    device = torch.device(config.device)
+    use_threads(config.threads)
+    device = find_device(config.device)
     devices = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices):
         torch.manual_seed(config.seed)

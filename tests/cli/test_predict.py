@@ -140,6 +140,8 @@ def test_a_graph_whose_features_do_not_agree_is_refused(vrgcn, run, tmp_path):
             ("run", "--out", "p.csv", "--nodes", "bad.txt"),
             "2 nodes are not in the graph, first: 'x'",
         ),
+        (("run", "--out", "p.csv", "--threads", "0"), "threads must be at least 1, not 0"),
+        (("run", "--out", "p.csv", "--device", "nowhere"), "device 'nowhere' cannot be used"),
         (("run", "--out", "p.csv", "--top", "9"), "--top: must be between 1 and"),
         (("run", "--out", "bad.txt.csv"), "--out: bad.txt.csv exists already"),
     ],
@@ -159,7 +161,7 @@ def test_evaluate_prints_and_writes_scores_by_split_and_class(vrgcn, run, tmp_pa
     assert code == 0, err
     graph = load_graph(tmp_path / "graph")
     guess = expected(run, graph).argmax(1)
-    numbers = json.loads((run / "evaluation.json").read_text())
+    numbers = json.loads((run / "evaluation-test.json").read_text())
     for name in ("train", "val", "test"):
         nodes = graph.split(name)
         accuracy = float((guess[nodes] == graph.labels[nodes]).double().mean())
@@ -171,7 +173,15 @@ def test_evaluate_prints_and_writes_scores_by_split_and_class(vrgcn, run, tmp_pa
         assert numbers["recall"][place] == pytest.approx(hits / int((truth == place).sum()))
         assert numbers["confusion"][place][place] == hits
         assert name in out
-    assert (run / "confusion.png").stat().st_size > 1000
+    assert (run / "confusion-test.png").stat().st_size > 1000
+
+
+def test_evaluate_looks_at_the_split_asked_for_and_keeps_the_others(vrgcn, run):
+    assert vrgcn("evaluate", "run")[0] == 0
+    assert vrgcn("evaluate", "run", "--split", "val")[0] == 0
+    names = {file.name for file in run.iterdir()}
+    assert {"confusion-test.png", "evaluation-test.json"} <= names
+    assert {"confusion-val.png", "evaluation-val.json"} <= names
 
 
 def test_evaluate_matches_classes_by_name(vrgcn, run, tmp_path):
@@ -187,9 +197,9 @@ def test_evaluate_matches_classes_by_name(vrgcn, run, tmp_path):
     )
     save_graph(turned, tmp_path / "turned")
     vrgcn("evaluate", "run")
-    before = json.loads((run / "evaluation.json").read_text())
+    before = json.loads((run / "evaluation-test.json").read_text())
     assert vrgcn("evaluate", "run", "--graph", "turned")[0] == 0
-    assert json.loads((run / "evaluation.json").read_text()) == before
+    assert json.loads((run / "evaluation-test.json").read_text()) == before
 
 
 def test_a_run_of_several_classes_per_node_predicts_and_evaluates(vrgcn, tmp_path):

@@ -6,9 +6,11 @@ import json
 import tomllib
 
 import pytest
+import torch
 
 from vrgcn.checkpoint import load_model
-from vrgcn.data.store import load_graph
+from vrgcn.data.store import load_graph, save_graph
+from vrgcn.graph import Graph
 from vrgcn.inference import predict
 
 
@@ -63,15 +65,8 @@ def test_an_out_folder_with_something_in_it_is_refused(vrgcn, graph_folder, tmp_
 def test_a_written_config_repeats_the_run_and_flags_win_over_it(vrgcn, graph_folder, tmp_path):
     first = ("--graph", graph_folder, "--epochs", 2, "--fanout", 1, 2, "--no-layer-norm")
     vrgcn("train", *first, "--out", "a")
-    (tmp_path / "a.toml").write_text(
-        "".join(
-            line
-            for line in (tmp_path / "a" / "config.toml").read_text().splitlines(keepends=True)
-            if not line.startswith("out")
-        )
-    )
-    assert vrgcn("train", "--config", "a.toml", "--out", "b")[0] == 0
-    assert vrgcn("train", "--config", "a.toml", "--out", "c", "--fanout", 0)[0] == 0
+    assert vrgcn("train", "--config", "a/config.toml", "--out", "b")[0] == 0
+    assert vrgcn("train", "--config", "b/config.toml", "--out", "c", "--fanout", 0)[0] == 0
     metrics = [(tmp_path / run / "metrics.jsonl").read_text().splitlines() for run in "abc"]
     losses = [[json.loads(line)["loss"] for line in lines] for lines in metrics]
     assert losses[0] == losses[1]
@@ -116,16 +111,66 @@ def test_bad_flags_are_named_without_a_traceback(vrgcn, flags, code, message):
     assert "Traceback" not in out + err
 
 
-def test_a_loss_that_explodes_ends_with_a_clear_error_and_keeps_the_metrics(
-    vrgcn, graph_folder, tmp_path
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--learning-rate", "1e30", "--no-layer-norm", "--batch-size", "8"), "loss became"),
+        (("--fanout", "1", "1", "1"), "fanout has 3 entries but the model propagates 2 times"),
+        (("--device", "nowhere"), "device 'nowhere' cannot be used on this machine"),
+        (("--device", "meta"), "device 'meta' cannot be used on this machine"),
+    ],
+)
+def test_a_run_that_fails_at_once_leaves_nothing_in_the_way(
+    vrgcn, graph_folder, tmp_path, flags, message
 ):
-    code, _, err = vrgcn(
-        "train", "--graph", graph_folder, "--optimizer", "sgd", "--learning-rate", "1e30",
-        "--no-layer-norm", "--out", "boom", "--epochs", 20,
-    )  # fmt: skip
+    code, out, err = vrgcn("train", "--graph", graph_folder, *flags, "--out", "again")
     assert code == 1
-    assert "the training loss became" in err
-    assert (tmp_path / "boom" / "metrics.jsonl").exists()
+    assert message in err
+    assert "Traceback" not in out + err
+    assert not (tmp_path / "again").exists()
+
+
+def test_a_run_that_is_interrupted_keeps_its_best_model(vrgcn, graph_folder, tmp_path, monkeypatch):
+    from vrgcn.cli import progress
+
+    shown = progress.EpochProgress.epoch
+
+    def interrupt(self, point):
+        if point.epoch == 3:
+            raise KeyboardInterrupt
+        shown(self, point)
+
+    monkeypatch.setattr(progress.EpochProgress, "epoch", interrupt)
+    code, out, err = vrgcn("train", "--graph", graph_folder, "--out", "cut")
+    assert code == 130
+    assert "the best model so far is in cut" in out
+    assert "interrupted" in err
+    assert vrgcn("predict", "cut", "--out", "p.csv")[0] == 0
+
+
+def test_a_graph_without_training_nodes_is_refused_with_advice(vrgcn, tmp_path):
+    save_graph(Graph([[0], [1]], torch.randn(3, 2)), tmp_path / "bare")
+    code, _, err = vrgcn("train", "--graph", "bare")
+    assert code == 1
+    assert "no labelled training nodes" in err
+    assert "--split or --ratio" in err
+
+
+def test_a_folder_given_as_a_data_set_is_explained(vrgcn, graph_folder):
+    code, _, err = vrgcn("train", "--dataset", graph_folder)
+    assert code == 1
+    assert f"say --graph {graph_folder}" in err
+
+
+def test_the_paper_settings_that_are_not_followed_are_noted(vrgcn, graph_folder, monkeypatch):
+    from vrgcn.cli import graphs, train
+
+    monkeypatch.setattr(graphs, "load_dataset", lambda name, root: load_graph(graph_folder))
+    monkeypatch.setattr(train, "graph_note", lambda *_: None)
+    _, out, _ = vrgcn("train", "--dataset", "reddit", "--epochs", 1)
+    assert "the paper trains on reddit inductively" in out
+    _, out, _ = vrgcn("train", "--dataset", "reddit", "--epochs", 1, "--inductive")
+    assert "note:" not in out
 
 
 def test_the_commands_are_listed_and_an_unknown_one_is_refused(vrgcn):

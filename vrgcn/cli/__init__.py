@@ -64,6 +64,8 @@ def _run(command: str, flags: list[str]) -> None:
             config=(tyro.conf.OmitArgPrefixes,),
         )
         getattr(importlib.import_module(module), function)(options)
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except USER_ERRORS as error:
         if os.environ.get("VRGCN_DEBUG"):
             raise

@@ -15,45 +15,57 @@ from torch import Tensor
 from vrgcn.checkpoint import SavedModel
 from vrgcn.cli.options import EvaluateOptions
 from vrgcn.cli.runs import open_run, open_run_graph
+from vrgcn.devices import find_device, use_threads
 from vrgcn.figures import check_figure, draw_class_scores, draw_confusion
 from vrgcn.graph import Graph
 from vrgcn.inference import predict
 from vrgcn.metrics import ClassScores, class_scores, confusion, score, score_name
 from vrgcn.validation import SPLITS, UNLABELLED
 
+_MOST_ROWS = 25
+
 
 def run_evaluate(options: EvaluateOptions) -> None:
-    """Print the scores, draw the picture, and write both as evaluation.json beside it."""
-    if options.threads is not None:
-        torch.set_num_threads(options.threads)
-    run = open_run(options.run, options.device)
-    picture = options.out or run.folder / "confusion.png"
-    check_figure(picture)
+    """Print the scores, draw the picture, and write the numbers beside it."""
+    use_threads(options.threads)
+    run = open_run(options.run, find_device(options.device))
     graph = open_run_graph(run, options.dataset, options.graph, options.data_root)
     labels = model_labels(run.saved, graph)
-    if not len(graph.split(options.split)):
-        raise ValueError(f"--split: the graph has no {options.split} nodes")
+    split = _split(options.split, graph)
+    picture = options.out or run.folder / f"confusion-{split}.png"
+    check_figure(picture)
+    numbers = picture.with_name(f"evaluation-{split}.json")
     outputs = predict(run.saved.model, graph, propagation=run.saved.propagation)
     scores = {
         name: score(outputs[graph.split(name)], labels[graph.split(name)])
         for name in SPLITS
         if len(graph.split(name))
     }
-    nodes = graph.split(options.split)
+    nodes = graph.split(split)
     classes = run.saved.classes or [str(i) for i in range(outputs.shape[1])]
     by_class = class_scores(outputs[nodes], labels[nodes])
     for name, value in scores.items():
         print(f"{name:<5}  {score_name(labels)} {value:.4f}  ({len(graph.split(name)):,} nodes)")
-    Console().print(_table(classes, by_class, options.split))
-    title = f"{run.folder.name}: {options.split} nodes"
+    Console().print(_table(classes, by_class, split))
+    title = f"{run.folder.name}: {split} nodes"
     if run.saved.multilabel:
         draw_class_scores(by_class, classes, picture, title)
         matrix = None
     else:
         matrix = confusion(outputs[nodes], labels[nodes])
         draw_confusion(matrix, classes, picture, title)
-    _write(picture.with_name("evaluation.json"), scores, options.split, classes, by_class, matrix)
-    print(f"picture: {picture}\nnumbers: {picture.with_name('evaluation.json')}")
+    _write(numbers, score_name(labels), scores, split, classes, by_class, matrix)
+    print(f"picture: {picture}\nnumbers: {numbers}")
+
+
+def _split(asked: str | None, graph: Graph) -> str:
+    """The split to look at closely: the one asked for, or the first there is."""
+    present = [name for name in ("test", "val", "train") if len(graph.split(name))]
+    if asked is not None and asked not in present:
+        raise ValueError(f"--split: the graph has no {asked} nodes")
+    if not present:
+        raise ValueError("the graph has no split to score the model on")
+    return asked or present[0]
 
 
 def model_labels(saved: SavedModel, graph: Graph) -> Tensor:
@@ -87,18 +99,28 @@ def model_labels(saved: SavedModel, graph: Graph) -> Tensor:
 
 
 def _table(classes: list[str], scores: ClassScores, split: str) -> Table:
-    table = Table(title=f"{split} nodes, class by class", title_justify="left")
+    """The largest classes, and how many more there are."""
+    table = Table(
+        title=f"{split} nodes, class by class (macro-F1 {scores.macro_f1:.4f})",
+        title_justify="left",
+    )
     table.add_column("class")
-    for heading in ("precision", "recall", "support", "predicted"):
+    for heading in ("precision", "recall", "F1", "support", "predicted"):
         table.add_column(heading, justify="right")
-    for place, name in enumerate(classes):
+    order = scores.support.argsort(descending=True, stable=True).tolist()
+    seen = [c for c in order if scores.support[c] or scores.predicted[c]]
+    shown = range(len(classes)) if len(classes) <= _MOST_ROWS else seen[:_MOST_ROWS]
+    for place in shown:
         table.add_row(
-            name,
+            classes[place],
             _number(scores.precision[place]),
             _number(scores.recall[place]),
+            _number(scores.f1[place]),
             f"{int(scores.support[place]):,}",
             f"{int(scores.predicted[place]):,}",
         )
+    if len(shown) < len(classes):
+        table.caption = f"the {len(shown)} largest of {len(classes)} classes"
     return table
 
 
@@ -108,6 +130,7 @@ def _number(value: Tensor) -> str:
 
 def _write(
     path: Path,
+    metric: str,
     scores: dict[str, float],
     split: str,
     classes: list[str],
@@ -118,11 +141,14 @@ def _write(
         return [None if math.isnan(value) else value for value in values.tolist()]
 
     numbers: dict[str, Any] = {
+        "metric": metric,
         "scores": scores,
         "split": split,
+        "macro_f1": by_class.macro_f1,
         "classes": classes,
         "precision": known(by_class.precision),
         "recall": known(by_class.recall),
+        "f1": known(by_class.f1),
         "support": by_class.support.tolist(),
         "predicted": by_class.predicted.tolist(),
         "confusion": None if matrix is None else matrix.tolist(),

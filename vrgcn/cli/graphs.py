@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from vrgcn.data import DATASETS, find_dataset, load_dataset
 from vrgcn.data import data_root as default_root
-from vrgcn.data import find_dataset, load_dataset
 from vrgcn.data.store import load_graph
 from vrgcn.graph import Graph
 from vrgcn.sparse import is_sparse
@@ -29,6 +29,10 @@ def open_graph(
         opened = load_graph(graph)
         return opened, "row" if is_sparse(opened.features) else "standard"
     assert dataset is not None
+    if dataset not in DATASETS and Path(dataset).is_dir():
+        raise ValueError(
+            f"{dataset} is a folder, not the name of a data set: say --graph {dataset}"
+        )
     return load_dataset(dataset, root=data_root), find_dataset(dataset).scaling
 
 

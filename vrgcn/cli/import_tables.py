@@ -9,6 +9,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from vrgcn.cli.options import ImportOptions
 from vrgcn.data.tables import import_tables
+from vrgcn.data.tables.wording import counted
 
 
 def run_import(options: ImportOptions) -> None:
@@ -26,7 +27,7 @@ def run_import(options: ImportOptions) -> None:
         task = progress.add_task("reading", total=None)
 
         def on_rows(name: str, rows: int) -> None:
-            progress.update(task, description=f"{name}: {rows:,} rows")
+            progress.update(task, description=f"{name}: {counted(rows, 'row')}")
 
         report = import_tables(options, on_rows)
     print(f"{report}\n\nwritten to {report.out} in {time.perf_counter() - start:.1f} s")

@@ -97,10 +97,11 @@ class EvaluateOptions:
     """A graph from disk in place of the one the model was trained on."""
     data_root: Path | None = None
     """Where raw files of named data sets lie."""
-    split: Literal["train", "val", "test"] = "test"
-    """The split of the table by class and of the picture."""
+    split: Literal["train", "val", "test"] | None = None
+    """The split of the table by class and of the picture. None: test, else val, else train."""
     out: Path | None = None
-    """Where to draw the picture (.png, .svg or .pdf). None: confusion.png in the run's folder."""
+    """Where to draw the picture (.png, .svg or .pdf). None: confusion-SPLIT.png in the run's
+    folder. The numbers are written beside it."""
     device: str = "cpu"
     """Device of the model, such as cpu or cuda."""
     threads: int | None = None

@@ -15,16 +15,17 @@ from torch import Tensor
 from vrgcn.cli.options import PredictOptions
 from vrgcn.cli.runs import open_run, open_run_graph
 from vrgcn.data.predictions import check_path, prediction_file
+from vrgcn.devices import find_device, use_threads
 from vrgcn.graph import Graph
 from vrgcn.inference import ExactSweeps, exact_tables
 from vrgcn.propagation import build_propagation
+from vrgcn.trace import device_of
 
 
 def run_predict(options: PredictOptions) -> None:
     """Predict and write; the file appears when it is whole."""
-    if options.threads is not None:
-        torch.set_num_threads(options.threads)
-    run = open_run(options.run, options.device)
+    use_threads(options.threads)
+    run = open_run(options.run, find_device(options.device))
     saved = run.saved
     check_path(options.out, saved.model.arguments["classes"], options.top)
     classes = saved.classes or [str(i) for i in range(saved.model.arguments["classes"])]
@@ -42,9 +43,7 @@ def run_predict(options: PredictOptions) -> None:
             saved.model,
             graph.features,
             build_propagation(saved.propagation, graph),
-            histories=exact_tables(
-                graph.num_nodes, graph.features, torch.device(options.device), folder
-            ),
+            histories=exact_tables(graph.num_nodes, graph.features, device_of(saved.model), folder),
         )
         with (
             _progress(sweeps.work(nodes)) as advance,

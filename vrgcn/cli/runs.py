@@ -25,7 +25,7 @@ class Run:
     saved: SavedModel
 
 
-def open_run(folder: Path, device: str) -> Run:
+def open_run(folder: Path, device: torch.device) -> Run:
     """The run in a folder that `vrgcn train` wrote."""
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no run folder {folder}")
@@ -36,8 +36,12 @@ def open_run(folder: Path, device: str) -> Run:
     if not model.is_file():
         raise FileNotFoundError(f"{folder} has no {MODEL}: its training did not finish")
     saved = load_model(model)
-    saved.model.to(torch.device(device))
-    return Run(folder, tomllib.loads(config.read_text(encoding="utf-8")), saved)
+    saved.model.to(device)
+    try:
+        options = tomllib.loads(config.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{config}: not a TOML file: {error}") from None
+    return Run(folder, options, saved)
 
 
 def open_run_graph(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ from vrgcn.cli.config_file import flatten, write_config
 from vrgcn.cli.graphs import graph_note, open_graph
 from vrgcn.cli.options import ModelOptions, TrainOptions
 from vrgcn.cli.progress import EpochProgress, seconds_text
+from vrgcn.cli.runs import CONFIG, MODEL
+from vrgcn.data import find_dataset
+from vrgcn.devices import find_device
 from vrgcn.graph import Graph
 from vrgcn.metrics import score_name
 from vrgcn.models import MODELS, GraphModel
@@ -22,44 +26,71 @@ from vrgcn.training import Epoch, TrainResult, fit
 
 
 def run_train(options: TrainOptions) -> None:
-    """Train as the options say; the run's folder is made before training starts."""
+    """Train as the options say, keeping the best model so far on disk."""
+    find_device(options.train.device)
     graph, scaling = _scaled_graph(options)
     model = build_model(options.model, graph, options.train.seed)
     folder = _folder(options)
-    write_config(folder / "config.toml", _found_again(flatten(options)))
+    try:
+        _train(options, graph, model, scaling, folder)
+    except BaseException as error:
+        if not (folder / MODEL).exists():  # nothing worth keeping, and in the way of another try
+            shutil.rmtree(folder)
+        elif isinstance(error, KeyboardInterrupt):
+            print(f"\nstopped early; the best model so far is in {folder}")
+        raise
+
+
+def _train(
+    options: TrainOptions, graph: Graph, model: GraphModel, scaling: Scaling, folder: Path
+) -> None:
+    write_config(folder / CONFIG, _found_again(flatten(options)))
     print(f"{graph}\n{_summary(model)}, features scaled: {scaling.kind}, writing to {folder}")
-    note = graph_note(options.dataset, options.data_root)
-    if note is not None:
-        print(f"note: {note}")
-    name = score_name(graph.labels) if graph.labels is not None else "score"
-    with (
-        (folder / "metrics.jsonl").open("w", encoding="utf-8") as metrics,
-        EpochProgress(options.train.epochs, name) as progress,
-    ):
-
-        def on_epoch(point: Epoch) -> None:
-            metrics.write(json.dumps(point.as_dict()) + "\n")
-            metrics.flush()  # what is known stays known if the run is cut short
-            progress.epoch(point)
-
-        result = fit(model, graph, options.train, on_epoch=on_epoch, on_step=progress.step)
-    scores = _scores(result, name)
-    propagation = options.train.propagation or model.propagation
+    _print_notes(options)
+    assert graph.labels is not None
+    name = score_name(graph.labels)
     saved = SavedModel(
         model,
-        propagation,
+        options.train.propagation or model.propagation,
         scaling,
         graph.multilabel,
         graph.names.classes,
         graph.names.features,
     )
-    save_model(saved, folder / "model.safetensors")
+    with (
+        (folder / "metrics.jsonl").open("w", encoding="utf-8") as metrics,
+        EpochProgress(options.train.epochs, name) as progress,
+    ):
+        best = -1.0
+
+        def on_epoch(point: Epoch) -> None:
+            nonlocal best
+            metrics.write(json.dumps(point.as_dict()) + "\n")
+            metrics.flush()  # what is known stays known if the run is cut short
+            progress.epoch(point)
+            value = -1.0 if point.val is None else point.val
+            if options.train.select == "last" or not len(graph.val) or value > best:
+                best = value
+                save_model(saved, folder / MODEL)
+
+        result = fit(model, graph, options.train, on_epoch=on_epoch, on_step=progress.step)
+    save_model(saved, folder / MODEL)
+    scores = _scores(result, name)
     (folder / "result.json").write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
     _report(result, name, folder)
 
 
+def _print_notes(options: TrainOptions) -> None:
+    note = graph_note(options.dataset, options.data_root)
+    if note is not None:
+        print(f"note: {note}")
+    if options.dataset and find_dataset(options.dataset).inductive and not options.train.inductive:
+        print(f"note: the paper trains on {options.dataset} inductively; --inductive does that")
+
+
 def _found_again(options: dict[str, Any]) -> dict[str, Any]:
-    """The options with paths that hold from any folder: `vrgcn predict` looks for the graph."""
+    """The options that `--config` may repeat the run by, its paths holding from any folder."""
+    options = {k: v for k, v in options.items() if k not in ("config", "name", "out")}
     paths = {name: options[name] for name in ("graph", "data_root") if options[name] is not None}
     return options | {name: path.resolve() for name, path in paths.items()}
 
@@ -76,6 +107,11 @@ def build_model(options: ModelOptions, graph: Graph, seed: int) -> GraphModel:
 def _scaled_graph(options: TrainOptions) -> tuple[Graph, Scaling]:
     """The graph with its features scaled, and the scaling, which is saved with the model."""
     graph, kind = open_graph(options.dataset, options.graph, options.data_root)
+    if graph.labels is None or not len(graph.train):
+        raise ValueError(
+            "the graph has no labelled training nodes; import it again with a --label column and "
+            "--split or --ratio"
+        )
     if options.scaling != "auto":
         kind = options.scaling
     scaling = Scaling.fit(kind, graph.features, graph.train)
