@@ -225,6 +225,41 @@ def test_another_delimiter_serves_any_suffix(tmp_path):
     assert graph.num_edges == 4
 
 
+@pytest.mark.parametrize("nodes_name", ["nodes.csv", "nodes.txt", "nodes.tsv"])
+@pytest.mark.parametrize("delimiter", [",", "\t", ";", "|"])
+def test_each_file_has_the_delimiter_that_divides_its_first_line(tmp_path, nodes_name, delimiter):
+    nodes = NODES.replace(",", delimiter).replace("height", '"height, m"')
+    graph, report = imported(tmp_path, nodes, EDGES, nodes_name=nodes_name)
+    assert graph.names.features == ["age", "height, m"]
+    assert graph.num_edges == 4
+    usual = (nodes_name[-3:], delimiter) in {("csv", ","), ("tsv", "\t")}
+    assert ("cells divided by" in str(report)) == (not usual)
+
+
+def test_the_delimiter_of_the_ending_goes_before_others(tmp_path):
+    graph, _ = imported(tmp_path, "id,x;1,y|2\na,1,2\nb,3,4\n", "source,target\na,b\n")
+    assert graph.names.features == ["x;1", "y|2"]
+
+
+def test_a_header_too_long_for_one_cell_is_still_divided(tmp_path):
+    names = [f"feature_{i}" for i in range(15_000)]
+    nodes = ";".join(["id", *names]) + "\n" + "".join(f"{n}" + ";1" * 15_000 + "\n" for n in "ab")
+    graph, _ = imported(tmp_path, nodes, "source,target\na,b\n")
+    assert graph.num_features == 15_000
+
+
+@pytest.mark.parametrize(
+    "change", [lambda data: data, gzip.compress, lambda d: b"\xef\xbb\xbf" + d]
+)
+def test_comments_at_the_top_are_passed_over_and_ids_below_may_look_like_them(tmp_path, change):
+    text = '# made by "hand\r\n\n# From\tTo\na\t#b\n#b\tc\n#c\ta\n'
+    data = change(text.encode())
+    name = "e.txt.gz" if data[:2] == b"\x1f\x8b" else "e.txt"
+    graph, report = imported(tmp_path, None, data, edges_name=name, headerless=True, directed=True)
+    assert edge_set(graph) == {("a", "#b"), ("#b", "c"), ("#c", "a")}
+    assert "passed over 3 lines of comments at the top" in str(report)
+
+
 def test_a_file_larger_than_a_block_keeps_its_rows_in_order(tmp_path, monkeypatch):
     for size in ("BLOCK", "WIDE_BLOCK"):
         monkeypatch.setattr(f"vrgcn.data.tables.delimited.{size}", 200)
@@ -239,6 +274,15 @@ def test_edges_without_a_header(tmp_path):
     assert graph.num_edges == 4
     with pytest.raises(ValueError, match=r"more\.csv: its first line should name the columns"):
         imported(tmp_path, None, "0,1\n1,2\n", edges_name="more.csv")
+
+
+def test_nodes_without_a_header(tmp_path):
+    graph, _ = imported(
+        tmp_path, "z,1,u\ny,2,v\n", "source,target\nz,y\n", headerless_nodes=True, label=("3",)
+    )
+    assert graph.names.nodes.to_pylist() == ["z", "y"]
+    assert graph.features.tolist() == [[1], [2]]
+    assert graph.names.classes == ["u", "v"]
 
 
 @pytest.mark.parametrize("kind", [pa.int64(), pa.uint64(), pa.float64(), pa.string()])

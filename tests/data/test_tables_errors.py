@@ -22,7 +22,10 @@ def error(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def run(nodes=NODES, edges=EDGES, **options) -> str:
-        options = {"nodes": Path("nodes.csv"), "edges": Path("edges.csv")} | options
+        options = {
+            "nodes": Path(options.pop("nodes_name", "nodes.csv")),
+            "edges": Path("edges.csv"),
+        } | options
         for kind, content in (("nodes", nodes), ("edges", edges)):
             if content is None:
                 options[kind] = None
@@ -87,6 +90,24 @@ def test_text_in_a_numeric_column(error):
         "nodes.csv: column 'age' holds text where numbers should be, in 2 rows: "
         "'old' in row 2 (line 3), \"'3\" in row 4 (line 6); leave the column out with --drop 'age'"
     )
+
+
+def test_a_first_line_that_looks_like_a_row_is_doubted(error):
+    doubt = "if the first line is not a header, say --headerless"
+    assert error("z,1,u\na,2,v\n") == (
+        "nodes.csv: column 'u' holds text where numbers should be, in 1 row: 'v' in row 1 "
+        f"(line 2); leave the column out with --drop 'u'; {doubt}-nodes"
+    )
+    assert error("z,1,u\na,2,v\n", label=("topic",)).endswith(f"{doubt}-nodes")
+    assert error("1,2\n3,4\n").endswith("add a header, or say --headerless-nodes")
+    assert error(edges="a,b,1\nb,c,2\n").endswith(doubt)
+    assert error(edges="1,2\n").endswith("add a header, or say --headerless")
+
+
+def test_rows_are_counted_from_the_first_line_after_comments(error):
+    edges = "# by hand\n\n# twice\nsource,target\na,b\na,z\n"
+    assert error(edges=edges).endswith("in 1 row: 'z' in row 2 (line 6)")
+    assert error(edges="# by hand\n") == "edges.csv is empty"
 
 
 def test_text_in_a_parquet_column(error):
@@ -185,6 +206,13 @@ def test_weights_that_sum_to_more_than_a_float_holds(error):
         ({"source": "src"}, "edges.csv has no column 'src' (--source)"),
         ({"weight": "w"}, "edges.csv has no column 'w' (--weight); it has 'source', 'target'"),
         ({"features": ("id",)}, "column 'id' cannot be two of id, feature, label and split"),
+        (
+            {"drop": ("lable",)},
+            "--drop: there is no column 'lable'; did you mean 'label'? edges.csv has 'source', "
+            "'target'; nodes.csv has 'id', 'x', 'label', 'split'",
+        ),
+        ({"drop": ("f_*",)}, "--drop: there is no column 'f_*'; edges.csv has"),
+        ({"nodes": None, "drop": ("sorce",)}, "(--drop); did you mean 'source'? It has"),
         ({"drop": ("*",)}, "edges.csv: --drop leaves no column"),
         ({"drop": ("label",)}, "has the split column 'split' and no label column"),
         ({"drop": ("label", "split"), "ratio": (0.5, 0.2, 0.3)}, "--ratio: nodes.csv has no label"),
@@ -264,15 +292,24 @@ def test_an_unknown_ending(error, tmp_path):
 
 @pytest.mark.parametrize(("given", "shown"), [(";", ";"), ("\t", "tab"), ("|", "|")])
 def test_a_wrong_delimiter(error, given, shown):
-    message = error(NODES.replace(",", given))
+    message = error(NODES.replace(",", given), delimiter=",")
     assert message.startswith("nodes.csv: its first line is one column, 'id")
-    assert message.endswith(f"is the delimiter wrong? Give --delimiter '{shown}'")
+    advice = f"is the delimiter wrong? Give --delimiter '{shown}'"
+    assert message.endswith(f"{advice}, or leave --delimiter out")
+    # Across lines, the header is not looked at to the end.
+    assert error(NODES.replace(",", given).replace("id", '"i\nd"', 1)).endswith(advice)
+
+
+def test_a_first_line_that_two_delimiters_divide(error):
+    assert error(NODES.replace(",", ";", 1), nodes_name="nodes.txt") == (
+        "nodes.txt: what divides the cells of its first line, ',' or ';'? Give --delimiter"
+    )
 
 
 def test_rows_of_another_number_of_cells(error):
     nodes = "id,x\na,1\nb\n\nc,3\nd,4,5\ne,5\nf\ng\n"
     assert error(nodes) == (
-        "nodes.csv: 4 rows have not 2 cells as the first line: row 2 (line 3) has 1, "
+        "nodes.csv: 4 rows do not have 2 cells as the first line does: row 2 (line 3) has 1, "
         "row 4 (line 6) has 3, row 6 (line 8) has 1, ...; is ',' the delimiter?"
     )
 
@@ -291,7 +328,7 @@ def test_text_in_another_encoding(error):
 def test_a_quote_that_is_never_closed(error, monkeypatch):
     nodes = 'id,x\na,1\n"b,2\n' + "".join(f"n{i},1\n" for i in range(200))
     assert error(nodes) == (
-        "nodes.csv: 1 row has not 2 cells as the first line: row 2 (line 3) has 1; "
+        "nodes.csv: 1 row does not have 2 cells as the first line does: row 2 (line 3) has 1; "
         "is a quote never closed?"
     )
     for size in ("BLOCK", "WIDE_BLOCK"):
@@ -351,6 +388,8 @@ def test_a_features_file_that_is_no_array(error, tmp_path):
     ("options", "message"),
     [
         ({"ratio": (0.6, 0.3, 0.2)}, "--ratio: the shares sum to 1.1, more than 1"),
+        ({"ratio": (0.6, 0.4)}, "--ratio takes three numbers: train, val, test; not 0.6 0.4"),
+        ({"ratio": ()}, "--ratio takes three numbers: train, val, test; not nothing"),
         ({"ratio": (0.0, 0.5, 0.5)}, "--ratio: must be three shares"),
         ({"ratio": (-0.1, 0.5, 0.5)}, "--ratio: must be three shares"),
         ({"ratio": (0.5, 0.2, 0.2), "split": "split"}, "--split and --ratio: give one of them"),
@@ -359,6 +398,7 @@ def test_a_features_file_that_is_no_array(error, tmp_path):
         ({"label_delimiter": ""}, "--label-delimiter: must not be empty"),
         ({"fill": float("nan")}, "--fill: must be a finite number"),
         ({"nodes": None, "label": ("y",)}, "--label: needs a file of nodes; give --nodes FILE"),
+        ({"nodes": None, "headerless_nodes": True}, "--headerless-nodes: needs a file of nodes"),
     ],
 )
 def test_options_that_make_no_sense(options, message):

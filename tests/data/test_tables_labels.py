@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from vrgcn.data.store import load_graph
 from vrgcn.data.tables import ImportSpec, import_tables, labels
 from vrgcn.data.tables.labels import Labels
-from vrgcn.data.tables.splits import draw_split
+from vrgcn.data.tables.splits import draw_split, split_sizes
 from vrgcn.validation import SPLITS
 
 
@@ -96,10 +96,11 @@ def test_no_label_at_all_is_reported(tmp_path, delimiter, labels_):
 
 
 def test_splits_are_read_in_every_spelling(tmp_path):
-    words = ["train", "Val", " valid", "VALIDATION", "test ", "", "none"]
-    rows = "".join(f"{c},1,y,{w}\n" for c, w in zip("abcdefg", words, strict=True))
+    words = ["train", "Val", " valid", "VALIDATION", "test ", "", "none", "Training", "dev"]
+    words.append("testing")
+    rows = "".join(f"{c},1,y,{w}\n" for c, w in zip("abcdefghij", words, strict=True))
     graph, _ = imported(tmp_path, "id,x,label,split\n" + rows, missing=("none",))
-    assert [graph.split(name).tolist() for name in SPLITS] == [[0], [1, 2, 3], [4]]
+    assert [graph.split(name).tolist() for name in SPLITS] == [[0, 7], [1, 2, 3, 8], [4, 9]]
 
 
 def test_a_ratio_splits_every_class_in_the_same_way(tmp_path):
@@ -132,12 +133,60 @@ def test_a_drawn_split_leaves_no_class_untrained_and_takes_labelled_nodes_alone(
     ratio = tuple(part / 12 for part in parts)
     split = draw_split(labels_, ratio, seed)
     assert (split[~labels_.known] == -1).all()
-    for label in set(codes) - {-1}:
-        members = split[np.array(codes) == label]
-        size = len(members)
-        assert (members == 0).sum() == max(1, np.rint(size * ratio[0]))
-        assert (members >= 0).sum() <= max(1, np.rint(size * sum(ratio)))
+    classes = set(codes) - {-1}
+    for label in classes:
+        assert (split[np.array(codes) == label] == 0).any()
+    wanted = [place for place in (1, 2) if ratio[place] > 0]
+    if labels_.known.sum() >= len(classes) + len(wanted):
+        assert set(wanted) <= set(split.tolist())
+    assert not {place for place in (1, 2) if ratio[place] == 0} & set(split.tolist())
     assert (draw_split(labels_, ratio, seed) == split).all()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "ratio", "counts"),
+    [
+        ([3, 3], (0.6, 0.2, 0.2), [[2, 1, 0], [2, 0, 1]]),
+        ([3], (0.6, 0.2, 0.2), [[1, 1, 1]]),
+        ([2], (0.6, 0.2, 0.2), [[1, 1, 0]]),
+        ([1, 1, 1], (0.6, 0.2, 0.2), [[1, 0, 0]] * 3),
+        ([0, 100], (0.29, 0.31, 0.4), [[0, 0, 0], [29, 31, 40]]),
+        ([10, 10], (0.5, 0.25, 0.25), [[5, 3, 2], [5, 2, 3]]),
+        ([10], (0.1, 0.01, 0.0), [[1, 1, 0]]),
+    ],
+)
+def test_small_classes_share_what_rounding_leaves(sizes, ratio, counts):
+    assert split_sizes(np.array(sizes), ratio).tolist() == counts
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(20, 90), min_size=1, max_size=9), st.integers(1, 5), st.integers(1, 5))
+def test_every_class_is_split_in_the_ratio_and_all_together_are(sizes, val, test):
+    ratio = (1 - (val + test) / 12, val / 12, test / 12)
+    counts = split_sizes(np.array(sizes), ratio)
+    share = np.outer(sizes, ratio)
+    assert (counts.sum(1) == sizes).all()
+    assert (abs(counts - share) < 1).all()
+    assert (abs((counts - share).sum(0)) <= 1).all()
+
+
+def test_labels_that_look_like_measurements_are_told(tmp_path):
+    rows = "".join(f"{c},1,{i + 0.25}\n" for i, c in enumerate("abcdefghijklmnop"))
+    _, report = imported(tmp_path, "id,x,label\n" + rows)
+    message = "the label looks continuous: 16 different numbers among 16 labels; vrgcn classifies"
+    assert message in report.warnings
+
+
+@pytest.mark.parametrize("label", ["{i}", "v{i}.5"])
+def test_whole_numbers_and_names_do_not_look_like_measurements(tmp_path, label):
+    rows = "".join(f"{c},1,{label.format(i=i)}\n" for i, c in enumerate("abcdefghijklmnop"))
+    _, report = imported(tmp_path, "id,x,label\n" + rows)
+    assert not [warning for warning in report.warnings if "continuous" in warning]
+
+
+def test_one_class_is_counted_as_one(tmp_path):
+    _, report = imported(tmp_path, "id,x,label\na,1,u\nb,2,u\n")
+    assert "\n1 class; 0 of the nodes unlabelled\n" in str(report)
 
 
 def test_another_seed_draws_another_split():

@@ -9,7 +9,7 @@ memory work. What stays in memory: ids, labels, and one range of the edges at a 
     spec                    what is asked for
     reading, delimited      files as batches of columns
     columns, values         which column is what; columns as texts and as numbers
-    problems                errors that name file, column and row
+    problems, wording       errors that name file, column and row; counts in words
     ids, labels, splits, features, nodes    one pass over the nodes
     edges, adjacency        rows to pairs of nodes, and these to a sorted matrix
     report, importing       what was read, with warnings; the whole of it

@@ -39,7 +39,7 @@ class Pairs:
         self.name = name
         self.nodes = nodes
         self.weighted = weighted
-        self.rows = self.loops = self.not_positive = 0
+        self.rows = self.loops = self.zero = self.negative = 0
         self.into = np.zeros(nodes, np.int64)
         self.out_of = np.zeros(nodes, np.int64)
         self._names = [folder / "pairs", folder / "pair-weights"][: 1 + weighted]
@@ -71,7 +71,8 @@ class Pairs:
         self.out_of += np.bincount(source[~loop], minlength=self.nodes)
         self._files[0].write((target * self.nodes + source).data)
         if weight is not None:
-            self.not_positive += int((weight <= 0).sum())
+            self.zero += int((weight == 0).sum())
+            self.negative += int((weight < 0).sum())
             self._files[1].write(weight.data)
 
     def chunks(self) -> Iterator[tuple[Int64s, Int64s, Float64s | None]]:

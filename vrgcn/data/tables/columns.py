@@ -81,6 +81,7 @@ def edge_columns(table: Table, spec: ImportSpec) -> EdgeColumns:
             found[name] = name
     ends = [name for name in ("source", "target") if found[name] is None]
     free = [column for column in left if column not in found.values()]
+    doubt = f"; {table.header_doubt}" if table.header_doubt else ""
     if len(free) < len(ends):
         raise ValueError(
             f"{table.name} has no column for the {ends[-1]} of an edge; it has "
@@ -90,7 +91,7 @@ def edge_columns(table: Table, spec: ImportSpec) -> EdgeColumns:
         flags = " and ".join(f"--{name} COLUMN" for name in ends)
         raise ValueError(
             f"{table.name}: which of {_listed(free)} is the {' and the '.join(ends)} of an edge? "
-            f"Give {flags}"
+            f"Give {flags}{doubt}"
         )
     found.update(zip(ends, free, strict=False))
     source, target, weight = found["source"], found["target"], found["weight"]
@@ -102,6 +103,20 @@ def edge_columns(table: Table, spec: ImportSpec) -> EdgeColumns:
     if not (is_number(kind) or is_text(kind)):
         raise ValueError(f"{table.name}: column {weight!r} holds {kind}, which is no number")
     return EdgeColumns(source, target, weight)
+
+
+def check_dropped(tables: Sequence[Table], patterns: Sequence[str]) -> None:
+    """Refuse to drop what no table has."""
+    columns = [column for table in tables for column in table.columns]
+    for pattern in patterns:
+        if any(_matches(column, pattern) for column in columns):
+            continue
+        if len(tables) == 1:
+            raise _missing(tables[0], pattern, "--drop")
+        close = get_close_matches(pattern, columns, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        have = "; ".join(f"{table.name} has {_listed(table.columns)}" for table in tables)
+        raise ValueError(f"--drop: there is no column {pattern!r}{hint or ';'} {have}")
 
 
 def _without_dropped(table: Table, patterns: Sequence[str]) -> list[str]:
@@ -136,8 +151,9 @@ def _matching(table: Table, patterns: Sequence[str], flag: str) -> list[str]:
 def _missing(table: Table, column: str, flag: str) -> ValueError:
     close = get_close_matches(column, table.columns, n=1)
     hint = f"did you mean {close[0]!r}? It has" if close else "it has"
+    doubt = f"; {table.header_doubt}" if table.header_doubt else ""
     return ValueError(
-        f"{table.name} has no column {column!r} ({flag}); {hint} {_listed(table.columns)}"
+        f"{table.name} has no column {column!r} ({flag}); {hint} {_listed(table.columns)}{doubt}"
     )
 
 

@@ -1,10 +1,15 @@
-"""CSV and TSV files, gzipped or not: every cell as text, and rows found again by their line."""
+"""CSV and TSV files, gzipped or not: every cell as text, and rows found again by their line.
+
+Lines at the top that start with # are comments. Where nobody says what is between two cells, the
+first line under them tells.
+"""
 
 from __future__ import annotations
 
 import csv
 import gzip
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import TextIOWrapper
@@ -16,31 +21,58 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
 from vrgcn.data.tables.reading import check_columns, first_line
+from vrgcn.data.tables.wording import counted
 
 BLOCK = 4 << 20
 WIDE_BLOCK = 32 << 20  # of a table with many columns, so that a block has many rows too
 LINES = 5_000_000  # how far an error looks for the line of a row
-LIKELY_DELIMITERS = ";\t|,"
+LIKELY_DELIMITERS = ",\t;|"
+_QUOTED = re.compile(r'"[^"]*("|$)')
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
 class DelimitedTable:
-    """A text file of cells. Quoted cells may hold delimiters, quotes (doubled) and newlines."""
+    """A text file of cells. Quoted cells may hold delimiters, quotes (doubled) and newlines.
 
-    def __init__(self, path: Path, delimiter: str, zipped: bool, header: bool) -> None:
+    delimiter: None to take it from the first line
+    usual: the delimiter that the file's ending promises; None: none
+    headerless: the flag that says that this file has no header, for errors
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        delimiter: str | None,
+        zipped: bool,
+        header: bool,
+        usual: str | None = None,
+        headerless: str = "--headerless",
+    ) -> None:
         self.name = str(path)
         self._path = path
-        self._delimiter = delimiter
         self._zipped = zipped
         self._header = header
+        self._comment_bytes, self._comment_lines = self._comments()
+        self._delimiter = delimiter or self._found_delimiter(usual)
         first = self._first_record()
-        self._check_delimiter(first)
+        self._check_delimiter(first, delimiter is not None)
         self.columns = first if header else [str(i + 1) for i in range(len(first))]
         check_columns(self.name, self.columns)
-        if header and all(re.fullmatch(r"-?\d+(\.\d+)?", name) for name in first):
+        numbers = [name for name in first if _NUMBER.fullmatch(name)] if header else []
+        if len(numbers) == len(first):
             raise ValueError(
                 f"{path}: its first line should name the columns, and it is "
-                f"{delimiter.join(first)!r}; add a header, or for edges give --headerless"
+                f"{self._delimiter.join(first)!r}; add a header, or say {headerless}"
             )
+        self.header_doubt = (
+            f"if the first line is not a header, say {headerless}" if numbers else ""
+        )
+        self.notes = []
+        if self._comment_lines:
+            lines = counted(self._comment_lines, "line")
+            self.notes.append(f"passed over {lines} of comments at the top")
+        if delimiter is None and len(first) > 1 and self._delimiter != usual:
+            self.notes.append(f"cells divided by {_shown(self._delimiter)}")
 
     def kind(self, column: str) -> pa.DataType:
         return pa.string()
@@ -67,6 +99,7 @@ class DelimitedTable:
         with pa.input_stream(
             str(self._path), compression="gzip" if self._zipped else None
         ) as stream:
+            stream.read(self._comment_bytes)
             try:
                 reader = arrow_csv.open_csv(
                     stream,
@@ -88,15 +121,49 @@ class DelimitedTable:
                 raise
             yield from (batch for batch in reader if len(batch))
 
+    def _opened(self) -> Any:
+        return gzip.open(self._path, "rb") if self._zipped else open(self._path, "rb")
+
+    def _comments(self) -> tuple[int, int]:
+        """How many bytes and lines at the top are comments, with blank lines among them."""
+        comments = (0, 0)
+        size = 0
+        try:
+            with self._opened() as raw:
+                for lines, line in enumerate(raw, 1):
+                    text = line.removeprefix(BOM_UTF8) if lines == 1 else line
+                    size += len(line)
+                    if text.startswith(b"#"):
+                        comments = (size, lines)
+                    elif text.strip(b"\r\n"):
+                        break
+        except (OSError, EOFError) as error:
+            raise ValueError(f"{self.name} cannot be read: {first_line(error)}") from None
+        return comments
+
     @contextmanager
     def _records(self) -> Iterator[Any]:
-        """A `csv.reader` over the file."""
-        opened: Any = gzip.open if self._zipped else open
-        with (
-            opened(self._path, "rb") as raw,
-            TextIOWrapper(raw, "utf-8-sig", errors="replace", newline="") as text,
-        ):
-            yield csv.reader(text, delimiter=self._delimiter)
+        """A `csv.reader` over the file, under its comments."""
+        with self._opened() as raw:
+            raw.read(self._comment_bytes)
+            with TextIOWrapper(raw, "utf-8-sig", errors="replace", newline="") as text:
+                yield csv.reader(text, delimiter=self._delimiter)
+
+    def _found_delimiter(self, usual: str | None) -> str:
+        """The usual delimiter if it divides the first line, or else the only one that does."""
+        with self._opened() as raw:
+            raw.read(self._comment_bytes)
+            line = next((line for line in raw if line.strip(b"\r\n")), b"")
+        text = _QUOTED.sub("", line.removeprefix(BOM_UTF8).decode("utf-8", "replace"))
+        found = [character for character in LIKELY_DELIMITERS if character in text]
+        if usual in found or not found:
+            return usual or ","
+        if len(found) > 1:
+            raise ValueError(
+                f"{self.name}: what divides the cells of its first line, "
+                f"{' or '.join(map(_shown, found))}? Give --delimiter"
+            )
+        return found[0]
 
     def _first_record(self) -> list[str]:
         try:
@@ -110,15 +177,15 @@ class DelimitedTable:
             raise ValueError(f"{self.name}: its first line is not UTF-8 text")
         return first
 
-    def _check_delimiter(self, first: list[str]) -> None:
+    def _check_delimiter(self, first: list[str], given: bool) -> None:
         if len(first) > 1:
             return
         found = max(LIKELY_DELIMITERS, key=first[0].count)
         if first[0].count(found):
-            shown = "tab" if found == "\t" else found
+            other = ", or leave --delimiter out" if given else ""
             raise ValueError(
-                f"{self.name}: its first line is one column, {first[0]!r}; "
-                f"is the delimiter wrong? Give --delimiter '{shown}'"
+                f"{self.name}: its first line is one column, {first[0]!r}; is the delimiter "
+                f"wrong? Give --delimiter {_shown(found)}{other}"
             )
 
     def _lines(self, rows: Sequence[int]) -> dict[int, int]:
@@ -133,7 +200,7 @@ class DelimitedTable:
                     line = reader.line_num
                     while next(reader) == []:
                         line = reader.line_num
-                    lines[row], done = line + 1, row + 1
+                    lines[row], done = self._comment_lines + line + 1, row + 1
         except (OSError, EOFError, csv.Error, StopIteration):
             pass  # the row alone will do
         return lines
@@ -171,11 +238,12 @@ class DelimitedTable:
         shown = ", ".join(
             f"{place} has {row.actual_columns}" for place, row in zip(places, found, strict=True)
         )
-        rows = "1 row has" if count == 1 else f"{count:,} rows have"
+        rows = "1 row does" if count == 1 else f"{count:,} rows do"
         quote = any("\n" in row.text for row in found)
         hint = "is a quote never closed?" if quote else f"is {self._delimiter!r} the delimiter?"
         return ValueError(
-            f"{self.name}: {rows} not {len(self.columns)} cells as the first line: {shown}"
+            f"{self.name}: {rows} not have {counted(len(self.columns), 'cell')} as the first "
+            f"line does: {shown}"
             f"{', ...' if count > len(found) else ''}; {hint}"
         )
 
@@ -192,6 +260,10 @@ class DelimitedTable:
                     )
             start += len(batch)
         return ValueError(f"{self.name} is not UTF-8 text")
+
+
+def _shown(delimiter: str) -> str:
+    return "'tab'" if delimiter == "\t" else repr(delimiter)
 
 
 def _is_utf8(cells: pa.Array) -> bool:

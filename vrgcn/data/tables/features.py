@@ -20,6 +20,7 @@ from vrgcn.data.tables.growing import GrowingArray
 from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.values import is_list, to_matrix, to_numbers
+from vrgcn.data.tables.wording import counted
 
 FEATURES = "features.npy"
 _CHUNK = 1 << 22
@@ -80,6 +81,7 @@ class FeatureColumns:
     ) -> None:
         self._columns = columns
         self._widths = [_list_width(table, name) for name in columns]
+        self._header_doubt = table.header_doubt
         self._fill = fill
         self._problems = problems
         self.names: list[str] = []
@@ -111,10 +113,12 @@ class FeatureColumns:
     ) -> None:
         if width is None:
             what, cells = "holds text where numbers should be", column
+            advice = "; ".join(filter(None, [_drop(name), self._header_doubt]))
         else:
             what = f"holds a list of another length than {width}"
             cells = pc.list_value_length(column)
-        self._problems.add(what, name, start + wrong, cells.take(wrong), _drop(name))
+            advice = _drop(name)
+        self._problems.add(what, name, start + wrong, cells.take(wrong), advice)
 
     def _tell_not_finite(
         self, start: int, name: str, column: pa.Array, part: NDArray[np.float32]
@@ -158,7 +162,9 @@ def copy_features(file: Path, nodes: int, folder: Path, fill: float | None) -> F
     """The features of a `.npy` file, (nodes, width)."""
     array = open_features(file)
     if len(array) != nodes:
-        raise ValueError(f"--features-file: {file} has {len(array):,} rows for {nodes:,} nodes")
+        raise ValueError(
+            f"--features-file: {file} has {counted(len(array), 'row')} for {counted(nodes, 'node')}"
+        )
     step = max(1, _CHUNK // array.shape[1])
     wrong = 0
     first: tuple[int, int] | None = None
@@ -176,9 +182,9 @@ def copy_features(file: Path, nodes: int, folder: Path, fill: float | None) -> F
             out.append(block)
     if first is not None:
         raise ValueError(
-            f"--features-file: {file} holds {wrong:,} values that are NaN, infinite or too large "
-            f"for 32 bits, first: row {first[0]:,}, column {first[1]:,}, both counted from 0; "
-            "give --fill VALUE"
+            f"--features-file: {file} holds {counted(wrong, 'value that is', 'values that are')} "
+            f"NaN, infinite or too large for 32 bits, first: row {first[0]:,}, column "
+            f"{first[1]:,}, both counted from 0; give --fill VALUE"
         )
     return Features(array.shape[1], None, out.constant())
 

@@ -9,7 +9,13 @@ import numpy as np
 
 from vrgcn.data.store import new_folder, write_array, write_meta
 from vrgcn.data.tables.adjacency import Adjacency, write_adjacency
-from vrgcn.data.tables.columns import EdgeColumns, NodeColumns, edge_columns, node_columns
+from vrgcn.data.tables.columns import (
+    EdgeColumns,
+    NodeColumns,
+    check_dropped,
+    edge_columns,
+    node_columns,
+)
 from vrgcn.data.tables.edges import read_edges
 from vrgcn.data.tables.features import (
     Features,
@@ -29,12 +35,14 @@ def run_import(spec: ImportSpec, on_rows: Callable[[str, int], None]) -> ImportR
     """See `import_tables`."""
     # All that can be told from the first lines is told before the long reading begins.
     edge_table = open_table(spec.edges, "--edges", spec.delimiter, not spec.headerless)
+    node_table = node = None
+    if spec.nodes is not None:
+        node_table = open_table(spec.nodes, "--nodes", spec.delimiter, not spec.headerless_nodes)
+    check_dropped([edge_table, *([node_table] if node_table is not None else [])], spec.drop)
     edge = edge_columns(edge_table, spec)
     if spec.features_file is not None:
         open_features(spec.features_file)
-    node_table = node = None
-    if spec.nodes is not None:
-        node_table = open_table(spec.nodes, "--nodes", spec.delimiter)
+    if node_table is not None:
         node = node_columns(node_table, spec)
         check_split(node_table, node, spec)
     with new_folder(spec.out) as folder:
@@ -105,4 +113,7 @@ def _told(
     weight = f", weight {edge.weight!r}" if edge.weight else ""
     direction = "directed" if spec.directed else "undirected"
     lines.append(f"{edge_table.name}: from {edge.source!r} to {edge.target!r}{weight}, {direction}")
+    for table in (node_table, edge_table):
+        if table is not None:
+            lines += [f"{table.name}: {note}" for note in table.notes]
     return lines

@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vrgcn.data.tables.reading import Table
+from vrgcn.data.tables.wording import counted
 
 EXAMPLES = 3  # of each kind of problem
 COLUMNS = 8  # that have the same problem
@@ -58,7 +59,7 @@ class Problems:
             lines += [self._line(what, name, columns[name]) for name in list(columns)[:COLUMNS]]
             if len(columns) > COLUMNS:
                 more = len(columns) - COLUMNS
-                lines.append(f"{self._table.name}: the same in {more} more columns")
+                lines.append(f"{self._table.name}: the same in {counted(more, 'more column')}")
         if lines:
             raise ValueError("\n".join(lines))
 
@@ -68,9 +69,8 @@ class Problems:
             places = [f"{v} in {p}" for v, p in zip(kind.values, places, strict=True)]
         rest = ", ..." if kind.count > len(places) else ""
         advice = f"; {kind.advice}" if kind.advice else ""
-        rows = "1 row" if kind.count == 1 else f"{kind.count:,} rows"
         return (
-            f"{self._table.name}: column {column!r} {what}, in {rows}: "
+            f"{self._table.name}: column {column!r} {what}, in {counted(kind.count, 'row')}: "
             f"{', '.join(places)}{rest}{advice}"
         )
 

@@ -10,7 +10,8 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": None}
+HEADERLESS = {"--edges": "--headerless", "--nodes": "--headerless-nodes"}
 BATCH_BYTES = 16 << 20
 BATCH_ROWS = 65_536
 
@@ -20,10 +21,14 @@ class Table(Protocol):
 
     name: of the file, for errors
     columns: their names, all different
+    notes: how it is read, where that is not as the name's ending says
+    header_doubt: advice for errors, where the names of the columns look like values; or ""
     """
 
     name: str
     columns: list[str]
+    notes: list[str]
+    header_doubt: str
 
     def kind(self, column: str) -> pa.DataType:
         """The type of a column; text for all columns of a text file."""
@@ -39,6 +44,7 @@ def open_table(path: Path, flag: str, delimiter: str | None, header: bool = True
     """The table in a file; its name's ending says what kind of file it is.
 
     flag: the option that named the file, for errors
+    delimiter: None to take it from the file's first line
     """
     from vrgcn.data.tables.delimited import DelimitedTable
 
@@ -55,10 +61,11 @@ def open_table(path: Path, flag: str, delimiter: str | None, header: bool = True
         return ParquetTable(path)
     if delimiter is None and kind not in DELIMITERS:
         raise ValueError(
-            f"{flag}: {path} ends in none of .csv, .tsv, .csv.gz, .tsv.gz, .parquet; "
+            f"{flag}: {path} ends in none of .csv, .tsv, .txt, the same with .gz, and .parquet; "
             "if it is text, give --delimiter"
         )
-    return DelimitedTable(path, delimiter or DELIMITERS[kind], zipped, header)
+    usual = DELIMITERS.get(kind)
+    return DelimitedTable(path, delimiter, zipped, header, usual, HEADERLESS[flag])
 
 
 class ParquetTable:
@@ -66,6 +73,8 @@ class ParquetTable:
 
     def __init__(self, path: Path) -> None:
         self.name = str(path)
+        self.notes: list[str] = []
+        self.header_doubt = ""
         try:
             self._file = pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
         except (pa.ArrowException, OSError) as error:

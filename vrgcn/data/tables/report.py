@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from vrgcn.data.tables.adjacency import Adjacency, Pairs
 from vrgcn.data.tables.features import Features
 from vrgcn.data.tables.nodes import Nodes
+from vrgcn.data.tables.wording import counted
 from vrgcn.validation import SPLITS
 
 ONE_CLASS = 0.95  # of the labelled nodes
 SELF_LOOPS = 0.9  # of the edges
 CLASSES_SHOWN = 20
+CONTINUOUS = 12  # different numbers, some not whole; ratings in halves from 0 to 5 are 11
 BAR = 30
 _LIKELY_MISSING = {"-1", "nan", "na", "n/a", "null", "none", "?", "unknown"}
 
@@ -70,7 +72,7 @@ class ImportReport:
         yield from (f"warning: {warning}" for warning in self.warnings)
 
     def _edge_details(self) -> str:
-        parts = [f"{self.duplicates:,} duplicate", f"{self.self_loops:,} self-loops"]
+        parts = [f"{self.duplicates:,} duplicate", counted(self.self_loops, "self-loop")]
         if not self.directed:
             parts.append(f"{self.reciprocal:,} listed in both directions")
         return ", ".join(parts)
@@ -89,7 +91,8 @@ class ImportReport:
             yield "no labels"
             return
         several = ", several per node" if self.multilabel else ""
-        yield f"{len(self.classes):,} classes{several}; {self.unlabelled:,} of the nodes unlabelled"
+        classes = counted(len(self.classes), "class", "classes")
+        yield f"{classes}{several}; {self.unlabelled:,} of the nodes unlabelled"
         order = sorted(self.classes.items(), key=lambda item: -item[1])
         labelled = max(self.nodes - self.unlabelled, 1)
         most = max(self.classes.values(), default=1)
@@ -159,11 +162,16 @@ def _edge_warnings(pairs: Pairs, adjacency: Adjacency) -> Iterator[str]:
         yield f"{adjacency.isolated / len(adjacency.degree):.0%} of the nodes are isolated"
     if pairs.weighted and adjacency.reciprocal:
         yield (
-            f"{adjacency.reciprocal:,} edges are listed in both directions and their weights are "
-            "summed; if the file lists every edge twice, import it with --directed"
+            f"{counted(adjacency.reciprocal, 'edge is', 'edges are')} listed in both directions, "
+            "with the weights summed; if the file lists every edge twice, import it with --directed"
         )
-    if pairs.not_positive:
-        yield f"{pairs.not_positive:,} edges have a weight of 0 or less"
+    if pairs.zero:
+        yield f"{counted(pairs.zero, 'edge has', 'edges have')} a weight of 0"
+    if pairs.negative:
+        yield (
+            f"{counted(pairs.negative, 'edge has', 'edges have')} a negative weight; the built-in "
+            "propagations gcn and mean cannot train on negative weights"
+        )
 
 
 def _feature_warnings(features: Features) -> Iterator[str]:
@@ -171,7 +179,7 @@ def _feature_warnings(features: Features) -> Iterator[str]:
     if len(constant):
         shown = ", ".join(features.label(int(column)) for column in constant[:5])
         more = ", ..." if len(constant) > 5 else ""
-        some = "1 feature column is" if len(constant) == 1 else f"{len(constant):,} columns are"
+        some = counted(len(constant), "feature column is", "feature columns are")
         yield f"{some} the same for all nodes: {shown}{more}"
 
 
@@ -188,12 +196,28 @@ def _label_warnings(nodes: Nodes) -> Iterator[str]:
     if len(counts) == 1 or counts[largest] >= ONE_CLASS * labelled:
         share = counts[largest] / labelled
         yield f"{share:.1%} of the labelled nodes are of class {labels.classes[largest]!r}"
-    if not labels.several and len(counts) > max(20, labelled / 2):
+    if not labels.several and _looks_continuous(labels.classes):
+        yield (
+            f"the label looks continuous: {len(counts):,} different numbers among {labelled:,} "
+            "labels; vrgcn classifies"
+        )
+    elif not labels.several and len(counts) > max(20, labelled / 2):
         yield f"{len(counts):,} classes for {labelled:,} labelled nodes; is the label column right?"
     for name in labels.classes:
         if name.lower() in _LIKELY_MISSING:
             yield f"there is a class {name!r}; if that means unknown, give --missing={name}"
     yield from _split_warnings(nodes.split, labels.classes, labels.nodes, labels.codes)
+
+
+def _looks_continuous(classes: list[str]) -> bool:
+    """More than a few numbers that are not all whole."""
+    if len(classes) < CONTINUOUS:
+        return False
+    try:
+        values = np.array(classes, dtype=np.float64)
+    except ValueError:
+        return False
+    return bool((values != np.floor(values)).any())
 
 
 def _split_warnings(

@@ -12,16 +12,19 @@ class ImportSpec:
     """Make a graph of your own tables: CSV, TSV or Parquet files of nodes and edges."""
 
     edges: Path
-    """File with a row for each edge: .csv, .tsv (or .csv.gz, .tsv.gz) or .parquet."""
+    """File with a row for each edge: .csv, .tsv, .txt (or with .gz: .csv.gz) or .parquet."""
     out: Path
     """Folder to write the graph to; it must not exist yet."""
     nodes: Path | None = None
     """File with a row for each node. None: the nodes are those that the edges name."""
     delimiter: str | None = None
-    """Character between two cells of a text file. None: a comma in .csv, a tab in .tsv."""
+    """Character between two cells of a text file. None: what divides the first line of
+    each file, a comma in .csv, a tab in .tsv, or else one of comma, tab, semicolon and |."""
     drop: tuple[str, ...] = ()
     """Columns of either file to leave aside, by name or by pattern."""
 
+    headerless_nodes: bool = False
+    """The nodes file has no first line that names its columns; they are called 1, 2, 3."""
     id: str | None = None
     """Column of the node ids. None: `id`, or else the first."""
     features: tuple[str, ...] = ()
@@ -42,8 +45,9 @@ class ImportSpec:
     """Texts that mean that a label or a split is unknown, as an empty cell does."""
     split: str | None = None
     """Column that says train, val, test or nothing. None: `split` if there is one."""
-    ratio: tuple[float, float, float] | None = None
-    """Shares of train, val and test, to split the labelled nodes at random, class by class."""
+    ratio: tuple[float, ...] | None = None
+    """Shares of train, val and test, three numbers, to split the labelled nodes at random, class by
+    class."""
     split_seed: int = 0
     """Seed of --ratio."""
 
@@ -79,14 +83,25 @@ class ImportSpec:
             self._check_no_node_file()
 
     def _check_no_node_file(self) -> None:
-        for name in ("id", "features", "label", "label_delimiter", "split", "ratio"):
+        for name in (
+            "id",
+            "features",
+            "label",
+            "label_delimiter",
+            "split",
+            "ratio",
+            "headerless_nodes",
+        ):
             if getattr(self, name):
                 flag = name.replace("_", "-")
                 raise ValueError(f"--{flag}: needs a file of nodes; give --nodes FILE")
 
 
-def _check_ratio(ratio: tuple[float, float, float]) -> None:
-    if len(ratio) != 3 or not all(0 <= share <= 1 for share in ratio) or ratio[0] == 0:
+def _check_ratio(ratio: tuple[float, ...]) -> None:
+    if len(ratio) != 3:
+        given = " ".join(f"{share:g}" for share in ratio) or "nothing"
+        raise ValueError(f"--ratio takes three numbers: train, val, test; not {given}")
+    if not all(0 <= share <= 1 for share in ratio) or ratio[0] == 0:
         raise ValueError(
             f"--ratio: must be three shares such as 0.6 0.2 0.2, the first above 0; not {ratio}"
         )

@@ -14,7 +14,12 @@ from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.values import is_missing, to_text
 
 NONE = -1
-_SPELLINGS = {"train": 0, "val": 1, "valid": 1, "validation": 1, "test": 2}
+_ROUNDING = 1e-9
+_SPELLINGS = {
+    **dict.fromkeys(("train", "training"), 0),
+    **dict.fromkeys(("val", "valid", "validation", "dev"), 1),
+    **dict.fromkeys(("test", "testing"), 2),
+}
 
 
 class SplitReader:
@@ -51,11 +56,11 @@ class SplitReader:
         return codes
 
 
-def draw_split(labels: Labels, ratio: tuple[float, float, float], seed: int) -> NDArray[np.int8]:
+def draw_split(labels: Labels, ratio: Sequence[float], seed: int) -> NDArray[np.int8]:
     """Split the labelled nodes at random: 0 train, 1 val, 2 test, -1 none; (nodes,).
 
-    Of one class per node each class is split in the ratio on its own, with at least one node for
-    training; of several, all labelled nodes are.
+    Of one class per node each class is split in the ratio on its own, see `split_sizes`; of
+    several, all labelled nodes are.
     """
     nodes = np.flatnonzero(labels.known)
     group = np.zeros(len(nodes), np.int64) if labels.several else labels.codes
@@ -63,10 +68,46 @@ def draw_split(labels: Labels, ratio: tuple[float, float, float], seed: int) -> 
     order = np.lexsort((random, group))
     sizes = np.bincount(group)
     place = np.arange(len(nodes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    size = np.repeat(sizes, sizes)
-    train = np.maximum(1, np.rint(size * ratio[0]))
-    val = np.maximum(train, np.rint(size * (ratio[0] + ratio[1])))
-    test = np.maximum(val, np.rint(size * sum(ratio)))
+    ends = np.repeat(np.cumsum(split_sizes(sizes, ratio), axis=1), sizes, axis=0)
     codes = np.full(len(labels.known), NONE, np.int8)
-    codes[nodes[order]] = np.select([place < train, place < val, place < test], [0, 1, 2], NONE)
+    codes[nodes[order]] = np.select([place < end for end in ends.T], [0, 1, 2], NONE)
     return codes
+
+
+def split_sizes(sizes: NDArray[np.int64], ratio: Sequence[float]) -> NDArray[np.int64]:
+    """How many nodes of each class are for train, val and test: (classes, 3).
+
+    Shares are rounded by largest remainder, and what rounding takes from a split in one class it
+    is owed in the next, so that small classes together are in the ratio too. Each class has a node
+    for training, and where nodes suffice each split with a share has one.
+    """
+    shares = np.array([*ratio, max(0.0, 1 - sum(ratio))])  # the last: of nodes in no split
+    counts = np.zeros((len(sizes), 4), np.int64)
+    owed = np.zeros(4)
+    for row in np.flatnonzero(sizes):
+        share = sizes[row] * shares
+        counts[row] = np.floor(share + _ROUNDING)
+        owed += share
+        wanting = np.where(share - counts[row] > _ROUNDING, owed - counts[row], -np.inf)
+        left = sizes[row] - counts[row].sum()
+        counts[row, np.argsort(-wanting, kind="stable")[:left]] += 1
+        if counts[row, 0] == 0:
+            counts[row, counts[row].argmax()] -= 1
+            counts[row, 0] = 1
+        owed -= counts[row]
+    for split in (1, 2):
+        if shares[split] > 0 and not counts[:, split].any() and len(counts):
+            _give_one(counts, split)
+    return counts[:, :3]
+
+
+def _give_one(counts: NDArray[np.int64], split: int) -> None:
+    """Move a node to a split that has none: from those in no split, or else from the largest."""
+    totals = counts.sum(0)
+    for donor in (3, *np.argsort(-totals[:3], kind="stable")):
+        row = counts[:, donor].argmax()
+        spare = counts[row, donor] > 1 if donor == 0 else totals[donor] > int(donor != 3)
+        if spare:
+            counts[row, donor] -= 1
+            counts[row, split] += 1
+            return
