@@ -71,7 +71,7 @@ class Algorithm:
             inductive=True,
             history_dtype=options.history_dtype,
         )
-        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=0.01)
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=0.01, fused=True)
         self.stream = self._stream()
 
     def milliseconds(self, steps: int) -> float:
