@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -53,13 +52,8 @@ class FeatureFile:
     def __enter__(self) -> FeatureFile:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._file.__exit__(kind, error, traceback)
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        self._file.__exit__(kind, *error)
 
     def append(self, block: NDArray[np.float32]) -> None:
         np.fmin(self._low, block.min(0), out=self._low)
