@@ -330,3 +330,25 @@ def test_a_model_that_changes_what_it_propagated_is_refused(estimator):
     batch = MiniBatches(model, graph, estimator=estimator).batch(torch.arange(4))
     with pytest.raises(RuntimeError, match="call 2 was changed in place"):
         batch.run(model)
+
+
+class OwnMatrix(nn.Module):
+    """Says by a method which matrix it is meant for."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(5, 3)
+
+    def propagation(self, graph):
+        return build_propagation("mean", graph)
+
+    def forward(self, x, propagate):
+        return self.layer(propagate(x))
+
+
+def test_a_model_may_make_its_own_matrix():
+    graph = Graph([[0, 1, 2], [1, 0, 1]], torch.randn(4, 5), [0, 1, 2, 0], train=[0, 1, 2, 3])
+    model = OwnMatrix()
+    expected = model.layer(build_propagation("mean", graph).to_dense() @ graph.features)
+    assert torch.allclose(predict(model, graph), expected, atol=1e-6)
+    fit(model, graph, TrainConfig(epochs=1, inductive=True))

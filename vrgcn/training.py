@@ -195,9 +195,8 @@ class _Training:
         """One update; the sum of the loss over the batch's training nodes."""
         assert batch.labels is not None
         in_loss = batch.in_loss
-        if (
-            not in_loss.any()
-        ):  # the batch only refreshes histories; cvd's are those of its first pass
+        if not in_loss.any():  # the batch only refreshes histories
+            # Those of cvd come from its first pass, without dropout: the second is not needed.
             dropout = not self.minibatches.estimator.dropout_residual
             with torch.no_grad(), set_mode(self.model, training=dropout):
                 batch.run(self.model)

@@ -45,7 +45,9 @@ def run_evaluate(options: EvaluateOptions) -> None:
     classes = run.saved.classes or [str(i) for i in range(outputs.shape[1])]
     by_class = class_scores(outputs[nodes], labels[nodes])
     for name, value in scores.items():
-        print(f"{name:<5}  {score_name(labels)} {value:.4f}  ({len(graph.split(name)):,} nodes)")
+        count = len(graph.split(name))
+        nodes_text = "1 node" if count == 1 else f"{count:,} nodes"
+        print(f"{name:<5}  {score_name(labels)} {value:.4f}  ({nodes_text})")
     Console().print(_table(classes, by_class, split))
     title = f"{run.folder.name}: {split} nodes"
     if run.saved.multilabel:
