@@ -1,0 +1,53 @@
+"""Pages of results: self-contained, escaped, written whole."""
+
+from pathlib import Path
+
+import pytest
+from matplotlib.figure import Figure
+
+from vrgcn.page import Page
+
+
+def _page() -> Page:
+    page = Page("A <run>")
+    page.heading("Scores & times")
+    page.text("1 < 2")
+    page.code("vrgcn report runs/a")
+    page.verdict(True, "it is so")
+    page.verdict(False, "it is not")
+    page.verdict(None, "who knows")
+    page.table(["", "test"], [["<b>", "0.5"], ["c", "0.6"]], caption="Runs", marked=[(1, 1)])
+    figure = Figure()
+    figure.subplots().plot([0, 1], [1, 0])
+    page.figure(figure, 'a "curve"')
+    return page
+
+
+def test_page_is_escaped_and_fetches_nothing() -> None:
+    text = _page().html()
+    assert "A &lt;run&gt;" in text
+    assert "<td>&lt;b&gt;</td>" in text
+    assert 'alt="a &quot;curve&quot;"' in text
+    assert "http" not in text
+    assert text.count('class="mark"') == 1
+    for kind in ("holds", "fails", "open"):
+        assert f'class="verdict {kind}"' in text
+
+
+def test_page_is_the_same_each_time() -> None:
+    assert _page().html() == _page().html()
+
+
+def test_a_failed_write_keeps_the_old_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "report.html"
+    _page().write(path)
+    before = path.read_text()
+
+    def broken(self: Page) -> str:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(Page, "html", broken)
+    with pytest.raises(OSError, match="no space"):
+        Page("other").write(path)
+    assert path.read_text() == before
+    assert list(tmp_path.iterdir()) == [path]
