@@ -26,9 +26,9 @@ table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabul
 caption { text-align: left; color: #52606d; padding-bottom: .3rem }
 th, td { padding: .25rem .7rem; text-align: right; border-bottom: 1px solid #e4e9ee }
 th { vertical-align: bottom; line-height: 1.25 }
-th, td { overflow-wrap: break-word; max-width: 14rem }
+th, td { overflow-wrap: break-word; max-width: 11rem }
 th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: #fff;
-  max-width: min(16rem, 36vw); padding-left: 0 }
+  min-width: min(10rem, 28vw); max-width: min(18rem, 36vw); padding-left: 0 }
 td.mark { background: #fff3bf }
 figure { margin: 1rem 0; min-width: 0 }
 figure img { max-width: 100%; height: auto }
@@ -50,7 +50,8 @@ summary { cursor: pointer; padding: .2rem 0 }
 pre { overflow-x: auto; background: #f4f6f8; padding: .6rem .8rem; font-size: .85rem }
 @media (max-width: 40rem) {
   body { padding: .5rem .9rem 3rem }
-  th, td { padding: .25rem .45rem }
+  table { font-size: .82rem }
+  th, td { padding: .25rem .45rem; max-width: 8rem }
 }
 """
 

@@ -15,7 +15,7 @@ from vrgcn.figures import check_drawing
 from vrgcn.page import Page
 from vrgcn.report.curves import show_curves, show_staleness
 from vrgcn.report.records import Record, by_graph, read_runs
-from vrgcn.report.scores import NoScores, Scorer, TestScores, show_scores
+from vrgcn.report.scores import NoScores, RunScores, Scorer, show_scores
 from vrgcn.report.tables import show_options, show_results
 
 _SUFFIXES = (".html", ".htm")
@@ -46,6 +46,9 @@ def run_report(options: ReportOptions) -> None:
     if options.scores:
         _add_scores(page, graphs, Scorer(options.data_root, find_device(options.device)))
     page.write(options.out)
+    twice = len(options.runs) - len(records)
+    if twice:
+        print(f"note: {twice} of the folders were given more than once; each run is shown once")
     count = "1 run" if len(records) == 1 else f"{len(records)} runs"
     print(f"report of {count}: {options.out}")
 
@@ -56,7 +59,7 @@ def _add_scores(page: Page, graphs: dict[str, list[Record]], scorer: Scorer) -> 
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("predicting", total=total)
 
-        def score_run(record: Record) -> TestScores | NoScores:
+        def score_run(record: Record) -> RunScores | NoScores:
             answer = scorer(record)
             progress.advance(task)
             return answer

@@ -31,11 +31,13 @@ _LOG_RATIO = 8.0  # values that differ by more are spread by their logarithm
 
 @dataclass(frozen=True)
 class Axis:
-    """name: of the value in a point; label: of the axis; log: None where the values decide."""
+    """name: of the value in a point; label: of the axis; log: None where the values decide; most:
+    the largest value there can be"""
 
     name: str
     label: str
     log: bool | None = None
+    most: float | None = None
 
 
 EPOCHS = Axis("epoch", "epoch", log=False)
@@ -44,13 +46,17 @@ LOSS = Axis("loss", "training loss")
 AGE = Axis("age", "mean age in steps", log=False)
 STALENESS = {
     AGE: "Mean age of the histories after each epoch, in optimisation steps",
+    Axis("staleness", "relative staleness"): "Relative staleness ‖h − h̄‖ / ‖h‖: how far the "
+    "histories are from what would be written in their place",
+    Axis("gradient_noise", "gradient noise"): "Noise of a minibatch's gradient from sampled "
+    "neighbours and dropout: its variance over its squared mean",
 }
 
 
 def show_curves(page: Page, records: Sequence[Record], styles: Mapping[str, int]) -> None:
     """Training loss and validation score of runs on one graph, by epoch and by second."""
     metric = next((r.metric for r in records if r.metric != "score"), "score")
-    score = Axis("val", f"validation {metric}", log=False)
+    score = Axis("val", f"validation {metric}", log=False, most=1.0)
     _show(
         page,
         records,
@@ -70,7 +76,7 @@ def show_curves(page: Page, records: Sequence[Record], styles: Mapping[str, int]
 def show_staleness(page: Page, records: Sequence[Record], styles: Mapping[str, int]) -> None:
     """How old the histories are, and what else the runs noted of it."""
     if not any(_present(records, axis) for axis in STALENESS):
-        page.text("No run here keeps histories.")
+        page.text("These runs keep no histories.")
         return
     _show(page, records, styles, {(EPOCHS, axis): text for axis, text in STALENESS.items()})
     missing = [record.label for record in records if not record.curve("epoch", "age")[1]]
@@ -113,6 +119,9 @@ def draw(records: Sequence[Record], x: Axis, y: Axis, styles: Mapping[str, int])
         for label, (across, up) in curves.items():
             axes.plot(across, up, **_look(styles[label], len(across)))
         axes.set(xlabel=x.label, ylabel=y.label)
+        if y.most is not None:
+            bottom, top = axes.get_ylim()
+            axes.set_ylim(top=min(top, y.most + 0.03 * (y.most - bottom)))
         if _logarithmic(x, [across[-1] for across, _ in curves.values()]):
             axes.set_xscale("log")
             _plain_ticks(axes.xaxis)
@@ -141,12 +150,13 @@ def _plain_ticks(axis: Any) -> None:
 
 def _look(style: int, points: int) -> dict[str, Any]:
     """Colour, dashes and marker of the curve: no two are alike below 160."""
+    every = max(1, points // _MARKS)
     return {
         "color": _COLOURS[style % len(_COLOURS)],
         "linestyle": _DASHES[style // len(_COLOURS) % len(_DASHES)],
         "marker": _MARKERS[style % len(_MARKERS)],
         "markersize": 4.5,
-        "markevery": max(1, points // _MARKS),
+        "markevery": (style % every, every),  # of curves that coincide, each shows its own
         "linewidth": 1.8,
     }
 

@@ -68,7 +68,8 @@ def read_runs(folders: Sequence[Path]) -> list[Record]:
     """The runs, each once, in the order in which they are given."""
     if not folders:
         raise ValueError("give at least one run: a folder that `vrgcn train` wrote")
-    unique = list({folder.resolve(): folder for folder in reversed(folders)}.values())[::-1]
+    places = [folder.resolve() for folder in folders]
+    unique = [folder for n, folder in enumerate(folders) if places.index(places[n]) == n]
     configs = [read_config(folder) for folder in unique]
     labels = short_names([folder.resolve() for folder in unique])
     graphs = _graph_names(configs)

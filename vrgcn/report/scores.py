@@ -22,7 +22,7 @@ from vrgcn.report.records import Record
 
 
 @dataclass(frozen=True)
-class TestScores:
+class RunScores:
     """classes: their names; by_class: of the test nodes; total: accuracy or micro-F1; nodes: how
     many"""
 
@@ -47,7 +47,7 @@ class Scorer:
         self.device = device
         self._opened: tuple[object, Graph] | None = None
 
-    def __call__(self, record: Record) -> TestScores | NoScores:
+    def __call__(self, record: Record) -> RunScores | NoScores:
         # A report shows what there is: a graph that was moved, or a model that is not there yet,
         # is a line on the page.
         try:
@@ -55,7 +55,7 @@ class Scorer:
         except (OSError, ValueError, TypeError) as error:
             return NoScores(str(error).splitlines()[0])
 
-    def _score(self, record: Record) -> TestScores:
+    def _score(self, record: Record) -> RunScores:
         run = open_run(record.folder, self.device)
         graph = fit_features(run.saved, self._graph(record))
         labels = model_labels(run.saved, graph)
@@ -65,7 +65,7 @@ class Scorer:
         truth = labels[graph.test]
         classes = run.saved.classes or [str(place) for place in range(outputs.shape[1])]
         outputs = outputs.to(truth.device)
-        return TestScores(
+        return RunScores(
             classes, class_scores(outputs, truth), score(outputs, truth), len(graph.test)
         )
 
@@ -95,11 +95,11 @@ def _check_present(dataset: str | None, root: Path | None) -> None:
 def show_scores(
     page: Page,
     records: Sequence[Record],
-    score_run: Callable[[Record], TestScores | NoScores],
+    score_run: Callable[[Record], RunScores | NoScores],
 ) -> list[str]:
     """Tables of the runs on one graph; returns a line for each run that could not be scored."""
     answers = {record.label: score_run(record) for record in records}
-    scored = {label: a for label, a in answers.items() if isinstance(a, TestScores)}
+    scored = {label: a for label, a in answers.items() if isinstance(a, RunScores)}
     failed = [
         f"{label}: no scores by class: {answer.reason}"
         for label, answer in answers.items()
@@ -123,7 +123,7 @@ def show_scores(
     return failed
 
 
-def _note_difference(page: Page, record: Record, scores: TestScores) -> None:
+def _note_difference(page: Page, record: Record, scores: RunScores) -> None:
     """Say so where the model does not score what the run said it did."""
     then = None if record.result is None else record.result["test"]
     # Rounding on another machine may turn a node; more than that is another graph or model.
@@ -134,14 +134,14 @@ def _note_difference(page: Page, record: Record, scores: TestScores) -> None:
         )
 
 
-def _details(page: Page, scores: TestScores) -> None:
+def _details(page: Page, scores: RunScores) -> None:
     page.table(
         ["class", *CLASS_COLUMNS],
         [[name, *class_row(scores.by_class, c)] for c, name in enumerate(scores.classes)],
     )
 
 
-def _compare(page: Page, scored: dict[str, TestScores]) -> None:
+def _compare(page: Page, scored: dict[str, RunScores]) -> None:
     """F1 of each class, a column for each run; the best of each class is marked."""
     first = next(iter(scored.values()))
     alike = {label: s for label, s in scored.items() if s.classes == first.classes}

@@ -22,7 +22,7 @@ def show_results(page: Page, records: Sequence[Record]) -> None:
     columns += [
         f"test{score}",
         f"best validation{score}",
-        "in epoch",
+        "at epoch",
         "kept epoch",
         "epochs",
         "seconds of training",
