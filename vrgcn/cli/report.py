@@ -24,6 +24,7 @@ _SUFFIXES = (".html", ".htm")
 def run_report(options: ReportOptions) -> None:
     """Read the runs, predict where asked to, write the page."""
     use_threads(options.threads)
+    device = find_device(options.device)
     _check_out(options.out)
     check_drawing()
     records = read_runs(options.runs)
@@ -44,7 +45,7 @@ def run_report(options: ReportOptions) -> None:
     page.heading("Options")
     show_options(page, records)
     if options.scores:
-        _add_scores(page, graphs, Scorer(options.data_root, find_device(options.device)))
+        _add_scores(page, graphs, Scorer(options.data_root, device))
     page.write(options.out)
     twice = len(options.runs) - len(records)
     if twice:
