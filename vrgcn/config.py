@@ -74,10 +74,10 @@ class TrainConfig:
             value = getattr(self, name)
             if choices and value not in choices and value is not None:
                 raise ValueError(f"{name} {value!r} is none of {', '.join(choices)}")
-        _at_least(1, epochs=self.epochs, batch_size=self.batch_size, sample_size=self.sample_size)
-        _at_least(1, evaluate_every=self.evaluate_every, patience=self.patience)
-        _at_least(1, threads=self.threads, history_cap=self.history_cap)
-        _at_least(0, weight_decay=self.weight_decay, fanout=min(self.fanout), seed=self.seed)
+        at_least(1, epochs=self.epochs, batch_size=self.batch_size, sample_size=self.sample_size)
+        at_least(1, evaluate_every=self.evaluate_every, patience=self.patience)
+        at_least(1, threads=self.threads, history_cap=self.history_cap)
+        at_least(0, weight_decay=self.weight_decay, fanout=min(self.fanout), seed=self.seed)
         if not 0 < self.learning_rate < float("inf"):
             raise ValueError(f"learning_rate must be positive, not {self.learning_rate}")
 
@@ -86,7 +86,8 @@ def _choices(hint: object) -> tuple[str, ...]:
     return get_args(hint) if get_origin(hint) is Literal else ()
 
 
-def _at_least(least: int, **values: float | None) -> None:
+def at_least(least: int, **values: float | None) -> None:
+    """Refuse a named value that is smaller; None stands for a default."""
     for name, value in values.items():
         if value is not None and not value >= least:
             raise ValueError(f"{name} must be at least {least}, not {value}")

@@ -15,6 +15,7 @@ import tyro
 from vrgcn import __version__
 from vrgcn.cli.config_file import expand_config
 from vrgcn.cli.options import (
+    BenchOptions,
     DatasetsOptions,
     DemoOptions,
     EvaluateOptions,
@@ -35,6 +36,7 @@ COMMANDS: dict[str, tuple[type, str, str]] = {
     "datasets": (DatasetsOptions, "vrgcn.cli.datasets", "run_datasets"),
     "info": (InfoOptions, "vrgcn.cli.info", "run_info"),
     "demo": (DemoOptions, "vrgcn.experiments.demo", "run_demo"),
+    "bench": (BenchOptions, "vrgcn.cli.bench", "run_bench"),
 }
 
 # What the user can mend. Anything else is a defect of ours and keeps its traceback.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from tyro.conf import FlagCreatePairsOff, Positional, configure
 
-from vrgcn.config import TrainConfig
+from vrgcn.config import TrainConfig, at_least
 from vrgcn.data.tables.spec import ImportSpec
 
 
@@ -174,3 +174,53 @@ class DemoOptions:
     """Seed of the graph, the models and the training."""
     threads: int | None = None
     """CPU threads. None: as PyTorch chooses."""
+
+
+SectionName = Literal[
+    "epoch", "accuracy", "step", "growth", "peers", "inference", "histories", "startup"
+]
+
+
+@dataclass(frozen=True)
+class BenchOptions:
+    """Measure training, inference and start-up against an MLP, the machine and PyG."""
+
+    sections: tuple[SectionName, ...] = get_args(SectionName)
+    """What to measure. epoch: steps against the MLP; accuracy: time to a validation score, peak
+    memory; step: where the time goes; growth: cost against graph and model sizes; peers: PyG;
+    inference: exact outputs of all nodes; histories: 16-bit tables; startup: --help, imports."""
+    dataset: str = "reddit-like"
+    """A graph by name; `vrgcn datasets` lists them."""
+    data_root: Path | None = None
+    """Where raw files of named data sets lie or go. None: $VRGCN_DATA, or else data."""
+    out: Path = Path("results/bench.json")
+    """File for the numbers."""
+    quick: bool = False
+    """A tiny graph and a few steps, to see that everything runs; its figures mean nothing."""
+    check: bool = False
+    """Exit with 1 if a limit that was measured is missed."""
+    threads: int = 2
+    """CPU threads."""
+    turns: int | None = None
+    """How often what is compared takes turns. None: 15, quick 2."""
+    target: float | None = None
+    """Validation score to reach. None: 0.96, quick 0.8."""
+    runs: int | None = None
+    """Runs to the target, each with its own seed. None: 1."""
+    epochs: int | None = None
+    """Epochs after which a run to the target gives up. None: 10, quick 3."""
+    slow_epochs: int | None = None
+    """The same for NS (10, 25) and exact, whose epochs take long. None: 4, quick 3."""
+    evaluations: int | None = None
+    """Validations per epoch. None: 4, quick 2."""
+    seeds: int | None = None
+    """Runs for the accuracy of each precision of the histories. None: 10, quick 2."""
+
+    def __post_init__(self) -> None:
+        at_least(1, threads=self.threads, turns=self.turns, runs=self.runs, epochs=self.epochs)
+        at_least(1, slow_epochs=self.slow_epochs, evaluations=self.evaluations)
+        at_least(2, seeds=self.seeds)
+        if self.target is not None and not 0 < self.target <= 1:
+            raise ValueError(f"target is a score above 0 and at most 1, not {self.target}")
+        if not self.sections:
+            raise ValueError("sections: name at least one")

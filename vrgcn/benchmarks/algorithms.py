@@ -1,0 +1,127 @@
+"""The algorithms that are compared, and one of them in training, a few steps at a time.
+
+The architecture is the paper's for Reddit: GraphSAGE, two graph layers of two dense layers each,
+LayerNorm, dropout .2, Adam at .01, inductive. The MLP has the same widths, batches and dropout: it
+is the same model under P = I, which reads each node's features twice and no neighbour.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from vrgcn.graph import Graph
+from vrgcn.metrics import loss_per_node
+from vrgcn.minibatches import Batch, MiniBatches
+from vrgcn.models import GraphSAGE
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """estimator, propagation, fanout, preprocess: as `MiniBatches` takes them
+    slow: it computes so many neighbours that it takes fewer steps in a turn
+    """
+
+    estimator: str
+    propagation: str = "mean"
+    fanout: tuple[int, ...] = (1,)
+    preprocess: bool = True
+    slow: bool = False
+
+
+# Fan-outs go from the input up: GraphSAGE's 25 neighbours of a node and 10 of each are (10, 25).
+ALGORITHMS = {
+    "MLP": Recipe("exact", propagation="identity"),
+    "history": Recipe("history"),
+    "CV+PP": Recipe("cv"),
+    "CVD+PP": Recipe("cvd"),
+    "NS+PP": Recipe("ns"),
+    "NS (10, 25)": Recipe("ns", fanout=(10, 25), preprocess=False, slow=True),
+    "exact+PP": Recipe("exact", slow=True),
+}
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Widths and depth of the model, and nodes in a minibatch."""
+
+    hidden: int = 128
+    layers: int = 2
+    batch: int = 512
+    dropout: float = 0.2
+
+    def model(self, graph: Graph, seed: int = 0) -> GraphSAGE:
+        with torch.random.fork_rng([]):
+            torch.manual_seed(seed)
+            return GraphSAGE(
+                graph.num_features,
+                self.hidden,
+                graph.num_classes,
+                layers=self.layers,
+                dense=2,
+                dropout=self.dropout,
+                layer_norm=True,
+            )
+
+
+class Algorithm:
+    """A model in training by one recipe."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        recipe: Recipe,
+        architecture: Architecture,
+        *,
+        inductive: bool = True,
+        seed: int = 0,
+    ) -> None:
+        self.model = architecture.model(graph, seed)
+        self.batches = MiniBatches(
+            self.model,
+            graph,
+            estimator=recipe.estimator,
+            propagation=recipe.propagation,
+            fanout=recipe.fanout,
+            preprocess=recipe.preprocess,
+            batch_size=architecture.batch,
+            inductive=inductive,
+            seed=seed,
+        )
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=0.01, fused=True)
+        self._stream = self._endless()
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return len(self.batches)
+
+    def run(self, steps: int) -> float:
+        """Seconds that some steps take, from drawing their plans to writing their histories."""
+        start = time.perf_counter()
+        for _ in range(steps):
+            self.step(next(self._stream))
+        return time.perf_counter() - start
+
+    def step(self, batch: Batch) -> None:
+        assert batch.labels is not None
+        loss = loss_per_node(batch.run(self.model), batch.labels).mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        batch.commit()
+
+    def milliseconds(self, steps: int) -> float:
+        """Mean time of a step in a turn.
+
+        One more step comes first and is not counted: it brings this algorithm's tables back into
+        the caches, and pays for a batch that was planned ahead in the turn before.
+        """
+        self.run(1)
+        return self.run(steps) / steps * 1e3
+
+    def _endless(self) -> Iterator[Batch]:
+        while True:
+            yield from self.batches

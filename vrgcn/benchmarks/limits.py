@@ -1,0 +1,134 @@
+"""The limits that the project sets itself, against what was measured in the same run."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from vrgcn.benchmarks.accuracy import PEER
+from vrgcn.benchmarks.report import Section, Table
+
+EXCESS = 500  # MB
+SIGNIFICANT = 0.05
+_SIGNS = {"≤": operator.le, "<": operator.lt, "≥": operator.ge}
+
+Results = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Limit:
+    """name [sign] bound; measure: from the results of all sections to the figure.
+
+    It raises KeyError where what it needs was not measured. decimals: how the figure is shown.
+    """
+
+    name: str
+    sign: str
+    bound: float
+    measure: Callable[[Results], float]
+    decimals: int = 2
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """measured, met: None where it was not measured"""
+
+    limit: str
+    bound: float
+    measured: float | None
+    met: bool | None
+
+
+def _epoch_ratio(name: str) -> Callable[[Results], float]:
+    return lambda r: r["epoch"]["algorithms"][name]["ratio_to_mlp"]["median"]
+
+
+def _sooner(name: str) -> Callable[[Results], float]:
+    """How many times sooner than `name` CVD+PP gets there. A lower bound where only CVD+PP does,
+    and 0 where CVD+PP does not."""
+
+    def measure(r: Results) -> float:
+        algorithms = r["accuracy"]["algorithms"]
+        ours, other = algorithms["CVD+PP"], algorithms[name]
+        return other["seconds"] / ours["seconds"] if ours["reached"] else 0.0
+
+    return measure
+
+
+def _excess(name: str) -> Callable[[Results], float]:
+    return lambda r: r["accuracy"]["algorithms"][name]["memory"]["excess"] / 1e6
+
+
+def _faster(dtype: str) -> Callable[[Results], float]:
+    return lambda r: r["histories"]["average"]["dtypes"][dtype]["times_as_fast"]["median"]
+
+
+def _loss_p(dtype: str) -> Callable[[Results], float]:
+    """One-sided p of "less accurate than float32"."""
+
+    def measure(r: Results) -> float:
+        found = r["histories"]["accuracy"][dtype]
+        return found["p"] / 2 if found["t"] < 0 else 1 - found["p"] / 2
+
+    return measure
+
+
+LIMITS = (
+    Limit("history epoch / MLP", "≤", 1.15, _epoch_ratio("history")),
+    Limit("CV+PP epoch / MLP", "≤", 1.7, _epoch_ratio("CV+PP")),
+    Limit("CVD+PP epoch / MLP", "≤", 2.2, _epoch_ratio("CVD+PP")),
+    Limit("times sooner at the target than exact+PP", "≥", 7, _sooner("exact+PP"), 1),
+    Limit(f"times sooner at the target than {PEER}", "≥", 25, _sooner(PEER), 1),
+    Limit("float16 history average, times as fast", "≥", 1.5, _faster("float16")),
+    Limit("float16 less accurate, one-sided p", "≥", SIGNIFICANT, _loss_p("float16"), 3),
+    Limit("epoch against V, exponent", "≤", 1.1, lambda r: r["growth"]["nodes"]["exponent"]),
+    Limit("epoch against degree, exponent", "≤", 1.1, lambda r: r["growth"]["degree"]["exponent"]),
+    *(
+        Limit(
+            f"MB beyond graph, features, tables: {name}",
+            "≤",
+            EXCESS,
+            _excess(name),
+            0,
+        )
+        for name in ("history", "CV+PP", "CVD+PP")
+    ),
+    Limit(
+        "vrgcn --help, seconds",
+        "<",
+        0.5,
+        lambda r: r["startup"]["programs"]["vrgcn --help"]["seconds"]["median"],
+    ),
+    Limit(
+        "from vrgcn import * / import torch",
+        "≤",
+        1.2,
+        lambda r: r["startup"]["programs"]["from vrgcn import *"]["ratio_to_torch"]["median"],
+    ),
+)
+
+
+def judge(results: Results) -> list[Verdict]:
+    """Every limit against the results of the sections that ran."""
+    verdicts = []
+    for limit in LIMITS:
+        try:
+            measured = limit.measure(results)
+        except KeyError:
+            measured = None
+        met = None if measured is None else bool(_SIGNS[limit.sign](measured, limit.bound))
+        verdicts.append(Verdict(limit.name, limit.bound, measured, met))
+    return verdicts
+
+
+def summary(results: Results) -> Section:
+    verdicts = judge(results)
+    rows = []
+    for limit, verdict in zip(LIMITS, verdicts, strict=True):
+        measured = "–" if verdict.measured is None else f"{verdict.measured:.{limit.decimals}f}"
+        met = {None: "not measured", True: "yes", False: "no"}[verdict.met]
+        rows.append([limit.name, f"{limit.sign} {limit.bound:g}", measured, met])
+    table = Table("limits", ("", "limit", "measured", "met"), rows)
+    return Section([table], {"limits": [asdict(verdict) for verdict in verdicts]})

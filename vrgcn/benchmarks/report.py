@@ -1,0 +1,67 @@
+"""What a section answers with: tables for the terminal, numbers for the JSON beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table as RichTable
+
+
+@dataclass(frozen=True)
+class Table:
+    """headings: the first is of the rows' names; rows: text, as many cells as headings"""
+
+    title: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Section:
+    """tables: for people; results: the same and more as JSON values; notes: what must be known to
+    read them rightly"""
+
+    tables: Sequence[Table]
+    results: dict[str, Any]
+    notes: Sequence[str] = ()
+
+
+def print_section(console: Console, section: Section) -> None:
+    for table in section.tables:
+        console.print(_rich(table))
+    for note in section.notes:
+        console.print(f"note: {note}", highlight=False, soft_wrap=True)
+
+
+def write_json(path: Path, contents: dict[str, Any]) -> None:
+    """Under its name only when it is complete; notes and numbers alike."""
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(json.dumps(contents, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    partial.replace(path)
+
+
+def check_out(path: Path) -> None:
+    """Refuse a file that could not be written, before the minutes of work that lead to it."""
+    if path.suffix != ".json":
+        raise ValueError(f"--out: {path} must end in .json")
+    if path.is_dir():
+        raise ValueError(f"--out: {path} is a folder; name a file")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(f"--out: cannot write into the folder {path.parent}")
+
+
+def _rich(table: Table) -> RichTable:
+    rich = RichTable(title=table.title, title_justify="left")
+    rich.add_column(table.headings[0])
+    for heading in table.headings[1:]:
+        rich.add_column(heading, justify="right")
+    for row in table.rows:
+        rich.add_row(*row)
+    return rich
