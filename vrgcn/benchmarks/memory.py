@@ -18,7 +18,7 @@ import resource
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -103,13 +103,13 @@ def tables_bytes(batches: MiniBatches) -> int:
 
 
 def size_of(*things: Any) -> int:
-    """Bytes of all tensors in them and in their attributes, each storage once."""
-    storages = {
-        tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes()
-        for thing in things
-        for tensor in _tensors(thing)
-    }
-    return sum(storages.values())
+    """Bytes of all tensors in them and in their attributes, those in the same place once."""
+    sizes: dict[int, int] = {}
+    for thing in things:
+        for tensor in _tensors(thing):
+            place, size = tensor.data_ptr(), tensor.numel() * tensor.element_size()
+            sizes[place] = max(size, sizes.get(place, 0))
+    return sum(sizes.values())
 
 
 def _tensors(thing: Any) -> Iterator[Tensor]:
@@ -124,6 +124,9 @@ def _tensors(thing: Any) -> Iterator[Tensor]:
     elif isinstance(thing, list | tuple):
         for part in thing:
             yield from _tensors(part)
+    elif is_dataclass(thing):  # its fields: what it remembers besides is no part of it
+        for part in fields(thing):
+            yield from _tensors(getattr(thing, part.name))
     elif type(thing).__module__.startswith("vrgcn."):
         yield from _tensors(vars(thing))
 
