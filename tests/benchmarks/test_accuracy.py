@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+import torch
 
 from vrgcn.benchmarks import accuracy
 from vrgcn.benchmarks.accuracy import PEER, SAME_FANOUTS, Outcome, Runner, Validation
@@ -38,6 +39,7 @@ def test_parts_of_an_epoch_are_all_its_steps(bench):
 
 def test_a_runner_does_not_depend_on_who_else_runs(bench):
     def score(others: int) -> float:
+        torch.manual_seed(others)
         runners = [
             Runner(Algorithm(bench.graph, ALGORITHMS["CVD+PP"], bench.architecture), 1, 2, 0)
             for _ in range(1 + others)

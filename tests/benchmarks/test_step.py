@@ -10,6 +10,7 @@ import torch
 from vrgcn.benchmarks import step
 from vrgcn.benchmarks.algorithms import ALGORITHMS, Algorithm
 from vrgcn.benchmarks.stages import STAGES, StagedAlgorithm
+from vrgcn.history import History
 
 
 def _algorithm(bench, name):
@@ -27,6 +28,20 @@ def test_the_stages_make_up_the_whole_step(bench, name):
     assert all(value > 0 for stages in taken for value in stages.values())
     stages = sum(sum(stages.values()) for stages in taken)
     assert 0.7 * total < stages <= total
+
+
+def test_a_slow_average_is_found_where_it_is(bench, monkeypatch):
+    staged = StagedAlgorithm(_algorithm(bench, "CV+PP"))
+    average = History.average
+
+    def slow(self, rows, dtype):
+        time.sleep(0.5)
+        return average(self, rows, dtype)
+
+    monkeypatch.setattr(History, "average", slow)
+    taken = staged.step()
+    assert taken.pop("average") >= 0.5
+    assert sum(taken.values()) < 0.4
 
 
 @pytest.mark.parametrize("name", step.NAMES)
