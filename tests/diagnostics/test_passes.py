@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from tests.diagnostics.models import Normed
 from tests.theory.problems import double_minibatches, exact_pass, gcn, random_graph
 from vrgcn.diagnostics.moments import (
     Moments,
@@ -112,22 +113,6 @@ def test_stale_histories_bias_the_gradient_of_history_without_noise():
     assert found.std == 0
     warm = moments("history", passes=3, warm=True)
     assert deviation(warm.part(1), exact.part(1)).error < 1e-12
-
-
-class Normed(nn.Module):
-    """BatchNorm and dropout: what a pass could leave a trace in."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        torch.manual_seed(0)
-        self.first = nn.Linear(5, 8)
-        self.norm = nn.BatchNorm1d(8)
-        self.drop = nn.Dropout(0.5)
-        self.last = nn.Linear(8, 3)
-        self.double()
-
-    def forward(self, x, propagate):
-        return self.last(propagate(self.drop(self.norm(self.first(propagate(x))))))
 
 
 @pytest.mark.parametrize("estimator", ["exact", "ns", "is", "cv", "cvd", "history"])

@@ -150,6 +150,7 @@ def _scores(result: TrainResult, name: str) -> dict[str, Any]:
         "test": result.test,
         "seconds": result.seconds,
         "evaluation_seconds": result.evaluation_seconds,
+        "diagnostics_seconds": result.diagnostics_seconds,
     }
 
 

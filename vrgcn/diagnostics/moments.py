@@ -31,8 +31,8 @@ class Moments:
         self.count += 1
         for value, mean, squares in zip(values, self.mean, self._squares, strict=True):
             before = value - mean
-            mean += before / self.count
-            squares += before * (value - mean)
+            mean.add_(before / self.count)
+            squares.add_(before * (value - mean))
 
     @property
     def variance(self) -> list[Tensor]:
