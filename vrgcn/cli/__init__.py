@@ -17,6 +17,7 @@ from vrgcn.cli.config_file import expand_config
 from vrgcn.cli.options import (
     DatasetsOptions,
     DemoOptions,
+    DiagnoseOptions,
     EvaluateOptions,
     ImportOptions,
     InfoOptions,
@@ -32,6 +33,7 @@ COMMANDS: dict[str, tuple[type, str, str]] = {
     "predict": (PredictOptions, "vrgcn.cli.predict", "run_predict"),
     "evaluate": (EvaluateOptions, "vrgcn.cli.evaluate", "run_evaluate"),
     "report": (ReportOptions, "vrgcn.cli.report", "run_report"),
+    "diagnose": (DiagnoseOptions, "vrgcn.cli.diagnose", "run_diagnose"),
     "datasets": (DatasetsOptions, "vrgcn.cli.datasets", "run_datasets"),
     "info": (InfoOptions, "vrgcn.cli.info", "run_info"),
     "demo": (DemoOptions, "vrgcn.experiments.demo", "run_demo"),

@@ -45,9 +45,16 @@ class Moments:
 
     def part(self, place: int) -> Moments:
         """Those of one tensor of the list."""
+        return self._slice(slice(place, place + 1))
+
+    def rest(self, first: int) -> Moments:
+        """Those of the tensors from the first-th (from 0) on."""
+        return self._slice(slice(first, None))
+
+    def _slice(self, places: slice) -> Moments:
         part = Moments()
         part.count = self.count
-        part.mean, part._squares = [self.mean[place]], [self._squares[place]]
+        part.mean, part._squares = self.mean[places], self._squares[places]
         return part
 
 
