@@ -67,8 +67,10 @@ def _run_folder(options: DiagnoseOptions) -> Path | None:
             "--dataset or --graph"
         )
     folder = Path(options.target)
-    if folder.is_dir() or len(folder.parts) > 1:
+    if folder.is_dir():
         return folder
+    if len(folder.parts) > 1:  # no name of a graph
+        raise FileNotFoundError(f"there is no run folder {folder}")
     return None
 
 

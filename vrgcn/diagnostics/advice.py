@@ -1,7 +1,7 @@
 """What to change, said from the measured numbers by the rules in docs/diagnostics.md.
 
 All rules speak of the estimator that trains. *Added noise* is what it adds to the noise that
-dropout gives the exact algorithm: √(std² - std of exact²).
+dropout gives the exact algorithm, √(std² - std of exact²), and *added error* that and its bias.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from collections.abc import Iterator
 from vrgcn.diagnostics.diagnosis import REFERENCE, Diagnosis
 from vrgcn.diagnostics.moments import ROUNDING, Deviation
 from vrgcn.diagnostics.trajectory import COMPARED
+from vrgcn.estimators import ESTIMATORS
 
 NOISIER = 1.0  # times the added noise of `ns` at a layer: above, the history does harm
 BIASED = 0.1  # of the gradient's norm
 STALE = 0.1  # relative distance of a table from the present activations
 UNWRITTEN = 0.05  # share of the rows read
-BETTER = 1.5  # times smaller error of the gradient: another estimator is worth a try
+BETTER = 1.5  # times smaller added error of the gradient: another estimator is worth a try
 DROPOUT = 2.0  # times the added noise: dropout's own noise is what matters
 
 
@@ -44,6 +45,11 @@ def added_noise(estimate: Deviation, exact: Deviation) -> float:
     """√(std² - std of exact²), zero where rounding is all there is."""
     added = math.sqrt(max(estimate.std**2 - exact.std**2, 0.0))
     return added if added > ROUNDING else 0.0
+
+
+def added_error(estimate: Deviation, exact: Deviation) -> float:
+    """√(bias² + added noise²): how far one pass is from the exact algorithm, dropout aside."""
+    return math.hypot(estimate.bias, added_noise(estimate, exact))
 
 
 def _unwritten(diagnosis: Diagnosis, used: str) -> Iterator[str]:
@@ -88,18 +94,19 @@ def _biased(diagnosis: Diagnosis, used: str) -> Iterator[str]:
     else:
         why = "neighbours have no gradient of their own: sample some (--estimator cvd)"
     yield (
-        f"{used}'s gradient is biased by {gradient.bias:.0%} of its norm (noise would show as "
-        f"{gradient.floor:.0%}); {why}"
+        f"{used}'s gradient is biased by {gradient.bias:.0%} of its norm (noise alone "
+        f"could show as {gradient.floor:.0%}); {why}"
     )
 
 
 def _better(diagnosis: Diagnosis, used: str) -> Iterator[str]:
-    name, error = _best(diagnosis)
-    own = diagnosis.estimators[used].gradient.error
-    if name != used and error * BETTER < own:
+    errors = _gradient_errors(diagnosis)
+    best = min(errors, key=errors.__getitem__)
+    if errors[best] * BETTER < errors[used] and errors[used] > ROUNDING:
+        how = "" if best in ESTIMATORS else " (a composition, for fit's `estimator`)"
         yield (
-            f"the gradient of {name} is off by {error:.0%} on the same minibatch, that of {used} "
-            f"by {own:.0%}: try {name}"
+            f"the gradient of {best} is off by {errors[best]:.0%} on the same minibatch, that of "
+            f"{used} by {errors[used]:.0%} (dropout's own noise aside): try {best}{how}"
         )
 
 
@@ -116,30 +123,28 @@ def _dropout(diagnosis: Diagnosis, used: str) -> Iterator[str]:
 def _fine(diagnosis: Diagnosis, used: str) -> str:
     gradient = diagnosis.estimators[used].gradient
     return (
-        f"{used}'s gradient is off by {gradient.error:.0%} a step (noise {gradient.std:.0%}, bias "
-        f"{gradient.bias:.0%}), and none of the others is much better: nothing to change; a larger "
-        "fan-out lowers the noise"
+        f"{used}'s gradient is off by {_gradient_errors(diagnosis)[used]:.0%} a step, dropout's "
+        f"own noise aside (noise {gradient.std:.0%}, bias {gradient.bias:.0%}), and none of the "
+        "others is much better: nothing to change; a larger fan-out lowers the noise"
     )
 
 
 def _of_exact(diagnosis: Diagnosis) -> str:
-    exact = diagnosis.estimators[REFERENCE].gradient
-    others = [name for name in diagnosis.estimators if name != REFERENCE]
-    if not others:
+    errors = _gradient_errors(diagnosis)
+    if not errors:
         return "nothing was compared with exact training"
-    name, error = _best(diagnosis)
+    best = min(errors, key=errors.__getitem__)
     return (
-        f"training is exact; of the others {name} comes closest, its gradient off by {error:.0%} "
-        f"a step, of which dropout alone makes {exact.std:.0%}"
+        f"training is exact; of the others {best} comes closest, its gradient off by "
+        f"{errors[best]:.0%} a step, dropout's own noise aside"
     )
 
 
-def _best(diagnosis: Diagnosis) -> tuple[str, float]:
-    """The estimator whose gradient has the smallest error, exact aside."""
-    errors = {
-        name: measured.gradient.error
+def _gradient_errors(diagnosis: Diagnosis) -> dict[str, float]:
+    """The added error of each estimator's gradient, exact left out."""
+    exact = diagnosis.estimators[REFERENCE].gradient
+    return {
+        name: added_error(measured.gradient, exact)
         for name, measured in diagnosis.estimators.items()
         if name != REFERENCE
     }
-    name = min(errors, key=errors.__getitem__)
-    return name, errors[name]

@@ -177,7 +177,7 @@ def _repeat(
     moments = Moments()
     recorder = Recorder(model)
     parameters = trainable(model)
-    with frozen(model, batches, seed):
+    with frozen(recorder, batches, seed):
         while moments.count < passes:
             recorder.passes.clear()
             batch = batches.batch(nodes)

@@ -63,7 +63,7 @@ def read(model: nn.Module, batches: MiniBatches, seed: int) -> Reading:
     """Measure on a random minibatch of the visited nodes; nothing is changed."""
     parameters, moments, staleness = trainable(model), Moments(), None
     recorder = Recorder(model)
-    with frozen(model, batches, seed):
+    with frozen(recorder, batches, seed):
         order = torch.randperm(len(batches.nodes), generator=batches.generator)
         nodes = batches.nodes[order[: batches.batch_size]]
         for number in range(PASSES):

@@ -93,6 +93,9 @@ def trainable(model: nn.Module) -> list[Tensor]:
 class Recorder(nn.Module):
     """A model that notes what each of its calls of `propagate` was given and answered.
 
+    Whoever changes the model's mode while it records must change the recorder's (`frozen(recorder)`),
+    which a minibatch asks whether dropout is on.
+
     passes: one entry for each forward pass (`cvd` makes two: without dropout, then with it), a list
         of (input, answer) for each call
     """

@@ -125,12 +125,13 @@ def draw_deviations(diagnosis: Diagnosis) -> Any:
         found = list(deviations.values())
         axes.bar([p - 0.2 for p in places], [d.bias for d in found], 0.4, label="bias")
         axes.bar([p + 0.2 for p in places], [d.std for d in found], 0.4, label="noise")
-        axes.plot(places, [d.floor for d in found], "k_", label="floor of the bias")
+        floors = [math.nan if n == REFERENCE else d.floor for n, d in deviations.items()]
+        axes.plot([p - 0.2 for p in places], floors, "k_", label="floor of the bias")
         axes.set_xticks(list(places), list(deviations), rotation=60, ha="right")
         axes.set_title(name)
         axes.grid(axis="y", alpha=0.3)
     panels[0].set_ylabel("relative to the exact value")
-    panels[-1].legend()
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
 
 

@@ -85,7 +85,7 @@ def measure_staleness(
     from them by its dropout noise too, however fresh it is.
     """
     recorder = Recorder(model)
-    with torch.no_grad(), frozen(model, exact, 0, dropout=False):
+    with torch.no_grad(), frozen(recorder, exact, 0, dropout=False):
         batch = exact.batch(nodes)
         batch.run(recorder)
     degrees = exact.P.neighbours.indptr.diff()
