@@ -82,12 +82,12 @@ def test_the_default_measures_as_often_as_it_may(monkeypatch):
     monkeypatch.setattr(
         MiniBatches, "batch", lambda self, nodes: runs.append(len(nodes)) or run(self, nodes)
     )
-    train(gcn(), batch_size=1, epochs=10, diagnostics=0)
+    train(gcn(), batch_size=1, epochs=5, diagnostics=0)
     steps = len(runs)
     runs.clear()
-    result = train(gcn(), batch_size=1, epochs=10)
-    assert [p.epoch for p in result.curve if p.gradient_noise is not None] == [5, 10]
-    assert len(runs) - steps == 2 * PASSES
+    result = train(gcn(), batch_size=1, epochs=5)
+    assert [p.epoch for p in result.curve if p.gradient_noise is not None] == [5]
+    assert len(runs) - steps == PASSES
     assert (len(runs) - steps) / steps <= BUDGET
 
 
@@ -105,8 +105,8 @@ def test_staleness_is_the_relative_distance_of_the_tables_from_what_would_be_wri
 def test_gradient_noise_of_a_few_passes_agrees_with_that_of_many():
     model = gcn(dropout=0.3)
     batches = double_minibatches(model, GRAPH, estimator="ns", batch_size=60)
-    few = torch.tensor([read(model, batches, seed).gradient_noise for seed in range(60)])
-    many = gradient_moments(model, batches, torch.arange(60), passes=400)
+    few = torch.tensor([read(model, batches, seed).gradient_noise for seed in range(30)])
+    many = gradient_moments(model, batches, torch.arange(60), passes=200)
     assert few.median() == pytest.approx(noise_scale(many), rel=0.35)
 
 

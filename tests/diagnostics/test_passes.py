@@ -23,7 +23,7 @@ GRAPH = random_graph()
 NODES = torch.arange(12)
 
 
-def moments(estimator: str, *, passes: int = 300, model=None, warm=False, **given) -> Moments:
+def moments(estimator: str, *, passes: int = 150, model=None, warm=False, **given) -> Moments:
     model = model or gcn()
     batches = double_minibatches(model, GRAPH, estimator=estimator, **given)
     if warm:

@@ -93,8 +93,8 @@ def trainable(model: nn.Module) -> list[Tensor]:
 class Recorder(nn.Module):
     """A model that notes what each of its calls of `propagate` was given and answered.
 
-    Whoever changes the model's mode while it records must change the recorder's (`frozen(recorder)`),
-    which a minibatch asks whether dropout is on.
+    A minibatch asks the recorder's mode whether dropout is on: whoever changes the model's while it
+    records must change that too, as `frozen(recorder)` does.
 
     passes: one entry for each forward pass (`cvd` makes two: without dropout, then with it), a list
         of (input, answer) for each call
