@@ -66,7 +66,7 @@ def test_ns_is_unbiased_in_the_first_estimated_layer_and_noisy():
     for name in ("ns", "is"):
         first = found[name].layers[0]
         assert first.std > 0.2
-        assert first.floor == pytest.approx(2 * first.std / 10)
+        assert first.floor < 2 * first.std / 10
         assert not first.biased
     assert found["history"].layers[0].biased
 

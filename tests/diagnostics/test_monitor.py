@@ -102,6 +102,16 @@ def test_staleness_is_the_relative_distance_of_the_tables_from_what_would_be_wri
     assert read(model, batches, 0).staleness == pytest.approx(0.5)
 
 
+def test_staleness_of_cvd_is_that_of_the_activations_without_dropout():
+    model = gcn(dropout=0.5)
+    batches = double_minibatches(model, GRAPH, estimator="cvd", batch_size=20)
+    batches.warm_start(model)
+    assert read(model, batches, 0).staleness < 1e-12
+    dropped = double_minibatches(model, GRAPH, estimator="cv", batch_size=20)
+    dropped.warm_start(model)
+    assert read(model, dropped, 0).staleness > 0.1
+
+
 def test_gradient_noise_of_a_few_passes_agrees_with_that_of_many():
     model = gcn(dropout=0.3)
     batches = double_minibatches(model, GRAPH, estimator="ns", batch_size=60)

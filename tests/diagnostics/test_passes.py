@@ -60,7 +60,7 @@ def test_deviations_are_their_formulas():
     reference = of([[3.0, 4.0], [0.0]])
     found = deviation(estimate, reference)
     assert found.bias == pytest.approx(math.sqrt(16 + 16 - 4 / 2) / 5)
-    assert found.floor == pytest.approx(2 * math.sqrt(4 / 2) / 5)
+    assert found.floor == pytest.approx(math.sqrt(3 * math.sqrt(2) * 4 / 2) / 5)
     assert found.std == pytest.approx(math.sqrt(4) / 5)
     assert found.error == pytest.approx(math.hypot(found.bias, found.std))
     paper = mean_absolute_deviation(estimate, reference)
@@ -68,6 +68,37 @@ def test_deviations_are_their_formulas():
     assert paper.std == pytest.approx((2 * math.sqrt(2)) / 7)
     assert paper.floor == pytest.approx(math.sqrt(2 / math.pi) * 2 / 7)
     assert noise_scale(estimate) == pytest.approx(4 / (25 - 4 / 2))
+
+
+def normal(entries: int, passes: int, seed: int, shift: float = 0.0) -> Moments:
+    """Draws of mean `shift` and covariance I, in two tensors."""
+    generator = torch.Generator().manual_seed(seed)
+    filled = Moments()
+    for draw in torch.randn(passes, entries, generator=generator) + shift:
+        filled.add([draw[: entries // 2], draw[entries // 2 :]])
+    return filled
+
+
+def test_squared_covariance_is_told_from_the_passes():
+    assert normal(100, 400, 0).squared_covariance == pytest.approx(100, rel=0.3)
+    assert normal(100, 400, 0).part(1).squared_covariance == pytest.approx(50, rel=0.3)
+    assert normal(1, 400, 0).squared_covariance == pytest.approx(1, rel=0.3)
+    assert normal(100, 10, 0).squared_covariance == pytest.approx(100**2, rel=0.3)  # too few
+
+
+@pytest.mark.parametrize("entries", [1, 4, 200])
+def test_noise_alone_is_seldom_taken_for_a_bias(entries):
+    exact = of([[3.0] * (entries // 2), [3.0] * (entries - entries // 2)])
+    found = [deviation(normal(entries, 30, seed, 3.0), exact) for seed in range(150)]
+    # One in 40 at most, here 150 times: more than 10 have probability 0.001.
+    assert sum(one.biased for one in found) <= 10
+
+
+def test_a_bias_is_seen_where_it_is_spread_over_many_entries():
+    exact = of([[3.0] * 100, [3.0] * 100])
+    found = [deviation(normal(200, 30, seed, 3.15), exact) for seed in range(20)]
+    assert all(one.biased for one in found)
+    assert sum(one.bias for one in found) / 20 == pytest.approx(0.05, rel=0.1)
 
 
 def test_noise_scale_stays_finite_where_noise_drowns_the_mean():

@@ -10,6 +10,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+_FEWEST_PRODUCTS = 8  # to tell tr Σ² from
+
 
 class Moments:
     """Running mean and variance of a list of tensors, entry by entry, in float64 on the CPU.
@@ -22,6 +24,9 @@ class Moments:
         self.count = 0
         self.mean: list[Tensor] = []
         self._squares: list[Tensor] = []  # sums of squared deviations from the mean (Welford)
+        self._unpaired: list[Tensor] | None = None
+        self._difference: list[Tensor] | None = None
+        self._products: list[list[float]] = []
 
     def add(self, tensors: Sequence[Tensor]) -> None:
         values = [tensor.detach().to("cpu", torch.float64) for tensor in tensors]
@@ -33,6 +38,20 @@ class Moments:
             before = value - mean
             mean.add_(before / self.count)
             squares.add_(before * (value - mean))
+        self._pair(values)
+
+    def _pair(self, values: list[Tensor]) -> None:
+        """Scalar products of differences of pairs of draws, (x₁ - x₂)/√2 with (x₃ - x₄)/√2: their
+        mean is zero and their mean square tr Σ², for draws of covariance Σ."""
+        if self._unpaired is None:
+            self._unpaired = values
+            return
+        halves = zip(values, self._unpaired, strict=True)
+        difference = [(value - other) / math.sqrt(2) for value, other in halves]
+        if self._difference is not None:
+            both = zip(difference, self._difference, strict=True)
+            self._products.append([float((a * b).sum()) for a, b in both])
+        self._unpaired, self._difference = None, difference
 
     @property
     def variance(self) -> list[Tensor]:
@@ -42,6 +61,15 @@ class Moments:
     @property
     def variance_of_mean(self) -> list[Tensor]:
         return [variance / self.count for variance in self.variance]
+
+    @property
+    def squared_covariance(self) -> float:
+        """tr Σ² of one pass's covariance Σ over all entries; at most, and with few passes taken as,
+        (tr Σ)², as if all entries varied together."""
+        most = _total(self.variance) ** 2
+        if len(self._products) < _FEWEST_PRODUCTS:
+            return most
+        return min(most, sum(sum(parts) ** 2 for parts in self._products) / len(self._products))
 
     def part(self, place: int) -> Moments:
         """Those of one tensor of the list."""
@@ -55,6 +83,7 @@ class Moments:
         part = Moments()
         part.count = self.count
         part.mean, part._squares = self.mean[places], self._squares[places]
+        part._products = [products[places] for products in self._products]
         return part
 
 
@@ -63,10 +92,7 @@ class Deviation:
     """An estimate g against the reference r, both means over passes; norms over all entries.
 
     bias: ‖E g - r‖ / ‖r‖, without what the noise of the two means adds to it on average
-    floor: twice the root of that addition; a bias below it cannot be told from none, and more
-        passes lower it. Noise alone exceeds it once in 40 measurements at most: then the squared
-        distance is 5 times its mean, the likelier the fewer ways there are to vary, and a single
-        normal number does so with probability 0.025
+    floor: a bias below it cannot be told from none, and more passes lower it
     std: √(tr Var g) / ‖r‖, the noise of one pass
     error: √(E ‖g - r‖²) / ‖r‖ = √(bias² + std²), how far one pass is from the reference
     """
@@ -91,17 +117,24 @@ ROUNDING = 1e-5  # relative: what float32 leaves of two ways to compute the same
 def deviation(estimate: Moments, reference: Moments) -> Deviation:
     """How far an estimate is from its reference, relative to the latter's norm.
 
-    The mean of N passes is off by noise of squared norm tr Var / N on average. That of both means
-    is taken off ‖E g - r‖², which is then unbiased; where it becomes negative, the bias is zero.
+    The mean of N passes of covariance Σ is off by noise of squared norm tr Σ / N on average, with
+    variance 2 tr Σ² / N². The average of both means' noise is taken off ‖E g - r‖², which is then
+    unbiased; where it becomes negative, the bias is zero. The floor is the root of three standard
+    deviations of that: of noise alone, one measurement in 40 at most exceeds it (a single normal
+    number squared does so with probability 0.022, a sum of many with 0.001).
     """
     scale = _norm(reference.mean)
     raw = sum(
         float((g - r).square().sum()) for g, r in zip(estimate.mean, reference.mean, strict=True)
     )
     noise = _total(estimate.variance_of_mean) + _total(reference.variance_of_mean)
+    # tr (A + B)² is at most (√(tr A²) + √(tr B²))², for the covariances A and B of the two means.
+    spread = math.sqrt(2) * sum(
+        math.sqrt(moments.squared_covariance) / moments.count for moments in (estimate, reference)
+    )
     return Deviation(
         bias=_ratio(math.sqrt(max(raw - noise, 0.0)), scale),
-        floor=_ratio(2 * math.sqrt(noise), scale),
+        floor=_ratio(math.sqrt(3 * spread), scale),
         std=_ratio(math.sqrt(_total(estimate.variance)), scale),
     )
 
