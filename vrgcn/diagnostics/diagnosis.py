@@ -182,7 +182,7 @@ def _repeat(
             recorder.passes.clear()
             batch = batches.batch(nodes)
             outputs = batch.run(recorder)
-            answers = [recorder.passes[-1][call][1] for call in _estimated(batches)]
+            answers = [recorder.passes[-1].answers[call] for call in _estimated(batches)]
             shown = [_columns(first_rows(answer, len(nodes)), seed) for answer in answers]
             moments.add([*shown, outputs, *gradient(batch, outputs, parameters)])
             if moments.count == 2 and _draws_nothing(batches) and _still(moments):

@@ -82,7 +82,7 @@ def read(model: nn.Module, batches: MiniBatches, seed: int) -> Reading:
 def batch_staleness(batches: MiniBatches, batch: Batch, recorder: Recorder) -> float | None:
     """Of the rows that a minibatch computed, just before they would be written."""
     change, size = 0.0, 0.0
-    for call, (h, _) in enumerate(recorder.passes[0]):  # the pass that is written
+    for call, h in enumerate(recorder.passes[0].inputs):  # the pass that is written
         table = batches.histories.tables.get(call)
         if table is not None:
             held = table.read(batch.plan.levels[call].to(h.device), h.dtype)

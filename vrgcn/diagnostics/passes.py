@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -36,16 +37,16 @@ def frozen(
     device = device_of(model)
     devices = [device] if device.type == "cuda" else []
     buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
-    generator = batches.generator
+    before = dict(vars(batches))
     with torch.random.fork_rng(devices), set_mode(model, training=dropout, norms=True):
         torch.manual_seed(seed)
         batches.generator = torch.Generator().manual_seed(seed)
         try:
             yield
         finally:
-            batches.generator = generator
-            for buffer, before in buffers:
-                buffer.copy_(before)
+            vars(batches).update(before)
+            for buffer, value in buffers:
+                buffer.copy_(value)
 
 
 def gradient_moments(
@@ -96,33 +97,42 @@ class Recorder(nn.Module):
     A minibatch asks the recorder's mode whether dropout is on: whoever changes the model's while it
     records must change that too, as `frozen(recorder)` does.
 
-    passes: one entry for each forward pass (`cvd` makes two: without dropout, then with it), a list
-        of (input, answer) for each call
+    passes: one entry for each forward pass (`cvd` makes two: without dropout, then with it)
     """
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model = model
         self.training = model.training  # not of the parts: each keeps its own mode
-        self.passes: list[list[tuple[Tensor, Tensor]]] = []
+        self.passes: list[Calls] = []
 
     def forward(self, x: Tensor, propagate: Any) -> Tensor:
-        calls: list[tuple[Tensor, Tensor]] = []
+        calls = Calls()
         self.passes.append(calls)
         output: Tensor = self.model(x, _Noting(propagate, calls))
         return output
 
 
+@dataclass
+class Calls:
+    """Of each call of `propagate` in one forward pass: what it was given, and what it answered. A
+    pass that is not needed to its end may lack its last answer."""
+
+    inputs: list[Tensor] = field(default_factory=list)
+    answers: list[Tensor] = field(default_factory=list)
+
+
 class _Noting:
     """A `propagate` that notes its calls."""
 
-    def __init__(self, propagate: Any, calls: list[tuple[Tensor, Tensor]]) -> None:
+    def __init__(self, propagate: Any, calls: Calls) -> None:
         self._propagate = propagate
         self._calls = calls
 
     def __call__(self, h: Tensor) -> Tensor:
+        self._calls.inputs.append(h)
         answer: Tensor = self._propagate(h)
-        self._calls.append((h, answer))
+        self._calls.answers.append(answer)
         return answer
 
     def own(self, h: Tensor) -> Tensor:

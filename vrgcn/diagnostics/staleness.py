@@ -90,7 +90,7 @@ def measure_staleness(
         batch.run(recorder)
     degrees = exact.P.neighbours.indptr.diff()
     found = []
-    for call, (h, _) in enumerate(recorder.passes[0]):
+    for call, h in enumerate(recorder.passes[0].inputs):
         table = batches.histories.tables.get(call)
         if table is None:
             continue

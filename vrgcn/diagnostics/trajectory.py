@@ -147,14 +147,15 @@ class _Followers:
         self.steps += 1
         seed = self.config.seed * 1_000_003 + self.steps
         for name, batches in list(self.trajectory.batches.items()):
+            if not batches.estimator.history:
+                continue
             # Those of cvd come from its first pass, without dropout: the second is not needed.
             dropout = not batches.estimator.dropout_residual
             try:
                 with torch.no_grad(), frozen(self.model, batches, seed, dropout=dropout):
                     theirs = batches.batch(batch.nodes)
-                    if batches.estimator.history or self.steps == 1:
-                        theirs.run(self.model)
-                        theirs.commit()
+                    theirs.run(self.model)
+                theirs.commit()
             except ValueError as error:  # sparse features under dropout have no history
                 self.trajectory.impossible[name] = str(error)
                 del self.trajectory.batches[name]
