@@ -15,10 +15,13 @@ from vrgcn.training import Epoch
 SUFFIXES = (".png", ".svg", ".pdf")
 
 
-def check_figure(path: Path) -> None:
-    """Refuse a figure that could not be drawn, before the hours of work that lead to it."""
-    if path.suffix not in SUFFIXES:
-        raise ValueError(f"--out: {path} must end in one of {', '.join(SUFFIXES)}")
+def check_figure(path: Path, suffixes: Sequence[str] = SUFFIXES) -> None:
+    """Refuse a figure that could not be drawn, before the hours of work that lead to it.
+
+    suffixes: of the files it can be written to; a page of figures has its own
+    """
+    if path.suffix not in suffixes:
+        raise ValueError(f"--out: {path} must end in one of {', '.join(suffixes)}")
     check_drawing()
     path.parent.mkdir(parents=True, exist_ok=True)
     if not os.access(path.parent, os.W_OK):

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from vrgcn.config import TrainConfig
 from vrgcn.devices import find_device, use_threads
+from vrgcn.diagnostics.monitor import Monitor
 from vrgcn.estimators import Estimator
 from vrgcn.graph import Graph
 from vrgcn.inference import ExactSweeps, propagate_features, propagation_of
@@ -31,6 +32,7 @@ class Epoch:
     seconds: training time since the start, evaluation not counted
     age: mean age of the histories in steps; None without histories
     sampled, history_reads: neighbours computed anew, and read from the history, per visited node
+    staleness, gradient_noise: see diagnostics.monitor; None where they were not measured
     """
 
     epoch: int
@@ -40,6 +42,8 @@ class Epoch:
     age: float | None
     sampled: float
     history_reads: float
+    staleness: float | None = None
+    gradient_noise: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -48,7 +52,8 @@ class Epoch:
 @dataclass
 class TrainResult:
     """curve: a point per epoch; epoch: the one whose weights were kept; val, test: their scores;
-    seconds: training time, evaluation_seconds: that of evaluation; weights: the kept weights."""
+    seconds: training time, evaluation_seconds, diagnostics_seconds: that of evaluation and of
+    diagnostics, not counted in it; weights: the kept weights."""
 
     curve: list[Epoch]
     epoch: int
@@ -56,6 +61,7 @@ class TrainResult:
     test: float | None
     seconds: float
     evaluation_seconds: float
+    diagnostics_seconds: float
     weights: dict[str, Tensor] = field(repr=False)
 
 
@@ -68,11 +74,13 @@ def fit(
     propagation: PropagationLike | None = None,
     on_epoch: Callable[[Epoch], None] | None = None,
     on_step: Callable[[int, int], None] | None = None,
+    on_batch: Callable[[Batch], None] | None = None,
 ) -> TrainResult:
     """Train the model in place; it ends with the chosen weights, in evaluation mode.
 
     estimator, propagation: a composition, matrix or rule of one's own in place of the config's name
-    on_epoch: called with each point of the curve; on_step: with (steps done, steps in the epoch)
+    on_epoch: called with each point of the curve; on_step: with (steps done, steps in the epoch);
+    on_batch: with each minibatch before its step
     """
     config = config or TrainConfig()
     use_threads(config.threads)
@@ -80,12 +88,15 @@ def fit(
     devices = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices):
         torch.manual_seed(config.seed)
-        return _Training(model.to(device), graph, config, estimator, propagation).run(
-            on_epoch, on_step
-        )
+        training = _Training(model.to(device), graph, config, estimator, propagation)
+        training.on_step, training.on_batch = on_step, on_batch
+        return training.run(on_epoch)
 
 
 class _Training:
+    on_step: Callable[[int, int], None] | None = None
+    on_batch: Callable[[Batch], None] | None = None
+
     def __init__(
         self,
         model: nn.Module,
@@ -118,17 +129,14 @@ class _Training:
             history_cap=config.history_cap,
             seed=config.seed,
         )
-        self.refreshed = self._unvisited()
+        self.refreshed = refreshed_nodes(self.minibatches, config.refresh)
+        self.monitor = Monitor(model, self.minibatches, config.diagnostics, config.seed)
         self.optimizer = _optimizer(model, config)
         self.evaluation = self._evaluation(rule)
         self.seconds = 0.0
         self.evaluation_seconds = 0.0
 
-    def run(
-        self,
-        on_epoch: Callable[[Epoch], None] | None,
-        on_step: Callable[[int, int], None] | None,
-    ) -> TrainResult:
+    def run(self, on_epoch: Callable[[Epoch], None] | None) -> TrainResult:
         curve: list[Epoch] = []
         best, best_weights, behind = None, None, 0
         if self.config.warm_start and self.minibatches.estimator.history:
@@ -136,7 +144,7 @@ class _Training:
             self.minibatches.warm_start(self.model)
             self.seconds += time.perf_counter() - start
         for number in range(1, self.config.epochs + 1):
-            point = self._epoch(number, on_step)
+            point = self._epoch(number)
             curve.append(point)
             if on_epoch is not None:
                 on_epoch(point)
@@ -160,10 +168,11 @@ class _Training:
             self._score(self.graph.test),
             self.seconds,
             self.evaluation_seconds,
+            self.monitor.seconds,
             _copy(self.model),
         )
 
-    def _epoch(self, number: int, on_step: Callable[[int, int], None] | None) -> Epoch:
+    def _epoch(self, number: int) -> Epoch:
         start = time.perf_counter()
         batches = self.minibatches
         self.model.train()
@@ -171,12 +180,15 @@ class _Training:
             batches.refresh(self.model, self.refreshed)
         total, sampled, reads = 0.0, 0, 0
         for step, batch in enumerate(batches, start=1):
+            if self.on_batch is not None:
+                self.on_batch(batch)
             total += self._step(batch, number, step)
             sampled += batch.plan.sampled_edges
             reads += batch.plan.history_reads
-            if on_step is not None:
-                on_step(step, len(batches))
+            if self.on_step is not None:
+                self.on_step(step, len(batches))
         self.seconds += time.perf_counter() - start
+        reading = self.monitor.after_epoch(number)
         last = number == self.config.epochs
         evaluate = last or number % self.config.evaluate_every == 0
         age = batches.mean_age()
@@ -189,6 +201,8 @@ class _Training:
             age=None if math.isnan(age) else age,
             sampled=sampled / visited,
             history_reads=reads / visited,
+            staleness=reading.staleness,
+            gradient_noise=reading.gradient_noise,
         )
 
     def _step(self, batch: Batch, epoch: int, step: int) -> float:
@@ -222,16 +236,6 @@ class _Training:
         batch.commit()
         return value
 
-    def _unvisited(self) -> Tensor | None:
-        """What to refresh before each epoch; None for nothing."""
-        batches = self.minibatches
-        if self.config.refresh == "never" or not batches.estimator.history:
-            return None
-        if self.config.refresh == "auto" and batches.samples_neighbours:
-            return None
-        nodes = batches.unvisited()
-        return nodes if len(nodes) else None
-
     def _evaluation(self, rule: PropagationLike) -> ExactSweeps:
         """Exact evaluation on all edges; it shares what training has already."""
         batches = self.minibatches
@@ -250,6 +254,16 @@ class _Training:
         value = score(self.evaluation.outputs(nodes), self.labels[nodes])
         self.evaluation_seconds += time.perf_counter() - start
         return value
+
+
+def refreshed_nodes(batches: MiniBatches, refresh: str) -> Tensor | None:
+    """Nodes whose histories to refresh before each epoch (TrainConfig.refresh); None for none."""
+    if refresh == "never" or not batches.estimator.history:
+        return None
+    if refresh == "auto" and batches.samples_neighbours:
+        return None
+    nodes = batches.unvisited()
+    return nodes if len(nodes) else None
 
 
 def _optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:

@@ -6,17 +6,29 @@ import tomllib
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
+
+RUN_CONFIG = "config.toml"  # in the folder of a run
 
 
 def expand_config(options: type, flags: list[str]) -> list[str]:
-    """The flags, and before them those that the file of `--config FILE` stands for."""
+    """The flags, and before them those that the file of `--config FILE` stands for.
+
+    Where a command takes a `target`, a run folder stands for the run's own config.toml too, all but
+    its graph, which is found through the run, and its epochs, which are over.
+    """
     kinds = option_kinds(options)
     path = _config_path(flags) if "config" in kinds else None
-    return flags if path is None else [*read_flags(path, kinds), *flags]
+    expanded = [] if path is None else read_flags(path, kinds)
+    place = _run_place(flags, kinds) if "target" in kinds else None
+    if place is None:
+        return [*expanded, *flags]
+    run = flags[place]
+    theirs = read_flags(Path(run) / RUN_CONFIG, kinds, without=("dataset", "graph", "epochs"))
+    return [run, *theirs, *expanded, *flags[:place], *flags[place + 1 :]]
 
 
-def read_flags(path: Path, kinds: dict[str, Any]) -> list[str]:
+def read_flags(path: Path, kinds: dict[str, Any], without: tuple[str, ...] = ()) -> list[str]:
     """The options of a TOML file as command-line flags, with errors that name the file."""
     try:
         options = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -31,6 +43,8 @@ def read_flags(path: Path, kinds: dict[str, Any]) -> list[str]:
             close = get_close_matches(name, known, n=1)
             hint = f"; did you mean {close[0]!r}?" if close else f"; there are {sorted(known)}"
             raise ValueError(f"{path}: there is no option {name!r}{hint}")
+        if name in without:
+            continue
         flag = name.replace("_", "-")
         if kinds[name] is bool:
             if not isinstance(value, bool):
@@ -63,6 +77,17 @@ def option_kinds(options: type) -> dict[str, Any]:
         inner = is_dataclass(kind) and isinstance(kind, type)
         kinds.update(option_kinds(kind) if inner else {name: kind})
     return kinds
+
+
+def _run_place(flags: list[str], kinds: dict[str, Any]) -> int | None:
+    """Where among the flags a run folder stands that is not the value of another flag."""
+    paths = [name for name, kind in kinds.items() if kind is Path or Path in get_args(kind)]
+    taking = {f"--{name.replace('_', '-')}" for name in paths}
+    for place, flag in enumerate(flags):
+        valued = place > 0 and flags[place - 1] in taking
+        if not valued and not flag.startswith("-") and (Path(flag) / RUN_CONFIG).is_file():
+            return place
+    return None
 
 
 def _config_path(flags: list[str]) -> Path | None:

@@ -36,8 +36,8 @@ class ModelOptions:
 
 
 @dataclass(frozen=True)
-class TrainOptions:
-    """Train a model on a graph and write the run to a folder."""
+class TrainingOptions:
+    """What is trained on which graph, and how."""
 
     dataset: str | None = None
     """A graph by name; `vrgcn datasets` lists them."""
@@ -51,6 +51,12 @@ class TrainOptions:
     standard for dense and row for sparse features."""
     model: ModelOptions = field(default_factory=ModelOptions)
     train: TrainConfig = field(default_factory=TrainConfig)
+
+
+@dataclass(frozen=True)
+class TrainOptions(TrainingOptions):
+    """Train a model on a graph and write the run to a folder."""
+
     name: str | None = None
     """Name of the run. None: graph, model and estimator."""
     out: Path | None = None
@@ -124,6 +130,28 @@ class ReportOptions:
     """Device of the models, such as cpu or cuda."""
     threads: int | None = None
     """CPU threads. None: as PyTorch chooses."""
+
+
+@dataclass(frozen=True)
+class DiagnoseOptions(TrainingOptions):
+    """Measure bias, noise and staleness of every estimator against the exact algorithm."""
+
+    target: Positional[str | None] = None
+    """The folder of a run, whose model and settings are taken, flags winning over them; or a graph
+    by name, on which the model that the options describe is trained first."""
+    train: TrainConfig = field(default_factory=lambda: TrainConfig(epochs=3))
+    compare: tuple[Literal["ns", "is", "cv", "cvd", "history", "gradient-only"], ...] = (
+        "ns", "is", "cv", "cvd", "history", "gradient-only",
+    )  # fmt: skip
+    """Estimators to measure beside exact. gradient-only: values from the history, gradients from
+    sampled neighbours."""
+    passes: int = 100
+    """Repeated passes of each, with new samples and dropout masks: more show smaller biases."""
+    out: Path | None = None
+    """Web page to write (.html). None: diagnosis.html in the run's folder; of a graph,
+    runs/GRAPH-diagnosis.html."""
+    config: Path | None = None
+    """TOML file with any of these options; flags win over it."""
 
 
 @dataclass(frozen=True)

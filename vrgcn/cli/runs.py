@@ -10,11 +10,11 @@ from typing import Any
 import torch
 
 from vrgcn.checkpoint import SavedModel, load_model
+from vrgcn.cli.config_file import RUN_CONFIG
 from vrgcn.cli.graphs import graph_note, open_graph
 from vrgcn.graph import Graph
 from vrgcn.sparse import select_columns
 
-CONFIG = "config.toml"
 METRICS = "metrics.jsonl"
 RESULT = "result.json"
 MODEL = "model.safetensors"
@@ -42,9 +42,9 @@ def read_config(folder: Path) -> dict[str, Any]:
     """The options that the run in a folder was started with."""
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no run folder {folder}")
-    config = folder / CONFIG
+    config = folder / RUN_CONFIG
     if not config.is_file():
-        raise FileNotFoundError(f"{folder} is not a run: it has no {CONFIG}")
+        raise FileNotFoundError(f"{folder} is not a run: it has no {RUN_CONFIG}")
     try:
         return tomllib.loads(config.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

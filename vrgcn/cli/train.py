@@ -11,11 +11,11 @@ from typing import Any
 import torch
 
 from vrgcn.checkpoint import SavedModel, save_model
-from vrgcn.cli.config_file import flatten, write_config
+from vrgcn.cli.config_file import RUN_CONFIG, flatten, write_config
 from vrgcn.cli.graphs import graph_note, open_graph
-from vrgcn.cli.options import ModelOptions, TrainOptions
+from vrgcn.cli.options import ModelOptions, TrainingOptions, TrainOptions
 from vrgcn.cli.progress import EpochProgress, seconds_text
-from vrgcn.cli.runs import CONFIG, METRICS, MODEL, RESULT
+from vrgcn.cli.runs import METRICS, MODEL, RESULT
 from vrgcn.data import find_dataset
 from vrgcn.devices import find_device
 from vrgcn.graph import Graph
@@ -28,7 +28,7 @@ from vrgcn.training import Epoch, TrainResult, fit
 def run_train(options: TrainOptions) -> None:
     """Train as the options say, keeping the best model so far on disk."""
     find_device(options.train.device)
-    graph, scaling = _scaled_graph(options)
+    graph, scaling = scaled_graph(options)
     model = build_model(options.model, graph, options.train.seed)
     folder = _folder(options)
     try:
@@ -44,7 +44,7 @@ def run_train(options: TrainOptions) -> None:
 def _train(
     options: TrainOptions, graph: Graph, model: GraphModel, scaling: Scaling, folder: Path
 ) -> None:
-    write_config(folder / CONFIG, _found_again(flatten(options)))
+    write_config(folder / RUN_CONFIG, _found_again(flatten(options)))
     print(f"{graph}\n{_summary(model)}, features scaled: {scaling.kind}, writing to {folder}")
     _print_notes(options)
     assert graph.labels is not None
@@ -104,7 +104,7 @@ def build_model(options: ModelOptions, graph: Graph, seed: int) -> GraphModel:
         return kind(graph.num_features, classes=graph.num_classes, **arguments)
 
 
-def _scaled_graph(options: TrainOptions) -> tuple[Graph, Scaling]:
+def scaled_graph(options: TrainingOptions) -> tuple[Graph, Scaling]:
     """The graph with its features scaled, and the scaling, which is saved with the model."""
     graph, kind = open_graph(options.dataset, options.graph, options.data_root)
     if graph.labels is None or not len(graph.train):
@@ -150,6 +150,7 @@ def _scores(result: TrainResult, name: str) -> dict[str, Any]:
         "test": result.test,
         "seconds": result.seconds,
         "evaluation_seconds": result.evaluation_seconds,
+        "diagnostics_seconds": result.diagnostics_seconds,
     }
 
 

@@ -1,0 +1,61 @@
+"""What the measurements beside the training cost: their seconds over those of training.
+
+    .venv/bin/python benchmarks/diagnostics_cost.py [--dataset communities]
+
+Trains with the default setting of `diagnostics` and prints, for each estimator, how often it
+measured and the ratio of the two times, as `fit` records them. Evaluation counts in neither.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from vrgcn import TrainConfig, fit, load_dataset
+from vrgcn.cli.options import ModelOptions
+from vrgcn.cli.train import build_model
+
+
+@dataclass
+class Options:
+    """Seconds of diagnostics over seconds of training."""
+
+    dataset: str = "communities"
+    """A built-in graph."""
+    estimators: tuple[str, ...] = ("ns", "cv", "cvd", "history")
+    """Estimators to train with."""
+    epochs: int = 48
+    """Epochs of each."""
+    threads: int = 2
+    """CPU threads."""
+
+
+def main(options: Options) -> None:
+    graph = load_dataset(options.dataset)
+    print(graph)
+    table = Table("", "measured", "training s", "diagnostics s", "ratio")
+    for estimator in options.estimators:
+        config = TrainConfig(
+            estimator=estimator,  # type: ignore[arg-type]
+            epochs=options.epochs,
+            evaluate_every=options.epochs,
+            threads=options.threads,
+        )
+        result = fit(build_model(ModelOptions(), graph, 0), graph, config)
+        measured = sum(point.gradient_noise is not None for point in result.curve)
+        ratio = result.diagnostics_seconds / result.seconds
+        table.add_row(
+            estimator,
+            f"{measured} of {options.epochs} epochs",
+            f"{result.seconds:.2f}",
+            f"{result.diagnostics_seconds:.3f}",
+            f"{ratio:.2%}",
+        )
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Options))

@@ -1,0 +1,88 @@
+"""`vrgcn diagnose`: a run or a graph in, tables, advice and a page out."""
+
+from __future__ import annotations
+
+import builtins
+
+import pytest
+
+FEW = ("--passes", "3", "--epochs", "1", "--batch-size", "20", "--hidden", "8")
+
+
+@pytest.fixture
+def run_folder(vrgcn, graph_folder, tmp_path):
+    flags = ("--model", "gcn", "--hidden", "8", "--learning-rate", "0.05", "--estimator", "cv")
+    code, _, err = vrgcn(
+        "train", "--graph", graph_folder, "--epochs", "9", "--batch-size", "20", "--fanout", "2",
+        *flags, "--out", "runs/a",
+    )  # fmt: skip
+    assert code == 0, err
+    return tmp_path / "runs" / "a"
+
+
+def test_a_graph_is_diagnosed_by_the_model_of_the_options(vrgcn, graph_folder, tmp_path):
+    code, out, err = vrgcn("diagnose", "--graph", graph_folder, *FEW, "--model", "gcn")
+    assert code == 0, err
+    for name in ("exact", "ns", "is", "cv", "cvd", "history", "gradient-only"):
+        assert f"│ {name} " in out
+    assert "layer 2: P h" in out
+    assert "after 1 epoch (3 steps) of training by cvd, learning rate 0.01, fan-out 1" in out
+    assert "histories empty at first" in out
+    assert "advice: " in out
+    page = tmp_path / "runs" / "small-diagnosis.html"
+    assert "page: runs/small-diagnosis.html" in out
+    assert "Diagnosis of gcn on" in page.read_text(encoding="utf-8")
+
+
+def test_a_run_is_diagnosed_by_its_settings_and_flags_win_over_them(vrgcn, run_folder):
+    before = (run_folder / "model.safetensors").read_bytes()
+    code, out, err = vrgcn("diagnose", "runs/a", "--passes", "3")
+    assert code == 0, err
+    assert "after 3 epochs (9 steps) of training by cv, learning rate 0.05, fan-out 2" in out
+    assert "histories filled by an exact pass first" in out
+    assert (run_folder / "diagnosis.html").is_file()
+    assert (run_folder / "model.safetensors").read_bytes() == before
+    flags = ("--passes", "3", "--learning-rate", "0.001", "--compare", "cv", "--epochs", "2")
+    code, out, err = vrgcn("diagnose", *flags, "runs/a", "--out", "pages/b.html")
+    assert code == 0, err
+    assert "after 2 epochs (6 steps) of training by cv, learning rate 0.001, fan-out 2" in out
+    assert "│ cvd " not in out
+    assert (run_folder.parents[1] / "pages" / "b.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("runs/a", "--hidden", "16"), "--hidden 16: the run's model has 8"),
+        (("runs/a", "--model", "graphsage"), "--model graphsage: the run's model has gcn"),
+        (("runs/a", "--dataset", "cora"), "a run is diagnosed on its own graph"),
+        (("runs/nowhere",), "there is no run folder runs/nowhere"),
+        (("small",), "small is not a run: it has no config.toml"),
+        (("nothing",), "communities"),
+        ((), "either --dataset NAME or --graph PATH"),
+        (("runs/a", "--out", "page.png"), "page.png must end in one of .html"),
+        (("runs/a", "--passes", "1"), "passes must be at least 2"),
+    ],
+)
+def test_what_cannot_be_diagnosed_is_said_in_a_line(vrgcn, run_folder, flags, message):
+    code, out, err = vrgcn("diagnose", *flags)
+    assert code == 1
+    assert message in err
+    assert "Traceback" not in out + err
+
+
+def test_without_matplotlib_it_says_what_to_install_before_any_work(
+    vrgcn, graph_folder, monkeypatch
+):
+    real = builtins.__import__
+
+    def missing(name, *args, **given):
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return real(name, *args, **given)
+
+    monkeypatch.setattr(builtins, "__import__", missing)
+    code, out, err = vrgcn("diagnose", "--graph", graph_folder, *FEW)
+    assert code == 1
+    assert "pip install 'vrgcn[plots]'" in err
+    assert out == ""

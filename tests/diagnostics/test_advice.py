@@ -1,0 +1,124 @@
+"""Advice follows from the numbers by its rules, and from nothing else."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from vrgcn import TrainConfig
+from vrgcn.diagnostics.advice import added_error, added_noise, advise
+from vrgcn.diagnostics.diagnosis import Diagnosis, Measured
+from vrgcn.diagnostics.moments import Deviation
+from vrgcn.diagnostics.report import bias_text, conditions, page, quantities, rows, staleness_rows
+from vrgcn.diagnostics.staleness import Staleness
+
+NOTHING = Deviation(0.0, 0.0, 0.0)
+
+
+def measured(layer=(0.0, 0.0), gradient=(0.0, 0.0), floor=0.01) -> Measured:
+    """(bias, std) of layer 2 and of the gradient."""
+    found = Deviation(gradient[0], floor, gradient[1])
+    return Measured({1: Deviation(layer[0], floor, layer[1])}, NOTHING, found, {}, 10)
+
+
+def table(relative: float = 0.0, unwritten: float = 0.0) -> Staleness:
+    age = torch.full((100,), 3)
+    age[: int(100 * unwritten)] = -1
+    return Staleness(1, age, torch.arange(100), torch.ones(100), torch.full((100,), relative))
+
+
+def diagnosis(used="cv", tables=None, warm_start=False, **estimators: Measured) -> Diagnosis:
+    estimators = {"exact": measured(), "ns": measured((0, 0.5), (0, 0.5)), **estimators}
+    config = TrainConfig(estimator=used, learning_rate=0.02, warm_start=warm_start)
+    staleness = {used: [table()] if tables is None else tables}
+    return Diagnosis(config, torch.arange(9), 30, True, estimators, {}, staleness)
+
+
+def test_noise_above_that_of_ns_is_named_with_rate_layer_and_remedies():
+    (advice,) = advise(diagnosis(cv=measured((0, 1.5), (0, 0.6))))
+    assert advice == (
+        "at learning rate 0.02 cv's noise is 3.0 times that of ns at layer 2: start warm "
+        "(--warm-start), lower the rate, or raise the fan-out"
+    )
+    (warm,) = advise(diagnosis(cv=measured((0, 1.5), (0, 0.6)), warm_start=True))
+    assert "--warm-start" not in warm
+    (calm,) = advise(diagnosis(cv=measured((0, 0.4), (0, 0.6))))
+    assert calm.startswith("cv's gradient is off by 60% a step")
+    assert "nothing to change" in calm
+
+
+def test_dropouts_own_noise_is_not_held_against_the_estimator():
+    exact = measured((0, 0.4), (0, 0.4))
+    cv = measured((0, 0.5), (0, 0.5))
+    assert added_noise(cv.gradient, exact.gradient) == pytest.approx(0.3)
+    assert added_error(Deviation(0.4, 0, 0.5), exact.gradient) == pytest.approx(0.5)
+    assert added_noise(exact.gradient, cv.gradient) == 0
+    ns = measured((0, 0.45), (0, 0.6))
+    (advice,) = advise(diagnosis(exact=exact, cv=cv, ns=ns))
+    assert "cv's noise is 1.5 times that of ns" in advice  # 0.3 to 0.206
+
+
+def test_a_bias_is_named_with_its_cause_where_it_stands_out_of_the_noise():
+    biased = measured((0, 0.1), (0.3, 0.1))
+    (stale,) = advise(diagnosis(cv=biased, tables=[table(0.25)]))
+    assert "cv's gradient is biased by 30%" in stale
+    assert "off by 25% of the activations: lower the learning rate" in stale
+    (fresh,) = advise(diagnosis(cv=biased, tables=[table(0.05)]))
+    assert "raise the fan-out" in fresh
+    assert "lower" not in fresh
+    (history,) = advise(diagnosis("history", history=biased, tables=[table(0.05)]))
+    assert "sample some" in history
+    hidden = measured((0, 0.1), (0.3, 0.1), floor=0.4)
+    assert "biased" not in advise(diagnosis(cv=hidden))[0]
+    small = measured((0, 0.1), (0.09, 0.1))
+    assert "biased" not in advise(diagnosis(cv=small))[0]
+
+
+def test_rows_that_were_never_written_come_first():
+    first, *_ = advise(diagnosis(cv=measured((0, 1.5)), tables=[table(unwritten=0.2)]))
+    assert first.startswith("20% of the histories that this minibatch reads at layer 2 were never")
+    assert "never written" not in advise(
+        diagnosis(cv=measured((0, 0.1), (0, 0.5)), tables=[table(unwritten=0.04)])
+    )[0]  # fmt: skip
+
+
+def test_a_much_better_estimator_is_named():
+    better = {"cvd": measured((0, 0.1), (0, 0.2))}
+    (advice,) = advise(diagnosis("ns", **better))
+    assert advice.startswith("the gradient of cvd is off by 20% on the same minibatch, that of ns")
+    assert advice.endswith("try cvd")
+    (other,) = advise(diagnosis("ns", **{"gradient-only": measured((0, 0.1), (0, 0.2))}))
+    assert other.endswith("(a composition, for fit's `estimator`)")
+    (same,) = advise(diagnosis("ns", cvd=measured((0, 0.4), (0, 0.4))))
+    assert "nothing to change" in same
+
+
+def test_where_dropout_makes_most_of_the_noise_a_larger_fan_out_is_no_remedy():
+    exact, cvd = measured((0, 0.3), (0, 0.5)), measured((0, 0.31), (0, 0.51))
+    (advice,) = advise(diagnosis("cvd", exact=exact, cvd=cvd, ns=measured((0, 0.6), (0, 0.6))))
+    assert advice.startswith("dropout alone makes the gradient vary by 50%, cvd adds 10%")
+
+
+def test_exact_training_and_training_without_estimates_are_told_so():
+    assert "ns comes closest, its gradient off by 50%" in advise(diagnosis("exact"))[0]
+    empty = Measured({}, NOTHING, NOTHING, {}, 2)
+    nothing = diagnosis("cv", exact=empty, ns=empty, cv=empty)
+    assert advise(nothing)[0].startswith("nothing is estimated")
+    assert "was not among" in advise(diagnosis("cvd"))[0]
+
+
+def test_the_report_shows_every_number_and_marks_biases_that_were_not_seen():
+    found = diagnosis(cv=measured((0.2, 0.1), (0.004, 0.00005)), tables=[table(0.25, 0.2)])
+    shown = quantities(found)
+    assert list(shown) == ["layer 2: P h", "outputs", "gradient"]
+    by_name = {row[0]: row[1:] for row in rows(shown["layer 2: P h"])}
+    assert by_name["exact"] == ("reference", "0", "0")
+    assert by_name["ns"] == ("< 1.0%", "50.0%", "50.0%")
+    assert by_name["cv"] == ("20.0%", "10.0%", "22.4%")
+    assert bias_text(NOTHING) == "0"
+    assert staleness_rows(found) == [("cv, layer 2", "100", "20.0%", "3.0 steps", "25.0%")]
+    assert "after 30 epochs (30 steps) of training by cv, learning rate 0.02" in conditions(found)
+    html = page(found, ["lower <the> rate"], "Diagnosis").html()
+    assert html.count("<img") == 2
+    assert "lower &lt;the&gt; rate" in html
+    assert "22.4%" in html

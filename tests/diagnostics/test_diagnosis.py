@@ -1,0 +1,257 @@
+"""A diagnosis: one training run, every estimator beside it, against the exact algorithm."""
+
+from __future__ import annotations
+
+import copy
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from tests.diagnostics.models import Normed
+from tests.theory.problems import (
+    Embedded,
+    dense_matrix,
+    double_minibatches,
+    exact_pass,
+    gcn,
+    graphsage,
+    random_graph,
+)
+from vrgcn import GCN, Graph, TrainConfig, fit
+from vrgcn.diagnostics.diagnosis import diagnose, measure, measured_nodes
+from vrgcn.diagnostics.moments import deviation
+from vrgcn.diagnostics.passes import gradient_moments
+from vrgcn.diagnostics.staleness import measure_staleness
+from vrgcn.diagnostics.trajectory import COMPARED, sibling, train_beside
+from vrgcn.history import NEVER
+
+GRAPH = random_graph()
+NODES = torch.arange(3, 15)
+
+
+def compared(model: nn.Module, names=tuple(COMPARED), *, warm: bool, passes: int):
+    """The estimators on GRAPH, their histories empty or exact."""
+    first = double_minibatches(model, GRAPH)
+    batches = {name: sibling(first, COMPARED[name]) for name in names}
+    if warm:
+        for theirs in batches.values():
+            theirs.warm_start(model)
+    return measure(model, batches, NODES, passes=passes)
+
+
+def test_exact_has_neither_bias_nor_noise_without_dropout():
+    found = compared(gcn(3), ["exact"], warm=False, passes=5)["exact"]
+    parts = [*found.layers.values(), found.outputs, found.gradient, *found.parameters.values()]
+    assert len(parts) == 2 + 1 + 1 + 3
+    assert all(part.error == part.floor == 0 for part in parts)
+    assert found.passes == 2
+
+
+def test_the_reference_is_the_dense_formula():
+    model = gcn(3)
+    P = dense_matrix(GRAPH, "gcn")
+    # History-only over tables of zeros: own edge alone, nothing random; so its bias is known.
+    found = compared(model, ["exact", "history"], warm=False, passes=3)["history"]
+    first = exact_pass(model, GRAPH)[1].detach()
+    exact, alone = (P @ first)[NODES], (P.diag()[:, None] * first)[NODES]
+    assert found.layers[1].bias == pytest.approx(float((alone - exact).norm() / exact.norm()))
+    assert found.layers[1].std == 0
+
+
+def test_ns_is_unbiased_in_the_first_estimated_layer_and_noisy():
+    found = compared(Embedded(2), ["exact", "ns", "is", "history"], warm=False, passes=100)
+    for name in ("ns", "is"):
+        first = found[name].layers[0]
+        assert first.std > 0.2
+        assert first.floor < 2 * first.std / 10
+        assert not first.biased
+    assert found["history"].layers[0].biased
+
+
+@pytest.mark.parametrize("model", [gcn(3), graphsage(), Embedded(2)], ids=["gcn", "sage", "own"])
+def test_cv_has_no_noise_and_no_bias_in_its_values_after_a_warm_start(model):
+    names = ("cv", "cvd", "history", "gradient-only")
+    warm, cold = (compared(model, ["exact", *names], warm=w, passes=3) for w in (True, False))
+    for name in names:
+        for layer in (*warm[name].layers.values(), warm[name].outputs):
+            assert layer.error < 1e-12
+    assert min(layer.std for layer in cold["cv"].layers.values()) > 0.1
+
+
+def test_dropout_is_part_of_the_reference_and_its_noise_of_every_estimator():
+    found = compared(gcn(dropout=0.5), ["exact", "ns", "cv", "cvd"], warm=True, passes=100)
+    exact = found["exact"]
+    assert exact.passes == 100
+    assert exact.layers[1].std > 0.1
+    assert exact.layers[1].bias == 0
+    assert not found["ns"].layers[1].biased
+    assert not found["cv"].layers[1].biased
+    assert found["cvd"].layers[1].std < 0.8 * found["ns"].layers[1].std
+
+
+@pytest.mark.parametrize("estimator", ["ns", "cv", "cvd", "history"])
+def test_training_is_that_of_fit_and_every_estimator_keeps_its_own_histories(estimator):
+    config = TrainConfig(estimator=estimator, epochs=3, batch_size=17, select="last")
+    alone, model = Normed(), Normed()
+    untouched = copy.deepcopy(model.state_dict())
+    fitted = fit(alone, GRAPH, config).weights
+    trajectory = train_beside(model, GRAPH, config)
+    for name, value in trajectory.model.state_dict().items():
+        assert torch.equal(value, fitted[name]), name
+    assert all(torch.equal(value, untouched[name]) for name, value in model.state_dict().items())
+    for name, batches in trajectory.batches.items():
+        assert bool(batches.histories.tables) == COMPARED[name].history
+        if COMPARED[name].history:
+            assert batches.step == 3 * len(batches)
+            assert (batches.histories.tables[1].written != NEVER).all()
+    # cvd keeps μ: nothing of it is dropped. cv keeps what dropout left.
+    zeros = {
+        name: float((trajectory.batches[name].histories.tables[1].values == 0).double().mean())
+        for name in ("cv", "cvd")
+    }
+    assert zeros["cv"] > zeros["cvd"] + 0.2
+
+
+def test_staleness_is_measured_at_the_rows_that_the_batch_reads():
+    model = gcn()
+    batches = double_minibatches(model, GRAPH, estimator="cv")
+    exact = sibling(batches, "exact")
+    batches.histories.table(1, 8)
+    (cold,) = measure_staleness(model, exact, batches, NODES)
+    assert (cold.relative, cold.unwritten) == (1, 1)
+    assert cold.by_age() == []
+    batches.warm_start(model)
+    (warm,) = measure_staleness(model, exact, batches, NODES)
+    read = exact.batch(NODES).plan.levels[1]
+    assert torch.equal(warm.degree, batches.P.neighbours.indptr.diff()[read])
+    assert warm.relative < 1e-12
+    # Rows of the second half are written again, in step 5, at twice the weights.
+    batches.step = 5
+    with torch.no_grad():
+        model.layers[0].linears[0].weight.mul_(2)
+    half = read[len(read) // 2 :]
+    h = exact_pass(model, GRAPH)[1].detach()
+    batches.histories.tables[1].write(half, h[half], batches.step)
+    batches.step = 8
+    (mixed,) = measure_staleness(model, exact, batches, NODES)
+    bins = {(b.first, b.last): b for b in mixed.by_age()}
+    assert set(bins) == {(2, 3), (8, 15)}
+    assert bins[8, 15].relative == pytest.approx(0.5)
+    assert bins[2, 3].relative < 1e-12
+    assert bins[2, 3].rows == len(half)
+    assert sum(b.rows for b in mixed.by_degree()) == len(read)
+    assert all(
+        b.rows == int(((mixed.degree >= b.first) & (mixed.degree <= b.last)).sum())
+        for b in mixed.by_degree()
+    )
+
+
+def float_graph(**changed) -> Graph:
+    generator = torch.Generator().manual_seed(0)
+    given = {
+        "edge_index": torch.randint(40, (2, 200), generator=generator),
+        "features": torch.randn(40, 6, generator=generator),
+        "labels": torch.arange(40) % 3,
+        "train": torch.arange(24),
+        "val": torch.arange(24, 32),
+        "undirected": True,
+    }
+    return Graph(**{**given, **changed})
+
+
+def test_what_an_estimator_cannot_do_is_reported_and_the_others_are_measured():
+    torch.manual_seed(0)
+    sparse = float_graph(features=torch.randn(40, 6).relu().to_sparse_csr())
+    model = GCN(6, 8, 3, order="before")
+    found = diagnose(model, sparse, TrainConfig(epochs=1, batch_size=10), passes=3)
+    assert set(found.impossible) == {"cv", "history"}
+    assert all("sparse features under dropout" in why for why in found.impossible.values())
+    assert set(found.estimators) == {"exact", "ns", "is", "cvd", "gradient-only"}
+    assert set(found.estimators["cvd"].layers) == {0, 1}
+
+
+SETTINGS = {
+    "inductive": ({"inductive": True}, {}),
+    "visit all": ({"visit": "all", "batch_size": 2}, {"train": torch.arange(1)}),
+    "multi-label": ({}, {"labels": (torch.rand(40, 3) > 0.5).float()}),
+    "no preprocessing": ({"preprocess": False}, {}),
+    "thinned half-precision histories": ({"history_cap": 2, "history_dtype": "float16"}, {}),
+}
+
+
+@pytest.mark.parametrize(("settings", "changed"), SETTINGS.values(), ids=SETTINGS)
+def test_settings_of_training_hold_for_every_estimator(settings, changed):
+    torch.manual_seed(0)
+    config = TrainConfig(**{"epochs": 2, "batch_size": 10, "estimator": "cv", **settings})
+    found = diagnose(GCN(6, 8, 3), float_graph(**changed), config, passes=3)
+    assert list(found.estimators) == list(COMPARED)
+    assert found.steps == 2 * -(-(40 if settings.get("visit") else 24) // config.batch_size)
+    assert found.preprocessed == settings.get("preprocess", True)
+    assert (0 in found.estimators["cv"].layers) != found.preprocessed
+    if settings.get("inductive"):
+        assert int(found.staleness["cv"][0].degree.max()) <= 23
+    if settings.get("visit"):
+        assert 0 in found.nodes
+    assert all(0 < e.gradient.error < 100 for e in found.estimators.values())
+
+
+def test_a_model_without_propagation_has_only_outputs_and_gradient():
+    class Alone(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(6, 3)
+
+        def forward(self, x, propagate):
+            return self.linear(x)
+
+    found = diagnose(Alone(), float_graph(), TrainConfig(epochs=1), passes=2)
+    assert all(not measured.layers for measured in found.estimators.values())
+    assert all(measured.gradient.error < 1e-6 for measured in found.estimators.values())
+    assert not any(found.staleness.values())
+
+
+def test_gradient_is_measured_as_by_gradient_moments():
+    model = gcn(dropout=0.5)
+    batches = double_minibatches(model, GRAPH, estimator="ns")
+    exact = sibling(batches, "exact")
+    found = measure(model, {"exact": exact, "ns": batches}, NODES, passes=9, seed=4)
+    moments = [gradient_moments(model, b, NODES, passes=9, seed=4) for b in (batches, exact)]
+    assert found["ns"].gradient == deviation(*moments)
+    assert found["ns"].parameters["layers.1.linears.0.weight"] == deviation(
+        *(m.part(1) for m in moments)
+    )
+
+
+def test_wide_activations_are_measured_on_some_of_their_columns():
+    torch.manual_seed(0)
+    wide = float_graph(features=torch.randn(40, 1500))
+    found = diagnose(
+        GCN(1500, 8, 3, order="before"), wide, TrainConfig(epochs=1), passes=5
+    ).estimators
+    assert 0.5 < found["ns"].layers[0].std / found["exact"].layers[0].std < 5
+
+
+def test_one_pass_is_too_few():
+    with pytest.raises(ValueError, match="at least 2"):
+        diagnose(gcn(), GRAPH, passes=1)
+
+
+def test_measured_nodes_have_a_training_node_among_them():
+    data = random_graph()
+    data.train = torch.tensor([41])
+    batches = double_minibatches(gcn(), data, nodes="all", batch_size=3)
+    for seed in range(10):
+        nodes = measured_nodes(batches, seed)
+        assert 41 in nodes
+        assert len(torch.unique(nodes)) == 3
+
+
+def test_the_documented_python_runs(capsys):
+    text = (Path(__file__).parents[2] / "docs" / "diagnostics.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    torch.manual_seed(0)
+    exec(block, {"model": GCN(6, 8, 3), "graph": float_graph()})
+    assert "dropout" in capsys.readouterr().out

@@ -1,0 +1,171 @@
+"""`vrgcn diagnose`: every estimator against the exact algorithm, as a table, a page and advice."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from vrgcn.cli.graphs import graph_note
+from vrgcn.cli.options import DiagnoseOptions
+from vrgcn.cli.runs import open_run, open_run_graph
+from vrgcn.cli.train import build_model, scaled_graph
+from vrgcn.config import TrainConfig
+from vrgcn.devices import find_device, use_threads
+from vrgcn.diagnostics.advice import advise
+from vrgcn.diagnostics.diagnosis import Diagnosis, diagnose
+from vrgcn.diagnostics.report import (
+    COLUMNS,
+    STALENESS_COLUMNS,
+    conditions,
+    page,
+    quantities,
+    rows,
+    staleness_rows,
+)
+from vrgcn.diagnostics.trajectory import COMPARED
+from vrgcn.figures import check_figure
+from vrgcn.graph import Graph
+from vrgcn.models import MODELS, GraphModel
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """What is diagnosed."""
+
+    title: str
+    model: GraphModel
+    graph: Graph
+    config: TrainConfig
+
+
+def run_diagnose(options: DiagnoseOptions) -> None:
+    """Train a few epochs, compare the estimators, print the tables and write the page."""
+    use_threads(options.train.threads)
+    folder = _run_folder(options)
+    out = options.out or _page(options, folder)
+    check_figure(out, suffixes=(".html",))
+    subject = _of_graph(options) if folder is None else _of_run(options, folder)
+    print(subject.graph)
+    diagnosis = _diagnose(subject, options)
+    advice = advise(diagnosis)
+    _print(diagnosis, advice)
+    page(diagnosis, advice, subject.title).write(out)
+    print(f"page: {out}")
+
+
+def _run_folder(options: DiagnoseOptions) -> Path | None:
+    """The target where it is a run; None where it is the name of a graph, or there is none."""
+    if options.target is None:
+        return None
+    if options.dataset is not None or options.graph is not None:
+        raise ValueError(
+            f"{options.target}: a run is diagnosed on its own graph, and a graph by name needs no "
+            "--dataset or --graph"
+        )
+    folder = Path(options.target)
+    if folder.is_dir():
+        return folder
+    if len(folder.parts) > 1:  # no name of a graph
+        raise FileNotFoundError(f"there is no run folder {folder}")
+    return None
+
+
+def _page(options: DiagnoseOptions, folder: Path | None) -> Path:
+    if folder is not None:
+        return folder / "diagnosis.html"
+    name = options.target or options.dataset or (options.graph.name if options.graph else "graph")
+    return Path("runs") / f"{name}-diagnosis.html"
+
+
+def _of_run(options: DiagnoseOptions, folder: Path) -> _Subject:
+    run = open_run(folder, find_device(options.train.device))
+    theirs = {
+        **run.saved.model.arguments,
+        "model": next(name for name, kind in MODELS.items() if type(run.saved.model) is kind),
+    }
+    for name, value in asdict(options.model).items():
+        if theirs[name] != value:
+            raise ValueError(
+                f"--{name.replace('_', '-')} {value}: the run's model has {theirs[name]}; train "
+                "another to change it"
+            )
+    # A run keeps no histories. An exact pass at its weights, and the epochs after it, stand for
+    # those that it had.
+    config = replace(options.train, warm_start=True)
+    graph = open_run_graph(run, None, None, options.data_root)
+    return _Subject(f"Diagnosis of the run {folder.name}", run.saved.model, graph, config)
+
+
+def _of_graph(options: DiagnoseOptions) -> _Subject:
+    if options.target is not None:
+        options = replace(options, dataset=options.target)
+    find_device(options.train.device)
+    graph, _ = scaled_graph(options)
+    note = graph_note(options.dataset, options.data_root)
+    if note is not None:
+        print(f"note: {note}")
+    model = build_model(options.model, graph, options.train.seed)
+    name = options.dataset or options.graph
+    return _Subject(f"Diagnosis of {options.model.model} on {name}", model, graph, options.train)
+
+
+def _diagnose(subject: _Subject, options: DiagnoseOptions) -> Diagnosis:
+    console = Console()
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        training = progress.add_task("training", total=None)
+        measuring = progress.add_task("measuring", total=None)
+        steps = 0
+
+        def on_step(done: int, in_epoch: int) -> None:
+            nonlocal steps
+            steps += 1
+            progress.update(training, completed=steps, total=in_epoch * subject.config.epochs)
+
+        return diagnose(
+            subject.model,
+            subject.graph,
+            subject.config,
+            estimators={name: COMPARED[name] for name in options.compare},
+            passes=options.passes,
+            on_step=on_step,
+            on_pass=lambda done, total: progress.update(measuring, completed=done, total=total),
+        )
+
+
+def _print(diagnosis: Diagnosis, advice: list[str]) -> None:
+    console = Console()
+    print(conditions(diagnosis))
+    console.print(_table(diagnosis))
+    if diagnosis.staleness:
+        console.print(_staleness_table(diagnosis))
+    for name, why in diagnosis.impossible.items():
+        print(f"{name}: not possible here: {why}")
+    for sentence in advice:
+        print(f"advice: {sentence}")
+
+
+def _table(diagnosis: Diagnosis) -> Table:
+    table = Table(title="distance from the exact algorithm, relative", title_justify="left")
+    table.add_column("")
+    table.add_column(COLUMNS[0])
+    for heading in COLUMNS[1:]:
+        table.add_column(heading, justify="right")
+    for name, deviations in quantities(diagnosis).items():
+        for place, row in enumerate(rows(deviations)):
+            table.add_row("" if place else name, *row)
+        table.add_section()
+    return table
+
+
+def _staleness_table(diagnosis: Diagnosis) -> Table:
+    table = Table(title="histories that the minibatch reads", title_justify="left")
+    table.add_column(STALENESS_COLUMNS[0])
+    for heading in STALENESS_COLUMNS[1:]:
+        table.add_column(heading, justify="right")
+    for row in staleness_rows(diagnosis):
+        table.add_row(*row)
+    return table

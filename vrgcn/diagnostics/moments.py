@@ -1,0 +1,198 @@
+"""Means and variances over repeated passes, and how far they are from a reference."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+_FEWEST_PRODUCTS = 8  # to tell tr Σ² from
+
+
+class Moments:
+    """Running mean and variance of a list of tensors, entry by entry, in float64 on the CPU.
+
+    count: how many were added
+    mean: a tensor for each of the list
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.mean: list[Tensor] = []
+        self._squares: list[Tensor] = []  # sums of squared deviations from the mean (Welford)
+        self._unpaired: list[Tensor] | None = None
+        self._difference: list[Tensor] | None = None
+        self._products: list[list[float]] = []
+
+    def add(self, tensors: Sequence[Tensor]) -> None:
+        values = [tensor.detach().to("cpu", torch.float64) for tensor in tensors]
+        if not self.count:
+            self.mean = [torch.zeros_like(value) for value in values]
+            self._squares = [torch.zeros_like(value) for value in values]
+        self.count += 1
+        for value, mean, squares in zip(values, self.mean, self._squares, strict=True):
+            before = value - mean
+            mean.add_(before / self.count)
+            squares.add_(before * (value - mean))
+        self._pair(values)
+
+    def _pair(self, values: list[Tensor]) -> None:
+        """Scalar products of differences of pairs of draws, (x₁ - x₂)/√2 with (x₃ - x₄)/√2: their
+        mean is zero and their mean square tr Σ², for draws of covariance Σ."""
+        if self._unpaired is None:
+            self._unpaired = values
+            return
+        halves = zip(values, self._unpaired, strict=True)
+        difference = [(value - other) / math.sqrt(2) for value, other in halves]
+        if self._difference is not None:
+            both = zip(difference, self._difference, strict=True)
+            self._products.append([float((a * b).sum()) for a, b in both])
+        self._unpaired, self._difference = None, difference
+
+    @property
+    def variance(self) -> list[Tensor]:
+        """Of one pass, unbiased; zero where only one was made, as for what does not vary."""
+        return [squares / max(self.count - 1, 1) for squares in self._squares]
+
+    @property
+    def variance_of_mean(self) -> list[Tensor]:
+        return [variance / self.count for variance in self.variance]
+
+    @property
+    def squared_covariance(self) -> float:
+        """tr Σ² of one pass's covariance Σ over all entries; at most, and with few passes taken as,
+        (tr Σ)², as if all entries varied together."""
+        most = _total(self.variance) ** 2
+        if len(self._products) < _FEWEST_PRODUCTS:
+            return most
+        return min(most, sum(sum(parts) ** 2 for parts in self._products) / len(self._products))
+
+    def part(self, place: int) -> Moments:
+        """Those of one tensor of the list."""
+        return self._slice(slice(place, place + 1))
+
+    def rest(self, first: int) -> Moments:
+        """Those of the tensors from the first-th (from 0) on."""
+        return self._slice(slice(first, None))
+
+    def _slice(self, places: slice) -> Moments:
+        part = Moments()
+        part.count = self.count
+        part.mean, part._squares = self.mean[places], self._squares[places]
+        part._products = [products[places] for products in self._products]
+        return part
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """An estimate g against the reference r, both means over passes; norms over all entries.
+
+    bias: ‖E g - r‖ / ‖r‖, without what the noise of the two means adds to it on average
+    floor: a bias below it cannot be told from none, and more passes lower it
+    std: √(tr Var g) / ‖r‖, the noise of one pass
+    error: √(E ‖g - r‖²) / ‖r‖ = √(bias² + std²), how far one pass is from the reference
+    """
+
+    bias: float
+    floor: float
+    std: float
+
+    @property
+    def error(self) -> float:
+        return math.hypot(self.bias, self.std)
+
+    @property
+    def biased(self) -> bool:
+        """Whether there is a bias beyond noise and rounding."""
+        return self.bias > max(self.floor, ROUNDING)
+
+
+ROUNDING = 1e-5  # relative: what float32 leaves of two ways to compute the same sum
+
+
+def deviation(estimate: Moments, reference: Moments) -> Deviation:
+    """How far an estimate is from its reference, relative to the latter's norm.
+
+    The mean of N passes of covariance Σ is off by noise of squared norm tr Σ / N on average, with
+    variance 2 tr Σ² / N². The average of both means' noise is taken off ‖E g - r‖², which is then
+    unbiased; where it becomes negative, the bias is zero. The floor is the root of three standard
+    deviations of that: of noise alone, one measurement in 40 at most exceeds it (a single normal
+    number squared does so with probability 0.022, a sum of many with 0.001).
+    """
+    scale = _norm(reference.mean)
+    raw = sum(
+        float((g - r).square().sum()) for g, r in zip(estimate.mean, reference.mean, strict=True)
+    )
+    noise = _total(estimate.variance_of_mean) + _total(reference.variance_of_mean)
+    # tr (A + B)² is at most (√(tr A²) + √(tr B²))², for the covariances A and B of the two means.
+    spread = math.sqrt(2) * sum(
+        math.sqrt(moments.squared_covariance) / moments.count for moments in (estimate, reference)
+    )
+    return Deviation(
+        bias=_ratio(math.sqrt(max(raw - noise, 0.0)), scale),
+        floor=_ratio(math.sqrt(3 * spread), scale),
+        std=_ratio(math.sqrt(_total(estimate.variance)), scale),
+    )
+
+
+class MeanAbsolute(NamedTuple):
+    """See mean_absolute_deviation."""
+
+    bias: float
+    floor: float
+    std: float
+
+
+def mean_absolute_deviation(estimate: Moments, reference: Moments) -> MeanAbsolute:
+    """The same in the paper's measures, means of absolute values in place of norms:
+
+        bias = mean |E g - r| / mean |r|,   std = mean (std g) / mean |r|
+
+    The bias is as measured, noise included: floor is what normal noise alone gives it on average.
+    """
+    scale = _mean_absolute(reference.mean)
+    difference = [g - r for g, r in zip(estimate.mean, reference.mean, strict=True)]
+    noise = [
+        (g + r).sqrt()
+        for g, r in zip(estimate.variance_of_mean, reference.variance_of_mean, strict=True)
+    ]
+    return MeanAbsolute(
+        bias=_ratio(_mean_absolute(difference), scale),
+        floor=_ratio(math.sqrt(2 / math.pi) * _mean_absolute(noise), scale),
+        std=_ratio(_mean_absolute([variance.sqrt() for variance in estimate.variance]), scale),
+    )
+
+
+def noise_scale(moments: Moments) -> float:
+    """tr Var g / ‖E g‖²: how much larger the noise of one pass is than what it estimates.
+
+    ‖E g‖² is estimated without bias, by ‖mean‖² - tr Var / N. Where noise leaves next to nothing
+    of that it is taken as ‖mean‖² / N, so that the scale stays finite: N passes show no more.
+    """
+    total = _total(moments.variance)
+    squared = _norm(moments.mean) ** 2
+    return _ratio(total, max(squared - total / moments.count, squared / moments.count))
+
+
+def _norm(tensors: Sequence[Tensor]) -> float:
+    return math.sqrt(sum(float(tensor.square().sum()) for tensor in tensors))
+
+
+def _total(tensors: Sequence[Tensor]) -> float:
+    return sum(float(tensor.sum()) for tensor in tensors)
+
+
+def _mean_absolute(tensors: Sequence[Tensor]) -> float:
+    entries = sum(tensor.numel() for tensor in tensors)
+    return sum(float(tensor.abs().sum()) for tensor in tensors) / max(entries, 1)
+
+
+def _ratio(value: float, scale: float) -> float:
+    """value / scale; of nothing to nothing it is 0, of something to nothing infinite."""
+    if scale > 0:
+        return value / scale
+    return 0.0 if value == 0 else math.inf

@@ -1,0 +1,164 @@
+"""One training run, and beside it the histories that every estimator would have by its end.
+
+All estimators are to be compared at the same weights. So one of them trains, and at each step the
+others run forward on the same nodes at the same weights, with plans and masks of their own, and
+write what they computed into their own tables: h under dropout for `cv`, μ for `cvd`. How stale
+the tables are is then what this learning rate makes of them, and no weights but those of the one
+run play a part.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import nn
+
+from vrgcn.config import TrainConfig
+from vrgcn.devices import find_device
+from vrgcn.diagnostics.passes import frozen
+from vrgcn.estimators import ESTIMATORS, Estimator, find_estimator
+from vrgcn.graph import Graph
+from vrgcn.history import Histories
+from vrgcn.inference import propagation_of
+from vrgcn.minibatches import Batch, MiniBatches
+from vrgcn.plan import Planner
+from vrgcn.propagation import PropagationLike
+from vrgcn.training import fit, refreshed_nodes
+
+# What is compared: the named estimators, and values from the history with gradients from samples.
+COMPARED = {
+    **ESTIMATORS,
+    "gradient-only": Estimator("uniform", history=True, value=False, dropout_residual=True),
+}
+
+
+@dataclass
+class Trajectory:
+    """model: at the end of the run
+    batches: of each estimator, its histories as of then
+    impossible: estimators that cannot train this model on this graph, and why
+    """
+
+    model: nn.Module
+    batches: dict[str, MiniBatches]
+    impossible: dict[str, str] = field(default_factory=dict)
+
+
+def train_beside(
+    model: nn.Module,
+    graph: Graph,
+    config: TrainConfig,
+    *,
+    estimators: Mapping[str, Estimator] = COMPARED,
+    propagation: PropagationLike | None = None,
+    on_step: Callable[[int, int], None] | None = None,
+) -> Trajectory:
+    """Train a copy of the model as the config says, all `estimators` keeping histories beside it.
+
+    The validation scores are of no interest here, so none are computed, and the last weights stay.
+    """
+    model = copy.deepcopy(model).to(find_device(config.device))
+    rule = config.propagation or propagation_of(model) if propagation is None else propagation
+    first = MiniBatches(
+        model,
+        graph,
+        estimator=config.estimator,
+        fanout=config.fanout,
+        nodes=config.visit,
+        batch_size=config.batch_size,
+        propagation=rule,
+        preprocess=config.preprocess,
+        inductive=config.inductive,
+        sample_size=config.sample_size,
+        history_dtype=config.history_dtype,
+        history_cap=config.history_cap,
+        seed=config.seed,
+    )
+    trajectory = Trajectory(
+        model, {name: sibling(first, estimator) for name, estimator in estimators.items()}
+    )
+    followers = _Followers(trajectory, config)
+    followers.start()
+    unscored = copy.copy(graph)
+    unscored.val = unscored.test = graph.train[:0]
+    fit(
+        model,
+        unscored,
+        replace(config, diagnostics=0, select="last", patience=None),
+        propagation=rule,
+        on_batch=followers.follow,
+        on_step=on_step,
+        on_epoch=lambda _: followers.refresh(),
+    )
+    return trajectory
+
+
+def sibling(batches: MiniBatches, estimator: str | Estimator) -> MiniBatches:
+    """The same minibatches by another estimator, its histories empty; P and P X are shared."""
+    other = copy.copy(batches)
+    other.estimator = find_estimator(estimator)
+    planner = batches.planner
+    other.planner = Planner(
+        planner.P,
+        planner.calls,
+        other.estimator.sampler,
+        fanout=planner.fanouts,
+        sample_size=planner.sample_size,
+        preprocess=planner.preprocess,
+        history=other.estimator.history,
+        history_cap=planner.history_cap,
+    )
+    dtype = str(batches.histories.dtype).removeprefix("torch.")
+    other.histories = Histories(batches.graph.num_nodes, dtype, batches.device)
+    return other
+
+
+class _Followers:
+    """The estimators that write histories beside the training."""
+
+    def __init__(self, trajectory: Trajectory, config: TrainConfig) -> None:
+        self.trajectory = trajectory
+        self.model = trajectory.model
+        self.config = config
+        self.steps = 0
+        self.refreshed = {
+            name: refreshed_nodes(batches, config.refresh)
+            for name, batches in trajectory.batches.items()
+        }
+
+    def start(self) -> None:
+        if self.config.warm_start:
+            for batches in self._keeping():
+                batches.warm_start(self.model)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """What training does before each epoch: here after the one before, for there is no other
+        moment between them, and after the last, as the next would find its histories."""
+        for name, nodes in self.refreshed.items():
+            if nodes is not None and name in self.trajectory.batches:
+                self.trajectory.batches[name].refresh(self.model, nodes)
+
+    def follow(self, batch: Batch) -> None:
+        """Do with each estimator what the one that trains is about to do, at the same weights."""
+        self.steps += 1
+        seed = self.config.seed * 1_000_003 + self.steps
+        for name, batches in list(self.trajectory.batches.items()):
+            if not batches.estimator.history:
+                continue
+            # Those of cvd come from its first pass, without dropout: the second is not needed.
+            dropout = not batches.estimator.dropout_residual
+            try:
+                with torch.no_grad(), frozen(self.model, batches, seed, dropout=dropout):
+                    theirs = batches.batch(batch.nodes)
+                    theirs.run(self.model)
+                theirs.commit()
+            except ValueError as error:  # sparse features under dropout have no history
+                self.trajectory.impossible[name] = str(error)
+                del self.trajectory.batches[name]
+
+    def _keeping(self) -> list[MiniBatches]:
+        return [b for b in self.trajectory.batches.values() if b.estimator.history]
