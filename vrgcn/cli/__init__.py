@@ -21,6 +21,7 @@ from vrgcn.cli.options import (
     ImportOptions,
     InfoOptions,
     PredictOptions,
+    ReproduceOptions,
     TrainOptions,
 )
 
@@ -33,6 +34,7 @@ COMMANDS: dict[str, tuple[type, str, str]] = {
     "datasets": (DatasetsOptions, "vrgcn.cli.datasets", "run_datasets"),
     "info": (InfoOptions, "vrgcn.cli.info", "run_info"),
     "demo": (DemoOptions, "vrgcn.experiments.demo", "run_demo"),
+    "reproduce": (ReproduceOptions, "vrgcn.experiments.reproduce", "run_reproduce"),
 }
 
 # What the user can mend. Anything else is a defect of ours and keeps its traceback.
