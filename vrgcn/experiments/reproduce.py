@@ -132,7 +132,12 @@ def _run(experiments: Sequence[Experiment], choice: Choice, folder: Path) -> Non
             for unit in units:
                 title = f"{experiment.name} {_title(unit)}"
                 progress.update(task, description=title)
-                seconds = _run_unit(experiment, unit, folder)
+                try:
+                    seconds = _run_unit(experiment, unit, folder)
+                except BaseException:
+                    console.print(f"{title}: not finished", highlight=False)
+                    console.print("the records before it are kept; the same command goes on")
+                    raise
                 done += 1
                 progress.advance(task)
                 line = f"{done}/{total} {title}: {seconds_text(seconds)}"

@@ -114,11 +114,18 @@ SETTINGS = {
             400,
             10,
         ),
-        Setting("ppi", "PPI", replace(_SAGE, hidden=512), replace(_REDDIT, epochs=100), 100, 5),
+        Setting(
+            "ppi",
+            "PPI (24 graphs)",
+            replace(_SAGE, hidden=512),
+            replace(_REDDIT, epochs=100),
+            100,
+            5,
+        ),
         Setting(
             "ppi-small", "PPI", replace(_SAGE, hidden=512), replace(_REDDIT, epochs=100), 100, 5
         ),
-        Setting("reddit", "Reddit", _SAGE, _REDDIT, 50, 5),
+        Setting("reddit", "Reddit (115M edges)", _SAGE, _REDDIT, 50, 5),
         Setting("reddit2", "Reddit", _SAGE, _REDDIT, 50, 5),
         # Stand-ins for Reddit, trained in its way. The large one takes 100 s an exact epoch on two
         # cores and has converged after a few.
