@@ -34,6 +34,32 @@ def test_page_is_escaped_and_fetches_nothing() -> None:
         assert f'class="verdict {kind}"' in text
 
 
+def test_contents_lead_to_the_headings() -> None:
+    page = Page("Long", contents=True)
+    page.heading("A & B")
+    page.heading("smaller", level=3)
+    page.heading("A & B")
+    text = page.html()
+    assert '<nav><a href="#part-1">A &amp; B</a><a href="#part-2">A &amp; B</a></nav>' in text
+    assert '<h2 id="part-1">A &amp; B</h2>' in text
+    assert "<h3>smaller</h3>" in text
+    assert "<nav>" not in _page().html()
+
+
+def test_figures_stand_together_below_their_legend() -> None:
+    page = Page("Curves")
+    page.legend([("<run>", Figure((0.5, 0.1)))])
+    page.figures([(Figure(), "one"), (Figure(), "two")])
+    with page.fold("more & more"):
+        page.note("<inside>")
+    text = page.html()
+    assert "<span>&lt;run&gt;</span></li></ul>" in text
+    assert text.count("<figure>") == 2
+    assert text.index('class="figures"') < text.index("<figure>") < text.index("<details>")
+    assert "<summary>more &amp; more</summary>" in text
+    assert text.index("&lt;inside&gt;") < text.index("</details>")
+
+
 def test_page_is_the_same_each_time() -> None:
     assert _page().html() == _page().html()
 

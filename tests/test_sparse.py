@@ -16,6 +16,7 @@ from vrgcn.sparse import (
     scale_rows,
     select_columns,
     select_rows,
+    select_rows_beside,
     with_values,
 )
 
@@ -205,3 +206,58 @@ def test_columns_are_chosen_alike_in_both_layouts():
     assert chosen.layout == torch.sparse_csr
     assert torch.equal(chosen.to_dense(), x[:, columns])
     assert torch.equal(select_columns(x, columns), x[:, columns])
+
+
+@pytest.mark.parametrize("counts", [[1, 1, 1], [1, 0, 2], [3, 0, 0], [0, 0, 1]])
+def test_product_with_few_entries_and_its_gradient(counts):
+    indices = torch.tensor([4, 1, 4])[: sum(counts)]
+    values = torch.tensor([2.0, -1.0, 0.5], dtype=torch.float64)[: sum(counts)]
+    matrix = CSR(offsets(torch.tensor(counts)), indices, values, 6)
+    h = random_dense(6, 3, seed=1, density=1.0).requires_grad_()
+    other = h.detach().clone().requires_grad_()
+    product = matrix @ h
+    torch.testing.assert_close(product, matrix.to_torch().to_dense() @ other)
+    weights = torch.arange(9, dtype=torch.float64).view(3, 3)
+    (product * weights).sum().backward()
+    (matrix.to_torch().to_dense() @ other * weights).sum().backward()
+    torch.testing.assert_close(h.grad, other.grad)
+
+
+class TestBeside:
+    nodes = torch.tensor([3, 0, 2])
+    left, right = random_dense(5, 2, seed=1, density=1.0), random_dense(5, 2, seed=2, density=1.0)
+
+    def test_rows_chosen_beside_each_other_are_concatenated_without_a_copy(self):
+        left, right = select_rows_beside(self.left, self.right, self.nodes)
+        assert torch.equal(left, self.left[self.nodes])
+        assert torch.equal(right, self.right[self.nodes])
+        both = concatenate(first_rows(left, 2), first_rows(right, 2))
+        assert torch.equal(both, torch.cat([self.left, self.right], 1)[self.nodes[:2]])
+        assert both.data_ptr() == left.data_ptr()
+
+    def test_anything_else_is_copied(self):
+        left, right = select_rows_beside(self.left, self.right, self.nodes)
+        for a, b in [
+            (right, left),
+            (left, left),
+            (left[:, :1], right),
+            (left, right[:, :1]),
+            (left[1:], right[:2]),
+            (left[:2], right[1:]),
+            (left.clone().requires_grad_(), right),
+        ]:
+            both = concatenate(a, b)
+            assert torch.equal(both, torch.cat([a, b], 1))
+            assert both.data_ptr() not in (a.data_ptr(), b.data_ptr())
+
+    def test_sparse_rows_and_other_widths_and_dtypes(self):
+        left, right = select_rows_beside(
+            self.left.to_sparse_csr(), self.right.to_sparse_csr(), self.nodes
+        )
+        both = concatenate(left, right).to_dense()
+        assert torch.equal(both, torch.cat([self.left, self.right], 1)[self.nodes])
+        wide = torch.cat([self.right, self.right], 1)
+        both = concatenate(*select_rows_beside(self.left, wide, self.nodes))
+        assert torch.equal(both, torch.cat([self.left, wide], 1)[self.nodes])
+        left, right = select_rows_beside(self.left, self.right.float(), self.nodes)
+        assert (left.dtype, right.dtype) == (torch.float64, torch.float32)

@@ -144,15 +144,27 @@ class Inputs:
     preprocessed: Tensor | None
 
 
+class PassEnded(Exception):  # noqa: N818
+    """Ends a model's forward pass where what follows is not wanted."""
+
+
 class FirstPass:
     """Answers `propagate` with the estimator; for `cvd`, this is the pass without dropout.
 
     `received[k]` and `answered[k]` are the input and the answer of call k.
+    stop: end by PassEnded once all calls are answered; what follows is not wanted
     """
 
     def __init__(
-        self, plan: Plan, estimator: Estimator, histories: Histories, inputs: Inputs
+        self,
+        plan: Plan,
+        estimator: Estimator,
+        histories: Histories,
+        inputs: Inputs,
+        *,
+        stop: bool = False,
     ) -> None:
+        self.stop = stop
         self.plan = plan
         self.estimator = estimator
         self.histories = histories
@@ -166,6 +178,8 @@ class FirstPass:
         self.received.append(h)
         self.answered.append(estimate)
         self._versions.append(_version(h))
+        if self.stop and call == len(self.plan.hops) - 1:
+            raise PassEnded
         return estimate
 
     def check_unchanged(self) -> None:
@@ -190,7 +204,6 @@ class FirstPass:
             return self.preprocessed(h)
         if not self.estimator.history:
             return sampled(hop, h)
-        sources = self.plan.levels[call]
         if h is self.inputs.x:  # the features never change: they are their own exact history
             return corrected(hop, h, h, self._average_features(hop), self.estimator)
         if is_sparse(h):
@@ -199,9 +212,12 @@ class FirstPass:
                 "(order='after'), or use the estimator cvd, exact, ns or is"
             )
         table = self.histories.table(call, h.shape[1])
-        past = table.read(sources, h.dtype)
         assert hop.history is not None
-        return corrected(hop, h, past, table.average(hop.history, h.dtype), self.estimator)
+        average = table.average(hop.history, h.dtype)
+        if not hop.edges.num_entries:
+            return _add_own(hop, h, average)
+        past = table.read(self.plan.levels[call], h.dtype)
+        return corrected(hop, h, past, average, self.estimator)
 
     def _average_features(self, hop: Hop) -> Tensor:
         assert hop.history is not None
@@ -242,7 +258,9 @@ class ResidualPass:
 
 def sampled(hop: Hop, h: Tensor) -> Tensor:
     """own h + R P̂ h: (sources, width) -> (targets, width)."""
-    return _own(hop, h) + scale_rows(hop.scale, hop.edges @ h)
+    if not hop.edges.num_entries:  # an MLP
+        return _own(hop, h)
+    return _add_own(hop, h, scale_rows(hop.scale, hop.edges @ h))
 
 
 def corrected(hop: Hop, h: Tensor, past: Tensor, average: Tensor, estimator: Estimator) -> Tensor:
@@ -250,7 +268,7 @@ def corrected(hop: Hop, h: Tensor, past: Tensor, average: Tensor, estimator: Est
 
     past: (sources, width), h̄ of the sources; average: (targets, width), P h̄ of the others
     """
-    base = _own(hop, h) + average
+    base = _add_own(hop, h, average)
     if h is past or not hop.edges.num_entries or not (estimator.value or estimator.gradient):
         return base
     correction = scale_rows(hop.scale, hop.edges @ (h - past))
@@ -263,7 +281,14 @@ def corrected(hop: Hop, h: Tensor, past: Tensor, average: Tensor, estimator: Est
 
 def residual(hop: Hop, difference: Tensor) -> Tensor:
     """own (h - μ) + √R P̂ (h - μ)."""
-    return _own(hop, difference) + scale_rows(hop.scale.sqrt(), hop.edges @ difference)
+    return _add_own(hop, difference, scale_rows(hop.scale.sqrt(), hop.edges @ difference))
+
+
+def _add_own(hop: Hop, h: Tensor, others: Tensor) -> Tensor:
+    """own h + others: (sources, width) and (targets, width) -> (targets, width)."""
+    if not hop.has_own:
+        return others
+    return _own(hop, h) + others
 
 
 def _own(hop: Hop, h: Tensor) -> Tensor:

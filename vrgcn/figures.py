@@ -19,13 +19,18 @@ def check_figure(path: Path) -> None:
     """Refuse a figure that could not be drawn, before the hours of work that lead to it."""
     if path.suffix not in SUFFIXES:
         raise ValueError(f"--out: {path} must end in one of {', '.join(SUFFIXES)}")
+    check_drawing()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(f"--out: cannot write into the folder {path.parent}")
+
+
+def check_drawing() -> None:
+    """Refuse to draw where matplotlib is not installed."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
         raise ValueError("drawing needs matplotlib: pip install 'vrgcn[plots]'") from None
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not os.access(path.parent, os.W_OK):
-        raise PermissionError(f"--out: cannot write into the folder {path.parent}")
 
 
 def draw_validation(

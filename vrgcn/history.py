@@ -39,8 +39,8 @@ class History:
     def write(self, nodes: Tensor, h: Tensor, step: int) -> None:
         """Overwrite the rows of `nodes` with h (len(nodes), width), all different nodes."""
         nodes = nodes.to(self.values.device)
-        self.values[nodes] = h.detach().to(self.values)
-        self.written[nodes] = step
+        self.values.index_copy_(0, nodes, h.detach().to(self.values))
+        self.written.index_fill_(0, nodes, step)
 
     def age(self, step: int) -> Tensor:
         """(rows written at least once,) how many steps ago each was written."""

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vrgcn.estimators import Propagate
+from vrgcn.estimators import PassEnded, Propagate
 from vrgcn.graph import Graph
 from vrgcn.history import Histories
 from vrgcn.propagation import Propagation, PropagationLike, build_propagation
@@ -25,10 +25,6 @@ from vrgcn.trace import device_of, set_mode, trace
 
 CHUNK_COST = 1 << 20  # entries of P plus a little per node: some tens of megabytes
 _NODE_COST = 64
-
-
-class _TableReachedError(Exception):
-    """Ends a model's forward pass at the call whose input was wanted."""
 
 
 class ExactSweeps:
@@ -110,7 +106,7 @@ class ExactSweeps:
         def answer(call: int, h: Tensor) -> Tensor:
             if call == stop:
                 reached.append(h)
-                raise _TableReachedError
+                raise PassEnded
             if call == 0 and self.trace.features_first:
                 if self.preprocessed is not None:
                     return select_rows(self.preprocessed, chunk).to(self.device)
@@ -123,7 +119,7 @@ class ExactSweeps:
         sizes = [len(chunk)] * (self.trace.calls + 1)
         try:
             output: Tensor = self.model(x, Propagate(sizes, answer))
-        except _TableReachedError:
+        except PassEnded:
             return reached[0]
         return output
 

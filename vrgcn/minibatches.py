@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from vrgcn.estimators import (
     Estimator,
     FirstPass,
     Inputs,
+    PassEnded,
     Propagate,
     ResidualPass,
     find_estimator,
@@ -31,7 +33,7 @@ from vrgcn.inference import (
 )
 from vrgcn.plan import Plan, Planner
 from vrgcn.propagation import PropagationLike, build_propagation
-from vrgcn.sparse import is_sparse, select_rows
+from vrgcn.sparse import is_sparse, select_rows, select_rows_beside
 from vrgcn.trace import device_of, set_mode, trace
 
 
@@ -117,6 +119,7 @@ class MiniBatches:
         self.histories = Histories(graph.num_nodes, history_dtype, self.device, history_directory)
         self.generator = torch.Generator().manual_seed(seed)
         self.step = 0
+        self.drops = False  # whether the latest batch had something dropped before a propagation
         self._loss_nodes = torch.zeros(graph.num_nodes, dtype=torch.bool)
         self._loss_nodes[graph.train if isinstance(nodes, str) else self.nodes] = True
         self._loss_nodes &= graph.labelled
@@ -221,26 +224,52 @@ class Batch:
     def run(self, model: nn.Module) -> Tensor:
         """The model's outputs for the nodes of the batch: (batch, classes)."""
         source = self._source
-        x = select_rows(source.graph.features, self.plan.levels[0]).to(source.device)
-        preprocessed = None
-        if source.preprocessed is not None:
-            preprocessed = select_rows(source.preprocessed, self.plan.levels[1]).to(source.device)
-        inputs = Inputs(x, source.graph.features, preprocessed)
+        inputs = self._inputs()
         plan = self.plan.to(source.device)
-        first = FirstPass(plan, self._estimator, source.histories, inputs)
-        self._pass = first
         propagates = any(hop is not None for hop in plan.hops)  # else dropout meets no estimate
         if not (self._estimator.dropout_residual and model.training and propagates):
-            output = _forward(model, x, Propagate(plan.sizes, first))
-            first.check_unchanged()
-            return output
-        with set_mode(model, training=False):
-            mean = _forward(model, x, Propagate(plan.sizes, first))
+            return self._one_pass(model, plan, inputs)
+        return self._two_passes(model, plan, inputs)
+
+    def _one_pass(self, model: nn.Module, plan: Plan, inputs: Inputs) -> Tensor:
+        first = FirstPass(plan, self._estimator, self._source.histories, inputs)
+        self._pass = first
+        output = _forward(model, inputs.x, Propagate(plan.sizes, first))
         first.check_unchanged()
-        residual = ResidualPass(first)
-        output = _forward(model, x, Propagate(plan.sizes, residual))
+        return output
+
+    def _two_passes(self, model: nn.Module, plan: Plan, inputs: Inputs) -> Tensor:
+        source = self._source
+        mean = None
+        with set_mode(model, training=False):
+            if source.drops:  # then only the propagations of the first pass are wanted
+                first = FirstPass(plan, self._estimator, source.histories, inputs, stop=True)
+                with suppress(PassEnded):
+                    model(inputs.x, Propagate(plan.sizes, first))
+                first.check_unchanged()
+                self._pass = first
+            else:
+                mean = self._one_pass(model, plan, inputs)
+        assert self._pass is not None
+        residual = ResidualPass(self._pass)
+        output = _forward(model, inputs.x, Propagate(plan.sizes, residual))
+        source.drops = not residual.nothing_dropped
+        if source.drops:
+            return output
         # Without any dropout the first pass is the whole of cv, its gradient too.
-        return mean if residual.nothing_dropped and torch.equal(mean, output) else output
+        if mean is None:
+            with set_mode(model, training=False):
+                mean = self._one_pass(model, plan, inputs)
+        return mean if torch.equal(mean, output) else output
+
+    def _inputs(self) -> Inputs:
+        source, levels = self._source, self.plan.levels
+        features = source.graph.features
+        if source.preprocessed is None:
+            return Inputs(select_rows(features, levels[0]).to(source.device), features, None)
+        # Level 0 and level 1 are the same nodes here.
+        x, preprocessed = select_rows_beside(features, source.preprocessed, levels[0])
+        return Inputs(x.to(source.device), features, preprocessed.to(source.device))
 
     def commit(self) -> None:
         """Write the activations of `run` into the histories: once, after the optimiser's step."""

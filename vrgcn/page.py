@@ -7,32 +7,52 @@ import html
 import io
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 _STYLE = """
 :root { color-scheme: light }
-body { font: 16px/1.5 system-ui, sans-serif; color: #1c2733; max-width: 68rem; margin: 0 auto;
-  padding: 1rem 1.25rem 4rem }
+body { font: 16px/1.5 system-ui, sans-serif; color: #1c2733; background: #fff; max-width: 68rem;
+  margin: 0 auto; padding: 1rem 1.25rem 4rem; overflow-wrap: anywhere }
 h1 { font-size: 1.7rem; line-height: 1.2 }
 h2 { font-size: 1.25rem; margin-top: 2.5rem; border-bottom: 1px solid #d5dce3 }
 h3 { font-size: 1.05rem }
+nav { display: flex; flex-wrap: wrap; gap: .2rem 1.1rem }
+a { color: #1864ab }
 .scroll { overflow-x: auto }
 table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums }
 caption { text-align: left; color: #52606d; padding-bottom: .3rem }
 th, td { padding: .25rem .7rem; text-align: right; border-bottom: 1px solid #e4e9ee }
-th { white-space: nowrap; vertical-align: bottom }
-th:first-child, td:first-child { text-align: left }
+th { vertical-align: bottom; line-height: 1.25 }
+th, td { overflow-wrap: break-word; max-width: 11rem }
+th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: #fff;
+  min-width: min(10rem, 28vw); max-width: min(18rem, 36vw); padding-left: 0 }
 td.mark { background: #fff3bf }
-figure { margin: 1rem 0 }
+figure { margin: 1rem 0; min-width: 0 }
 figure img { max-width: 100%; height: auto }
 figcaption { color: #52606d; font-size: .9rem }
+.figures { display: grid; gap: 0 2rem;
+  grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)) }
+.figures img { display: block; width: 100%; max-width: 36rem }
+.legend { list-style: none; padding: 0; margin: .8rem 0 0; display: flex; flex-wrap: wrap;
+  gap: .1rem 1.3rem; font-size: .9rem }
+.legend li { display: flex; gap: .5rem; align-items: center; min-width: 0 }
+.legend img { flex: none }
+details { margin: .6rem 0 }
+summary { cursor: pointer; padding: .2rem 0 }
 .verdict { padding: .4rem .8rem; border-left: 4px solid; margin: .4rem 0 }
 .holds { border-color: #2b8a3e; background: #ebfbee }
 .fails { border-color: #c92a2a; background: #fff0f0 }
 .open { border-color: #868e96; background: #f1f3f5 }
+.note { border-color: #e8a200; background: #fff9e6 }
 pre { overflow-x: auto; background: #f4f6f8; padding: .6rem .8rem; font-size: .85rem }
+@media (max-width: 40rem) {
+  body { padding: .5rem .9rem 3rem }
+  table { font-size: .82rem }
+  th, td { padding: .25rem .45rem; max-width: 8rem }
+}
 """
 
 
@@ -48,20 +68,39 @@ class Page:
     page.table(["", "test"], [["cora", "0.815"]])
     page.figure(figure, "Validation accuracy per epoch")
     page.write(Path("report.html"))
+
+    contents: whether links to the headings of level 2 stand below the title
     """
 
-    def __init__(self, title: str) -> None:
+    def __init__(self, title: str, *, contents: bool = False) -> None:
         self.title = title
+        self.contents = contents
         self._parts: list[str] = []
+        self._headings: list[str] = []
 
     def heading(self, text: str, level: int = 2) -> None:
-        self._parts.append(f"<h{level}>{html.escape(text)}</h{level}>")
+        place = ""
+        if self.contents and level == 2:
+            self._headings.append(text)
+            place = f' id="part-{len(self._headings)}"'
+        self._parts.append(f"<h{level}{place}>{html.escape(text)}</h{level}>")
 
     def text(self, text: str) -> None:
         self._parts.append(f"<p>{html.escape(text)}</p>")
 
     def code(self, text: str) -> None:
         self._parts.append(f"<pre>{html.escape(text)}</pre>")
+
+    def note(self, text: str) -> None:
+        """Something the reader must not miss."""
+        self._parts.append(f'<p class="verdict note">{html.escape(text)}</p>')
+
+    @contextmanager
+    def fold(self, summary: str) -> Iterator[None]:
+        """What is added inside is hidden until the reader opens it."""
+        self._parts.append(f"<details><summary>{html.escape(summary)}</summary>")
+        yield
+        self._parts.append("</details>")
 
     def verdict(self, holds: bool | None, text: str) -> None:
         """A claim that was put to a test; None where it could not be decided."""
@@ -98,12 +137,21 @@ class Page:
 
     def figure(self, figure: Any, caption: str) -> None:
         """A matplotlib figure, drawn into the page as SVG."""
-        drawn = base64.b64encode(svg(figure)).decode("ascii")
-        text = html.escape(caption)
-        self._parts.append(
-            f'<figure><img alt="{text}" src="data:image/svg+xml;base64,{drawn}">'
-            f"<figcaption>{text}</figcaption></figure>"
+        self._parts.append(_figure(figure, caption))
+
+    def figures(self, figures: Iterable[tuple[Any, str]]) -> None:
+        """Figures with captions, side by side where the window is wide enough."""
+        drawn = "".join(_figure(figure, caption) for figure, caption in figures)
+        self._parts.append(f'<div class="figures">{drawn}</div>')
+
+    def legend(self, entries: Iterable[tuple[str, Any]]) -> None:
+        """Names beside matplotlib figures of a line each, for all the figures that follow: outside
+        of them it covers nothing, and long names wrap."""
+        items = "".join(
+            f'<li><img alt="" src="{_source(line)}"><span>{html.escape(name)}</span></li>'
+            for name, line in entries
         )
+        self._parts.append(f'<ul class="legend">{items}</ul>')
 
     def append(self, other: Page) -> None:
         """The parts of another page, below these."""
@@ -111,11 +159,16 @@ class Page:
 
     def html(self) -> str:
         title = html.escape(self.title)
+        links = "".join(
+            f'<a href="#part-{place}">{html.escape(text)}</a>'
+            for place, text in enumerate(self._headings, start=1)
+        )
         return "\n".join(
             [
                 '<!doctype html><html lang="en"><head><meta charset="utf-8">',
                 '<meta name="viewport" content="width=device-width, initial-scale=1">',
                 f"<title>{title}</title><style>{_STYLE}</style></head><body><h1>{title}</h1>",
+                *([f"<nav>{links}</nav>"] if links else []),
                 *self._parts,
                 "</body></html>\n",
             ]
@@ -133,6 +186,19 @@ class Page:
         except BaseException:
             os.unlink(name)
             raise
+
+
+def _figure(figure: Any, caption: str) -> str:
+    text = html.escape(caption)
+    return (
+        f'<figure><img alt="{text}" src="{_source(figure)}">'
+        f"<figcaption>{text}</figcaption></figure>"
+    )
+
+
+def _source(figure: Any) -> str:
+    """The figure as the address of an image that the page itself holds."""
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg(figure)).decode('ascii')}"
 
 
 def svg(figure: Any) -> bytes:

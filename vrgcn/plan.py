@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -34,6 +35,11 @@ class Hop:
     edges: CSR
     scale: Tensor
     history: CSR | None
+
+    @cached_property
+    def has_own(self) -> bool:
+        """Whether any target's own activation has a weight: not in GraphSAGE's mean."""
+        return bool(self.own.any())
 
     def to(self, device: torch.device) -> Hop:
         return Hop(
@@ -156,14 +162,16 @@ class Planner:
 
     def _relabel(self, targets: Tensor, edges: CSR) -> tuple[Tensor, CSR]:
         """Sources (targets first, then the other columns, ascending) and edges among them."""
+        if not edges.num_entries:
+            return targets, CSR(edges.indptr, edges.indices, edges.values, len(targets))
         place = self._place
-        place[targets] = torch.arange(len(targets))
-        others = torch.unique(edges.indices[place[edges.indices] < 0])
+        place.index_copy_(0, targets, torch.arange(len(targets)))
+        others = torch.unique(edges.indices[place.index_select(0, edges.indices) < 0])
         sources = torch.cat([targets, others])
-        place[others] = torch.arange(len(targets), len(sources))
-        local = CSR(edges.indptr, place[edges.indices], edges.values, len(sources))
-        place[sources] = -1
-        return sources, local
+        place.index_copy_(0, others, torch.arange(len(targets), len(sources)))
+        indices = place.index_select(0, edges.indices)
+        place.index_fill_(0, sources, -1)
+        return sources, CSR(edges.indptr, indices, edges.values, len(sources))
 
 
 def fanout_per_call(fanout: int | Sequence[int], calls: int) -> list[int]:

@@ -35,7 +35,7 @@ class Propagation:
 
     def rows(self, nodes: Tensor) -> tuple[Tensor, CSR]:
         """Rows of P for some nodes: (len(nodes),) diagonal and (len(nodes), nodes) neighbours."""
-        return self.diagonal[nodes], self.neighbours.rows(nodes)
+        return self.diagonal.index_select(0, nodes), self.neighbours.rows(nodes)
 
     def __matmul__(self, h: Tensor) -> Tensor:
         """P h for all nodes: (nodes, width) -> (nodes, width)."""

@@ -47,9 +47,11 @@ def uniform(P: Propagation, targets: Tensor, fanout: int, generator: torch.Gener
     Floyd's algorithm, all rows at a time: its i-th draw is t from 0..n-fanout+i, and where t is
     taken already, n-fanout+i itself. It costs the same at degree 10 and at degree 10,000.
     """
+    if fanout == 0:
+        return nothing(P, targets)
     N = P.neighbours
-    start = N.indptr[targets]
-    degree = N.indptr[targets + 1] - start
+    start = N.indptr.index_select(0, targets)
+    degree = N.indptr.index_select(0, targets + 1) - start
     fanout = min(fanout, int(degree.max()) if len(degree) else 0)
     column = torch.arange(fanout)
     first = (degree - fanout).clamp(min=0)  # rows with fewer neighbours take 0, 1, 2, ...
@@ -60,10 +62,18 @@ def uniform(P: Propagation, targets: Tensor, fanout: int, generator: torch.Gener
         taken = (drawn[:, :i] == drawn[:, i, None]).any(1)
         drawn[:, i] = torch.where(taken, upper[:, i], drawn[:, i])
     count = degree.clamp(max=fanout)
-    entries = (start[:, None] + drawn)[column < count[:, None]]
-    edges = CSR(offsets(count), N.indices[entries], N.values[entries], N.columns)
+    entries = start[:, None] + drawn
+    entries = entries[column < count[:, None]] if int(count.min()) < fanout else entries.view(-1)
+    edges = N.take(offsets(count), entries)
     scale = degree.to(N.values.dtype) / count.clamp(min=1)
-    return Sample(P.diagonal[targets], edges, scale)
+    return Sample(P.diagonal.index_select(0, targets), edges, scale)
+
+
+def nothing(P: Propagation, targets: Tensor) -> Sample:
+    """No neighbour: R is never used."""
+    own = P.diagonal.index_select(0, targets)
+    empty = CSR(targets.new_zeros(len(targets) + 1), targets[:0], own[:0], P.num_nodes)
+    return Sample(own, empty, torch.ones_like(own))
 
 
 def thinned(P: Propagation, targets: Tensor, most: int, generator: torch.Generator) -> CSR:

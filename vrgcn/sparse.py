@@ -62,12 +62,18 @@ class CSR:
     def rows(self, nodes: Tensor) -> CSR:
         """The given rows, in the given order: (len(nodes), columns)."""
         indptr, entries = self.entries(nodes)
-        return CSR(indptr, self.indices[entries], self.values[entries], self.columns)
+        return self.take(indptr, entries)
+
+    def take(self, indptr: Tensor, entries: Tensor) -> CSR:
+        """The entries at the given positions, as the rows that indptr makes of them."""
+        # index_select: on the CPU three times as fast as indexing with brackets.
+        indices = self.indices.index_select(0, entries)
+        return CSR(indptr, indices, self.values.index_select(0, entries), self.columns)
 
     def entries(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
         """Where the given rows' entries are: their own indptr, and their positions in `indices`."""
-        start = self.indptr[nodes]
-        counts = self.indptr[nodes + 1] - start
+        start = self.indptr.index_select(0, nodes)
+        counts = self.indptr.index_select(0, nodes + 1) - start
         indptr = offsets(counts)
         total = int(indptr[-1])
         shift = torch.repeat_interleave(start - indptr[:-1], counts, output_size=total)
@@ -86,9 +92,19 @@ class CSR:
         """
         if dense.layout == torch.sparse_csr:
             return torch.sparse.mm(self.to_torch(dense.dtype), dense)
-        if dense.requires_grad and torch.is_grad_enabled():
-            return _Product.apply(dense, self)
-        return _product(self, dense)
+        if not (dense.requires_grad and torch.is_grad_enabled()):
+            return _product(self, dense)
+        if self.num_entries <= self.columns:
+            return self._product_by_entry(dense)
+        return _Product.apply(dense, self)
+
+    def _product_by_entry(self, dense: Tensor) -> Tensor:
+        """The product by way of a row for each entry: with few of them there is less to prepare."""
+        rows = dense.index_select(0, self.indices) * self.values.to(dense.dtype)[:, None]
+        if self.num_entries == self.num_rows and bool((self.counts == 1).all()):
+            return rows  # one sampled neighbour each
+        empty = dense.new_zeros((self.num_rows, dense.shape[1]))
+        return empty.index_add(0, self.row_of_entry, rows)
 
     def to(self, device: torch.device | str) -> CSR:
         return CSR(
@@ -126,6 +142,17 @@ def select_rows(x: Tensor, nodes: Tensor) -> Tensor:
     if is_sparse(x):
         return CSR.from_torch(x).rows(nodes).to_torch()
     return x.index_select(0, nodes)
+
+
+def select_rows_beside(left: Tensor, right: Tensor, nodes: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows of two matrices of the same width, placed so that `concatenate` need not copy them."""
+    if is_sparse(left) or left.dtype != right.dtype or left.device != right.device:
+        return select_rows(left, nodes), select_rows(right, nodes)
+    width = left.shape[1]
+    both = left.new_empty((len(nodes), width + right.shape[1]))
+    torch.index_select(left, 0, nodes, out=both[:, :width])
+    torch.index_select(right, 0, nodes, out=both[:, width:])
+    return both[:, :width], both[:, width:]
 
 
 def select_columns(x: Tensor, columns: Tensor) -> Tensor:
@@ -168,10 +195,33 @@ def with_values(x: Tensor, values: Tensor) -> Tensor:
 
 
 def concatenate(left: Tensor, right: Tensor) -> Tensor:
-    """[left, right] side by side, for dense or sparse CSR tensors."""
+    """[left, right] side by side, for dense or sparse CSR tensors.
+
+    A view where they lie side by side already; see `select_rows_beside`.
+    """
     if not is_sparse(left):
-        return torch.cat([left, right], dim=-1)
+        beside = _beside(left, right)
+        return torch.cat([left, right], dim=-1) if beside is None else beside
     return torch.cat([left.to_sparse_coo(), right.to_sparse_coo()], dim=1).to_sparse_csr()
+
+
+def _beside(left: Tensor, right: Tensor) -> Tensor | None:
+    """[left, right] as a view of the matrix whose column ranges they are, if they are."""
+    whole = left._base
+    if (
+        whole is None
+        or whole is not right._base
+        or whole.requires_grad
+        or whole.dim() != 2
+        or left.stride() != whole.stride()
+        or right.stride() != whole.stride()
+        or left.shape[0] != right.shape[0]
+        or right.storage_offset() != left.storage_offset() + left.shape[1]
+        or left.storage_offset() != whole.storage_offset()
+        or left.shape[1] + right.shape[1] != whole.shape[1]
+    ):
+        return None
+    return whole[: left.shape[0]]
 
 
 def _sparse_csr_tensor(

@@ -26,8 +26,8 @@ from problems import (
 )
 from torch import Tensor, nn
 
-from vrgcn.estimators import Estimator
-from vrgcn.minibatches import MiniBatches
+from vrgcn.estimators import ESTIMATORS, Estimator
+from vrgcn.minibatches import Batch, MiniBatches
 
 ROUNDING = 1e-12
 GRAPH = random_graph()
@@ -298,3 +298,49 @@ def test_a_row_written_at_step_s_has_age_step_minus_s() -> None:
     assert batches.mean_age() == pytest.approx(float(torch.cat(ages).double().mean()))
     assert int(torch.cat(ages).min()) == 1  # the last commit was one step ago
     assert len(torch.cat(ages).unique()) > 4
+
+
+@pytest.mark.parametrize("kind", ["gcn", "graphsage"])
+def test_cvd_that_ends_its_first_pass_early_gives_the_same_bits(kind: str) -> None:
+    def run(drops: bool) -> list[Tensor]:
+        torch.manual_seed(3)
+        model = MODELS[kind](3, dropout=0.3).train()
+        batches = double_minibatches(model, GRAPH, estimator="cvd", batch_size=16, nodes="all")
+        for batch in batches:  # histories that are not zero
+            batch.run(model)
+            batch.commit()
+        batches.drops = drops
+        torch.manual_seed(4)
+        batch = batches.batch(BATCH)
+        output = batch.run(model)
+        output.square().sum().backward()
+        batch.commit()
+        gradients = [weight.grad for weight in model.parameters() if weight.grad is not None]
+        return [output, *gradients, *batches.histories.state_dict().values()]
+
+    for early, whole in zip(run(drops=True), run(drops=False), strict=True):
+        assert torch.equal(early, whole)
+
+
+def test_cvd_leaves_out_the_end_of_its_first_pass_once_something_was_dropped() -> None:
+    model = MODELS["graphsage"](2, dropout=0.3).train()
+    ends: list[bool] = []
+    model.layers[-1].register_forward_hook(lambda module, *_: ends.append(module.training))
+    batches = double_minibatches(model, GRAPH, estimator="cvd", batch_size=16, nodes="all")
+    ends.clear()
+    for _ in range(3):
+        batches.batch(BATCH).run(model)
+    assert ends == [False, True, True, True]
+    model.dropout.threshold = 0  # nothing is dropped any more: then it is cv, gradients and all
+    for layer in model.layers:
+        layer.dropout.threshold = 0
+    plan = batches.batch(BATCH).plan
+    outputs = []
+    for estimator in ("cvd", "cv"):
+        batch = Batch(batches, plan, ESTIMATORS[estimator])
+        model.zero_grad()
+        output = batch.run(model)
+        output.square().sum().backward()
+        outputs.append([output, *(weight.grad for weight in model.parameters())])
+    for a, b in zip(*outputs, strict=True):
+        assert torch.equal(a, b)

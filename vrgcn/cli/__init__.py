@@ -21,6 +21,7 @@ from vrgcn.cli.options import (
     ImportOptions,
     InfoOptions,
     PredictOptions,
+    ReportOptions,
     ReproduceOptions,
     TrainOptions,
 )
@@ -31,6 +32,7 @@ COMMANDS: dict[str, tuple[type, str, str]] = {
     "train": (TrainOptions, "vrgcn.cli.train", "run_train"),
     "predict": (PredictOptions, "vrgcn.cli.predict", "run_predict"),
     "evaluate": (EvaluateOptions, "vrgcn.cli.evaluate", "run_evaluate"),
+    "report": (ReportOptions, "vrgcn.cli.report", "run_report"),
     "datasets": (DatasetsOptions, "vrgcn.cli.datasets", "run_datasets"),
     "info": (InfoOptions, "vrgcn.cli.info", "run_info"),
     "demo": (DemoOptions, "vrgcn.experiments.demo", "run_demo"),

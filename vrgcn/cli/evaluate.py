@@ -22,6 +22,7 @@ from vrgcn.inference import predict
 from vrgcn.metrics import ClassScores, class_scores, confusion, score, score_name
 from vrgcn.validation import SPLITS, UNLABELLED
 
+CLASS_COLUMNS = ("precision", "recall", "F1", "support", "predicted")
 _MOST_ROWS = 25
 
 
@@ -107,23 +108,33 @@ def _table(classes: list[str], scores: ClassScores, split: str) -> Table:
         title_justify="left",
     )
     table.add_column("class")
-    for heading in ("precision", "recall", "F1", "support", "predicted"):
+    for heading in CLASS_COLUMNS:
         table.add_column(heading, justify="right")
-    order = scores.support.argsort(descending=True, stable=True).tolist()
-    seen = [c for c in order if scores.support[c] or scores.predicted[c]]
-    shown = range(len(classes)) if len(classes) <= _MOST_ROWS else seen[:_MOST_ROWS]
+    shown = main_classes(scores)
     for place in shown:
         table.add_row(
             classes[place],
-            _number(scores.precision[place]),
-            _number(scores.recall[place]),
-            _number(scores.f1[place]),
-            f"{int(scores.support[place]):,}",
-            f"{int(scores.predicted[place]):,}",
+            *class_row(scores, place),
         )
     if len(shown) < len(classes):
         table.caption = f"the {len(shown)} largest of {len(classes)} classes"
     return table
+
+
+def main_classes(scores: ClassScores) -> list[int]:
+    """All classes if they are few, else the largest of those present or predicted."""
+    count = len(scores.support)
+    if count <= _MOST_ROWS:
+        return list(range(count))
+    order = scores.support.argsort(descending=True, stable=True).tolist()
+    return [c for c in order if scores.support[c] or scores.predicted[c]][:_MOST_ROWS]
+
+
+def class_row(scores: ClassScores, place: int) -> list[str]:
+    """A class's numbers as text, for `CLASS_COLUMNS`."""
+    shares = (scores.precision, scores.recall, scores.f1)
+    counts = (scores.support, scores.predicted)
+    return [*(_number(v[place]) for v in shares), *(f"{int(v[place]):,}" for v in counts)]
 
 
 def _number(value: Tensor) -> str:

@@ -109,6 +109,24 @@ class EvaluateOptions:
 
 
 @dataclass(frozen=True)
+class ReportOptions:
+    """Show one or several runs on a page: curves, scores, options and what differs."""
+
+    runs: Positional[tuple[Path, ...]]
+    """Folders that `vrgcn train` wrote, finished or not."""
+    out: Path = Path("report.html")
+    """The page to write; one that is there is replaced."""
+    scores: bool = True
+    """Predict the test nodes of every run, for the scores by class."""
+    data_root: Path | None = None
+    """Where raw files of named data sets lie. None: where the runs found them."""
+    device: str = "cpu"
+    """Device of the models, such as cpu or cuda."""
+    threads: int | None = None
+    """CPU threads. None: as PyTorch chooses."""
+
+
+@dataclass(frozen=True)
 class DatasetsOptions:
     """List the graphs that can be named, and which of them are here."""
 

@@ -15,6 +15,8 @@ from vrgcn.graph import Graph
 from vrgcn.sparse import select_columns
 
 CONFIG = "config.toml"
+METRICS = "metrics.jsonl"
+RESULT = "result.json"
 MODEL = "model.safetensors"
 
 
@@ -27,21 +29,32 @@ class Run:
 
 def open_run(folder: Path, device: torch.device) -> Run:
     """The run in a folder that `vrgcn train` wrote."""
-    if not folder.is_dir():
-        raise FileNotFoundError(f"there is no run folder {folder}")
-    config = folder / CONFIG
-    if not config.is_file():
-        raise FileNotFoundError(f"{folder} is not a run: it has no {CONFIG}")
+    config = read_config(folder)
     model = folder / MODEL
     if not model.is_file():
         raise FileNotFoundError(f"{folder} has no {MODEL}: its training did not finish")
     saved = load_model(model)
     saved.model.to(device)
+    return Run(folder, config, saved)
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """The options that the run in a folder was started with."""
+    if not folder.is_dir():
+        raise FileNotFoundError(f"there is no run folder {folder}")
+    config = folder / CONFIG
+    if not config.is_file():
+        raise FileNotFoundError(f"{folder} is not a run: it has no {CONFIG}")
     try:
-        options = tomllib.loads(config.read_text(encoding="utf-8"))
+        return tomllib.loads(config.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{config}: not a TOML file: {error}") from None
-    return Run(folder, options, saved)
+
+
+def graph_source(config: dict[str, Any]) -> tuple[str | None, Path | None, Path | None]:
+    """Where a run's graph came from: name of the data set or folder, and the raw files' root."""
+    graph, root = (Path(config[key]) if key in config else None for key in ("graph", "data_root"))
+    return config.get("dataset"), graph, root
 
 
 def open_run_graph(
@@ -55,11 +68,10 @@ def open_run_graph(
 
     scaled: a file for the scaled features, instead of memory
     """
+    own_dataset, own_graph, own_root = graph_source(run.config)
     if dataset is None and graph is None:
-        dataset = run.config.get("dataset")
-        graph = Path(run.config["graph"]) if "graph" in run.config else None
-    if data_root is None and "data_root" in run.config:
-        data_root = Path(run.config["data_root"])
+        dataset, graph = own_dataset, own_graph
+    data_root = data_root or own_root
     loaded, _ = open_graph(dataset, graph, data_root)
     note = graph_note(dataset, data_root)
     if note is not None:

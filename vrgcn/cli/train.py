@@ -15,7 +15,7 @@ from vrgcn.cli.config_file import flatten, write_config
 from vrgcn.cli.graphs import graph_note, open_graph
 from vrgcn.cli.options import ModelOptions, TrainOptions
 from vrgcn.cli.progress import EpochProgress, seconds_text
-from vrgcn.cli.runs import CONFIG, MODEL
+from vrgcn.cli.runs import CONFIG, METRICS, MODEL, RESULT
 from vrgcn.data import find_dataset
 from vrgcn.devices import find_device
 from vrgcn.graph import Graph
@@ -58,7 +58,7 @@ def _train(
         graph.names.features,
     )
     with (
-        (folder / "metrics.jsonl").open("w", encoding="utf-8") as metrics,
+        (folder / METRICS).open("w", encoding="utf-8") as metrics,
         EpochProgress(options.train.epochs, name) as progress,
     ):
         best = -1.0
@@ -76,7 +76,7 @@ def _train(
         result = fit(model, graph, options.train, on_epoch=on_epoch, on_step=progress.step)
     save_model(saved, folder / MODEL)
     scores = _scores(result, name)
-    (folder / "result.json").write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
+    (folder / RESULT).write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
     _report(result, name, folder)
 
 

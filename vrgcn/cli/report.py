@@ -1,0 +1,103 @@
+"""`vrgcn report`: one page of one or several runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import Progress
+
+from vrgcn.cli.options import ReportOptions
+from vrgcn.devices import find_device, use_threads
+from vrgcn.figures import check_drawing
+from vrgcn.page import Page
+from vrgcn.report.curves import show_curves, show_staleness
+from vrgcn.report.records import Record, by_graph, read_runs
+from vrgcn.report.scores import NoScores, RunScores, Scorer, show_scores
+from vrgcn.report.tables import show_options, show_results
+
+_SUFFIXES = (".html", ".htm")
+
+
+def run_report(options: ReportOptions) -> None:
+    """Read the runs, predict where asked to, write the page."""
+    use_threads(options.threads)
+    device = find_device(options.device)
+    _check_out(options.out)
+    check_drawing()
+    records = read_runs(options.runs)
+    page = Page(_title(records), contents=True)
+    for record in records:
+        if record.result is None:
+            page.note(_unfinished(record))
+    page.heading("Results")
+    show_results(page, records)
+    graphs = by_graph(records)
+    styles = {record.label: style for style, record in enumerate(records)}
+    for graph, runs in graphs.items():
+        page.heading(_on("Curves", graph, graphs))
+        show_curves(page, runs, styles)
+    for graph, runs in graphs.items():
+        page.heading(_on("Staleness", graph, graphs))
+        show_staleness(page, runs, styles)
+    page.heading("Options")
+    show_options(page, records)
+    if options.scores:
+        _add_scores(page, graphs, Scorer(options.data_root, device))
+    page.write(options.out)
+    twice = len(options.runs) - len(records)
+    if twice:
+        print(f"note: {twice} of the folders were given more than once; each run is shown once")
+    count = "1 run" if len(records) == 1 else f"{len(records)} runs"
+    print(f"report of {count}: {options.out}")
+
+
+def _add_scores(page: Page, graphs: dict[str, list[Record]], scorer: Scorer) -> None:
+    console = Console()
+    total = sum(map(len, graphs.values()))
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("predicting", total=total)
+
+        def score_run(record: Record) -> RunScores | NoScores:
+            answer = scorer(record)
+            progress.advance(task)
+            return answer
+
+        failed = []
+        for graph, runs in graphs.items():
+            page.heading(_on("Scores by class", graph, graphs))
+            failed += show_scores(page, runs, score_run)
+    for line in failed:
+        print(f"note: {line}")
+
+
+def _title(records: Sequence[Record]) -> str:
+    if len(records) == 1:
+        return f"{records[0].label} on {records[0].graph}"
+    graphs = list(by_graph(records))
+    where = graphs[0] if len(graphs) == 1 else f"{len(graphs)} graphs"
+    return f"{len(records)} runs on {where}"
+
+
+def _unfinished(record: Record) -> str:
+    text = f"{record.label}: still training, or stopped early; {record.epochs} epochs are shown"
+    if record.torn:
+        text += ", the line of the next was cut off"
+    return text + ". Scores by class are of its best model so far."
+
+
+def _on(heading: str, graph: str, graphs: dict[str, list[Record]]) -> str:
+    return f"{heading}: {graph}" if len(graphs) > 1 else heading
+
+
+def _check_out(path: Path) -> None:
+    """Refuse what cannot be written before predicting for minutes."""
+    if path.suffix not in _SUFFIXES:
+        raise ValueError(f"--out: {path} must end in one of {', '.join(_SUFFIXES)}")
+    if path.is_dir():
+        raise ValueError(f"--out: {path} is a folder")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(f"--out: cannot write into the folder {path.parent}")
