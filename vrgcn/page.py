@@ -56,6 +56,10 @@ pre { overflow-x: auto; background: #f4f6f8; padding: .6rem .8rem; font-size: .8
 """
 
 
+# What a verdict says; None where it could not be decided.
+VERDICTS = {True: "holds", False: "does not hold", None: "not decided"}
+
+
 class Page:
     """Parts are added from top to bottom; all text is escaped.
 
@@ -101,9 +105,8 @@ class Page:
     def verdict(self, holds: bool | None, text: str) -> None:
         """A claim that was put to a test; None where it could not be decided."""
         kind = {True: "holds", False: "fails", None: "open"}[holds]
-        word = {True: "holds", False: "does not hold", None: "not decided"}[holds]
         self._parts.append(
-            f'<p class="verdict {kind}"><strong>{word}</strong>: {html.escape(text)}</p>'
+            f'<p class="verdict {kind}"><strong>{VERDICTS[holds]}</strong>: {html.escape(text)}</p>'
         )
 
     def table(
@@ -149,6 +152,10 @@ class Page:
             for name, line in entries
         )
         self._parts.append(f'<ul class="legend">{items}</ul>')
+
+    def append(self, other: Page) -> None:
+        """The parts of another page, below these."""
+        self._parts += other._parts
 
     def html(self) -> str:
         title = html.escape(self.title)

@@ -24,6 +24,7 @@ from vrgcn.cli.options import (
     InfoOptions,
     PredictOptions,
     ReportOptions,
+    ReproduceOptions,
     TrainOptions,
 )
 
@@ -39,6 +40,7 @@ COMMANDS: dict[str, tuple[type, str, str]] = {
     "info": (InfoOptions, "vrgcn.cli.info", "run_info"),
     "demo": (DemoOptions, "vrgcn.experiments.demo", "run_demo"),
     "bench": (BenchOptions, "vrgcn.cli.bench", "run_bench"),
+    "reproduce": (ReproduceOptions, "vrgcn.experiments.reproduce", "run_reproduce"),
 }
 
 # What the user can mend. Anything else is a defect of ours and keeps its traceback.

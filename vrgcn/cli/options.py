@@ -252,3 +252,44 @@ class BenchOptions:
             raise ValueError(f"target is a score above 0 and at most 1, not {self.target}")
         if not self.sections:
             raise ValueError("sections: name at least one")
+
+
+@configure(FlagCreatePairsOff)
+@dataclass(frozen=True)
+class ReproduceOptions:
+    """Run the paper's experiments and write a page with its numbers beside ours."""
+
+    what: Positional[
+        tuple[
+            Literal[
+                "table1",
+                "table3",
+                "table4",
+                "fig-loss",
+                "fig-accuracy",
+                "all",
+            ],
+            ...,
+        ]
+    ]
+    """Tables and figures of the paper, or all of them."""
+    datasets: tuple[str, ...] | None = None
+    """Data sets; `vrgcn datasets` lists them. None: those of each experiment that are here."""
+    runs: int | None = None
+    """Runs with different seeds. None: as many as in the paper."""
+    quick: bool = False
+    """Everything in its smallest size, to see that it works: the figures mean nothing."""
+    out: Path | None = None
+    """Folder of the records, figures and report.html. A run that was stopped goes on from there.
+    None: results, or results-quick with --quick."""
+    data_root: Path | None = None
+    """Where raw files of named data sets lie. None: $VRGCN_DATA, or else data."""
+    threads: int | None = None
+    """CPU threads. None: as PyTorch chooses."""
+
+    def __post_init__(self) -> None:
+        if not self.what:
+            raise ValueError("say what to reproduce: table1, fig-loss, ..., or all")
+        for name, value in (("runs", self.runs), ("threads", self.threads)):
+            if value is not None and value < 1:
+                raise ValueError(f"--{name} must be at least 1, not {value}")

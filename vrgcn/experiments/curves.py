@@ -1,0 +1,163 @@
+"""Curves over epochs: what the figures of training loss and of validation accuracy share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from vrgcn.experiments.experiment import Choice, Record, Unit, save_figure
+from vrgcn.experiments.runs import in_order, of
+from vrgcn.experiments.settings import chosen_datasets, runs_of
+from vrgcn.experiments.summary import mean_text, tail_mean
+from vrgcn.page import Page
+
+DATASETS = (
+    "citeseer",
+    "cora",
+    "pubmed",
+    "nell",
+    "ppi-small",
+    "ppi",
+    "communities",
+    "reddit-like",
+    "reddit",
+)
+QUICK_EPOCHS = 5
+EXACT = "M1+PP"
+COLOURS = {
+    "M1+PP": "black",
+    "NS": "tab:purple",
+    "NS+PP": "tab:orange",
+    "IS+PP": "tab:red",
+    "CV+PP": "tab:blue",
+    "CVD+PP": "tab:green",
+}
+
+
+def curve_units(
+    choice: Choice,
+    algorithms: Sequence[str],
+    train: Callable[[str, str, int, Choice], Record],
+) -> list[Unit]:
+    """A training run for each data set, algorithm and seed."""
+    return [
+        Unit(
+            {"dataset": name, "algorithm": algorithm, "seed": seed, "quick": choice.quick},
+            partial(train, name, algorithm, seed, choice),
+        )
+        for name in chosen_datasets(choice, DATASETS)
+        for algorithm in algorithms
+        for seed in range(runs_of(choice, name))
+    ]
+
+
+def settled(records: Sequence[Record], field: str) -> dict[str, list[float]]:
+    """Of each algorithm, where its runs settled: the mean of each curve's last tenth. A run that
+    diverged has settled nowhere and is left out."""
+    return {
+        algorithm: [
+            tail_mean(record[field])
+            for record in of(records, algorithm=algorithm)
+            if record["diverged"] is None and record[field]
+        ]
+        for algorithm in in_order(records, "algorithm")
+    }
+
+
+def diverged(records: Sequence[Record], algorithm: str) -> int:
+    """How many runs of an algorithm diverged."""
+    return sum(record["diverged"] is not None for record in of(records, algorithm=algorithm))
+
+
+def add_curves(
+    records: Sequence[Record],
+    page: Page,
+    folder: Path,
+    *,
+    name: str,
+    field: str,
+    title: str,
+    scale: float = 1.0,
+    digits: int = 1,
+    log: bool = False,
+) -> None:
+    """One panel for each data set and a table of where the runs settled, on the page; the picture
+    in the folder too.
+
+    field: the list in each record; scale: its unit, such as 100 for percent
+    """
+    figure = _draw(records, field, title, scale, log)
+    save_figure(figure, folder, name)
+    page.figure(figure, f"{title}. Lines are means over the runs, bands their range.")
+    algorithms = in_order(records, "algorithm")
+    rows = []
+    for dataset in in_order(records, "dataset"):
+        mine = of(records, dataset=dataset)
+        ends = settled(mine, field)
+        rows.append(
+            [mine[0]["label"], str(max(map(len, ends.values())))]
+            + [_cell(mine, ends, algorithm, scale, digits) for algorithm in algorithms]
+        )
+    page.table(["", "runs", *algorithms], rows, caption=f"{title}: mean of the last tenth")
+
+
+def _cell(
+    records: Sequence[Record],
+    ends: dict[str, list[float]],
+    algorithm: str,
+    scale: float,
+    digits: int,
+) -> str:
+    lost = diverged(records, algorithm)
+    text = mean_text(ends.get(algorithm, []), scale, digits)
+    return f"{text} ({lost} diverged)" if lost else text
+
+
+def _draw(records: Sequence[Record], field: str, title: str, scale: float, log: bool) -> Any:
+    from matplotlib.figure import Figure
+
+    datasets = in_order(records, "dataset")
+    columns = min(3, len(datasets))
+    lines = -(-len(datasets) // columns)
+    figure = Figure(figsize=(4.2 * columns + 1, 3.2 * lines), layout="constrained")
+    panels = figure.subplots(lines, columns, squeeze=False).ravel()
+    for axes, dataset in zip(panels, datasets, strict=False):
+        mine = of(records, dataset=dataset)
+        for algorithm in in_order(mine, "algorithm"):
+            curves = [r[field] for r in of(mine, algorithm=algorithm) if r[field]]
+            if curves:
+                _draw_algorithm(axes, algorithm, curves, scale)
+        axes.set(title=mine[0]["label"], xlabel="epoch")
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.grid(alpha=0.3)
+        if log:
+            axes.set_yscale("log")
+    for axes in panels[len(datasets) :]:
+        axes.set_visible(False)
+    panels[0].set_ylabel(title)
+    panels[0].legend(fontsize="small")
+    return figure
+
+
+def _draw_algorithm(axes: Any, algorithm: str, curves: list[list[float]], scale: float) -> None:
+    length = min(map(len, curves))  # a run that diverged is shorter
+    columns = [[scale * curve[i] for curve in curves] for i in range(length)]
+    epochs = list(range(1, length + 1))
+    mean = [sum(column) / len(column) for column in columns]
+    colour = COLOURS[algorithm]
+    style = "--" if algorithm == EXACT else "-"
+    above = 3 if algorithm == EXACT else 2  # the reference is often covered
+    axes.plot(
+        epochs,
+        mean,
+        style,
+        color=colour,
+        label=algorithm,
+        lw=1.4,
+        marker="." if length == 1 else None,
+        zorder=above,
+    )
+    low, high = list(map(min, columns)), list(map(max, columns))
+    axes.fill_between(epochs, low, high, color=colour, alpha=0.15, lw=0)

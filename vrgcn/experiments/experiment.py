@@ -1,0 +1,84 @@
+"""What an experiment is: units of work whose results are kept, and a page that is made of them.
+
+A unit is small enough to be lost (one training run); its record is one line of JSON. Everything on
+the page is made from records alone, so that a page can be made again without training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vrgcn.page import Page
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was asked for.
+
+    datasets: names; None: the experiment's own list
+    runs: seeds per algorithm; None: the paper's number
+    quick: a smoke version: smallest sizes, few runs, seconds in all
+    data_root: where raw files lie; None: as `vrgcn.data.data_root` says
+    threads: CPU threads; None: as PyTorch chooses
+    """
+
+    datasets: tuple[str, ...] | None = None
+    runs: int | None = None
+    quick: bool = False
+    data_root: Path | None = None
+    threads: int | None = None
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One resumable piece of work.
+
+    key: identifies it among those of its experiment; small and JSON-able, such as
+        {"dataset": "cora", "algorithm": "CVD+PP", "seed": 3, "quick": False}
+    run: does the work; its result is JSON-able, and the record is key | result | {"seconds": ...}
+    """
+
+    key: dict[str, Any]
+    run: Callable[[], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim of the paper, decided by a stated test.
+
+    holds: None where it could not be decided (too few runs, data absent)
+    text: the claim, the test and the figures, in one sentence
+    """
+
+    holds: bool | None
+    text: str
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table or a figure of the paper.
+
+    name: as the command line calls it, and its file of records
+    units: what there is to do for a choice
+    render: adds text, tables and figures to the page, the paper's numbers beside ours; saves each
+        figure in the folder too (`save_figure`); returns the verdicts
+    """
+
+    name: str
+    title: str
+    units: Callable[[Choice], list[Unit]]
+    render: Callable[[list[Record], Page, Path], list[Verdict]]
+
+
+def save_figure(figure: Any, folder: Path, name: str) -> None:
+    """A matplotlib figure as folder/name.png and folder/name.svg."""
+    from vrgcn.page import svg
+
+    folder.mkdir(parents=True, exist_ok=True)
+    figure.savefig(folder / f"{name}.png", dpi=150)
+    (folder / f"{name}.svg").write_bytes(svg(figure))

@@ -1,0 +1,100 @@
+"""One training run of an experiment, as a record."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+from torch import nn
+
+from vrgcn.config import TrainConfig
+from vrgcn.experiments.experiment import Record
+from vrgcn.graph import Graph
+from vrgcn.inference import ExactSweeps, propagate_features, propagation_of
+from vrgcn.metrics import loss_per_node
+from vrgcn.propagation import build_propagation
+from vrgcn.training import Epoch, TrainResult, fit
+
+
+class _EnoughError(Exception):
+    """Ends a run that has reached what it was run for."""
+
+
+def train_run(
+    model: nn.Module,
+    graph: Graph,
+    config: TrainConfig,
+    *,
+    until: float | None = None,
+    measure: Callable[[], float] | None = None,
+) -> Record:
+    """Train, and give back what happened, JSON-able.
+
+    until: stop after the first epoch whose validation score is at least this
+    measure: called after each epoch; its values are the list "measured"
+
+    epochs, val, epoch_seconds: an entry for each epoch (val: for each that was evaluated)
+    test: score of the last weights; None if the run stopped early
+    diverged: the error's text if the loss became infinite, else None
+    """
+    points: list[Epoch] = []
+    measured: list[float] = []
+
+    def on_epoch(point: Epoch) -> None:
+        points.append(point)
+        if measure is not None:
+            measured.append(_rounded(measure()))
+        if until is not None and point.val is not None and point.val >= until:
+            raise _EnoughError
+
+    result: TrainResult | None = None
+    diverged = None
+    try:
+        result = fit(model, graph, config, on_epoch=on_epoch)
+    except _EnoughError:
+        pass
+    except FloatingPointError as error:  # it is a result too: this algorithm does not converge
+        diverged = str(error)
+    seconds = [0.0, *(point.seconds for point in points)]
+    record: Record = {
+        "epochs": len(points),
+        "loss": [_rounded(point.loss) for point in points],
+        "val": [_rounded(point.val) for point in points if point.val is not None],
+        "epoch_seconds": [_rounded(b - a) for a, b in pairwise(seconds)],
+        "test": None if result is None or result.test is None else _rounded(result.test),
+        "diverged": diverged,
+    }
+    return record | ({"measured": measured} if measure is not None else {})
+
+
+def exact_training_loss(model: nn.Module, graph: Graph, config: TrainConfig) -> Callable[[], float]:
+    """Mean loss over the training nodes, each neighbour average exact and without dropout.
+
+    It is the objective that every estimator means to minimise, on the edges that it trains on;
+    the mean of a run's own minibatch losses would flatter an estimator whose noise was fitted.
+    The weight decay is not in it.
+    """
+    among = graph.among(graph.train) if config.inductive else graph
+    P = build_propagation(config.propagation or propagation_of(model), among)
+    preprocessed = propagate_features(P, graph.features) if config.preprocess else None
+    sweeps = ExactSweeps(model, graph.features, P, preprocessed=preprocessed)
+    assert graph.labels is not None
+    labels = graph.labels[graph.train]
+    return lambda: float(loss_per_node(sweeps.outputs(graph.train), labels).mean())
+
+
+def of(records: Sequence[Record], **wanted: Any) -> list[Record]:
+    """The records with these entries."""
+    return [r for r in records if all(r.get(name) == value for name, value in wanted.items())]
+
+
+def in_order(records: Sequence[Record], field: str) -> list[Any]:
+    """The values of a field, each once, in the order of their first appearance."""
+    return list(dict.fromkeys(record[field] for record in records))
+
+
+def _rounded(value: float) -> float:
+    """Six digits are more than the noise, and a tenth of the bytes. Infinity is not JSON."""
+    return float(f"{value:.6g}") if math.isfinite(value) else 1e30
