@@ -27,7 +27,7 @@ class TrainConfig:
     """Nodes that an epoch visits. `all` keeps every history fresh, as the theorems assume; only
     training nodes count in the loss either way."""
 
-    history_dtype: Literal["float32", "float16", "bfloat16"] = "float16"
+    history_dtype: Literal["float32", "float16", "bfloat16"] = "float32"
     """Precision in which histories are kept."""
     history_cap: int | None = None
     """Average the histories of at most so many neighbours of a node, drawn at random."""

@@ -46,12 +46,13 @@ ALGORITHMS = {
 
 @dataclass(frozen=True)
 class Architecture:
-    """Widths and depth of the model, and nodes in a minibatch."""
+    """Widths and depth of the model, nodes in a minibatch, precision of the histories."""
 
     hidden: int = 128
     layers: int = 2
     batch: int = 512
     dropout: float = 0.2
+    history_dtype: str = "float16"
 
     def model(self, graph: Graph, seed: int = 0) -> GraphSAGE:
         with torch.random.fork_rng([]):
@@ -89,6 +90,7 @@ class Algorithm:
             preprocess=recipe.preprocess,
             batch_size=architecture.batch,
             inductive=inductive,
+            history_dtype=architecture.history_dtype,
             seed=seed,
         )
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=0.01, fused=True)

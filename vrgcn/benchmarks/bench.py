@@ -37,7 +37,10 @@ class Bench:
 
     @property
     def architecture(self) -> Architecture:
-        return Architecture(hidden=self.scale.hidden, batch=self.scale.batch)
+        scale = self.scale
+        return Architecture(
+            hidden=scale.hidden, batch=scale.batch, history_dtype=scale.history_dtype
+        )
 
     def steps(self, slow: bool) -> int:
         """Steps in a turn."""

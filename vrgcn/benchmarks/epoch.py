@@ -36,5 +36,8 @@ def run(bench: Bench) -> Section:
         ("", "ms a step", "s an epoch", "ratio to MLP"),
         rows,
     )
-    notes = ["medians with quartiles; ratios are formed turn by turn"]
+    notes = [
+        "medians with quartiles; ratios are formed turn by turn; "
+        f"histories in {bench.scale.history_dtype}"
+    ]
     return Section([table], {"steps_per_epoch": steps, "algorithms": results}, notes)

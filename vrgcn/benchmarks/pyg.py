@@ -1,9 +1,9 @@
 """The peer: the same model in PyG, trained from `NeighborLoader` or on the whole graph at once.
 
-Same data (the training nodes and the edges among them), widths, dropout before every linear layer
-and convolution, LayerNorm, optimiser, batches and threads. `SAGEConv` averages first and has a
-weight matrix for each of x and P x, as [x, P x] W has; its dropout falls on x before the average,
-since the average happens inside it.
+Same data (the training nodes and the edges among them), widths, dropout of what is hidden,
+LayerNorm, optimiser, batches and threads. `SAGEConv` averages first and has a weight matrix for
+each of x and P x, as [x, P x] W has. Dropout of the features is left out, in PyG's favour: ours
+drops [x, P x] of the nodes that are computed, and PyG's would fall on x of all sampled neighbours.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class SAGE(nn.Module):
 
     def forward(self, x: Tensor, edges: Any) -> Tensor:
         """(nodes, features) -> (nodes, classes); edges: edge_index or an adjacency."""
-        x = F.relu(self.norms[0](self.convs[0](self._drop(x), edges)))
+        x = F.relu(self.norms[0](self.convs[0](x, edges)))
         x = F.relu(self.norms[1](self.linears[0](self._drop(x))))
         x = F.relu(self.norms[2](self.convs[1](self._drop(x), edges)))
         return self.linears[1](self._drop(x))

@@ -47,7 +47,7 @@ class Growth:
 class Scale:
     """turns: how often what is compared takes turns; heavy_turns: where a turn takes seconds
     steps, slow_steps: steps of an algorithm in a turn, and of one that computes many neighbours
-    hidden, batch: widths and minibatches of the models
+    hidden, batch, history_dtype: widths, minibatches and histories of the models
     epochs, slow_epochs: when time to accuracy gives up
     evaluations: validations per epoch; runs: seeds of time to accuracy
     target: the validation score to reach
@@ -77,6 +77,7 @@ class Scale:
     starts: int
     gemm: int
     copy: int
+    history_dtype: str = "float16"
 
 
 FULL = Scale(

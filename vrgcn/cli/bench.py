@@ -62,6 +62,7 @@ def _scale(options: BenchOptions) -> Scale:
         "slow_epochs": options.slow_epochs,
         "evaluations": options.evaluations,
         "seeds": options.seeds,
+        "history_dtype": options.history_dtype,
     }
     given = {name: value for name, value in asked.items() if value is not None}
     return replace(QUICK if options.quick else FULL, **given)  # type: ignore[arg-type]

@@ -241,6 +241,8 @@ class BenchOptions:
     """The same for NS (10, 25) and exact, whose epochs take long. None: 4, quick 3."""
     evaluations: int | None = None
     """Validations per epoch. None: 4, quick 2."""
+    history_dtype: Literal["float32", "float16", "bfloat16"] = "float16"
+    """Precision of the histories, but for the section `histories`, which compares them."""
     seeds: int | None = None
     """Runs for the accuracy of each precision of the histories. None: 10, quick 2."""
 
