@@ -1,0 +1,247 @@
+"""Bias and standard deviation of the gradient of each algorithm, at several moments of training.
+
+One trajectory of weights, trained by the exact algorithm M1+PP; along it each algorithm keeps its
+histories as if it were the one that trains: at each step it runs a minibatch of its own at the
+weights before the step, and writes them. At chosen moments weights and histories are frozen, and
+the gradient of the first weight matrix on one fixed minibatch is computed many times anew. So all
+algorithms are compared with the same exact gradient at the same weights.
+
+With dropout the exact gradient is the mean of the exact algorithm's over as many dropout masks.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vrgcn.diagnostics.moments import Moments, deviation, mean_absolute_deviation
+from vrgcn.diagnostics.passes import gradient_moments
+from vrgcn.experiments.charts import draw_gradients
+from vrgcn.experiments.experiment import Choice, Experiment, Record, Unit, Verdict, save_figure
+from vrgcn.experiments.settings import chosen_datasets, dataset_label, open_graph, setting
+from vrgcn.graph import Graph
+from vrgcn.minibatches import Batch, MiniBatches
+from vrgcn.page import Page
+from vrgcn.training import build_minibatches, fit
+
+DATASETS = ("citeseer", "cora", "pubmed", "communities")
+TRAJECTORY = "M1+PP"
+ALGORITHMS = ("NS", "NS+PP", "IS+PP", "CV+PP", "CVD+PP")
+MOMENTS = (0.005, 0.05, 0.25, 1.0)  # shares of the paper's epochs, at least one epoch
+PASSES = 1000
+ALMOST_UNBIASED = 0.1  # of NS's bias
+
+
+def units(choice: Choice) -> list[Unit]:
+    return [
+        Unit(
+            {
+                "dataset": name,
+                "dropout": dropout,
+                "epoch": epoch,
+                "seed": seed,
+                "quick": choice.quick,
+            },
+            partial(run, name, dropout, epoch, seed, choice),
+        )
+        for name in chosen_datasets(choice, DATASETS)
+        for seed in range(choice.runs or 1)
+        for dropout in (False, True)
+        for epoch in moments(name, choice)
+    ]
+
+
+def moments(dataset: str, choice: Choice) -> list[int]:
+    """The epochs after which is measured."""
+    if choice.quick:
+        return [1, 3]
+    epochs = setting(dataset).train.epochs
+    return sorted({max(1, round(share * epochs)) for share in MOMENTS})
+
+
+def run(dataset: str, dropout: bool, epoch: int, seed: int, choice: Choice) -> dict[str, Any]:
+    passes = 60 if choice.quick else PASSES
+    graph = open_graph(dataset, choice)
+    paper = setting(dataset)
+    changes = {} if dropout else {"dropout": 0.0}
+    model = paper.build(TRAJECTORY, graph, seed, **changes)
+    config = partial(
+        paper.config, seed=seed, epochs=epoch, evaluate_every=epoch, threads=choice.threads
+    )
+    exact = build_minibatches(model, graph, config(TRAJECTORY))
+    algorithms = {name: build_minibatches(model, graph, config(name)) for name in ALGORITHMS}
+    beside = Beside(model, list(algorithms.values()), seed)
+    beside.step()  # at the weights before the first step
+    total = epoch * len(exact)
+    fit(model, graph, config(TRAJECTORY), on_step=partial(_keep_beside, beside, total))
+
+    nodes = _fixed_minibatch(exact, seed)
+    measure = partial(
+        gradient_moments, model, nodes=nodes, parameters=[first_matrix(model)], dropout=dropout
+    )
+    reference = measure(batches=exact, passes=passes if dropout else 1, seed=seed + 1)
+    return {
+        "label": dataset_label(dataset, choice),
+        "passes": passes,
+        "batch": len(nodes),
+        "exact_std": mean_absolute_deviation(reference, reference).std,
+        "algorithms": {
+            name: deviations(measure(batches=batches, passes=passes, seed=seed + 2), reference)
+            for name, batches in algorithms.items()
+        },
+    }
+
+
+def deviations(estimate: Moments, reference: Moments) -> dict[str, float]:
+    """bias, floor, std: the paper's means of absolute values, and what noise alone would leave of
+    the bias; corrected: ‖E g - exact‖ / ‖exact‖ without what noise adds to it, and its floor."""
+    paper, corrected = (
+        mean_absolute_deviation(estimate, reference),
+        deviation(estimate, reference),
+    )
+    return {
+        "bias": paper.bias,
+        "floor": paper.floor,
+        "std": paper.std,
+        "corrected": corrected.bias,
+        "corrected_floor": corrected.floor,
+    }
+
+
+class Beside:
+    """Keeps the histories of several algorithms along a trajectory that another one trains."""
+
+    def __init__(self, model: nn.Module, algorithms: list[MiniBatches], seed: int) -> None:
+        self.model = model
+        self.algorithms = [batches for batches in algorithms if batches.estimator.history]
+        self.seed = seed
+        self.steps = 0
+        self._order = [iter(batches) for batches in self.algorithms]
+
+    def step(self) -> None:
+        """One minibatch of each, at the present weights; the trajectory's random numbers stay."""
+        self.model.train()
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed * 1_000_003 + self.steps)
+            for place in range(len(self.algorithms)):
+                batch = self._next(place)
+                batch.run(self.model)
+                batch.commit()
+        self.steps += 1
+
+    def _next(self, place: int) -> Batch:
+        batch = next(self._order[place], None)
+        if batch is None:  # an epoch is over
+            self._order[place] = iter(self.algorithms[place])
+            batch = next(self._order[place])
+        return batch
+
+
+def _keep_beside(beside: Beside, total: int, step: int, steps: int) -> None:
+    # Called after each step. The weights after the last are those measured at; as in training,
+    # histories come from earlier ones.
+    if beside.steps < total:
+        beside.step()
+
+
+def first_matrix(model: nn.Module) -> Tensor:
+    return next(parameter for parameter in model.parameters() if parameter.dim() == 2)
+
+
+def _fixed_minibatch(batches: MiniBatches, seed: int) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    order = torch.randperm(len(batches.nodes), generator=generator)
+    return batches.nodes[order[: batches.batch_size]]
+
+
+def render(records: list[Record], page: Page, folder: Path) -> list[Verdict]:
+    page.text(
+        "Gradient of the first weight matrix on one fixed minibatch, weights and histories frozen, "
+        "over many passes with new samples and dropout masks. bias = mean |E g - exact| / mean "
+        "|exact|, std = mean (std g) / mean |exact|. A finite number of passes leaves noise in E g: "
+        "alone it would give the bias in brackets. Weights are those of one trajectory, trained "
+        f"by {TRAJECTORY}; histories are those that each algorithm would have had along it."
+    )
+    verdicts: list[Verdict] = []
+    for group in _by_dataset(records):
+        _table(group, page)
+        label = group[0]["label"]
+        figure = draw_gradients(group, ALGORITHMS, label)
+        page.figure(figure, f"{label}: bias and standard deviation of the gradient")
+        save_figure(figure, folder, f"fig-gradient-{group[0]['dataset']}-{group[0]['seed']}")
+        verdicts += [_almost_unbiased(label, group), _usually_smaller(label, group)]
+    return verdicts
+
+
+def _by_dataset(records: list[Record]) -> list[list[Record]]:
+    groups: dict[tuple[str, int], list[Record]] = {}
+    for record in records:
+        groups.setdefault((record["dataset"], record["seed"]), []).append(record)
+    return [sorted(g, key=lambda r: (r["dropout"], r["epoch"])) for g in groups.values()]
+
+
+def _table(group: list[Record], page: Page) -> None:
+    rows = []
+    for record in group:
+        cells = [
+            f"{part['bias']:.3f} ({part['floor']:.3f}), {part['std']:.2f}"
+            for part in (record["algorithms"][name] for name in ALGORITHMS)
+        ]
+        dropout = "with" if record["dropout"] else "without"
+        rows.append([f"{dropout} dropout, epoch {record['epoch']}", *cells])
+    page.table(
+        ["", *ALGORITHMS],
+        rows,
+        caption=f"{group[0]['label']}: bias (noise alone), std; {group[0]['passes']} passes of "
+        f"{group[0]['batch']} nodes",
+    )
+
+
+def _almost_unbiased(label: str, group: list[Record]) -> Verdict:
+    """At the first moment histories are as old as the weights' first steps, and not counted."""
+    counted = [record for record in group if not record["dropout"]][1:]
+    claim = (
+        f"{label}: without dropout the gradient of CV+PP is almost unbiased: after the first moment "
+        f"‖E g - exact‖ / ‖exact‖ (noise taken off) is below {ALMOST_UNBIASED:g} of NS's: "
+    )
+    if not counted:
+        return Verdict(None, claim + "only one moment was measured.")
+    pairs = [
+        (record["epoch"], *(record["algorithms"][name]["corrected"] for name in ("CV+PP", "NS")))
+        for record in counted
+    ]
+    figures = ", ".join(f"{cv:.4f} against {ns:.4f} at epoch {epoch}" for epoch, cv, ns in pairs)
+    return Verdict(all(cv < ALMOST_UNBIASED * ns for _, cv, ns in pairs), claim + figures + ".")
+
+
+def _usually_smaller(label: str, group: list[Record]) -> Verdict:
+    parts = [record["algorithms"] for record in group if record["dropout"]]
+    won = {
+        measure: [
+            part[ours][measure] < part[theirs][measure]
+            for part in parts
+            for ours in ("CV+PP", "CVD+PP")
+            for theirs in ("NS", "NS+PP")
+        ]
+        for measure in ("corrected", "std")
+    }
+    claim = (
+        f"{label}: with dropout, bias and standard deviation of CV+PP and CVD+PP are usually "
+        "smaller than those of NS and NS+PP, in more than half of the comparisons each: "
+    )
+    if not parts:
+        return Verdict(None, claim + "nothing was measured with dropout.")
+    figures = ", ".join(
+        f"{'bias' if measure == 'corrected' else 'std'} in {sum(wins)} of {len(wins)}"
+        for measure, wins in won.items()
+    )
+    return Verdict(all(2 * sum(wins) > len(wins) for wins in won.values()), claim + figures + ".")
+
+
+EXPERIMENT = Experiment(
+    "fig-gradient", "Figure: bias and standard deviation of the gradient", units, render
+)
