@@ -57,7 +57,7 @@ def units(choice: Choice) -> list[Unit]:
 def run(dataset: str, seed: int, choice: Choice) -> dict[str, Any]:
     masks, pairs, layers, epochs = 1000, 2000, LAYERS, setting(dataset).train.epochs
     if choice.quick:
-        masks, pairs, layers, epochs = 40, 300, 4, 3
+        masks, pairs, layers, epochs = 40, 300, 4, 1
     graph = open_graph(dataset, choice)
     model, test = _trained(dataset, graph, seed, layers, epochs, choice)
     return {
@@ -117,17 +117,19 @@ class Correlation:
 
     def __init__(self) -> None:
         self.count = 0
+        self.origin: list[Tensor] = []
         self.sums: list[Tensor] = []
 
     def add(self, x: Tensor, y: Tensor) -> None:
         x, y = x.double(), y.double()
-        if not self.count:  # deviations from a first guess: squares of large means would cancel
-            self.origin = (x, y)
+        if not self.count:
+            self.origin = [x, y]
             self.sums = [torch.zeros_like(x) for _ in range(5)]
         self.count += 1
+        # From the first values on, so that squares of large means do not cancel.
         x, y = x - self.origin[0], y - self.origin[1]
         for total, term in zip(self.sums, (x, y, x * x, y * y, x * y), strict=True):
-            total += term
+            total.add_(term)
 
     def result(self) -> Tensor:
         """NaN where one of the two does not vary."""
@@ -161,23 +163,22 @@ class Layer:
         self.features.add(h[self.v, self.columns[0]], h[self.v, self.columns[1]])
         self.count += 1
         h, average = h.double(), average.double()
-        for total, term in zip(
-            self.sums, (h, h.square(), average, average.square()), strict=True
-        ):
-            total += term
+        for total, term in zip(self.sums, (h, h.square(), average, average.square()), strict=True):
+            total.add_(term)
 
     def result(self) -> dict[str, float | None]:
         h, hh, a, aa = (total / self.count for total in self.sums)
-        alone = self.squares @ (hh - h.square())
+        alone = float((self.squares @ (hh - h.square())).sum())
+        together = float((aa - a.square()).sum())
         return {
             **_summary("neighbours", self.neighbours.result()),
             **_summary("features", self.features.result()),
-            "inflation": float((aa - a.square()).sum() / alone.sum()),
+            "inflation": together / alone if alone > 0 else None,
         }
 
 
 def _summary(name: str, correlation: Tensor) -> dict[str, float | None]:
-    """Means over the pairs that vary, and which share of them does; NaN is None in JSON."""
+    """Means over the pairs that vary, None if none does, and which share of them that is."""
     varied = correlation[~correlation.isnan()]
     mean, absolute = (
         (float(varied.mean()), float(varied.abs().mean())) if len(varied) else (None, None)
@@ -245,9 +246,9 @@ def _table(record: Record, page: Page) -> None:
             for number, layer in enumerate(record["correlations"], start=1)
         ],
         caption=f"{record['label']}: mean correlation over {record['masks']} masks and "
-        f"{record['pairs']} pairs; {record['layers']} layers, {record['epochs']} epochs, test score "
-        f"{test}; absolute means are {floor(record['masks']):.3f} by chance; varied: the share of "
-        "pairs in which both are not constant, as dead units are",
+        f"{record['pairs']} pairs; {record['layers']} layers, {record['epochs']} epochs, test "
+        f"score {test}; absolute means are {floor(record['masks']):.3f} by chance; varied: the share "
+        "of pairs in which both are not constant, as dead units are",
     )  # fmt: skip
 
 
@@ -265,14 +266,14 @@ def _verdicts(record: Record) -> list[Verdict]:
         if layer["neighbours"] is not None
     ]
     largest, where = max(known, key=lambda pair: abs(pair[0]), default=(math.nan, 0))
-    inflation = max(layer["inflation"] for layer in record["correlations"])
+    inflation = max((layer["inflation"] or 0.0) for layer in record["correlations"])
     return [
         Verdict(
             None if absolute is None else absolute < CHANCE * chance,
             f"{label}: in the first hidden layer, all that a model of two layers estimates, "
             f"neighbours are uncorrelated: the mean absolute correlation is {_text(absolute)}, "
             f"below {CHANCE:g} times the {chance:.3f} of chance; inflation "
-            f"{first['inflation']:.3f}.",
+            f"{_text(first['inflation'])}.",
         ),
         Verdict(
             abs(largest) < WEAK if known else None,
@@ -283,6 +284,4 @@ def _verdicts(record: Record) -> list[Verdict]:
     ]
 
 
-EXPERIMENT = Experiment(
-    "fig-correlation", "Appendix G: correlation of activations", units, render
-)
+EXPERIMENT = Experiment("fig-correlation", "Appendix G: correlation of activations", units, render)

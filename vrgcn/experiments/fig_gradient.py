@@ -23,7 +23,6 @@ from vrgcn.diagnostics.passes import gradient_moments
 from vrgcn.experiments.charts import draw_gradients
 from vrgcn.experiments.experiment import Choice, Experiment, Record, Unit, Verdict, save_figure
 from vrgcn.experiments.settings import chosen_datasets, dataset_label, open_graph, setting
-from vrgcn.graph import Graph
 from vrgcn.minibatches import Batch, MiniBatches
 from vrgcn.page import Page
 from vrgcn.training import build_minibatches, fit
@@ -64,7 +63,7 @@ def moments(dataset: str, choice: Choice) -> list[int]:
 
 
 def run(dataset: str, dropout: bool, epoch: int, seed: int, choice: Choice) -> dict[str, Any]:
-    passes = 60 if choice.quick else PASSES
+    passes, most = (30, 64) if choice.quick else (PASSES, None)
     graph = open_graph(dataset, choice)
     paper = setting(dataset)
     changes = {} if dropout else {"dropout": 0.0}
@@ -79,7 +78,7 @@ def run(dataset: str, dropout: bool, epoch: int, seed: int, choice: Choice) -> d
     total = epoch * len(exact)
     fit(model, graph, config(TRAJECTORY), on_step=partial(_keep_beside, beside, total))
 
-    nodes = _fixed_minibatch(exact, seed)
+    nodes = _fixed_minibatch(exact, seed)[:most]
     measure = partial(
         gradient_moments, model, nodes=nodes, parameters=[first_matrix(model)], dropout=dropout
     )
@@ -162,8 +161,8 @@ def render(records: list[Record], page: Page, folder: Path) -> list[Verdict]:
     page.text(
         "Gradient of the first weight matrix on one fixed minibatch, weights and histories frozen, "
         "over many passes with new samples and dropout masks. bias = mean |E g - exact| / mean "
-        "|exact|, std = mean (std g) / mean |exact|. A finite number of passes leaves noise in E g: "
-        "alone it would give the bias in brackets. Weights are those of one trajectory, trained "
+        "|exact|, std = mean (std g) / mean |exact|. A finite number of passes leaves noise in E "
+        "g: alone it would give the bias in brackets. Weights are those of one trajectory, trained "
         f"by {TRAJECTORY}; histories are those that each algorithm would have had along it."
     )
     verdicts: list[Verdict] = []
@@ -205,17 +204,24 @@ def _almost_unbiased(label: str, group: list[Record]) -> Verdict:
     """At the first moment histories are as old as the weights' first steps, and not counted."""
     counted = [record for record in group if not record["dropout"]][1:]
     claim = (
-        f"{label}: without dropout the gradient of CV+PP is almost unbiased: after the first moment "
-        f"‖E g - exact‖ / ‖exact‖ (noise taken off) is below {ALMOST_UNBIASED:g} of NS's: "
+        f"{label}: without dropout the gradient of CV+PP is almost unbiased: after the first "
+        f"moment ‖E g - exact‖ / ‖exact‖ (noise taken off) is below {ALMOST_UNBIASED:g} of NS's: "
     )
     if not counted:
         return Verdict(None, claim + "only one moment was measured.")
-    pairs = [
-        (record["epoch"], *(record["algorithms"][name]["corrected"] for name in ("CV+PP", "NS")))
-        for record in counted
-    ]
-    figures = ", ".join(f"{cv:.4f} against {ns:.4f} at epoch {epoch}" for epoch, cv, ns in pairs)
-    return Verdict(all(cv < ALMOST_UNBIASED * ns for _, cv, ns in pairs), claim + figures + ".")
+    figures, holds = [], []
+    for record in counted:
+        cv, ns = (record["algorithms"][name] for name in ("CV+PP", "NS"))
+        limit = ALMOST_UNBIASED * ns["corrected"]
+        figures.append(
+            f"{cv['corrected']:.4f} (noise {cv['corrected_floor']:.4f}) against "
+            f"{ns['corrected']:.4f} at epoch {record['epoch']}"
+        )
+        # Too few passes can refuse the claim, and cannot grant it.
+        decided = cv["corrected"] >= limit or cv["corrected_floor"] < limit
+        holds.append(cv["corrected"] < limit if decided else None)
+    answer = False if False in holds else None if None in holds else True
+    return Verdict(answer, claim + ", ".join(figures) + ".")
 
 
 def _usually_smaller(label: str, group: list[Record]) -> Verdict:

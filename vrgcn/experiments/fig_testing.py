@@ -194,9 +194,7 @@ def _verdicts(record: Record) -> list[Verdict]:
     exact = cv["difference"] < PRECISION and cv["changed"] == 0 and cv["score"] == record["exact"]
     first = record["cv"][0]
     lower = {
-        name: [
-            100 * (record["exact"] - value) for value in record["sampled"][name][0]["scores"]
-        ]
+        name: [100 * (record["exact"] - value) for value in record["sampled"][name][0]["scores"]]
         for name in ("NS", "NS+PP")
     }
     return [
@@ -217,6 +215,4 @@ def _verdicts(record: Record) -> list[Verdict]:
     ]
 
 
-EXPERIMENT = Experiment(
-    "fig-testing", "Figure: accuracy of the testing algorithms", units, render
-)
+EXPERIMENT = Experiment("fig-testing", "Figure: accuracy of the testing algorithms", units, render)

@@ -48,7 +48,7 @@ def units(choice: Choice) -> list[Unit]:
 
 
 def run(dataset: str, seed: int, choice: Choice) -> dict[str, Any]:
-    count, masks, draws = (4, 200, 2_000) if choice.quick else (10, 500, 20_000)
+    count, masks, draws = (4, 100, 2_000) if choice.quick else (10, 500, 20_000)
     graph = open_graph(dataset, choice)
     model, earlier, epochs, batches = _partly_trained(dataset, graph, seed, choice)
     generator = torch.Generator().manual_seed(seed)
@@ -145,9 +145,9 @@ def _activations(
 
 def render(records: list[Record], page: Page, folder: Path) -> list[Verdict]:
     page.text(
-        "Variances of the estimates of (P h)_u for single nodes u, by sampling (VNS) and by dropout "
-        "(VD), over many draws of neighbours and of the model's activations under dropout. R is "
-        "the number of neighbours over that of the neighbours drawn, S the sum of P_uv² Var h_v. "
+        "Variances of the estimates of (P h)_u for single nodes u, by sampling (VNS) and by "
+        "dropout (VD), over many draws of neighbours and of the model's activations under dropout. "
+        "R is the number of neighbours over that of the neighbours drawn, S the sum of P_uv² Var h_v. "
         "A node's own edge is exact here, and its dropout variance is taken off VD."
     )
     verdicts: list[Verdict] = []

@@ -56,11 +56,10 @@ def measure(
         around.own, around.weights, fanout, mean[1:], around.past[1:], variance
     )
     squares, biases = _draw(around, P, fanout, draws, generator)
-    estimators: dict[str, dict[str, list[float]]] = {}
-    for name in ROWS:
-        estimators[name] = {
-            part: _compare(squares[name, part], getattr(table[name], part)) for part in PARTS
-        }
+    estimators = {
+        name: {part: _compare(squares[name, part], getattr(table[name], part)) for part in PARTS}
+        for name in ROWS
+    }
     n = len(around.weights)
     R = n / fanout
     shrunk = 1 - 1 / R**0.5
@@ -88,7 +87,7 @@ def _compare(squares: Tensor, expected: Tensor) -> list[float]:
     formula = expected.sum()
     rounding = 1e-9 * float(squares.mean() + formula) + 1e-30
     off = standard_errors_off(squares, formula, rounding)
-    return [float(squares.mean()), float(formula), float(off)]
+    return [float(f"{value:.6g}") for value in (squares.mean(), formula, off)]
 
 
 def _draw(
@@ -108,7 +107,10 @@ def _draw(
         target = _product(around, mean)
         parts = {
             "sampling": (_estimates(around, hop, mu, mu, old, old), target),
-            "dropout": (_estimates(around, hop, noise, zero, past_noise, zero), 0.0),
+            "dropout": (
+                _estimates(around, hop, noise, zero, past_noise, zero),
+                torch.zeros_like(target),
+            ),
             "total": (_estimates(around, hop, mu + noise, mu, old + past_noise, old), target),
         }
         for part, (estimates, centre) in parts.items():
