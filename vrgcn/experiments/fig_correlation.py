@@ -247,8 +247,8 @@ def _table(record: Record, page: Page) -> None:
         ],
         caption=f"{record['label']}: mean correlation over {record['masks']} masks and "
         f"{record['pairs']} pairs; {record['layers']} layers, {record['epochs']} epochs, test "
-        f"score {test}; absolute means are {floor(record['masks']):.3f} by chance; varied: the share "
-        "of pairs in which both are not constant, as dead units are",
+        f"score {test}; absolute means are {floor(record['masks']):.3f} by chance; varied: the "
+        "share of pairs in which both are not constant, as dead units are",
     )  # fmt: skip
 
 

@@ -147,8 +147,8 @@ def render(records: list[Record], page: Page, folder: Path) -> list[Verdict]:
     page.text(
         "Variances of the estimates of (P h)_u for single nodes u, by sampling (VNS) and by "
         "dropout (VD), over many draws of neighbours and of the model's activations under dropout. "
-        "R is the number of neighbours over that of the neighbours drawn, S the sum of P_uv² Var h_v. "
-        "A node's own edge is exact here, and its dropout variance is taken off VD."
+        "R is the number of neighbours over that of the neighbours drawn, S the sum of P_uv² Var "
+        "h_v. A node's own edge is exact here, and its dropout variance is taken off VD."
     )
     verdicts: list[Verdict] = []
     for record in records:

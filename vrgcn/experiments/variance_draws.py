@@ -69,15 +69,15 @@ def measure(
         "degree": n,
         "fanout": fanout,
         "R": R,
-        "S": float((around.weights.square() @ variance[1:]).sum()),
-        "own": float((around.own**2 * variance[0]).sum()),
+        "S": _digits((around.weights.square() @ variance[1:]).sum()),
+        "own": _digits((around.own**2 * variance[0]).sum()),
         "estimators": estimators,
         "printed": _compare(squares["cv", "dropout"], table["cv as printed"].dropout),
         "weight_scaling": {
-            "bias": float(biases.mean(0).norm()),
-            "formula": float(residual_bias.norm()),
-            "relative": float(residual_bias.norm() / _product(around, mean).norm()),
-            "off": float(standard_errors_off(biases, residual_bias).max()),
+            "bias": _digits(biases.mean(0).norm()),
+            "formula": _digits(residual_bias.norm()),
+            "relative": _digits(residual_bias.norm() / _product(around, mean).norm()),
+            "off": _digits(standard_errors_off(biases, residual_bias).max()),
         },
     }
 
@@ -87,7 +87,12 @@ def _compare(squares: Tensor, expected: Tensor) -> list[float]:
     formula = expected.sum()
     rounding = 1e-9 * float(squares.mean() + formula) + 1e-30
     off = standard_errors_off(squares, formula, rounding)
-    return [float(f"{value:.6g}") for value in (squares.mean(), formula, off)]
+    return [_digits(value) for value in (squares.mean(), formula, off)]
+
+
+def _digits(value: Tensor) -> float:
+    """A number as it goes into a record: six digits are more than the draws can tell."""
+    return float(f"{float(value):.6g}")
 
 
 def _draw(
