@@ -224,7 +224,7 @@ def render(records: list[Record], page: Page, folder: Path) -> list[Verdict]:
         figure = draw_correlations(record, floor(record["masks"]))
         page.figure(figure, f"{record['label']}: correlation of activations in each layer")
         save_figure(figure, folder, f"fig-correlation-{record['dataset']}-{record['seed']}")
-        verdicts += _verdicts(record)
+        verdicts += verdicts_of(record)
     return verdicts
 
 
@@ -256,7 +256,7 @@ def _text(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
 
 
-def _verdicts(record: Record) -> list[Verdict]:
+def verdicts_of(record: Record) -> list[Verdict]:
     first, label = record["correlations"][0], record["label"]
     chance = floor(record["masks"])
     absolute = first["neighbours_absolute"]

@@ -1,10 +1,9 @@
 """Bias and standard deviation of the gradient of each algorithm, at several moments of training.
 
 One trajectory of weights, trained by the exact algorithm M1+PP; along it each algorithm keeps its
-histories as if it were the one that trains: at each step it runs a minibatch of its own at the
-weights before the step, and writes them. At chosen moments weights and histories are frozen, and
-the gradient of the first weight matrix on one fixed minibatch is computed many times anew. So all
-algorithms are compared with the same exact gradient at the same weights.
+histories as if it were the one that trains (diagnostics.trajectory). At chosen moments weights and
+histories are frozen, and the gradient of the first weight matrix on one fixed minibatch is computed
+many times anew. So all algorithms are compared with the same exact gradient at the same weights.
 
 With dropout the exact gradient is the mean of the exact algorithm's over as many dropout masks.
 """
@@ -20,16 +19,20 @@ from torch import Tensor, nn
 
 from vrgcn.diagnostics.moments import Moments, deviation, mean_absolute_deviation
 from vrgcn.diagnostics.passes import gradient_moments
+from vrgcn.diagnostics.trajectory import train_beside
+from vrgcn.estimators import ESTIMATORS
 from vrgcn.experiments.charts import draw_gradients
 from vrgcn.experiments.experiment import Choice, Experiment, Record, Unit, Verdict, save_figure
+from vrgcn.experiments.settings import ALGORITHMS as PAPER
 from vrgcn.experiments.settings import chosen_datasets, dataset_label, open_graph, setting
-from vrgcn.minibatches import Batch, MiniBatches
+from vrgcn.minibatches import MiniBatches
 from vrgcn.page import Page
-from vrgcn.training import build_minibatches, fit
+from vrgcn.training import build_minibatches
 
 DATASETS = ("citeseer", "cora", "pubmed", "communities")
 TRAJECTORY = "M1+PP"
-ALGORITHMS = ("NS", "NS+PP", "IS+PP", "CV+PP", "CVD+PP")
+PREPROCESSED = ("NS+PP", "IS+PP", "CV+PP", "CVD+PP")
+ALGORITHMS = ("NS", *PREPROCESSED)
 MOMENTS = (0.005, 0.05, 0.25, 1.0)  # shares of the paper's epochs, at least one epoch
 PASSES = 400  # the paper has 1000; the noise that is left is shown and taken off
 ALMOST_UNBIASED = 0.1  # of NS's bias
@@ -68,19 +71,24 @@ def run(dataset: str, dropout: bool, epoch: int, seed: int, choice: Choice) -> d
     paper = setting(dataset)
     changes = {} if dropout else {"dropout": 0.0}
     model = paper.build(TRAJECTORY, graph, seed, **changes)
-    config = partial(
-        paper.config, seed=seed, epochs=epoch, evaluate_every=epoch, threads=choice.threads
+    config = partial(paper.config, seed=seed, epochs=epoch, threads=choice.threads)
+    beside = train_beside(
+        model,
+        graph,
+        config(TRAJECTORY),
+        estimators={
+            name: ESTIMATORS[PAPER[name].estimator] for name in (TRAJECTORY, *PREPROCESSED)
+        },
     )
-    exact = build_minibatches(model, graph, config(TRAJECTORY))
-    algorithms = {name: build_minibatches(model, graph, config(name)) for name in ALGORITHMS}
-    beside = Beside(model, list(algorithms.values()), seed)
-    beside.step()  # at the weights before the first step
-    total = epoch * len(exact)
-    fit(model, graph, config(TRAJECTORY), on_step=partial(_keep_beside, beside, total))
-
+    batches = beside.batches | {"NS": build_minibatches(beside.model, graph, config("NS"))}
+    exact = batches[TRAJECTORY]
     nodes = _fixed_minibatch(exact, seed)[:most]
     measure = partial(
-        gradient_moments, model, nodes=nodes, parameters=[first_matrix(model)], dropout=dropout
+        gradient_moments,
+        beside.model,
+        nodes=nodes,
+        parameters=[first_matrix(beside.model)],
+        dropout=dropout,
     )
     reference = measure(batches=exact, passes=passes if dropout else 1, seed=seed + 1)
     return {
@@ -89,8 +97,10 @@ def run(dataset: str, dropout: bool, epoch: int, seed: int, choice: Choice) -> d
         "batch": len(nodes),
         "exact_std": mean_absolute_deviation(reference, reference).std,
         "algorithms": {
-            name: deviations(measure(batches=batches, passes=passes, seed=seed + 2), reference)
-            for name, batches in algorithms.items()
+            name: deviations(
+                measure(batches=batches[name], passes=passes, seed=seed + 2), reference
+            )
+            for name in ALGORITHMS
         },
     }
 
@@ -109,42 +119,6 @@ def deviations(estimate: Moments, reference: Moments) -> dict[str, float]:
         "corrected": corrected.bias,
         "corrected_floor": corrected.floor,
     }
-
-
-class Beside:
-    """Keeps the histories of several algorithms along a trajectory that another one trains."""
-
-    def __init__(self, model: nn.Module, algorithms: list[MiniBatches], seed: int) -> None:
-        self.model = model
-        self.algorithms = [batches for batches in algorithms if batches.estimator.history]
-        self.seed = seed
-        self.steps = 0
-        self._order = [iter(batches) for batches in self.algorithms]
-
-    def step(self) -> None:
-        """One minibatch of each, at the present weights; the trajectory's random numbers stay."""
-        self.model.train()
-        with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed * 1_000_003 + self.steps)
-            for place in range(len(self.algorithms)):
-                batch = self._next(place)
-                batch.run(self.model)
-                batch.commit()
-        self.steps += 1
-
-    def _next(self, place: int) -> Batch:
-        batch = next(self._order[place], None)
-        if batch is None:  # an epoch is over
-            self._order[place] = iter(self.algorithms[place])
-            batch = next(self._order[place])
-        return batch
-
-
-def _keep_beside(beside: Beside, total: int, step: int, steps: int) -> None:
-    # Called after each step. The weights after the last are those measured at; as in training,
-    # histories come from earlier ones.
-    if beside.steps < total:
-        beside.step()
 
 
 def first_matrix(model: nn.Module) -> Tensor:
@@ -172,7 +146,7 @@ def render(records: list[Record], page: Page, folder: Path) -> list[Verdict]:
         figure = draw_gradients(group, ALGORITHMS, label)
         page.figure(figure, f"{label}: bias and standard deviation of the gradient")
         save_figure(figure, folder, f"fig-gradient-{group[0]['dataset']}-{group[0]['seed']}")
-        verdicts += [_almost_unbiased(label, group), _usually_smaller(label, group)]
+        verdicts += [almost_unbiased(label, group), usually_smaller(label, group)]
     return verdicts
 
 
@@ -200,7 +174,7 @@ def _table(group: list[Record], page: Page) -> None:
     )
 
 
-def _almost_unbiased(label: str, group: list[Record]) -> Verdict:
+def almost_unbiased(label: str, group: list[Record]) -> Verdict:
     """At the first moment histories are as old as the weights' first steps, and not counted."""
     counted = [record for record in group if not record["dropout"]][1:]
     claim = (
@@ -224,7 +198,7 @@ def _almost_unbiased(label: str, group: list[Record]) -> Verdict:
     return Verdict(answer, claim + ", ".join(figures) + ".")
 
 
-def _usually_smaller(label: str, group: list[Record]) -> Verdict:
+def usually_smaller(label: str, group: list[Record]) -> Verdict:
     parts = [record["algorithms"] for record in group if record["dropout"]]
     won = {
         measure: [

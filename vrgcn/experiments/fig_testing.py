@@ -165,7 +165,7 @@ def render(records: list[Record], page: Page, folder: Path) -> list[Verdict]:
         figure = draw_testing(records)
         page.figure(figure, "Test scores of the testing algorithms against the fan-out of NS")
         save_figure(figure, folder, "fig-testing")
-    return [verdict for record in records for verdict in _verdicts(record)]
+    return [verdict for record in records for verdict in verdicts_of(record)]
 
 
 def final_sweep(record: Record) -> dict[str, Any]:
@@ -189,7 +189,7 @@ def _spread(scores: list[float]) -> str:
     return f"{fmean(scores):.4f} ± {pstdev(scores):.4f}"
 
 
-def _verdicts(record: Record) -> list[Verdict]:
+def verdicts_of(record: Record) -> list[Verdict]:
     cv, label = final_sweep(record), record["label"]
     exact = cv["difference"] < PRECISION and cv["changed"] == 0 and cv["score"] == record["exact"]
     first = record["cv"][0]

@@ -156,7 +156,7 @@ def render(records: list[Record], page: Page, folder: Path) -> list[Verdict]:
         figure = draw_dropout_variance(record["rows"], LABELS, record["label"])
         page.figure(figure, f"{record['label']}: variance by dropout over S, and the formulas")
         save_figure(figure, folder, f"table2-{record['dataset']}-{record['seed']}")
-        verdicts += _verdicts(record)
+        verdicts += verdicts_of(record)
     return verdicts
 
 
@@ -180,7 +180,7 @@ def _ratio(rows: list[dict[str, Any]], name: str, part: str) -> str:
     return f"{measured / formula:.3f}" if formula > 0 else "0 of 0"
 
 
-def _verdicts(record: Record) -> list[Verdict]:
+def verdicts_of(record: Record) -> list[Verdict]:
     rows, label = record["rows"], record["label"]
     off = [row["estimators"][name][part][2] for row in rows for name in ROWS for part in PARTS]
     right = Verdict(
