@@ -38,6 +38,8 @@ def run_quick(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Experiment]
         ]
         folder, page = tmp_path_factory.mktemp("figures"), Page("A test")
         verdicts = experiment.render(records, page, folder)
+        assert verdicts
+        assert all(verdict.holds is None for verdict in verdicts)  # a quick run decides nothing
         return Outcome(records, verdicts, page.html(), folder)
 
     return run

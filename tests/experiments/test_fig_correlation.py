@@ -38,11 +38,8 @@ def test_each_hidden_layer_has_its_correlations(outcome):
     first = record["correlations"][0]
     assert first["neighbours_absolute"] == pytest.approx(floor(record["masks"]), rel=0.1)
     assert first["features_absolute"] > 1.2 * floor(record["masks"])  # the same mask, other weights
-    assert outcome.verdicts[0].holds
-    assert outcome.figures() == {
-        "fig-correlation-communities-0.png",
-        "fig-correlation-communities-0.svg",
-    }
+    assert fig_correlation.verdicts_of(record)[0].holds
+    assert outcome.figures() == {"fig-correlation.png", "fig-correlation.svg"}
     assert f"<td>{first['neighbours_absolute']:.3f}</td>" in outcome.page
 
 

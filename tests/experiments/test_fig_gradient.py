@@ -40,7 +40,7 @@ def test_the_figures_are_as_the_estimators_promise(outcome):
 
 
 def test_the_figures_and_the_table_are_there(outcome):
-    assert outcome.figures() == {"fig-gradient-communities-0.png", "fig-gradient-communities-0.svg"}
+    assert outcome.figures() == {"fig-gradient.png", "fig-gradient.svg"}
     ns = outcome.records[0]["algorithms"]["NS"]
     assert f"{ns['bias']:.3f} ({ns['floor']:.3f}), {ns['std']:.2f}" in outcome.page
     assert len(outcome.verdicts) == 2

@@ -27,7 +27,7 @@ def test_cv_is_exact_at_the_last_of_as_many_sweeps_as_propagations(outcome):
         assert sweep["changed"] == 0
         assert sweep["score"] == record["exact"]
     assert fig_testing.final_sweep(record) == second
-    assert outcome.verdicts[0].holds
+    assert fig_testing.verdicts_of(record)[0].holds
 
 
 def test_ns_is_nearer_to_exact_with_more_neighbours_and_with_preprocessing(outcome):

@@ -5,45 +5,43 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from vrgcn.experiments.curves import COLOURS
+from vrgcn.experiments.experiment import Record
 
-def draw_dropout_variance(
-    rows: Sequence[Mapping[str, Any]], labels: Mapping[str, str], title: str
-) -> Any:
-    """Variance by dropout over S against R, measured and by formula (records of table2)."""
+
+def draw_dropout_variance(records: Sequence[Record], labels: Mapping[str, str]) -> Any:
+    """Variance by dropout over S against R, measured and by formula (table2)."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
-    axes = figure.subplots()
-    ratios = sorted({row["R"] for row in rows})
-    formulas = {
-        "exact": [1.0 for _ in ratios],
-        "ns": ratios,
-        "cv": [2 * R - 1 for R in ratios],
-        "cvd": [1.0 for _ in ratios],
-    }
+    figure = Figure(figsize=(max(6, 5 * len(records)), 4.2), layout="constrained")
+    panels = figure.subplots(1, len(records), squeeze=False)[0]
     markers = {"exact": "o", "ns": "s", "cv": "^", "cvd": "x"}
-    for name, label in labels.items():
-        (line,) = axes.plot(ratios, formulas[name], linewidth=1, alpha=0.7)
-        measured = [
-            (row["R"], (row["estimators"][name]["dropout"][0] - row["own"]) / row["S"])
-            for row in rows
-            if row["S"] > 0
-        ]
-        axes.plot(
-            [R for R, _ in measured],
-            [value for _, value in measured],
-            markers[name],
-            color=line.get_color(),
-            label=label,
-        )
-    axes.plot(ratios, [3 + R for R in ratios], "k--", linewidth=1, label="CV as printed, 3 + R")
-    axes.set(xlabel="R", ylabel="VD / S", xscale="log", yscale="log", title=title)
-    axes.grid(alpha=0.3)
-    axes.legend()
+    for axes, record in zip(panels, records, strict=True):
+        rows = [row for row in record["rows"] if row["S"] > 0]
+        ratios = sorted({row["R"] for row in rows})
+        formulas = {
+            "exact": [1.0 for _ in ratios],
+            "ns": ratios,
+            "cv": [2 * R - 1 for R in ratios],
+            "cvd": [1.0 for _ in ratios],
+        }
+        for name, label in labels.items():
+            (line,) = axes.plot(ratios, formulas[name], linewidth=1, alpha=0.7)
+            axes.plot(
+                [row["R"] for row in rows],
+                [(row["estimators"][name]["dropout"][0] - row["own"]) / row["S"] for row in rows],
+                markers[name],
+                color=line.get_color(),
+                label=label,
+            )
+        axes.plot(ratios, [3 + R for R in ratios], "k--", linewidth=1, label="CV as printed")
+        axes.set(xlabel="R", ylabel="VD / S", xscale="log", yscale="log", title=record["label"])
+        axes.grid(alpha=0.3)
+    panels[0].legend()
     return figure
 
 
-def draw_testing(records: Sequence[Mapping[str, Any]]) -> Any:
+def draw_testing(records: Sequence[Record]) -> Any:
     """Test scores against the fan-out, one panel for each model (records of fig-testing)."""
     from matplotlib.figure import Figure
 
@@ -70,66 +68,70 @@ def draw_testing(records: Sequence[Mapping[str, Any]]) -> Any:
     return figure
 
 
-def draw_gradients(
-    records: Sequence[Mapping[str, Any]], algorithms: Sequence[str], title: str
-) -> Any:
-    """Bias and standard deviation against epochs, without and with dropout (fig-gradient)."""
+def draw_gradients(groups: Sequence[Sequence[Record]], algorithms: Sequence[str]) -> Any:
+    """Bias and standard deviation against epochs, without and with dropout (fig-gradient).
+
+    groups: the records of one data set and seed each
+    """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(12, 3.6), layout="constrained")
-    panels = iter(figure.subplots(1, 4))
-    for dropout in (False, True):
-        chosen = [record for record in records if record["dropout"] == dropout]
-        epochs = [record["epoch"] for record in chosen]
-        words = "with dropout" if dropout else "without dropout"
-        for measure in ("bias", "std"):
-            axes = next(panels)
-            for name in algorithms:
-                parts = [record["algorithms"][name] for record in chosen]
-                (line,) = axes.plot(
-                    epochs, [part[measure] for part in parts], marker=".", label=name
-                )
-                if measure == "bias":
-                    floors = [part["floor"] for part in parts]
-                    axes.plot(epochs, floors, ":", color=line.get_color(), linewidth=1)
-            axes.set(title=f"{measure} {words}", xlabel="epoch", xscale="log")
-            if chosen:
-                axes.set_xticks(epochs, [str(epoch) for epoch in epochs])
-                axes.minorticks_off()
-            axes.set_yscale("symlog", linthresh=1e-3)
-            axes.grid(alpha=0.3)
+    figure = Figure(figsize=(12, 3 * len(groups) + 0.4), layout="constrained")
+    panels = iter(figure.subplots(len(groups), 4, squeeze=False).flat)
+    for group in groups:
+        for dropout in (False, True):
+            chosen = [record for record in group if record["dropout"] == dropout]
+            for measure in ("bias", "std"):
+                axes = next(panels)
+                _gradient_panel(axes, chosen, algorithms, measure)
+                words = "with dropout" if dropout else "without dropout"
+                axes.set_title(f"{group[0]['label']}: {measure} {words}", fontsize="medium")
     axes.legend(fontsize="small")
-    figure.suptitle(f"{title}: gradient of the first weights; dotted: bias by noise alone")
+    figure.suptitle("Gradient of the first weights; dotted: bias by noise alone")
     return figure
 
 
-def draw_correlations(record: Mapping[str, Any], floor: float) -> Any:
-    """Mean correlations, and the inflation of the variance, in each layer (fig-correlation)."""
+def _gradient_panel(
+    axes: Any, records: Sequence[Record], algorithms: Sequence[str], measure: str
+) -> None:
+    epochs = [record["epoch"] for record in records]
+    for name in algorithms:
+        parts = [record["algorithms"][name] for record in records]
+        colour = COLOURS[name]
+        axes.plot(epochs, [part[measure] for part in parts], ".-", color=colour, label=name)
+        if measure == "bias":
+            axes.plot(epochs, [part["floor"] for part in parts], ":", color=colour, linewidth=1)
+    axes.set(xlabel="epoch", xscale="log", yscale="log")
+    if epochs:
+        axes.set_xticks(epochs, [str(epoch) for epoch in epochs])
+        axes.xaxis.minorticks_off()
+    axes.grid(alpha=0.3)
+
+
+def draw_correlations(records: Sequence[Record], floors: Sequence[float]) -> Any:
+    """Mean correlations, and the inflation of the variance, in each layer (fig-correlation).
+
+    floors: of each record, the mean absolute correlation that is there by chance
+    """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    layers = range(1, len(record["correlations"]) + 1)
-    for name in ("neighbours", "features"):
+    figure = Figure(figsize=(9, 3.4 * len(records)), layout="constrained")
+    rows = figure.subplots(len(records), 2, squeeze=False)
+    for (left, right), record, floor in zip(rows, records, floors, strict=True):
         points = record["correlations"]
-        (line,) = left.plot(layers, _gaps(points, name), marker=".", label=f"{name}, mean")
-        left.plot(
-            layers,
-            _gaps(points, f"{name}_absolute"),
-            "--",
-            color=line.get_color(),
-            label=f"{name}, mean absolute",
-        )
-    left.axhline(floor, color="black", linestyle=":", linewidth=1, label="absolute, by chance")
-    right.plot(layers, _gaps(record["correlations"], "inflation"), marker=".")
-    right.axhline(1, color="black", linewidth=1)
-    left.set(xlabel="layer", ylabel="correlation")
-    right.set(xlabel="layer", ylabel="variance of P h / without correlation")
-    for axes in (left, right):
-        axes.grid(alpha=0.3)
-        axes.set_xticks(list(layers))
-    left.legend(fontsize="small")
-    figure.suptitle(record["label"])
+        layers = range(1, len(points) + 1)
+        for name, colour in (("neighbours", "tab:blue"), ("features", "tab:orange")):
+            left.plot(layers, _gaps(points, name), ".-", color=colour, label=f"{name}, mean")
+            absolute = _gaps(points, f"{name}_absolute")
+            left.plot(layers, absolute, "--", color=colour, label=f"{name}, mean absolute")
+        left.axhline(floor, color="black", linestyle=":", linewidth=1, label="absolute, by chance")
+        right.plot(layers, _gaps(points, "inflation"), ".-")
+        right.axhline(1, color="black", linewidth=1)
+        left.set(xlabel="layer", ylabel="correlation", title=record["label"])
+        right.set(xlabel="layer", ylabel="variance of P h / without correlation")
+        for axes in (left, right):
+            axes.grid(alpha=0.3)
+            axes.set_xticks(list(layers))
+        left.legend(fontsize="small")
     return figure
 
 
