@@ -19,7 +19,7 @@ def outcome(run_quick):
 
 def test_every_variance_is_that_of_its_formula(outcome):
     (record,) = outcome.records
-    assert len(record["rows"]) >= 6
+    assert len(record["rows"]) >= 5
     for row in record["rows"]:
         assert row["R"] == row["degree"] / row["fanout"]
         assert row["S"] > 0
@@ -27,7 +27,7 @@ def test_every_variance_is_that_of_its_formula(outcome):
             for part in PARTS:
                 measured, formula, off = row["estimators"][name][part]
                 assert off < table2.TOLERANCE
-                # 2000 draws: a standard error is a few percent.
+                # 1500 draws: a standard error is a few percent.
                 assert measured == pytest.approx(formula, rel=0.35, abs=1e-12)
         assert row["estimators"]["exact"]["sampling"][:2] == pytest.approx([0, 0], abs=1e-20)
         assert row["estimators"]["cv"]["sampling"][1] > 0  # the weights moved: μ is not μ̄

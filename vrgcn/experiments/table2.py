@@ -56,7 +56,7 @@ def units(choice: Choice) -> list[Unit]:
 
 
 def run(dataset: str, seed: int, choice: Choice) -> dict[str, Any]:
-    count, masks, draws = (4, 100, 2_000) if choice.quick else (10, 500, 20_000)
+    count, masks, draws = (3, 100, 1_500) if choice.quick else (10, 500, 20_000)
     graph = open_graph(dataset, choice)
     model, earlier, epochs, batches = _partly_trained(dataset, graph, seed, choice)
     generator = torch.Generator().manual_seed(seed)
