@@ -64,8 +64,8 @@ def record(dropout: bool, epoch: int, **corrected: tuple[float, float]) -> Recor
 
 @pytest.mark.parametrize(
     ("cv", "holds"),
-    [((0.04, 0.01), True), ((0.06, 0.01), False), ((0.0, 0.2), None)],
-    ids=["below a tenth", "above a tenth", "too noisy to say"],
+    [((0.04, 0.01), True), ((0.06, 0.01), False), ((0.0, 0.2), None), ((0.06, 0.05), None)],
+    ids=["below a tenth", "above a tenth", "too noisy to grant", "too noisy to refuse"],
 )
 def test_almost_unbiased_means_a_tenth_of_ns_beyond_noise(
     cv: tuple[float, float], holds: bool | None

@@ -94,7 +94,9 @@ def correlations(
         for _ in range(masks):
             recorder.passes.clear()
             batch.run(recorder)
-            for layer, (h, average) in zip(layers, recorder.passes[0][1:], strict=True):
+            calls = recorder.passes[0]
+            hidden = zip(layers, calls.inputs[1:], calls.answers[1:], strict=True)
+            for layer, h, average in hidden:
                 layer.add(h, average)
     return [layer.result() for layer in layers]
 

@@ -146,7 +146,7 @@ def _activations(
         for _ in range(masks):
             recorder.passes.clear()
             batch.run(recorder)
-            h = recorder.passes[0][-1][0].double()
+            h = recorder.passes[0].inputs[-1].double()
             out.append(h if columns is None else h[:, columns])
     return torch.stack(out)
 
