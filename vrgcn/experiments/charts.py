@@ -131,7 +131,10 @@ def draw_correlations(records: Sequence[Record], floors: Sequence[float]) -> Any
         for axes in (left, right):
             axes.grid(alpha=0.3)
             axes.set_xticks(list(layers))
-        left.legend(fontsize="small")
+    # Outside: the lines leave no corner free.
+    figure.legend(
+        *left.get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize="small"
+    )
     return figure
 
 
