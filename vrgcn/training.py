@@ -93,6 +93,32 @@ def fit(
         return training.run(on_epoch)
 
 
+def build_minibatches(
+    model: nn.Module,
+    graph: Graph,
+    config: TrainConfig,
+    *,
+    estimator: Estimator | None = None,
+    propagation: PropagationLike | None = None,
+) -> MiniBatches:
+    """The minibatches that `fit` trains on."""
+    return MiniBatches(
+        model,
+        graph,
+        estimator=estimator or config.estimator,
+        fanout=config.fanout,
+        nodes=config.visit,
+        batch_size=config.batch_size,
+        propagation=config.propagation if propagation is None else propagation,
+        preprocess=config.preprocess,
+        inductive=config.inductive,
+        sample_size=config.sample_size,
+        history_dtype=config.history_dtype,
+        history_cap=config.history_cap,
+        seed=config.seed,
+    )
+
+
 class _Training:
     on_step: Callable[[int, int], None] | None = None
     on_batch: Callable[[Batch], None] | None = None
@@ -114,20 +140,8 @@ class _Training:
         self.graph = graph
         self.labels = graph.labels
         self.config = config
-        self.minibatches = MiniBatches(
-            model,
-            graph,
-            estimator=estimator or config.estimator,
-            fanout=config.fanout,
-            nodes=config.visit,
-            batch_size=config.batch_size,
-            propagation=rule,
-            preprocess=config.preprocess,
-            inductive=config.inductive,
-            sample_size=config.sample_size,
-            history_dtype=config.history_dtype,
-            history_cap=config.history_cap,
-            seed=config.seed,
+        self.minibatches = build_minibatches(
+            model, graph, config, estimator=estimator, propagation=rule
         )
         self.refreshed = refreshed_nodes(self.minibatches, config.refresh)
         self.monitor = Monitor(model, self.minibatches, config.diagnostics, config.seed)

@@ -17,6 +17,7 @@ from itertools import combinations, product
 import torch
 from torch import Tensor, nn
 
+from vrgcn import variances
 from vrgcn.dropout import Dropout
 from vrgcn.estimators import ESTIMATORS, corrected, residual, sampled
 from vrgcn.graph import Graph
@@ -236,15 +237,13 @@ def outputs(
 
 
 def standard_errors_off(draws: Tensor, expected: Tensor, rounding: float = 1e-9) -> float:
-    """How far the mean of independent draws (count, ...) is from `expected`, at the worst entry.
+    """`vrgcn.variances.standard_errors_off` at the worst entry.
 
     A test that asks for less than STANDARD_ERRORS = 5 wrongs a right estimator with probability
     6e-7 per entry, and misses a bias of 10 standard errors, which is 10 / sqrt(count) standard
-    deviations of one draw, with probability 3e-7. `rounding` is added to the standard error, so
-    entries that do not vary must be equal to a few times that.
+    deviations of one draw, with probability 3e-7.
     """
-    error = draws.std(0) / len(draws) ** 0.5 + rounding
-    return float(((draws.mean(0) - expected).abs() / error).max())
+    return float(variances.standard_errors_off(draws, expected, rounding).max())
 
 
 def chi_square_p(counts: Tensor, probability: Tensor) -> float:

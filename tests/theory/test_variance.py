@@ -31,7 +31,9 @@ from graphs import (
 )
 from torch import Tensor, nn
 
+from vrgcn import variances
 from vrgcn.sampling import Importance
+from vrgcn.variances import proposition_1
 
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 with_and_without_own_edge = pytest.mark.parametrize("name", ["directed-gcn", "directed-mean"])
@@ -43,13 +45,6 @@ def terms(case: Case, u: int, h: Tensor) -> Tensor:
     return case.others[u, neighbours, None] * h[neighbours]
 
 
-def proposition_1(x: Tensor, D: int) -> Tensor:
-    """(width,): C / (2 D) times the sum of (x_v1 - x_v2)^2 over all ordered pairs of (n, width)."""
-    n = len(x)
-    C = 1 - (D - 1) / (n - 1) if n > 1 else 0.0
-    return C / (2 * D) * (x[:, None] - x).square().sum((0, 1))
-
-
 def variance(estimates: Tensor, probability: Tensor) -> Tensor:
     """Of (samples, masks), the samples equally likely and the masks with their probabilities."""
     mean = estimates.mean(0) @ probability
@@ -59,21 +54,20 @@ def variance(estimates: Tensor, probability: Tensor) -> Tensor:
 def table_of_variances(
     case: Case, u: int, D: int, mean: Tensor, past: Tensor, dropout: Tensor
 ) -> dict[str, Tensor]:
-    """The paper's table, erratum corrected: (width,) for each estimator.
+    """`vrgcn.variances.table_of_variances` for node u, sampling and dropout together: (width,).
 
     mean, past: (nodes, width), E h and E h̄; dropout: (nodes, width), Var h = Var h̄
     """
-    R = case.degrees[u] / D
-    own = case.matrix[u, u].square() * dropout[u]
-    S = case.others[u].square() @ dropout
-    drift = proposition_1(terms(case, u, mean - past), D)
-    return {
-        "exact": own + S,
-        "ns": own + R * S + proposition_1(terms(case, u, mean), D),
-        "cv": own + (2 * R - 1) * S + drift,
-        "cvd": own + S + drift,
-        "cv as printed": own + (3 + R) * S + drift,
-    }
+    others = case.others[u].nonzero()[:, 0]
+    rows = variances.table_of_variances(
+        float(case.matrix[u, u]),
+        case.others[u, others],
+        D,
+        mean[others],
+        past[others],
+        torch.cat([dropout[u : u + 1], dropout[others]]),
+    )
+    return {name: row.total for name, row in rows.items()}
 
 
 # Exactly, over every sample and every mask.

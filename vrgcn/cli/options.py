@@ -265,10 +265,14 @@ class ReproduceOptions:
         tuple[
             Literal[
                 "table1",
+                "table2",
                 "table3",
                 "table4",
                 "fig-loss",
                 "fig-accuracy",
+                "fig-testing",
+                "fig-gradient",
+                "fig-correlation",
                 "all",
             ],
             ...,

@@ -26,7 +26,7 @@ from vrgcn.inference import propagation_of
 from vrgcn.minibatches import Batch, MiniBatches
 from vrgcn.plan import Planner
 from vrgcn.propagation import PropagationLike
-from vrgcn.training import fit, refreshed_nodes
+from vrgcn.training import build_minibatches, fit, refreshed_nodes
 
 # What is compared: the named estimators, and values from the history with gradients from samples.
 COMPARED = {
@@ -62,21 +62,7 @@ def train_beside(
     """
     model = copy.deepcopy(model).to(find_device(config.device))
     rule = config.propagation or propagation_of(model) if propagation is None else propagation
-    first = MiniBatches(
-        model,
-        graph,
-        estimator=config.estimator,
-        fanout=config.fanout,
-        nodes=config.visit,
-        batch_size=config.batch_size,
-        propagation=rule,
-        preprocess=config.preprocess,
-        inductive=config.inductive,
-        sample_size=config.sample_size,
-        history_dtype=config.history_dtype,
-        history_cap=config.history_cap,
-        seed=config.seed,
-    )
+    first = build_minibatches(model, graph, config, propagation=rule)
     trajectory = Trajectory(
         model, {name: sibling(first, estimator) for name, estimator in estimators.items()}
     )

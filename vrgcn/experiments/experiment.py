@@ -82,3 +82,11 @@ def save_figure(figure: Any, folder: Path, name: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     figure.savefig(folder / f"{name}.png", dpi=150)
     (folder / f"{name}.svg").write_bytes(svg(figure))
+
+
+def undecided(verdicts: list[Verdict]) -> list[Verdict]:
+    """The same of a quick run, which decides nothing."""
+    return [
+        Verdict(None, f"{verdict.text.removesuffix('.')}; a quick run decides nothing.")
+        for verdict in verdicts
+    ]

@@ -34,10 +34,14 @@ from vrgcn.page import VERDICTS
 # name: module, in the order of the report
 EXPERIMENTS = {
     "table1": "vrgcn.experiments.table1",
+    "table2": "vrgcn.experiments.table2",
     "table3": "vrgcn.experiments.table3",
     "table4": "vrgcn.experiments.table4",
     "fig-loss": "vrgcn.experiments.fig_loss",
     "fig-accuracy": "vrgcn.experiments.fig_accuracy",
+    "fig-testing": "vrgcn.experiments.fig_testing",
+    "fig-gradient": "vrgcn.experiments.fig_gradient",
+    "fig-correlation": "vrgcn.experiments.fig_correlation",
 }
 
 

@@ -1,0 +1,63 @@
+"""fig-testing: predictions by sampling and by sweeps against exact ones."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+
+from vrgcn.experiments import fig_testing
+from vrgcn.experiments.experiment import Choice
+from vrgcn.experiments.settings import open_graph, setting
+
+
+@pytest.fixture(scope="module")
+def outcome(run_quick):
+    return run_quick(fig_testing.EXPERIMENT)
+
+
+def test_cv_is_exact_at_the_last_of_as_many_sweeps_as_propagations(outcome):
+    (record,) = outcome.records
+    first, second, third = record["cv"]
+    assert first["difference"] > 0.01
+    assert first["changed"] > 0
+    for sweep in (second, third):
+        assert sweep["difference"] < fig_testing.PRECISION
+        assert sweep["changed"] == 0
+        assert sweep["score"] == record["exact"]
+    assert fig_testing.final_sweep(record) == second
+    assert fig_testing.verdicts_of(record)[0].holds
+
+
+def test_ns_is_nearer_to_exact_with_more_neighbours_and_with_preprocessing(outcome):
+    (record,) = outcome.records
+    ns, pp = (record["sampled"][label] for label in ("NS", "NS+PP"))
+    assert [part["fanout"] for part in ns] == [1, 2, 4]
+    assert all(0 < value < 1 for part in (*ns, *pp) for value in part["scores"])
+    assert all(len(set(part["scores"])) == 2 for part in (*ns, *pp))  # new samples each time
+    lower = 100 * (record["exact"] - sum(ns[0]["scores"]) / 2)
+    assert f"by {lower:.2f} and" in outcome.verdicts[1].text
+
+
+def test_the_figure_and_the_table_are_there(outcome):
+    assert outcome.figures() == {"fig-testing.png", "fig-testing.svg"}
+    assert f"<td>{outcome.records[0]['exact']:.4f}</td>" in outcome.page
+
+
+def test_predictions_that_differ_are_not_called_exact(outcome):
+    for change in ({"difference": 1e-3}, {"changed": 1}, {"score": 0.0}):
+        records = copy.deepcopy(outcome.records)
+        records[0]["cv"][1] |= change
+        assert fig_testing.verdicts_of(records[0])[0].holds is False
+
+
+def test_with_all_neighbours_ns_is_exact():
+    graph = open_graph("communities", Choice(quick=True))
+    model = setting("communities").build("M1+PP", graph, 0)
+    exact = fig_testing.exact_outputs(model, graph)[graph.test]
+    for preprocess in (False, True):
+        sampled = fig_testing.sampled_outputs(model, graph, 5_000, preprocess, seed=0)
+        torch.testing.assert_close(sampled, exact, rtol=1e-4, atol=1e-5)
+        few = fig_testing.sampled_outputs(model, graph, 1, preprocess, seed=0)
+        assert (few - exact).abs().max() > 0.01
