@@ -72,7 +72,7 @@ def test_the_work_of_a_step_is_counted(bench):
     assert work["flops"] == pytest.approx(3 * forward - first, rel=0.1)
     assert work["gathered"] == 2 * (2 * level1) * K * 4
     entries = plan.history_reads
-    assert work["averaged"] == entries * (h * 4 + 12) + batch * h * 4
+    assert work["averaged"] == entries * (h * 2 + 12) + batch * h * 2
 
 
 def test_the_section_reports_every_stage_and_shares_of_the_machine(bench):

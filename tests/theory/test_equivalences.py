@@ -27,6 +27,7 @@ from problems import (
 from torch import Tensor, nn
 
 from vrgcn.estimators import ESTIMATORS, Estimator
+from vrgcn.history import Histories
 from vrgcn.minibatches import Batch, MiniBatches
 
 ROUNDING = 1e-12
@@ -344,3 +345,13 @@ def test_cvd_leaves_out_the_end_of_its_first_pass_once_something_was_dropped() -
         outputs.append([output, *(weight.grad for weight in model.parameters())])
     for a, b in zip(*outputs, strict=True):
         assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_what_a_table_cannot_hold_becomes_its_largest_number(dtype: str) -> None:
+    table = Histories(3, dtype).table(1, 2)
+    table.write(torch.tensor([2, 0]), torch.tensor([[1e5, -1e39], [2.0, 3.0]]).double(), step=0)
+    largest = torch.finfo(table.values.dtype).max
+    assert table.values[2].tolist() == [min(largest, float(table.values[2, 0])), -largest]
+    assert torch.isfinite(table.values).all()
+    assert table.values[0].tolist() == [2.0, 3.0]
