@@ -3,7 +3,8 @@
 Theorem 1 in action: a sweep over the nodes in chunks, each neighbour read from the tables, makes
 the first table exact; the next sweep the second; and the last sweep gives exact outputs. A sweep
 stops inside the model at the first layer whose table is not exact yet. Memory is one chunk and one
-table per layer, however deep the model and however large a node's receptive field.
+table per layer (of P X for the first), however deep the model and however large a node's receptive
+field.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from torch import Tensor, nn
 
 from vrgcn.estimators import PassEnded, Propagate
 from vrgcn.graph import Graph
-from vrgcn.history import Histories
+from vrgcn.history import NEVER, Histories
 from vrgcn.propagation import Propagation, PropagationLike, build_propagation
-from vrgcn.sparse import scale_rows, select_rows
+from vrgcn.sparse import CSR, is_sparse, scale_rows, select_rows
 from vrgcn.trace import device_of, set_mode, trace
 
 CHUNK_COST = 1 << 20  # entries of P plus a little per node: some tens of megabytes
@@ -52,6 +53,7 @@ class ExactSweeps:
         self.histories = histories or exact_tables(P.num_nodes, features, self.device)
         self.on_chunk = on_chunk
         self.trace = trace(model, features, training=False)
+        self._keeps_averages = False
 
     def outputs(self, nodes: Tensor | None = None) -> Tensor:
         """(nodes, classes), exact; all nodes if none are named."""
@@ -60,6 +62,9 @@ class ExactSweeps:
     def stream(self, nodes: Tensor | None = None) -> Iterator[tuple[Tensor, Tensor]]:
         """The same, a chunk at a time: its nodes, in the order asked for, and their outputs."""
         needed = self._needed(nodes)
+        # Averages of wide features are the larger part of the work, and every sweep needs them.
+        # (Sparse ones would not be sparse any more.)
+        self._keeps_averages = len(needed) > 1 and not is_sparse(self.features)
         self._fill(needed[:-1])
         for chunk, outputs in self._sweep(needed[-1], self.trace.calls):
             yield chunk, outputs.cpu()
@@ -70,6 +75,7 @@ class ExactSweeps:
 
     def fill_tables(self, step: int) -> None:
         """Make the tables of all nodes exact for the model's present weights."""
+        self._keeps_averages = False
         self._fill(self._needed(None)[:-1], step)
 
     def _fill(self, needed: list[Tensor], step: int = 0) -> None:
@@ -108,12 +114,9 @@ class ExactSweeps:
                 reached.append(h)
                 raise PassEnded
             if call == 0 and self.trace.features_first:
-                if self.preprocessed is not None:
-                    return select_rows(self.preprocessed, chunk).to(self.device)
-                average = (rows_of_P()[1] @ self.features).to(self.device)
-            else:
-                rows = rows_of_P()[1].to(self.device)
-                average = self.histories.table(call, h.shape[1]).average(rows, h.dtype)
+                return self._averaged_features(chunk, rows_of_P)
+            rows = rows_of_P()[1].to(self.device)
+            average = self.histories.table(call, h.shape[1]).average(rows, h.dtype)
             return scale_rows(rows_of_P()[0].to(self.device), h) + average
 
         sizes = [len(chunk)] * (self.trace.calls + 1)
@@ -122,6 +125,24 @@ class ExactSweeps:
         except PassEnded:
             return reached[0]
         return output
+
+    def _averaged_features(
+        self, chunk: Tensor, rows_of_P: Callable[[], tuple[Tensor, CSR]]
+    ) -> Tensor:
+        """Rows of P X: known, kept from an earlier sweep in the table of call 0, or computed."""
+        if self.preprocessed is not None:
+            return select_rows(self.preprocessed, chunk).to(self.device)
+        nodes = chunk.to(self.device)
+        if self._keeps_averages:
+            table = self.histories.table(0, self.features.shape[1])
+            if bool((table.written[nodes.to(table.written.device)] != NEVER).all()):
+                return table.read(nodes, self.features.dtype)
+        diagonal, rows = rows_of_P()
+        own = scale_rows(diagonal, select_rows(self.features, chunk))
+        averages = torch.add(own, rows @ self.features).to(self.device)
+        if self._keeps_averages:
+            table.write(nodes, averages, step=0)
+        return averages
 
 
 def predict(

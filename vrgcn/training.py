@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import torch
@@ -72,6 +72,7 @@ def fit(
     *,
     estimator: Estimator | None = None,
     propagation: PropagationLike | None = None,
+    diagnostics: int | None = None,
     on_epoch: Callable[[Epoch], None] | None = None,
     on_step: Callable[[int, int], None] | None = None,
     on_batch: Callable[[Batch], None] | None = None,
@@ -79,10 +80,13 @@ def fit(
     """Train the model in place; it ends with the chosen weights, in evaluation mode.
 
     estimator, propagation: a composition, matrix or rule of one's own in place of the config's name
+    diagnostics: epochs between measurements of staleness and noise, in place of the config's
     on_epoch: called with each point of the curve; on_step: with (steps done, steps in the epoch);
     on_batch: with each minibatch before its step
     """
     config = config or TrainConfig()
+    if diagnostics is not None:
+        config = replace(config, diagnostics=diagnostics)
     use_threads(config.threads)
     device = find_device(config.device)
     devices = [device] if device.type == "cuda" else []

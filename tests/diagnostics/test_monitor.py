@@ -141,3 +141,8 @@ def test_what_is_not_finite_is_left_out():
 def test_a_negative_interval_is_refused():
     with pytest.raises(ValueError, match="diagnostics must be at least 0, not -1"):
         TrainConfig(diagnostics=-1)
+
+
+def test_fit_takes_the_interval_itself_too():
+    curve = fit(gcn(), GRAPH, TrainConfig(epochs=4, batch_size=11), diagnostics=2).curve
+    assert [point.epoch for point in curve if point.gradient_noise is not None] == [2, 4]
