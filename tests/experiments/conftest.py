@@ -36,6 +36,8 @@ def run_quick(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Experiment]
             json.loads(json.dumps(unit.key | unit.run() | {"seconds": 1.0}, allow_nan=False))
             for unit in units
         ]
+        # A run that was stopped has a page too.
+        experiment.render(records[:1], Page("Stopped"), tmp_path_factory.mktemp("stopped"))
         folder, page = tmp_path_factory.mktemp("figures"), Page("A test")
         verdicts = experiment.render(records, page, folder)
         assert verdicts

@@ -77,15 +77,20 @@ def draw_gradients(groups: Sequence[Sequence[Record]], algorithms: Sequence[str]
 
     figure = Figure(figsize=(12, 3 * len(groups) + 0.4), layout="constrained")
     panels = iter(figure.subplots(len(groups), 4, squeeze=False).flat)
+    drawn = []
     for group in groups:
         for dropout in (False, True):
             chosen = [record for record in group if record["dropout"] == dropout]
             for measure in ("bias", "std"):
                 axes = next(panels)
+                if not chosen:  # a run that was stopped half way
+                    axes.set_visible(False)
+                    continue
+                drawn.append(axes)
                 _gradient_panel(axes, chosen, algorithms, measure)
                 words = "with dropout" if dropout else "without dropout"
                 axes.set_title(f"{group[0]['label']}: {measure} {words}", fontsize="medium")
-    axes.legend(fontsize="small")
+    drawn[-1].legend(fontsize="small")
     figure.suptitle("Gradient of the first weights; dotted: bias by noise alone")
     return figure
 
@@ -94,16 +99,17 @@ def _gradient_panel(
     axes: Any, records: Sequence[Record], algorithms: Sequence[str], measure: str
 ) -> None:
     epochs = [record["epoch"] for record in records]
+    positive = False
     for name in algorithms:
         parts = [record["algorithms"][name] for record in records]
         colour = COLOURS[name]
         axes.plot(epochs, [part[measure] for part in parts], ".-", color=colour, label=name)
         if measure == "bias":
             axes.plot(epochs, [part["floor"] for part in parts], ":", color=colour, linewidth=1)
-    axes.set(xlabel="epoch", xscale="log", yscale="log")
-    if epochs:
-        axes.set_xticks(epochs, [str(epoch) for epoch in epochs])
-        axes.xaxis.minorticks_off()
+        positive = positive or any(part[measure] > 0 for part in parts)
+    axes.set(xlabel="epoch", xscale="log", yscale="log" if positive else "linear")
+    axes.set_xticks(epochs, [str(epoch) for epoch in epochs])
+    axes.xaxis.minorticks_off()
     axes.grid(alpha=0.3)
 
 
