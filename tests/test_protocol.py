@@ -332,6 +332,65 @@ def test_a_model_that_changes_what_it_propagated_is_refused(estimator):
         batch.run(model)
 
 
+class ChangesAnswers(nn.Module):
+    """Changes what propagate answered, in place or not; nothing else reads it."""
+
+    def __init__(self, in_place: bool) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.in_place = in_place
+        self.first, self.second = nn.Linear(IN, HIDDEN), nn.Linear(HIDDEN, CLASSES)
+        self.drop = nn.Dropout(0.5)
+
+    def forward(self, x, propagate):
+        h = self.first(self.double_of(propagate(x)))
+        return self.second(self.double_of(propagate(self.drop(h))))
+
+    def double_of(self, y):
+        return y.mul_(2) if self.in_place else y * 2
+
+
+@pytest.mark.parametrize("preprocess", [True, False])
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_answers_may_be_changed_in_place_unless_a_second_pass_needs_them(estimator, preprocess):
+    graph, outputs = communities(), []
+    for in_place in (False, True):
+        model = ChangesAnswers(in_place)
+        batches = MiniBatches(model, graph, estimator=estimator, preprocess=preprocess)
+        torch.manual_seed(1)
+        batch = batches.batch(graph.train[:20])
+        if in_place and estimator == "cvd":
+            with pytest.raises(RuntimeError, match="answer of propagate call 1 was changed"):
+                batch.run(model)
+            return
+        outputs.append(batch.run(model))
+        outputs[-1].sum().backward()
+    torch.testing.assert_close(*outputs)
+
+
+class ChangesInput(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(IN, CLASSES)
+
+    def forward(self, x, propagate):
+        return self.layer(propagate(F.relu(x, inplace=True)))
+
+
+def test_a_model_that_changes_its_input_in_place_is_refused():
+    graph = communities()
+    for start in (MiniBatches, predict):
+        with pytest.raises(RuntimeError, match="changes its input x in place"):
+            start(ChangesInput(), graph)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_a_batch_of_no_nodes_has_no_outputs(estimator):
+    graph, model = communities(), ChangesAnswers(in_place=False)
+    batch = MiniBatches(model, graph, estimator=estimator).batch(graph.train[:0])
+    assert batch.run(model).shape == (0, CLASSES)
+
+
 class OwnMatrix(nn.Module):
     """Says by a method which matrix it is meant for."""
 

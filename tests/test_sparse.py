@@ -261,3 +261,17 @@ class TestBeside:
         assert torch.equal(both, torch.cat([self.left, wide], 1)[self.nodes])
         left, right = select_rows_beside(self.left, self.right.float(), self.nodes)
         assert (left.dtype, right.dtype) == (torch.float64, torch.float32)
+
+    def test_a_change_of_one_side_in_place_is_not_one_of_the_other(self):
+        left, right = select_rows_beside(self.left, self.right, self.nodes)
+        before = left._version
+        right.mul_(2)
+        assert left._version == before
+        assert torch.equal(left, self.left[self.nodes])
+
+    def test_gradients_flow_to_rows_chosen_beside_each_other(self):
+        learned = self.left.clone().requires_grad_()
+        left, right = select_rows_beside(learned, self.right, self.nodes)
+        concatenate(left, right).sum().backward()
+        counts = torch.bincount(self.nodes, minlength=len(learned))
+        assert torch.equal(learned.grad, counts[:, None].expand_as(learned).to(learned.dtype))

@@ -171,24 +171,33 @@ class FirstPass:
         self.inputs = inputs
         self.received: list[Tensor] = []
         self.answered: list[Tensor] = []
-        self._versions: list[int] = []
+        self._versions: list[tuple[int, int]] = []
 
     def __call__(self, call: int, h: Tensor) -> Tensor:
         estimate = self._estimate(call, h)
         self.received.append(h)
         self.answered.append(estimate)
-        self._versions.append(_version(h))
+        self._versions.append((version(h), version(estimate)))
         if self.stop and call == len(self.plan.hops) - 1:
             raise PassEnded
         return estimate
 
     def check_unchanged(self) -> None:
         """Refuse a model that changed what it propagated in place: its history would be wrong."""
-        for call, (h, version) in enumerate(zip(self.received, self._versions, strict=True)):
-            if _version(h) != version:
+        for call, (h, (before, _)) in enumerate(zip(self.received, self._versions, strict=True)):
+            if version(h) != before:
                 raise RuntimeError(
                     f"the input of propagate call {call + 1} was changed in place after the call; "
                     "use h = h + ... instead of h += ... in the model"
+                )
+
+    def check_answers_unchanged(self) -> None:
+        """Refuse a model that changed an answer in place, where a second pass starts from it."""
+        for call, (y, (_, before)) in enumerate(zip(self.answered, self._versions, strict=True)):
+            if version(y) != before:
+                raise RuntimeError(
+                    f"the answer of propagate call {call + 1} was changed in place, and cvd needs "
+                    "it again; use y = y + ... instead of y += ... in the model"
                 )
 
     def commit(self, step: int) -> None:
@@ -295,6 +304,6 @@ def _own(hop: Hop, h: Tensor) -> Tensor:
     return scale_rows(hop.own, first_rows(h, len(hop.own)))
 
 
-def _version(h: Tensor) -> int:
+def version(h: Tensor) -> int:
     """How often a tensor was changed in place; not counted in inference mode."""
     return 0 if h.is_inference() else h._version

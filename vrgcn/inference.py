@@ -54,6 +54,11 @@ class ExactSweeps:
         self.on_chunk = on_chunk
         self.trace = trace(model, features, training=False)
         self._keeps_averages = False
+        # With the features, which may be larger than the model's device holds, and apart from the
+        # tables: training's may have a history of its own for the first call.
+        self._averages = exact_tables(
+            P.num_nodes, features, features.device, self.histories.directory
+        )
 
     def outputs(self, nodes: Tensor | None = None) -> Tensor:
         """(nodes, classes), exact; all nodes if none are named."""
@@ -129,20 +134,19 @@ class ExactSweeps:
     def _averaged_features(
         self, chunk: Tensor, rows_of_P: Callable[[], tuple[Tensor, CSR]]
     ) -> Tensor:
-        """Rows of P X: known, kept from an earlier sweep in the table of call 0, or computed."""
+        """(chunk, features) rows of P X: known, kept from an earlier sweep, or computed."""
         if self.preprocessed is not None:
             return select_rows(self.preprocessed, chunk).to(self.device)
-        nodes = chunk.to(self.device)
         if self._keeps_averages:
-            table = self.histories.table(0, self.features.shape[1])
-            if bool((table.written[nodes.to(table.written.device)] != NEVER).all()):
-                return table.read(nodes, self.features.dtype)
+            table = self._averages.table(0, self.features.shape[1])
+            if bool((table.written[chunk] != NEVER).all()):
+                return table.read(chunk, self.features.dtype).to(self.device)
         diagonal, rows = rows_of_P()
         own = scale_rows(diagonal, select_rows(self.features, chunk))
-        averages = torch.add(own, rows @ self.features).to(self.device)
+        averages = torch.add(own, rows @ self.features)
         if self._keeps_averages:
-            table.write(nodes, averages, step=0)
-        return averages
+            table.write(chunk, averages, step=0)
+        return averages.to(self.device)
 
 
 def predict(

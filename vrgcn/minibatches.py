@@ -251,6 +251,7 @@ class Batch:
             else:
                 mean = self._one_pass(model, plan, inputs)
         assert self._pass is not None
+        self._pass.check_answers_unchanged()
         residual = ResidualPass(self._pass)
         output = _forward(model, inputs.x, Propagate(plan.sizes, residual))
         source.drops = not residual.nothing_dropped

@@ -63,7 +63,8 @@ def uniform(P: Propagation, targets: Tensor, fanout: int, generator: torch.Gener
         drawn[:, i] = torch.where(taken, upper[:, i], drawn[:, i])
     count = degree.clamp(max=fanout)
     entries = start[:, None] + drawn
-    entries = entries[column < count[:, None]] if int(count.min()) < fanout else entries.view(-1)
+    whole = bool((degree >= fanout).all())
+    entries = entries.view(-1) if whole else entries[column < count[:, None]]
     edges = N.take(offsets(count), entries)
     scale = degree.to(N.values.dtype) / count.clamp(min=1)
     return Sample(P.diagonal.index_select(0, targets), edges, scale)

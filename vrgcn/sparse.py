@@ -145,14 +145,16 @@ def select_rows(x: Tensor, nodes: Tensor) -> Tensor:
 
 
 def select_rows_beside(left: Tensor, right: Tensor, nodes: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows of two matrices of the same width, placed so that `concatenate` need not copy them."""
-    if is_sparse(left) or left.dtype != right.dtype or left.device != right.device:
+    """Rows of two matrices, placed so that `concatenate` need not copy them."""
+    mixed = left.dtype != right.dtype or left.device != right.device
+    if is_sparse(left) or mixed or left.requires_grad or right.requires_grad:
         return select_rows(left, nodes), select_rows(right, nodes)
     width = left.shape[1]
     both = left.new_empty((len(nodes), width + right.shape[1]))
     torch.index_select(left, 0, nodes, out=both[:, :width])
     torch.index_select(right, 0, nodes, out=both[:, width:])
-    return both[:, :width], both[:, width:]
+    # Not views to autograd: a change of one in place must not count as a change of the other.
+    return both[:, :width].data, both[:, width:].data
 
 
 def select_columns(x: Tensor, columns: Tensor) -> Tensor:
@@ -206,22 +208,20 @@ def concatenate(left: Tensor, right: Tensor) -> Tensor:
 
 
 def _beside(left: Tensor, right: Tensor) -> Tensor | None:
-    """[left, right] as a view of the matrix whose column ranges they are, if they are."""
-    whole = left._base
+    """[left, right] as a view of the memory that holds them so already, if some does."""
+    width = left.shape[1] + right.shape[1]
     if (
-        whole is None
-        or whole is not right._base
-        or whole.requires_grad
-        or whole.dim() != 2
-        or left.stride() != whole.stride()
-        or right.stride() != whole.stride()
+        left.requires_grad
+        or right.requires_grad
+        or left.dtype != right.dtype
         or left.shape[0] != right.shape[0]
+        or left.untyped_storage().data_ptr() != right.untyped_storage().data_ptr()
         or right.storage_offset() != left.storage_offset() + left.shape[1]
-        or left.storage_offset() != whole.storage_offset()
-        or left.shape[1] + right.shape[1] != whole.shape[1]
+        or left.stride() != (width, 1)
+        or right.stride() != (width, 1)
     ):
         return None
-    return whole[: left.shape[0]]
+    return left.as_strided((left.shape[0], width), (width, 1))
 
 
 def _sparse_csr_tensor(

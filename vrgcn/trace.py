@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from vrgcn.estimators import Propagate
+from vrgcn.estimators import Propagate, version
 from vrgcn.sparse import first_rows, select_rows
 
 _MOST_CALLS = 1000
@@ -40,6 +40,7 @@ def trace(model: nn.Module, features: Tensor, *, training: bool) -> Trace:
     device = device_of(model)
     nodes = torch.tensor([0, min(1, features.shape[0] - 1)], device=features.device)
     x = select_rows(features, nodes).to(device)
+    before = version(x)
     received: list[Tensor] = []
 
     def answer(call: int, h: Tensor) -> Tensor:
@@ -50,6 +51,11 @@ def trace(model: nn.Module, features: Tensor, *, training: bool) -> Trace:
     devices = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices), torch.no_grad(), set_mode(model, training, norms=False):
         model(x, Propagate([len(nodes)] * _MOST_CALLS, answer))
+        if version(x) != before:
+            raise RuntimeError(
+                "the model changes its input x in place, and others start from it too; "
+                "use x = x * 2 instead of x *= 2, and no inplace=True on x"
+            )
         # Again with fewer nodes at each level, as in a minibatch: rows of one level that are taken
         # for another's show here, whatever the batches are like.
         sizes = [len(received) + 2 - level for level in range(len(received) + 1)]
