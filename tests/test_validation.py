@@ -209,9 +209,9 @@ BAD_MINIBATCHES = {
     "sample_size": ({"sample_size": 0}, "sample_size must be at least 1"),
     "history_cap": ({"history_cap": 0}, "history_cap must be at least 1"),
     "visited by name": ({"nodes": "val"}, "nodes must be 'train', 'all' or node ids, not 'val'"),
-    "visited out of range": ({"nodes": [0, 4]}, r"nodes must be ids within 0\.\.3"),
+    "visited out of range": ({"nodes": [0, 4]}, r"nodes names 1 nodes outside 0\.\.3, first: 4"),
     "visited twice": ({"nodes": [0, 1, 1]}, "nodes names some node more than once"),
-    "none visited": ({"nodes": []}, "nodes must be ids within.*at least one"),
+    "none visited": ({"nodes": []}, "nodes must be a list of at least one node id"),
     "visited in floats": ({"nodes": [0.5]}, "nodes must be"),
     "visited as a mask": ({"nodes": [True, False, False, False]}, "nodes must be"),
     "inductive with one matrix": ({"inductive": True, "propagation": gcn(path())}, "give a function from a graph"),
@@ -302,7 +302,7 @@ def test_diverging_run_tells_the_learning_rate():
 @pytest.mark.parametrize(
     ("nodes", "words"),
     [
-        ([0, 9], r"1 nodes to predict are outside 0\.\.3, first: 9"),
+        ([0, 9], r"nodes names 1 nodes outside 0\.\.3, first: 9"),
         ([-1], "first: -1"),
         ([], "at least one node id"),
         (2, "list of at least one node id"),

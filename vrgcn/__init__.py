@@ -11,11 +11,12 @@ if TYPE_CHECKING:
     from vrgcn.data import load_dataset
     from vrgcn.data.store import load_graph, save_graph
     from vrgcn.dropout import Dropout
-    from vrgcn.estimators import ESTIMATORS, Estimator, Propagate
+    from vrgcn.estimators import ESTIMATORS, Estimator
     from vrgcn.graph import Graph
     from vrgcn.inference import predict
     from vrgcn.minibatches import Batch, MiniBatches
     from vrgcn.models import GCN, MLP, GraphSAGE
+    from vrgcn.propagate import Propagate
     from vrgcn.propagation import Propagation
     from vrgcn.training import Epoch, TrainResult, fit
 
@@ -33,7 +34,6 @@ _HOME = {
     "Dropout": "dropout",
     "ESTIMATORS": "estimators",
     "Estimator": "estimators",
-    "Propagate": "estimators",
     "Graph": "graph",
     "predict": "inference",
     "Batch": "minibatches",
@@ -41,6 +41,7 @@ _HOME = {
     "GCN": "models",
     "MLP": "models",
     "GraphSAGE": "models",
+    "Propagate": "propagate",
     "Propagation": "propagation",
     "Epoch": "training",
     "TrainResult": "training",

@@ -17,12 +17,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vrgcn.estimators import PassEnded, Propagate
 from vrgcn.graph import Graph
 from vrgcn.history import NEVER, Histories
+from vrgcn.propagate import PassEnded, Propagate
 from vrgcn.propagation import Propagation, PropagationLike, build_propagation
 from vrgcn.sparse import CSR, is_sparse, scale_rows, select_rows
 from vrgcn.trace import device_of, set_mode, trace
+from vrgcn.validation import check_nodes
 
 CHUNK_COST = 1 << 20  # entries of P plus a little per node: some tens of megabytes
 _NODE_COST = 64
@@ -171,19 +172,7 @@ def predict(
     sweeps = ExactSweeps(model, graph.features, P, histories=histories, on_chunk=on_chunk)
     if nodes is None:
         return sweeps.outputs()
-    return sweeps.outputs(_check_nodes(nodes, graph.num_nodes))
-
-
-def _check_nodes(nodes: Any, num_nodes: int) -> Tensor:
-    ids = torch.as_tensor(nodes)
-    if ids.dtype == torch.bool or ids.is_floating_point() or ids.dim() != 1 or not len(ids):
-        raise ValueError("nodes must be a list of at least one node id")
-    bad = ids[(ids < 0) | (ids >= num_nodes)]
-    if len(bad):
-        raise ValueError(
-            f"{len(bad)} nodes to predict are outside 0..{num_nodes - 1}, first: {int(bad[0])}"
-        )
-    return ids.long()
+    return sweeps.outputs(check_nodes(nodes, graph.num_nodes))
 
 
 def exact_tables(

@@ -12,16 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vrgcn.estimators import (
-    ESTIMATORS,
-    Estimator,
-    FirstPass,
-    Inputs,
-    PassEnded,
-    Propagate,
-    ResidualPass,
-    find_estimator,
-)
+from vrgcn.estimators import ESTIMATORS, Estimator, find_estimator
 from vrgcn.graph import Graph
 from vrgcn.history import Histories
 from vrgcn.inference import (
@@ -32,9 +23,11 @@ from vrgcn.inference import (
     with_neighbours,
 )
 from vrgcn.plan import Plan, Planner
+from vrgcn.propagate import FirstPass, Inputs, PassEnded, Propagate, ResidualPass
 from vrgcn.propagation import PropagationLike, build_propagation
 from vrgcn.sparse import is_sparse, select_rows, select_rows_beside
 from vrgcn.trace import device_of, set_mode, trace
+from vrgcn.validation import check_nodes
 
 
 class MiniBatches:
@@ -301,16 +294,7 @@ def _visited(graph: Graph, nodes: Any, inductive: bool) -> Tensor:
         if not len(graph.train):
             raise ValueError("the graph has no training nodes: give it a train split")
         return graph.train
-    ids = torch.as_tensor(nodes)
-    if (
-        ids.dtype == torch.bool
-        or ids.is_floating_point()
-        or ids.dim() != 1
-        or not len(ids)
-        or int(ids.min()) < 0
-        or int(ids.max()) >= graph.num_nodes
-    ):
-        raise ValueError(f"nodes must be ids within 0..{graph.num_nodes - 1}, at least one")
+    ids = check_nodes(nodes, graph.num_nodes)
     if len(torch.unique(ids)) != len(ids):
         raise ValueError("nodes names some node more than once")
-    return ids.long()
+    return ids

@@ -1,7 +1,7 @@
 """Models. Ordinary PyTorch: where the textbook writes P @ h, they call `propagate(h)`.
 
 Any module with `forward(x, propagate)` trains, is diagnosed and predicts like these; see
-estimators.Propagate for what it is given. `propagation` names the matrix it is meant for.
+propagate.Propagate for what it is given. `propagation` names the matrix it is meant for.
 """
 
 from __future__ import annotations

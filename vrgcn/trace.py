@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from vrgcn.estimators import Propagate, version
+from vrgcn.propagate import Propagate, version
 from vrgcn.sparse import first_rows, select_rows
 
 _MOST_CALLS = 1000

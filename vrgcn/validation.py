@@ -211,14 +211,25 @@ def _split_ids(given: Any, name: str, num_nodes: int) -> Tensor:
         raise ValueError(f"{name} is empty; leave it out if there is none")
     if not _is_integer(ids):
         raise TypeError(f"{name} must be node ids or a boolean mask, not {ids.dtype}")
-    ids = ids.long()
+    ordered = torch.unique(_inside(ids.long(), name, num_nodes))
+    if len(ordered) != len(ids):
+        raise ValueError(f"{name} names {len(ids) - len(ordered)} nodes more than once")
+    return ordered
+
+
+def check_nodes(given: Any, num_nodes: int) -> Tensor:
+    """Node ids for a pass of the model, int64 in the given order."""
+    ids = _tensor(given, "nodes")
+    if ids.dim() != 1 or not len(ids) or not _is_integer(ids):
+        raise ValueError("nodes must be a list of at least one node id")
+    return _inside(ids.long(), "nodes", num_nodes)
+
+
+def _inside(ids: Tensor, name: str, num_nodes: int) -> Tensor:
     if int(ids.min()) < 0 or int(ids.max()) >= num_nodes:
         bad = (ids < 0) | (ids >= num_nodes)
         raise ValueError(
             f"{name} names {int(bad.sum())} nodes outside 0..{num_nodes - 1}, "
             f"first: {int(ids[bad][0])}"
         )
-    ordered = torch.unique(ids)
-    if len(ordered) != len(ids):
-        raise ValueError(f"{name} names {len(ids) - len(ordered)} nodes more than once")
-    return ordered
+    return ids

@@ -39,8 +39,9 @@ from problems import (
 from torch import Tensor, nn
 
 from vrgcn.dropout import Dropout
-from vrgcn.estimators import ResidualPass, _own
+from vrgcn.estimators import _own
 from vrgcn.plan import Hop
+from vrgcn.propagate import ResidualPass
 from vrgcn.sparse import scale_rows
 
 NODES, COPIES, RUNS = 8, 600, 20
@@ -190,7 +191,7 @@ def test_with_another_scale_than_root_r_for_the_residual_it_is_not(
     def residual(hop: Hop, difference: Tensor) -> Tensor:
         return _own(hop, difference) + scale_rows(hop.scale**power, hop.edges @ difference)
 
-    monkeypatch.setattr("vrgcn.estimators.residual", residual)
+    monkeypatch.setattr("vrgcn.propagate.residual", residual)
     model = DropLast()
     exact = mean_gradient(model, quadratic, "exact")
     assert relative_error(mean_gradient(model, quadratic, "cvd"), exact) > 1.5 * TOLERANCE
