@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from vrgcn.graph import Graph
 from vrgcn.sparse import CSR, is_sparse, with_values
 
 KINDS = ("none", "standard", "row")
@@ -81,6 +82,12 @@ class Scaling:
         assert self.mean is not None
         assert self.deviation is not None
         return (x - self.mean) / self.deviation
+
+
+def scale_graph(graph: Graph, kind: str) -> tuple[Graph, Scaling]:
+    """The graph with its features scaled, and the scaling, learned from its training nodes."""
+    scaling = Scaling.fit(kind, graph.features, graph.train)
+    return graph.with_features(scaling.apply(graph.features)), scaling
 
 
 def _rows_to_one_sparse(x: Tensor) -> Tensor:

@@ -166,7 +166,7 @@ def test_the_paper_settings_that_are_not_followed_are_noted(vrgcn, graph_folder,
     from vrgcn.cli import graphs, train
 
     monkeypatch.setattr(graphs, "load_dataset", lambda name, root: load_graph(graph_folder))
-    monkeypatch.setattr(train, "graph_note", lambda *_: None)
+    monkeypatch.setattr(train, "print_graph_note", lambda *_: None)
     _, out, _ = vrgcn("train", "--dataset", "reddit", "--epochs", 1)
     assert "the paper trains on reddit inductively" in out
     _, out, _ = vrgcn("train", "--dataset", "reddit", "--epochs", 1, "--inductive")

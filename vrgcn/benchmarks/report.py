@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table as RichTable
+
+from vrgcn.cli.tables import text_table
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Section:
 
 def print_section(console: Console, section: Section) -> None:
     for table in section.tables:
-        console.print(_rich(table))
+        console.print(text_table(table.title, table.headings, table.rows))
     for note in section.notes:
         console.print(f"note: {note}", highlight=False, soft_wrap=True)
 
@@ -44,24 +44,3 @@ def write_json(path: Path, contents: dict[str, Any]) -> None:
     partial = path.with_name(f".{path.name}.partial")
     partial.write_text(json.dumps(contents, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     partial.replace(path)
-
-
-def check_out(path: Path) -> None:
-    """Refuse a file that could not be written, before the minutes of work that lead to it."""
-    if path.suffix != ".json":
-        raise ValueError(f"--out: {path} must end in .json")
-    if path.is_dir():
-        raise ValueError(f"--out: {path} is a folder; name a file")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not os.access(path.parent, os.W_OK):
-        raise PermissionError(f"--out: cannot write into the folder {path.parent}")
-
-
-def _rich(table: Table) -> RichTable:
-    rich = RichTable(title=table.title, title_justify="left")
-    rich.add_column(table.headings[0])
-    for heading in table.headings[1:]:
-        rich.add_column(heading, justify="right")
-    for row in table.rows:
-        rich.add_row(*row)
-    return rich

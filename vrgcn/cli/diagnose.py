@@ -9,9 +9,10 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from vrgcn.cli.graphs import graph_note
+from vrgcn.cli.graphs import print_graph_note
 from vrgcn.cli.options import DiagnoseOptions
 from vrgcn.cli.runs import open_run, open_run_graph
+from vrgcn.cli.tables import text_table
 from vrgcn.cli.train import build_model, scaled_graph
 from vrgcn.config import TrainConfig
 from vrgcn.devices import find_device, use_threads
@@ -47,7 +48,7 @@ def run_diagnose(options: DiagnoseOptions) -> None:
     use_threads(options.train.threads)
     folder = _run_folder(options)
     out = options.out or _page(options, folder)
-    check_figure(out, suffixes=(".html",))
+    check_figure(out, (".html", ".htm"))
     subject = _of_graph(options) if folder is None else _of_run(options, folder)
     print(subject.graph)
     diagnosis = _diagnose(subject, options)
@@ -105,9 +106,7 @@ def _of_graph(options: DiagnoseOptions) -> _Subject:
         options = replace(options, dataset=options.target)
     find_device(options.train.device)
     graph, _ = scaled_graph(options)
-    note = graph_note(options.dataset, options.data_root)
-    if note is not None:
-        print(f"note: {note}")
+    print_graph_note(options.dataset, options.data_root)
     model = build_model(options.model, graph, options.train.seed)
     name = options.dataset or options.graph
     return _Subject(f"Diagnosis of {options.model.model} on {name}", model, graph, options.train)
@@ -141,7 +140,8 @@ def _print(diagnosis: Diagnosis, advice: list[str]) -> None:
     print(conditions(diagnosis))
     console.print(_table(diagnosis))
     if diagnosis.staleness:
-        console.print(_staleness_table(diagnosis))
+        title = "histories that the minibatch reads"
+        console.print(text_table(title, STALENESS_COLUMNS, staleness_rows(diagnosis)))
     for name, why in diagnosis.impossible.items():
         print(f"{name}: not possible here: {why}")
     for sentence in advice:
@@ -149,23 +149,9 @@ def _print(diagnosis: Diagnosis, advice: list[str]) -> None:
 
 
 def _table(diagnosis: Diagnosis) -> Table:
-    table = Table(title="distance from the exact algorithm, relative", title_justify="left")
-    table.add_column("")
-    table.add_column(COLUMNS[0])
-    for heading in COLUMNS[1:]:
-        table.add_column(heading, justify="right")
+    table = text_table("distance from the exact algorithm, relative", ("", *COLUMNS), (), names=2)
     for name, deviations in quantities(diagnosis).items():
         for place, row in enumerate(rows(deviations)):
             table.add_row("" if place else name, *row)
         table.add_section()
-    return table
-
-
-def _staleness_table(diagnosis: Diagnosis) -> Table:
-    table = Table(title="histories that the minibatch reads", title_justify="left")
-    table.add_column(STALENESS_COLUMNS[0])
-    for heading in STALENESS_COLUMNS[1:]:
-        table.add_column(heading, justify="right")
-    for row in staleness_rows(diagnosis):
-        table.add_row(*row)
     return table

@@ -15,6 +15,7 @@ from torch import Tensor
 from vrgcn.checkpoint import SavedModel
 from vrgcn.cli.options import EvaluateOptions
 from vrgcn.cli.runs import open_run, open_run_graph
+from vrgcn.cli.tables import text_table
 from vrgcn.devices import find_device, use_threads
 from vrgcn.figures import check_figure, draw_class_scores, draw_confusion
 from vrgcn.graph import Graph
@@ -103,19 +104,12 @@ def model_labels(saved: SavedModel, graph: Graph) -> Tensor:
 
 def _table(classes: list[str], scores: ClassScores, split: str) -> Table:
     """The largest classes, and how many more there are."""
-    table = Table(
-        title=f"{split} nodes, class by class (macro-F1 {scores.macro_f1:.4f})",
-        title_justify="left",
-    )
-    table.add_column("class")
-    for heading in CLASS_COLUMNS:
-        table.add_column(heading, justify="right")
     shown = main_classes(scores)
-    for place in shown:
-        table.add_row(
-            classes[place],
-            *class_row(scores, place),
-        )
+    table = text_table(
+        f"{split} nodes, class by class (macro-F1 {scores.macro_f1:.4f})",
+        ("class", *CLASS_COLUMNS),
+        [(classes[place], *class_row(scores, place)) for place in shown],
+    )
     if len(shown) < len(classes):
         table.caption = f"the {len(shown)} largest of {len(classes)} classes"
     return table

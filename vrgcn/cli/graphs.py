@@ -36,7 +36,9 @@ def open_graph(
     return load_dataset(dataset, root=data_root), find_dataset(dataset).scaling
 
 
-def graph_note(dataset: str | None, data_root: Path | None = None) -> str | None:
-    """What people must know about a named data set as it was found, if anything."""
+def print_graph_note(dataset: str | None, data_root: Path | None = None) -> None:
+    """Print what people must know about a named data set as it was found, if anything."""
     raw = find_dataset(dataset).raw if dataset is not None else None
-    return None if raw is None else raw.note(raw.folder(default_root(data_root)))
+    note = None if raw is None else raw.note(raw.folder(default_root(data_root)))
+    if note is not None:
+        print(f"note: {note}")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
-from vrgcn.cli.graphs import graph_note, open_graph
+from vrgcn.cli.graphs import open_graph, print_graph_note
 from vrgcn.cli.options import InfoOptions
+from vrgcn.cli.tables import text_table
 from vrgcn.data import find_dataset
 from vrgcn.data.statistics import Average, Statistics, statistics
 
@@ -19,9 +20,7 @@ def run_info(options: InfoOptions) -> None:
     found = statistics(graph)
     if options.dataset is not None:
         print(f"{options.dataset}: {find_dataset(options.dataset).description}")
-    note = graph_note(options.dataset, options.data_root)
-    if note is not None:
-        print(f"note: {note}")
+    print_graph_note(options.dataset, options.data_root)
     Console().print(_table_1(found))
     lines = _lines(found, scaling)
     width = max(map(len, lines))
@@ -31,13 +30,10 @@ def run_info(options: InfoOptions) -> None:
 
 def _table_1(found: Statistics) -> Table:
     """Rounded as there: see `vrgcn.data.statistics`."""
-    table = Table(title="as in the paper's Table 1", title_justify="left")
-    for heading in ("V", "E", "Degree", "Degree 2"):
-        table.add_column(heading, justify="right")
     averages = (found.degree, found.two_hop)
     rounded = [f"{a.rounded():,}" if a.error == 0 else f"≈ {a.rounded():,}" for a in averages]
-    table.add_row(f"{found.nodes:,}", f"{found.edges:,}", *rounded)
-    return table
+    row = (f"{found.nodes:,}", f"{found.edges:,}", *rounded)
+    return text_table("as in the paper's Table 1", ("V", "E", "Degree", "Degree 2"), [row], names=0)
 
 
 def _lines(found: Statistics, scaling: str) -> dict[str, str]:

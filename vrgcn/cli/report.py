@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from pathlib import Path
 
 from rich.console import Console
 from rich.progress import Progress
 
 from vrgcn.cli.options import ReportOptions
 from vrgcn.devices import find_device, use_threads
-from vrgcn.figures import check_drawing
+from vrgcn.figures import check_figure
 from vrgcn.page import Page
 from vrgcn.report.curves import show_curves, show_staleness
 from vrgcn.report.records import Record, by_graph, read_runs
@@ -25,8 +23,7 @@ def run_report(options: ReportOptions) -> None:
     """Read the runs, predict where asked to, write the page."""
     use_threads(options.threads)
     device = find_device(options.device)
-    _check_out(options.out)
-    check_drawing()
+    check_figure(options.out, _SUFFIXES)
     records = read_runs(options.runs)
     page = Page(_title(records), contents=True)
     for record in records:
@@ -90,14 +87,3 @@ def _unfinished(record: Record) -> str:
 
 def _on(heading: str, graph: str, graphs: dict[str, list[Record]]) -> str:
     return f"{heading}: {graph}" if len(graphs) > 1 else heading
-
-
-def _check_out(path: Path) -> None:
-    """Refuse what cannot be written before predicting for minutes."""
-    if path.suffix not in _SUFFIXES:
-        raise ValueError(f"--out: {path} must end in one of {', '.join(_SUFFIXES)}")
-    if path.is_dir():
-        raise ValueError(f"--out: {path} is a folder")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not os.access(path.parent, os.W_OK):
-        raise PermissionError(f"--out: cannot write into the folder {path.parent}")

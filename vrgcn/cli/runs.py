@@ -11,7 +11,7 @@ import torch
 
 from vrgcn.checkpoint import SavedModel, load_model
 from vrgcn.cli.config_file import RUN_CONFIG
-from vrgcn.cli.graphs import graph_note, open_graph
+from vrgcn.cli.graphs import open_graph, print_graph_note
 from vrgcn.graph import Graph
 from vrgcn.sparse import select_columns
 
@@ -73,9 +73,7 @@ def open_run_graph(
         dataset, graph = own_dataset, own_graph
     data_root = data_root or own_root
     loaded, _ = open_graph(dataset, graph, data_root)
-    note = graph_note(dataset, data_root)
-    if note is not None:
-        print(f"note: {note}")
+    print_graph_note(dataset, data_root)
     return fit_features(run.saved, loaded, scaled)
 
 

@@ -12,7 +12,7 @@ import torch
 
 from vrgcn.checkpoint import SavedModel, save_model
 from vrgcn.cli.config_file import RUN_CONFIG, flatten, write_config
-from vrgcn.cli.graphs import graph_note, open_graph
+from vrgcn.cli.graphs import open_graph, print_graph_note
 from vrgcn.cli.options import ModelOptions, TrainingOptions, TrainOptions
 from vrgcn.cli.progress import EpochProgress, seconds_text
 from vrgcn.cli.runs import METRICS, MODEL, RESULT
@@ -21,7 +21,7 @@ from vrgcn.devices import find_device
 from vrgcn.graph import Graph
 from vrgcn.metrics import score_name
 from vrgcn.models import MODELS, GraphModel
-from vrgcn.scaling import Scaling
+from vrgcn.scaling import Scaling, scale_graph
 from vrgcn.training import Epoch, TrainResult, fit
 
 
@@ -81,9 +81,7 @@ def _train(
 
 
 def _print_notes(options: TrainOptions) -> None:
-    note = graph_note(options.dataset, options.data_root)
-    if note is not None:
-        print(f"note: {note}")
+    print_graph_note(options.dataset, options.data_root)
     if options.dataset and find_dataset(options.dataset).inductive and not options.train.inductive:
         print(f"note: the paper trains on {options.dataset} inductively; --inductive does that")
 
@@ -114,8 +112,7 @@ def scaled_graph(options: TrainingOptions) -> tuple[Graph, Scaling]:
         )
     if options.scaling != "auto":
         kind = options.scaling
-    scaling = Scaling.fit(kind, graph.features, graph.train)
-    return graph.with_features(scaling.apply(graph.features)), scaling
+    return scale_graph(graph, kind)
 
 
 def _folder(options: TrainOptions) -> Path:

@@ -10,6 +10,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from vrgcn.cli.options import DemoOptions, ModelOptions
+from vrgcn.cli.tables import text_table
 from vrgcn.cli.train import build_model
 from vrgcn.config import TrainConfig
 from vrgcn.data import load_dataset
@@ -80,20 +81,17 @@ def _first(result: TrainResult, target: float) -> Epoch | None:
 
 
 def _table(rows: list[Row], target: float) -> Table:
-    table = Table(
-        title=f"target: validation accuracy {target:.4f} ({NEAR:.1%} of the exact run's best)",
-        title_justify="left",
-    )
-    table.add_column("")
-    for heading in (
+    headings = (
+        "",
         "test\naccuracy",
         "epochs\nto target",
         "seconds\nto target",
         "seconds\nper epoch",
         "neighbours\ncomputed",
         "from\nhistory",
-    ):
-        table.add_column(heading, justify="right")
+    )
+    title = f"target: validation accuracy {target:.4f} ({NEAR:.1%} of the exact run's best)"
+    table = text_table(title, headings, ())
     for row in rows:
         last = row.result.curve[-1]
         table.add_row(

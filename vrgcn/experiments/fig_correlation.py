@@ -18,7 +18,6 @@ Over M masks the mean absolute correlation of independent columns is about √(2
 from __future__ import annotations
 
 import math
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +35,7 @@ from vrgcn.experiments.experiment import (
     save_figure,
     undecided,
 )
-from vrgcn.experiments.settings import chosen_datasets, dataset_label, open_graph, setting
+from vrgcn.experiments.settings import dataset_label, open_graph, setting, unit_per_seed
 from vrgcn.graph import Graph
 from vrgcn.minibatches import MiniBatches
 from vrgcn.page import Page
@@ -52,14 +51,7 @@ CHANCE = 1.1  # times the floor: mean absolute correlations that are there by ch
 
 
 def units(choice: Choice) -> list[Unit]:
-    return [
-        Unit(
-            {"dataset": name, "seed": seed, "quick": choice.quick},
-            partial(run, name, seed, choice),
-        )
-        for name in chosen_datasets(choice, DATASETS)
-        for seed in range(choice.runs or 1)
-    ]
+    return unit_per_seed(choice, DATASETS, run)
 
 
 def run(dataset: str, seed: int, choice: Choice) -> dict[str, Any]:

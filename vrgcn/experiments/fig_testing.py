@@ -7,7 +7,6 @@ L-th sweep of a model with L propagations are exact. As in the paper the model i
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
@@ -25,13 +24,12 @@ from vrgcn.experiments.experiment import (
     save_figure,
     undecided,
 )
-from vrgcn.experiments.settings import chosen_datasets, dataset_label, open_graph, setting
+from vrgcn.experiments.settings import dataset_label, open_graph, setting, unit_per_seed
 from vrgcn.graph import Graph
-from vrgcn.inference import ExactSweeps, propagation_of
+from vrgcn.inference import predict
 from vrgcn.metrics import score, score_name
 from vrgcn.minibatches import MiniBatches
 from vrgcn.page import Page
-from vrgcn.propagation import build_propagation
 from vrgcn.training import fit
 
 DATASETS = ("citeseer", "cora", "pubmed", "communities")
@@ -41,20 +39,13 @@ PRECISION = 1e-5  # of the largest output: what float32 leaves of two ways to co
 
 
 def units(choice: Choice) -> list[Unit]:
-    return [
-        Unit(
-            {"dataset": name, "seed": seed, "quick": choice.quick},
-            partial(run, name, seed, choice),
-        )
-        for name in chosen_datasets(choice, DATASETS)
-        for seed in range(choice.runs or 1)
-    ]
+    return unit_per_seed(choice, DATASETS, run)
 
 
 def run(dataset: str, seed: int, choice: Choice) -> dict[str, Any]:
     graph = open_graph(dataset, choice)
     model, epochs = _trained(dataset, graph, seed, choice)
-    exact = exact_outputs(model, graph)
+    exact = predict(model, graph)
     assert graph.labels is not None
     labels = graph.labels[graph.test]
     repeats, fanouts = (2, FANOUTS[:3]) if choice.quick else (5, FANOUTS)
@@ -79,12 +70,6 @@ def run(dataset: str, seed: int, choice: Choice) -> dict[str, Any]:
         "sampled": sampled,
         "cv": cv_sweeps(model, graph, exact, seed),
     }
-
-
-def exact_outputs(model: nn.Module, graph: Graph) -> Tensor:
-    """(nodes, classes), on all edges."""
-    P = build_propagation(propagation_of(model), graph)
-    return ExactSweeps(model, graph.features, P).outputs()
 
 
 def sampled_outputs(

@@ -7,7 +7,6 @@ A new experiment is a module that exports EXPERIMENT and a line in `EXPERIMENTS`
 from __future__ import annotations
 
 import importlib
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,6 +28,8 @@ from vrgcn.experiments.experiment import Choice, Experiment, Unit
 from vrgcn.experiments.records import append_record, missing_units, read_records
 from vrgcn.experiments.report import write_report
 from vrgcn.experiments.settings import absent, setting
+from vrgcn.figures import check_drawing
+from vrgcn.outputs import check_writable
 from vrgcn.page import VERDICTS
 
 # name: module, in the order of the report
@@ -86,15 +87,11 @@ def command(options: ReproduceOptions) -> str:
 
 def _check_folder(folder: Path) -> None:
     """Before the hours of work, not after them."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise ValueError("figures need matplotlib: pip install 'vrgcn[plots]'") from None
+    check_drawing()
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"--out: {folder} is a file; name a folder")
     folder.mkdir(parents=True, exist_ok=True)
-    if not os.access(folder, os.W_OK):
-        raise PermissionError(f"--out: cannot write into the folder {folder}")
+    check_writable(folder)
 
 
 def _check_datasets(choice: Choice) -> None:

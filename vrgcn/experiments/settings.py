@@ -6,8 +6,9 @@ The paper's D = 2 is fanout 1: a node's own edge is always exact, and one neighb
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,10 +17,10 @@ from vrgcn.cli.train import build_model
 from vrgcn.config import TrainConfig
 from vrgcn.data import DATASETS, data_root, find_dataset, load_dataset
 from vrgcn.data.synthetic import COMMUNITIES, community_graph
-from vrgcn.experiments.experiment import Choice
+from vrgcn.experiments.experiment import Choice, Unit
 from vrgcn.graph import Graph
 from vrgcn.models import GraphModel
-from vrgcn.scaling import Scaling
+from vrgcn.scaling import scale_graph
 
 
 @dataclass(frozen=True)
@@ -189,6 +190,22 @@ def runs_of(choice: Choice, dataset: str) -> int:
     return choice.runs or (2 if choice.quick else setting(dataset).runs)
 
 
+def unit_per_seed(
+    choice: Choice,
+    datasets: tuple[str, ...],
+    run: Callable[[str, int, Choice], dict[str, Any]],
+) -> list[Unit]:
+    """Units of one model each: run(dataset, seed, choice), one seed unless more are asked for."""
+    return [
+        Unit(
+            {"dataset": name, "seed": seed, "quick": choice.quick},
+            partial(run, name, seed, choice),
+        )
+        for name in chosen_datasets(choice, datasets)
+        for seed in range(choice.runs or 1)
+    ]
+
+
 def open_graph(dataset: str, choice: Choice) -> Graph:
     """The graph with its features scaled as the paper does; `communities` is tiny in --quick."""
     return _open(dataset, choice.quick and dataset == "communities", choice.data_root)
@@ -197,5 +214,4 @@ def open_graph(dataset: str, choice: Choice) -> Graph:
 @lru_cache(maxsize=1)  # units come data set by data set, and one graph may fill the memory
 def _open(dataset: str, tiny: bool, root: Path | None) -> Graph:
     graph = community_graph(_TINY) if tiny else load_dataset(dataset, root=root)
-    scaling = Scaling.fit(find_dataset(dataset).scaling, graph.features, graph.train)
-    return graph.with_features(scaling.apply(graph.features))
+    return scale_graph(graph, find_dataset(dataset).scaling)[0]

@@ -10,7 +10,6 @@ before; the histories' noise is drawn as that of the activations.
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ from vrgcn.experiments.experiment import (
     save_figure,
     undecided,
 )
-from vrgcn.experiments.settings import chosen_datasets, dataset_label, open_graph, setting
+from vrgcn.experiments.settings import dataset_label, open_graph, setting, unit_per_seed
 from vrgcn.experiments.variance_draws import PARTS, ROWS, Neighbourhood, measure
 from vrgcn.graph import Graph
 from vrgcn.minibatches import MiniBatches
@@ -45,14 +44,7 @@ FORMULAS = {"exact": "S", "ns": "R S", "cv": "(2R - 1) S", "cvd": "S"}
 
 
 def units(choice: Choice) -> list[Unit]:
-    return [
-        Unit(
-            {"dataset": name, "seed": seed, "quick": choice.quick},
-            partial(run, name, seed, choice),
-        )
-        for name in chosen_datasets(choice, DATASETS)
-        for seed in range(choice.runs or 1)
-    ]
+    return unit_per_seed(choice, DATASETS, run)
 
 
 def run(dataset: str, seed: int, choice: Choice) -> dict[str, Any]:
