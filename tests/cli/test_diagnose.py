@@ -36,10 +36,11 @@ def test_a_graph_is_diagnosed_by_the_model_of_the_options(vrgcn, graph_folder, t
 
 def test_a_run_is_diagnosed_by_its_settings_and_flags_win_over_them(vrgcn, run_folder):
     before = (run_folder / "model.safetensors").read_bytes()
-    code, out, err = vrgcn("diagnose", "runs/a", "--passes", "3")
+    code, out, err = vrgcn("diagnose", "runs/a", "--passes", "3", "--compare", "ns", "cvd")
     assert code == 0, err
     assert "after 3 epochs (9 steps) of training by cv, learning rate 0.05, fan-out 2" in out
     assert "histories filled by an exact pass first" in out
+    assert "│ cvd " in out
     assert (run_folder / "diagnosis.html").is_file()
     assert (run_folder / "model.safetensors").read_bytes() == before
     flags = ("--passes", "3", "--learning-rate", "0.001", "--compare", "cv", "--epochs", "2")

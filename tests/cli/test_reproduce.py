@@ -44,6 +44,7 @@ def test_each_experiment_runs_quickly_writes_its_page_and_is_not_run_again(
         assert (folder / f"{name}.svg").read_bytes().startswith(b"<?xml")
         assert "data:image/svg+xml" in page
     before = (folder / f"{name}.jsonl").read_bytes()
+    monkeypatch.setattr(reproduce, "write_report", lambda *_: {})  # the same page once more
     code, out, _ = vrgcn("reproduce", name, "--quick", "--runs", 1)
     assert f"{name}: 0 units to run, {len(records)} there already" in out
     assert (folder / f"{name}.jsonl").read_bytes() == before
