@@ -50,7 +50,3 @@ class Names:
                 f"{where}: {int(missing.sum())} nodes are not in the graph, first: {first!r}"
             )
         return places.to_numpy().astype(np.int64)
-
-    def class_names(self, count: int) -> list[str]:
-        """A name for each of `count` classes."""
-        return self.classes if self.classes is not None else [str(i) for i in range(count)]

@@ -19,6 +19,7 @@ from vrgcn.graph import Graph
 from vrgcn.inference import ExactSweeps, propagate_features, propagation_of
 from vrgcn.metrics import check_outputs, loss_per_node, score
 from vrgcn.minibatches import Batch, MiniBatches
+from vrgcn.optimizer import build_optimizer
 from vrgcn.propagation import PropagationLike, build_propagation
 from vrgcn.trace import set_mode
 
@@ -149,7 +150,7 @@ class _Training:
         )
         self.refreshed = refreshed_nodes(self.minibatches, config.refresh)
         self.monitor = Monitor(model, self.minibatches, config.diagnostics, config.seed)
-        self.optimizer = _optimizer(model, config)
+        self.optimizer = build_optimizer(model, config)
         self.evaluation = self._evaluation(rule)
         self.seconds = 0.0
         self.evaluation_seconds = 0.0
@@ -282,27 +283,6 @@ def refreshed_nodes(batches: MiniBatches, refresh: str) -> Tensor | None:
         return None
     nodes = batches.unvisited()
     return nodes if len(nodes) else None
-
-
-def _optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
-    parameters = [p for p in model.parameters() if p.requires_grad]
-    if not parameters:
-        raise ValueError("the model has no parameters to train")
-    if config.decay == "all":
-        decayed, free = parameters, []
-    else:
-        first = next((p for p in parameters if p.dim() >= 2), parameters[0])
-        decayed, free = [first], [p for p in parameters if p is not first]
-    groups = [
-        {"params": decayed, "weight_decay": config.weight_decay},
-        {"params": free, "weight_decay": 0.0},
-    ]
-    groups = [group for group in groups if group["params"]]
-    if config.optimizer == "sgd":
-        return torch.optim.SGD(groups, lr=config.learning_rate)
-    # One kernel instead of a dozen small ones per parameter: three times as fast on the CPU.
-    fused = parameters[0].device.type in ("cpu", "cuda")
-    return torch.optim.Adam(groups, lr=config.learning_rate, fused=fused)
 
 
 def _copy(model: nn.Module) -> dict[str, Tensor]:

@@ -140,8 +140,8 @@ def test_data_sets_without_files_are_named_and_left_out(vrgcn, tmp_path):
     ("flags", "message"),
     [
         (("table1", "--datasets", "coral"), "there is no dataset 'coral'"),
-        (("table1", "--runs", 0), "--runs must be at least 1"),
-        (("table1", "--threads", -1), "--threads must be at least 1"),
+        (("table1", "--runs", 0), "runs must be at least 1"),
+        (("table1", "--threads", -1), "threads must be at least 1"),
         (("table1", "--out", "a-file"), "a-file is a file; name a folder"),
         ((), "say what to reproduce"),
     ],

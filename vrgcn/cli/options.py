@@ -78,13 +78,14 @@ class PredictOptions:
     graph: Path | None = None
     """A graph from disk in place of the one the model was trained on."""
     data_root: Path | None = None
-    """Where raw files of named data sets lie."""
+    """Where raw files of named data sets lie or go. None: where the run found them."""
     nodes: Path | None = None
     """Text file with one node id per line: predict these, in this order. None: all nodes."""
     top: int | None = None
     """Write only the most probable classes, so many of them, each with its probability."""
     memory: Literal["ram", "disk"] = "ram"
-    """Keep hidden layers and scaled features in memory, or in temporary files beside --out."""
+    """Keep hidden layers and scaled and averaged features in memory, or in files beside --out that
+    are gone afterwards."""
     device: str = "cpu"
     """Device of the model, such as cpu or cuda."""
     threads: int | None = None
@@ -102,7 +103,7 @@ class EvaluateOptions:
     graph: Path | None = None
     """A graph from disk in place of the one the model was trained on."""
     data_root: Path | None = None
-    """Where raw files of named data sets lie."""
+    """Where raw files of named data sets lie or go. None: where the run found them."""
     split: Literal["train", "val", "test"] | None = None
     """The split of the table by class and of the picture. None: test, else val, else train."""
     out: Path | None = None
@@ -169,7 +170,7 @@ class InfoOptions:
     dataset: Positional[str | None] = None
     """A graph by name; `vrgcn datasets` lists them."""
     graph: Path | None = None
-    """A graph from disk, a folder written by save_graph, in place of a name."""
+    """A graph from disk, a folder that `vrgcn import` wrote, in place of a name."""
     data_root: Path | None = None
     """Where raw files of named data sets lie or go. None: $VRGCN_DATA, or else data."""
 
@@ -209,6 +210,7 @@ SectionName = Literal[
 ]
 
 
+@configure(FlagCreatePairsOff)
 @dataclass(frozen=True)
 class BenchOptions:
     """Measure training, inference and start-up against an MLP, the machine and PyG."""
@@ -256,35 +258,25 @@ class BenchOptions:
             raise ValueError("sections: name at least one")
 
 
+ExperimentName = Literal[
+    "table1", "table2", "table3", "table4",
+    "fig-loss", "fig-accuracy", "fig-testing", "fig-gradient", "fig-correlation", "all",
+]  # fmt: skip
+
+
 @configure(FlagCreatePairsOff)
 @dataclass(frozen=True)
 class ReproduceOptions:
     """Run the paper's experiments and write a page with its numbers beside ours."""
 
-    what: Positional[
-        tuple[
-            Literal[
-                "table1",
-                "table2",
-                "table3",
-                "table4",
-                "fig-loss",
-                "fig-accuracy",
-                "fig-testing",
-                "fig-gradient",
-                "fig-correlation",
-                "all",
-            ],
-            ...,
-        ]
-    ]
+    what: Positional[tuple[ExperimentName, ...]]
     """Tables and figures of the paper, or all of them."""
     datasets: tuple[str, ...] | None = None
     """Data sets; `vrgcn datasets` lists them. None: those of each experiment that are here."""
     runs: int | None = None
     """Runs with different seeds. None: as many as in the paper."""
     quick: bool = False
-    """Everything in its smallest size, to see that it works: the figures mean nothing."""
+    """Everything in its smallest size, to see that it runs; its figures mean nothing."""
     out: Path | None = None
     """Folder of the records, figures and report.html. A run that was stopped goes on from there.
     None: results, or results-quick with --quick."""
@@ -296,6 +288,4 @@ class ReproduceOptions:
     def __post_init__(self) -> None:
         if not self.what:
             raise ValueError("say what to reproduce: table1, fig-loss, ..., or all")
-        for name, value in (("runs", self.runs), ("threads", self.threads)):
-            if value is not None and value < 1:
-                raise ValueError(f"--{name} must be at least 1, not {value}")
+        at_least(1, runs=self.runs, threads=self.threads)
