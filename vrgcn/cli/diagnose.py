@@ -6,11 +6,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
 from vrgcn.cli.graphs import print_graph_note
 from vrgcn.cli.options import DiagnoseOptions
+from vrgcn.cli.progress import progress_bar
 from vrgcn.cli.runs import open_run, open_run_graph
 from vrgcn.cli.tables import text_table
 from vrgcn.cli.train import build_model, scaled_graph
@@ -113,8 +113,7 @@ def _of_graph(options: DiagnoseOptions) -> _Subject:
 
 
 def _diagnose(subject: _Subject, options: DiagnoseOptions) -> Diagnosis:
-    console = Console()
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+    with progress_bar() as progress:
         training = progress.add_task("training", total=None)
         measuring = progress.add_task("measuring", total=None)
         steps = 0

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import time
 
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from vrgcn.cli.options import ImportOptions
+from vrgcn.cli.progress import progress_bar
 from vrgcn.data.tables import import_tables
 from vrgcn.data.tables.wording import counted
 
 
 def run_import(options: ImportOptions) -> None:
     """Import as the options say and print the report."""
-    console = Console()
     start = time.perf_counter()
-    with Progress(
+    with progress_bar(
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
         TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
     ) as progress:
         task = progress.add_task("reading", total=None)
 

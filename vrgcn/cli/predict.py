@@ -8,11 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import torch
-from rich.console import Console
-from rich.progress import Progress
 from torch import Tensor
 
 from vrgcn.cli.options import PredictOptions
+from vrgcn.cli.progress import progress_bar
 from vrgcn.cli.runs import open_run, open_run_graph
 from vrgcn.data.predictions import check_path, prediction_file
 from vrgcn.devices import find_device, use_threads
@@ -91,7 +90,6 @@ def _scratch(memory: str, folder: Path) -> Iterator[Path | None]:
 @contextmanager
 def _progress(total: int) -> Iterator[Callable[[int], None]]:
     """A bar on a terminal; a function that moves it on."""
-    console = Console()
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+    with progress_bar() as progress:
         task = progress.add_task("predicting", total=total)
         yield lambda done: progress.advance(task, done)

@@ -1,11 +1,30 @@
-"""Progress of training: a bar on a terminal, a plain line per epoch elsewhere."""
+"""Progress: a bar on a terminal, and of training a plain line per epoch elsewhere."""
 
 from __future__ import annotations
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from typing import TYPE_CHECKING
 
-from vrgcn.training import Epoch
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+
+if TYPE_CHECKING:  # an import of tables needs no torch
+    from vrgcn.training import Epoch
+
+
+def progress_bar(*columns: ProgressColumn) -> Progress:
+    """A bar that is seen on a terminal while it runs, and nowhere else.
+
+    columns: what it shows, if not what rich shows by default
+    """
+    console = Console()
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
 class EpochProgress:
@@ -15,15 +34,8 @@ class EpochProgress:
         self.epochs = epochs
         self.score = score
         self.number = 1
-        console = Console()
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
+        self._bar = progress_bar(
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
         )
         self._task = self._bar.add_task(self._title(), total=None)
 

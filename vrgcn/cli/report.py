@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import Console
-from rich.progress import Progress
-
 from vrgcn.cli.options import ReportOptions
+from vrgcn.cli.progress import progress_bar
 from vrgcn.devices import find_device, use_threads
 from vrgcn.figures import check_figure
 from vrgcn.page import Page
@@ -52,9 +50,8 @@ def run_report(options: ReportOptions) -> None:
 
 
 def _add_scores(page: Page, graphs: dict[str, list[Record]], scorer: Scorer) -> None:
-    console = Console()
     total = sum(map(len, graphs.values()))
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+    with progress_bar() as progress:
         task = progress.add_task("predicting", total=total)
 
         def score_run(record: Record) -> RunScores | NoScores:

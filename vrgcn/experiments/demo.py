@@ -6,10 +6,10 @@ import time
 from dataclasses import dataclass
 
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
 from vrgcn.cli.options import DemoOptions, ModelOptions
+from vrgcn.cli.progress import progress_bar
 from vrgcn.cli.tables import text_table
 from vrgcn.cli.train import build_model
 from vrgcn.config import TrainConfig
@@ -41,14 +41,13 @@ class Row:
 def run_demo(options: DemoOptions) -> None:
     """Train, print the table, draw the curves, say where."""
     check_figure(options.out)
-    console = Console()
     start = time.perf_counter()
     graph = load_dataset(options.dataset, seed=options.seed)
     print(graph)
-    results = _train(options, graph, console)
+    results = _train(options, graph)
     target = NEAR * max(point.val or 0.0 for point in results["exact"].curve)
     rows = [Row(label, result, _first(result, target)) for label, result in results.items()]
-    console.print(_table(rows, target))
+    Console().print(_table(rows, target))
     draw_validation(
         {label: result.curve for label, result in results.items()},
         options.out,
@@ -59,9 +58,9 @@ def run_demo(options: DemoOptions) -> None:
     print(f"{time.perf_counter() - start:.0f} seconds in all")
 
 
-def _train(options: DemoOptions, graph: Graph, console: Console) -> dict[str, TrainResult]:
+def _train(options: DemoOptions, graph: Graph) -> dict[str, TrainResult]:
     results = {}
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+    with progress_bar() as progress:
         task = progress.add_task("", total=len(RUNS) * options.epochs)
         for label, (estimator, model) in RUNS.items():
             progress.update(task, description=f"{label:<5}")

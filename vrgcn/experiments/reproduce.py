@@ -11,18 +11,16 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
-    Progress,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
 
 from vrgcn.cli.options import ReproduceOptions
-from vrgcn.cli.progress import seconds_text
+from vrgcn.cli.progress import progress_bar, seconds_text
 from vrgcn.devices import use_threads
 from vrgcn.experiments.experiment import Choice, Experiment, Unit
 from vrgcn.experiments.records import append_record, missing_units, read_records
@@ -116,17 +114,14 @@ def _run(experiments: Sequence[Experiment], choice: Choice, folder: Path) -> Non
         note = "" if units else "; none of its data sets was asked for or is here"
         print(f"{experiment.name}: {len(missing)} units to run, {there} there already{note}")
     total = sum(len(units) for _, units in todo)
-    console = Console()
-    with Progress(
+    with progress_bar(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
     ) as progress:
+        console = progress.console
         task = progress.add_task("", total=total)
         done = 0
         for experiment, units in todo:
