@@ -23,7 +23,7 @@ _PLAIN_WIDTH = 120  # of tables that go to a file
 
 def run_bench(options: BenchOptions) -> None:
     """Measure, print, write; with --check, exit with 1 if a limit was missed."""
-    check_out(options.out, (".json",))
+    check_out(options.out, [".json"])
     use_threads(options.threads)
     console = Console()
     if not console.is_terminal:

@@ -27,7 +27,7 @@ from vrgcn.experiments.records import append_record, missing_units, read_records
 from vrgcn.experiments.report import write_report
 from vrgcn.experiments.settings import absent, setting
 from vrgcn.figures import check_drawing
-from vrgcn.outputs import check_writable
+from vrgcn.outputs import check_out_folder
 from vrgcn.page import VERDICTS
 
 # name: module, in the order of the report
@@ -48,7 +48,8 @@ def run_reproduce(options: ReproduceOptions) -> None:
     """Run, write the report, print the verdicts of what was asked for."""
     start = time.perf_counter()
     folder = options.out or Path("results-quick" if options.quick else "results")
-    _check_folder(folder)
+    check_drawing()
+    check_out_folder(folder)
     use_threads(options.threads)
     choice = Choice(
         options.datasets, options.runs, options.quick, options.data_root, options.threads
@@ -81,15 +82,6 @@ def command(options: ReproduceOptions) -> str:
         if value is not None:
             words += [f"--{flag.replace('_', '-')}", str(value)]
     return " ".join([*words, *(["--quick"] if options.quick else [])])
-
-
-def _check_folder(folder: Path) -> None:
-    """Before the hours of work, not after them."""
-    check_drawing()
-    if folder.exists() and not folder.is_dir():
-        raise NotADirectoryError(f"--out: {folder} is a file; name a folder")
-    folder.mkdir(parents=True, exist_ok=True)
-    check_writable(folder)
 
 
 def _check_datasets(choice: Choice) -> None:
