@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from vrgcn.metrics import ClassScores
+from vrgcn.outputs import check_out
 from vrgcn.training import Epoch
 
 SUFFIXES = (".png", ".svg", ".pdf")
@@ -20,12 +20,8 @@ def check_figure(path: Path, suffixes: Sequence[str] = SUFFIXES) -> None:
 
     suffixes: of the files it can be written to; a page of figures has its own
     """
-    if path.suffix not in suffixes:
-        raise ValueError(f"--out: {path} must end in one of {', '.join(suffixes)}")
+    check_out(path, suffixes)
     check_drawing()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not os.access(path.parent, os.W_OK):
-        raise PermissionError(f"--out: cannot write into the folder {path.parent}")
 
 
 def check_drawing() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,17 +43,6 @@ def write_json(path: Path, contents: dict[str, Any]) -> None:
     partial = path.with_name(f".{path.name}.partial")
     partial.write_text(json.dumps(contents, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     partial.replace(path)
-
-
-def check_out(path: Path) -> None:
-    """Refuse a file that could not be written, before the minutes of work that lead to it."""
-    if path.suffix != ".json":
-        raise ValueError(f"--out: {path} must end in .json")
-    if path.is_dir():
-        raise ValueError(f"--out: {path} is a folder; name a file")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not os.access(path.parent, os.W_OK):
-        raise PermissionError(f"--out: cannot write into the folder {path.parent}")
 
 
 def _rich(table: Table) -> RichTable:

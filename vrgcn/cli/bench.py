@@ -8,7 +8,6 @@ from dataclasses import replace
 from rich.console import Console
 
 from vrgcn.benchmarks.bench import Bench, scratch_folder
-from vrgcn.benchmarks.report import check_out
 from vrgcn.benchmarks.run import run_sections
 from vrgcn.benchmarks.scale import FULL, QUICK, QUICK_GRAPH, Scale
 from vrgcn.cli.graphs import open_graph
@@ -16,6 +15,7 @@ from vrgcn.cli.options import BenchOptions
 from vrgcn.data.synthetic import community_graph
 from vrgcn.devices import use_threads
 from vrgcn.graph import Graph
+from vrgcn.outputs import check_out
 from vrgcn.scaling import Scaling
 
 _PLAIN_WIDTH = 120  # of tables that go to a file
@@ -23,7 +23,7 @@ _PLAIN_WIDTH = 120  # of tables that go to a file
 
 def run_bench(options: BenchOptions) -> None:
     """Measure, print, write; with --check, exit with 1 if a limit was missed."""
-    check_out(options.out)
+    check_out(options.out, [".json"])
     use_threads(options.threads)
     console = Console()
     if not console.is_terminal:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from rich.progress import Progress
 
 from vrgcn.cli.options import ReportOptions
 from vrgcn.devices import find_device, use_threads
-from vrgcn.figures import check_drawing
+from vrgcn.figures import check_figure
 from vrgcn.page import Page
 from vrgcn.report.curves import show_curves, show_staleness
 from vrgcn.report.records import Record, by_graph, read_runs
@@ -25,9 +24,9 @@ def run_report(options: ReportOptions) -> None:
     """Read the runs, predict where asked to, write the page."""
     use_threads(options.threads)
     device = find_device(options.device)
-    _check_out(options.out)
-    check_drawing()
-    records = read_runs(options.runs)
+    check_figure(options.out, _SUFFIXES)
+    folders = _folders(options.runs)
+    records = read_runs(folders)
     page = Page(_title(records), contents=True)
     for record in records:
         if record.result is None:
@@ -47,7 +46,7 @@ def run_report(options: ReportOptions) -> None:
     if options.scores:
         _add_scores(page, graphs, Scorer(options.data_root, device))
     page.write(options.out)
-    twice = len(options.runs) - len(records)
+    twice = len(folders) - len(records)
     if twice:
         print(f"note: {twice} of the folders were given more than once; each run is shown once")
     count = "1 run" if len(records) == 1 else f"{len(records)} runs"
@@ -73,6 +72,16 @@ def _add_scores(page: Page, graphs: dict[str, list[Record]], scorer: Scorer) -> 
         print(f"note: {line}")
 
 
+def _folders(given: Sequence[Path]) -> list[Path]:
+    """Without the files among them: `runs/*` names pages and pictures too, and no run is a file."""
+    files = [path for path in given if path.is_file()]
+    if files and len(files) < len(given):
+        names = ", ".join(path.name for path in files)
+        print(f"note: left out, for a run is a folder: {names}")
+        return [path for path in given if path not in files]
+    return list(given)
+
+
 def _title(records: Sequence[Record]) -> str:
     if len(records) == 1:
         return f"{records[0].label} on {records[0].graph}"
@@ -90,14 +99,3 @@ def _unfinished(record: Record) -> str:
 
 def _on(heading: str, graph: str, graphs: dict[str, list[Record]]) -> str:
     return f"{heading}: {graph}" if len(graphs) > 1 else heading
-
-
-def _check_out(path: Path) -> None:
-    """Refuse what cannot be written before predicting for minutes."""
-    if path.suffix not in _SUFFIXES:
-        raise ValueError(f"--out: {path} must end in one of {', '.join(_SUFFIXES)}")
-    if path.is_dir():
-        raise ValueError(f"--out: {path} is a folder")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not os.access(path.parent, os.W_OK):
-        raise PermissionError(f"--out: cannot write into the folder {path.parent}")

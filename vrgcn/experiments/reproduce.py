@@ -7,7 +7,6 @@ A new experiment is a module that exports EXPERIMENT and a line in `EXPERIMENTS`
 from __future__ import annotations
 
 import importlib
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,11 +23,14 @@ from rich.progress import (
 
 from vrgcn.cli.options import ReproduceOptions
 from vrgcn.cli.progress import seconds_text
+from vrgcn.data import data_root
 from vrgcn.devices import use_threads
 from vrgcn.experiments.experiment import Choice, Experiment, Unit
 from vrgcn.experiments.records import append_record, missing_units, read_records
 from vrgcn.experiments.report import write_report
 from vrgcn.experiments.settings import absent, setting
+from vrgcn.figures import check_drawing
+from vrgcn.outputs import check_out_folder
 from vrgcn.page import VERDICTS
 
 # name: module, in the order of the report
@@ -49,7 +51,8 @@ def run_reproduce(options: ReproduceOptions) -> None:
     """Run, write the report, print the verdicts of what was asked for."""
     start = time.perf_counter()
     folder = options.out or Path("results-quick" if options.quick else "results")
-    _check_folder(folder)
+    check_drawing()
+    check_out_folder(folder)
     use_threads(options.threads)
     choice = Choice(
         options.datasets, options.runs, options.quick, options.data_root, options.threads
@@ -84,23 +87,17 @@ def command(options: ReproduceOptions) -> str:
     return " ".join([*words, *(["--quick"] if options.quick else [])])
 
 
-def _check_folder(folder: Path) -> None:
-    """Before the hours of work, not after them."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise ValueError("figures need matplotlib: pip install 'vrgcn[plots]'") from None
-    if folder.exists() and not folder.is_dir():
-        raise NotADirectoryError(f"--out: {folder} is a file; name a folder")
-    folder.mkdir(parents=True, exist_ok=True)
-    if not os.access(folder, os.W_OK):
-        raise PermissionError(f"--out: cannot write into the folder {folder}")
-
-
 def _check_datasets(choice: Choice) -> None:
+    """Refuse data sets that were asked for and are not here; say which of the others are not."""
     for name in choice.datasets or ():
         setting(name)
     missing = absent(choice)
+    if missing and choice.datasets:
+        raise ValueError(
+            f"--datasets: the files of {', '.join(missing)} are not in "
+            f"{data_root(choice.data_root)}; say with --data-root where they are, or leave "
+            f"{'it' if len(missing) == 1 else 'them'} out (`vrgcn datasets` lists them)"
+        )
     if missing:
         print(
             f"left out, their files are not here: {', '.join(missing)} "
