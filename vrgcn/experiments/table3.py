@@ -86,7 +86,7 @@ def render(records: list[Record], page: Page, folder: Path) -> list[Verdict]:
                     "–" if paper is None or not scores else f"{fmean(scores) - paper.mean:+.1f}",
                 ]
             )
-    page.table(["", "", "runs", "ours", "paper", "difference"], rows)
+    page.table(["data set", "algorithm", "runs", "ours", "paper", "difference"], rows)
     return [
         verdict
         for dataset in in_order(records, "dataset")

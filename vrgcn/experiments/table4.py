@@ -132,7 +132,7 @@ def _capped(graph: Graph, most: int) -> Graph:
 
 
 def render(records: list[Record], page: Page, folder: Path) -> list[Verdict]:
-    """A table for each data set and version, slowest time per epoch last."""
+    """A table for each data set and version."""
     page.text(
         "Seconds of training until the validation accuracy is reached, as means over the runs that "
         "reached it; evaluation and the one-off average of the features (PP) are not counted. The "
@@ -166,8 +166,8 @@ def _add_table(records: list[Record], page: Page, version: Version, title: str) 
                 *_paper_text(paper),
             ]
         )
-    columns = ["", "runs", "epochs", "seconds", "s per epoch", "÷ MLP's"]
-    page.table([*columns, "paper: epochs", "seconds"], rows, caption=title)
+    columns = ["algorithm", "runs", "epochs", "seconds", "s per epoch", "÷ MLP's"]
+    page.table([*columns, "paper: epochs", "paper: seconds"], rows, caption=title)
 
 
 def reached(record: Record) -> int | None:
