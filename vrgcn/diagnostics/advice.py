@@ -124,7 +124,7 @@ def _dropout(diagnosis: Diagnosis, used: str) -> Iterator[str]:
     if exact.std > DROPOUT * added and exact.std > ROUNDING:
         yield (
             f"dropout alone makes the gradient vary by {exact.std:.0%}, {used} adds {added:.0%}: "
-            "a larger fan-out would gain little"
+            "a larger fan-out would lower its noise little"
         )
 
 

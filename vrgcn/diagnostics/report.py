@@ -70,11 +70,12 @@ def conditions(diagnosis: Diagnosis) -> str:
     """On what the numbers were measured."""
     config = diagnosis.config
     most = max(measured.passes for measured in diagnosis.estimators.values())
+    steps = "1 step" if diagnosis.steps == 1 else f"{diagnosis.steps:,} steps"
     epochs = "1 epoch" if config.epochs == 1 else f"{config.epochs} epochs"
     start = "filled by an exact pass first" if config.warm_start else "empty at first"
     text = (
         f"{len(diagnosis.nodes):,} nodes, up to {most} passes of each estimator, at the weights "
-        f"and histories after {epochs} ({diagnosis.steps:,} steps) of training by "
+        f"and histories after {epochs} ({steps}) of training by "
         f"{config.estimator}, learning rate {config.learning_rate:g}, fan-out "
         f"{' '.join(map(str, config.fanout))}; histories {start}"
     )
@@ -162,6 +163,7 @@ def _draw_ages(ages: list[int], axes: Any) -> None:
     edges = [min(ages) - 0.5 + width * n for n in range((max(ages) - min(ages)) // width + 2)]
     axes.hist(ages, bins=edges)
     axes.set(xlabel="age in steps", ylabel="rows")
+    axes.set_xlim(min(ages) - 1.5, max(ages) + 1.5)  # one bar alone does not fill the panel
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
@@ -170,4 +172,4 @@ def _draw_bins(bins: list[Bin], label: str, axes: Any) -> None:
     axes.plot(range(len(bins)), [b.relative for b in bins], marker="o")
     axes.set_xticks(range(len(bins)), names, rotation=30, ha="right")
     axes.set(xlabel=label, ylabel="off by")
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, 1.1 * max(b.relative for b in bins) or None)
