@@ -77,3 +77,18 @@ def test_a_failed_write_keeps_the_old_page(tmp_path: Path, monkeypatch: pytest.M
         Page("other").write(path)
     assert path.read_text() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_contents_lead_to_the_headings_of_an_appended_page_too() -> None:
+    page, other = Page("Long", contents=True), Page("")
+    page.heading("First")
+    other.heading("Second")
+    page.append(other)
+    text = page.html()
+    assert '<nav><a href="#part-1">First</a><a href="#part-2">Second</a></nav>' in text
+    assert text.index('<h2 id="part-1">First') < text.index('<h2 id="part-2">Second')
+
+
+def test_a_tables_caption_does_not_scroll_away_with_it() -> None:
+    text = _page().html()
+    assert text.index("<figcaption>Runs</figcaption>") < text.index('<div class="scroll"><table>')

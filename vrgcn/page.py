@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 _STYLE = """
 :root { color-scheme: light }
@@ -22,8 +22,8 @@ h3 { font-size: 1.05rem }
 nav { display: flex; flex-wrap: wrap; gap: .2rem 1.1rem }
 a { color: #1864ab }
 .scroll { overflow-x: auto }
-table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums }
-caption { text-align: left; color: #52606d; padding-bottom: .3rem }
+table { border-collapse: collapse; width: max-content; font-size: .9rem;
+  font-variant-numeric: tabular-nums }
 th, td { padding: .25rem .7rem; text-align: right; border-bottom: 1px solid #e4e9ee }
 th { vertical-align: bottom; line-height: 1.25 }
 th, td { overflow-wrap: break-word; max-width: 11rem }
@@ -60,6 +60,11 @@ pre { overflow-x: auto; background: #f4f6f8; padding: .6rem .8rem; font-size: .8
 VERDICTS = {True: "holds", False: "does not hold", None: "not decided"}
 
 
+class _Heading(NamedTuple):
+    text: str
+    level: int
+
+
 class Page:
     """Parts are added from top to bottom; all text is escaped.
 
@@ -75,15 +80,10 @@ class Page:
     def __init__(self, title: str, *, contents: bool = False) -> None:
         self.title = title
         self.contents = contents
-        self._parts: list[str] = []
-        self._headings: list[str] = []
+        self._parts: list[str | _Heading] = []
 
     def heading(self, text: str, level: int = 2) -> None:
-        place = ""
-        if self.contents and level == 2:
-            self._headings.append(text)
-            place = f' id="part-{len(self._headings)}"'
-        self._parts.append(f"<h{level}{place}>{html.escape(text)}</h{level}>")
+        self._parts.append(_Heading(text, level))
 
     def text(self, text: str) -> None:
         self._parts.append(f"<p>{html.escape(text)}</p>")
@@ -129,10 +129,11 @@ class Page:
                 for j, cell in enumerate(row)
             )
             body.append(f"<tr>{cells}</tr>")
-        title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
+        # Outside of the table, which may be wider than the window: there it would scroll away.
+        title = f"<figcaption>{html.escape(caption)}</figcaption>" if caption else ""
         self._parts.append(
-            f'<div class="scroll"><table>{title}<thead><tr>{head}</tr></thead>'
-            f"<tbody>{''.join(body)}</tbody></table></div>"
+            f'<figure class="table">{title}<div class="scroll"><table>'
+            f"<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div></figure>"
         )
 
     def figure(self, figure: Any, caption: str) -> None:
@@ -159,20 +160,32 @@ class Page:
 
     def html(self) -> str:
         title = html.escape(self.title)
-        links = "".join(
-            f'<a href="#part-{place}">{html.escape(text)}</a>'
-            for place, text in enumerate(self._headings, start=1)
-        )
+        parts, links = self._numbered()
         return "\n".join(
             [
                 '<!doctype html><html lang="en"><head><meta charset="utf-8">',
                 '<meta name="viewport" content="width=device-width, initial-scale=1">',
                 f"<title>{title}</title><style>{_STYLE}</style></head><body><h1>{title}</h1>",
                 *([f"<nav>{links}</nav>"] if links else []),
-                *self._parts,
+                *parts,
                 "</body></html>\n",
             ]
         )
+
+    def _numbered(self) -> tuple[list[str], str]:
+        """The parts as HTML, headings as places that links lead to; and those links."""
+        parts: list[str] = []
+        links: list[str] = []
+        for part in self._parts:
+            if isinstance(part, str):
+                parts.append(part)
+                continue
+            text, place = html.escape(part.text), ""
+            if self.contents and part.level == 2:
+                place = f' id="part-{len(links) + 1}"'
+                links.append(f'<a href="#part-{len(links) + 1}">{text}</a>')
+            parts.append(f"<h{part.level}{place}>{text}</h{part.level}>")
+        return parts, "".join(links)
 
     def write(self, path: Path) -> None:
         """Whole or not at all: a page that is being read never loses its end."""

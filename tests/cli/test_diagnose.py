@@ -61,8 +61,8 @@ def test_a_run_is_diagnosed_by_its_settings_and_flags_win_over_them(vrgcn, run_f
         (("small",), "small is not a run: it has no config.toml"),
         (("nothing",), "communities"),
         ((), "either --dataset NAME or --graph PATH"),
-        (("runs/a", "--out", "page.png"), "page.png must end in one of .html"),
-        (("runs/a", "--passes", "1"), "passes must be at least 2"),
+        (("runs/a", "--out", "page.png"), "page.png must end in .html"),
+        (("runs/a/config.toml",), "runs/a/config.toml is a file; name the folder of a run"),
     ],
 )
 def test_what_cannot_be_diagnosed_is_said_in_a_line(vrgcn, run_folder, flags, message):
@@ -70,6 +70,12 @@ def test_what_cannot_be_diagnosed_is_said_in_a_line(vrgcn, run_folder, flags, me
     assert code == 1
     assert message in err
     assert "Traceback" not in out + err
+
+
+def test_too_few_passes_are_refused_before_a_graph_is_opened(vrgcn):
+    code, _, err = vrgcn("diagnose", "--graph", "nowhere", "--passes", "1")
+    assert code == 2
+    assert "passes must be at least 2" in err
 
 
 def test_without_matplotlib_it_says_what_to_install_before_any_work(

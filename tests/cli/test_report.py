@@ -292,3 +292,16 @@ def test_a_page_that_could_not_be_written_is_refused_first(vrgcn, tmp_path):
         assert code == 1
         assert message in err
     assert vrgcn("report")[2].startswith("vrgcn: error: give at least one run")
+
+
+def test_files_beside_the_runs_are_left_out_and_named(vrgcn, tmp_path):
+    write_run(tmp_path / "runs" / "a")
+    (tmp_path / "runs" / "cora-diagnosis.html").touch()
+    given = ("runs/a", "runs/cora-diagnosis.html")
+    code, out, err = vrgcn("report", *given, "--no-scores")
+    assert code == 0, err
+    assert "note: left out, for a run is a folder: cora-diagnosis.html" in out
+    assert "report of 1 run: report.html" in out
+    code, _, err = vrgcn("report", given[1])
+    assert code == 1
+    assert "there is no run folder runs/cora-diagnosis.html" in err

@@ -128,11 +128,18 @@ def test_a_verdict_that_fails_is_said_on_the_terminal_and_at_the_top(counted, tm
     assert page.index("3 squares are four") < page.index("Squares</h2>")
 
 
+def test_data_sets_that_were_asked_for_must_be_there(vrgcn, tmp_path):
+    asked = ("--datasets", "communities", "cora", "--data-root", tmp_path)
+    code, _, err = vrgcn("reproduce", "table1", *asked)
+    assert code == 1
+    assert f"--datasets: the files of cora are not in {tmp_path}" in err
+
+
 def test_data_sets_without_files_are_named_and_left_out(vrgcn, tmp_path):
-    code, out, _ = vrgcn("reproduce", "table1", "--datasets", "cora", "--data-root", tmp_path)
+    code, out, _ = vrgcn("reproduce", "table3", "--data-root", tmp_path)
     assert code == 0
-    assert "left out, their files are not here: cora" in out
-    assert "table1: 0 units to run, 0 there already; none of its data sets" in out
+    assert "left out, their files are not here: citeseer, cora," in out
+    assert "table3: 0 units to run, 0 there already; none of its data sets" in out
     assert "There are no records yet" in (tmp_path / "results" / "report.html").read_text()
 
 

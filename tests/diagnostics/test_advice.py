@@ -42,6 +42,8 @@ def test_noise_above_that_of_ns_is_named_with_rate_layer_and_remedies():
     )
     (warm,) = advise(diagnosis(cv=measured((0, 1.5), (0, 0.6)), warm_start=True))
     assert "--warm-start" not in warm
+    (alike,) = advise(diagnosis(cv=measured((0, 0.52), (0, 0.6))))  # of 0.5: no "1.0 times"
+    assert "nothing to change" in alike
     (calm,) = advise(diagnosis(cv=measured((0, 0.4), (0, 0.6))))
     assert calm.startswith("cv's gradient is off by 60% a step")
     assert "nothing to change" in calm
@@ -87,6 +89,8 @@ def test_a_much_better_estimator_is_named():
     (advice,) = advise(diagnosis("ns", **better))
     assert advice.startswith("the gradient of cvd is off by 20% on the same minibatch, that of ns")
     assert advice.endswith("try cvd")
+    (biased,) = advise(diagnosis("ns", history=measured((0, 0.1), (0.09, 0))))
+    assert "; but more of it is bias, 9% against 0%, which does not average out" in biased
     (other,) = advise(diagnosis("ns", **{"gradient-only": measured((0, 0.1), (0, 0.2))}))
     assert other.endswith("(a composition, for fit's `estimator`)")
     (same,) = advise(diagnosis("ns", cvd=measured((0, 0.4), (0, 0.4))))
@@ -119,6 +123,8 @@ def test_the_report_shows_every_number_and_marks_biases_that_were_not_seen():
     assert staleness_rows(found) == [("cv, layer 2", "100", "20.0%", "3.0 steps", "25.0%")]
     assert "after 30 epochs (30 steps) of training by cv, learning rate 0.02" in conditions(found)
     html = page(found, ["lower <the> rate"], "Diagnosis").html()
-    assert html.count("<img") == 2
+    # Bias and noise of the layer, the outputs and the gradient; ages, and two kinds of distance.
+    assert html.count("<figure>") == 6
+    assert html.count("<li>") == 3  # bias, noise and floor in the legend
     assert "lower &lt;the&gt; rate" in html
     assert "22.4%" in html

@@ -76,3 +76,19 @@ def test_quick_runs_and_single_algorithms_decide_nothing(tmp_path, module):
     for records in (curves(module.FIELD, ends, quick=True), curves(module.FIELD, {"M1+PP": 0.5})):
         verdicts = module.render(records, Page(""), tmp_path)
         assert [verdict.holds for verdict in verdicts] == [None] * len(verdicts)
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_an_algorithm_with_runs_that_diverged_has_not_reached_exact(tmp_path, lost):
+    records = curves("measured", {"M1+PP": 0.5, "CV+PP": 0.5})
+    for record in records[-lost:]:
+        record["diverged"] = "the training loss became inf"
+    reaches, _ = fig_loss.render(records, Page(""), tmp_path)
+    assert reaches.holds is False
+    assert f"Cora ({lost} of CV+PP's runs diverged)" in reaches.text
+    records = curves("val", {"M1+PP": 0.5, "CVD+PP": 0.5})
+    for record in records[-lost:]:
+        record["diverged"] = "the training loss became inf"
+    (reaches,) = fig_accuracy.render(records, Page(""), tmp_path)
+    assert reaches.holds is False
+    assert f"Cora ({lost} of CVD+PP's runs diverged)" in reaches.text

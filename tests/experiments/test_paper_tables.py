@@ -91,6 +91,17 @@ def test_table_3_shows_a_run_without_a_score_as_none(tmp_path):
     assert "<td>–</td>" in page.html()
 
 
+def test_table_3_counts_runs_that_diverged_against_cvd(tmp_path):
+    records = scores("cora", "Cora", "M1+PP", [0.82, 0.82])
+    records += scores("cora", "Cora", "CVD+PP", [0.82, None])
+    records[-1]["diverged"] = "the training loss became inf"
+    page = Page("")
+    *_, verdict = table3.render(records, page, tmp_path)
+    assert verdict.holds is False
+    assert verdict.text.endswith("; 1 of its runs diverged.")
+    assert "<td>2 (1 diverged)</td>" in page.html()
+
+
 def timed(algorithm, val, seconds, target=0.96, quick=False):
     return {
         "dataset": "reddit-like", "label": "Reddit-like", "layers": 2, "algorithm": algorithm,
@@ -135,6 +146,18 @@ def test_cvd_is_faster_only_if_it_gets_there_first(tmp_path, exact, cvd, holds):
         timed("Exact+PP", exact, [28.0] * len(exact)),
     ]
     assert table4.render(records, Page(""), tmp_path)[1].holds is holds
+
+
+def test_cvd_has_to_get_there_in_every_run(tmp_path):
+    records = [
+        timed("MLP", [0.5], [1.0]),
+        timed("CVD+PP", [0.97], [1.0]),
+        timed("CVD+PP", [0.5], [1.0]),
+        timed("Exact+PP", [0.97], [28.0]),
+    ]
+    verdict = table4.render(records, Page(""), tmp_path)[1]
+    assert verdict.holds is False
+    assert "in 1 of 2 runs CVD+PP did not get there" in verdict.text
 
 
 def test_capped_degrees_keep_random_edges_of_the_graph_up_to_the_cap():

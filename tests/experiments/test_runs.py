@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from vrgcn.experiments.experiment import Choice
-from vrgcn.experiments.runs import exact_training_loss, in_order, of, train_run
+from vrgcn.experiments.runs import exact_training_loss, in_order, label_seeds, of, train_run
 from vrgcn.experiments.settings import open_graph, setting
 from vrgcn.experiments.summary import difference_error, mean_text, tail_mean
 from vrgcn.metrics import loss_per_node
@@ -89,3 +89,14 @@ def test_means_are_written_with_the_deviation_of_the_sample():
     assert difference_error([1.0], [2.0, 3.0]) == 0.0
     assert tail_mean([9.0] * 18 + [1.0, 3.0]) == 2.0
     assert tail_mean([9.0, 1.0]) == 1.0
+
+
+def test_a_label_has_the_seed_where_a_data_set_has_several():
+    records = [
+        {"dataset": "cora", "label": "Cora", "seed": 0},
+        {"dataset": "cora", "label": "Cora", "seed": 1},
+        {"dataset": "nell", "label": "NELL", "seed": 0},
+    ]
+    labels = [record["label"] for record in label_seeds(records)]
+    assert labels == ["Cora, seed 0", "Cora, seed 1", "NELL"]
+    assert records[0]["label"] == "Cora"

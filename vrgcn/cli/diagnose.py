@@ -15,6 +15,7 @@ from vrgcn.cli.runs import open_run, open_run_graph
 from vrgcn.cli.tables import text_table
 from vrgcn.cli.train import build_model, scaled_graph
 from vrgcn.config import TrainConfig
+from vrgcn.data import DATASETS
 from vrgcn.devices import find_device, use_threads
 from vrgcn.diagnostics.advice import advise
 from vrgcn.diagnostics.diagnosis import Diagnosis, diagnose
@@ -70,6 +71,8 @@ def _run_folder(options: DiagnoseOptions) -> Path | None:
     folder = Path(options.target)
     if folder.is_dir():
         return folder
+    if folder.exists() and options.target not in DATASETS:
+        raise NotADirectoryError(f"{folder} is a file; name the folder of a run, or a graph")
     if len(folder.parts) > 1:  # no name of a graph
         raise FileNotFoundError(f"there is no run folder {folder}")
     return None

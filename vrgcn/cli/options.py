@@ -154,6 +154,10 @@ class DiagnoseOptions(TrainingOptions):
     config: Path | None = None
     """TOML file with any of these options; flags win over it."""
 
+    def __post_init__(self) -> None:
+        if self.passes < 2:  # before a graph is opened, or even downloaded
+            raise ValueError(f"passes must be at least 2 to tell a variance, not {self.passes}")
+
 
 @dataclass(frozen=True)
 class DatasetsOptions:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from vrgcn.cli.options import ReportOptions
 from vrgcn.cli.progress import progress_bar
@@ -22,7 +23,8 @@ def run_report(options: ReportOptions) -> None:
     use_threads(options.threads)
     device = find_device(options.device)
     check_figure(options.out, _SUFFIXES)
-    records = read_runs(options.runs)
+    folders = _folders(options.runs)
+    records = read_runs(folders)
     page = Page(_title(records), contents=True)
     for record in records:
         if record.result is None:
@@ -42,7 +44,7 @@ def run_report(options: ReportOptions) -> None:
     if options.scores:
         _add_scores(page, graphs, Scorer(options.data_root, device))
     page.write(options.out)
-    twice = len(options.runs) - len(records)
+    twice = len(folders) - len(records)
     if twice:
         print(f"note: {twice} of the folders were given more than once; each run is shown once")
     count = "1 run" if len(records) == 1 else f"{len(records)} runs"
@@ -65,6 +67,16 @@ def _add_scores(page: Page, graphs: dict[str, list[Record]], scorer: Scorer) -> 
             failed += show_scores(page, runs, score_run)
     for line in failed:
         print(f"note: {line}")
+
+
+def _folders(given: Sequence[Path]) -> list[Path]:
+    """Without the files among them: `runs/*` names pages and pictures too, and no run is a file."""
+    files = [path for path in given if path.is_file()]
+    if files and len(files) < len(given):
+        names = ", ".join(path.name for path in files)
+        print(f"note: left out, for a run is a folder: {names}")
+        return [path for path in given if path not in files]
+    return list(given)
 
 
 def _title(records: Sequence[Record]) -> str:

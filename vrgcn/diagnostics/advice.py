@@ -14,7 +14,7 @@ from vrgcn.diagnostics.moments import ROUNDING, Deviation
 from vrgcn.diagnostics.trajectory import COMPARED
 from vrgcn.estimators import ESTIMATORS
 
-NOISIER = 1.0  # times the added noise of `ns` at a layer: above, the history does harm
+NOISIER = 1.1  # times the added noise of `ns` at a layer: above, the history does harm
 BIASED = 0.1  # of the gradient's norm
 STALE = 0.1  # relative distance of a table from the present activations
 UNWRITTEN = 0.05  # share of the rows read
@@ -104,9 +104,17 @@ def _better(diagnosis: Diagnosis, used: str) -> Iterator[str]:
     best = min(errors, key=errors.__getitem__)
     if errors[best] * BETTER < errors[used] and errors[used] > ROUNDING:
         how = "" if best in ESTIMATORS else " (a composition, for fit's `estimator`)"
+        theirs, mine = (diagnosis.estimators[name].gradient for name in (best, used))
+        more = theirs.biased and theirs.bias > mine.bias
         yield (
             f"the gradient of {best} is off by {errors[best]:.0%} on the same minibatch, that of "
             f"{used} by {errors[used]:.0%} (dropout's own noise aside): try {best}{how}"
+            + (
+                f"; but more of it is bias, {theirs.bias:.0%} against {mine.bias:.0%}, which does "
+                "not average out over steps"
+                if more
+                else ""
+            )
         )
 
 
@@ -116,7 +124,7 @@ def _dropout(diagnosis: Diagnosis, used: str) -> Iterator[str]:
     if exact.std > DROPOUT * added and exact.std > ROUNDING:
         yield (
             f"dropout alone makes the gradient vary by {exact.std:.0%}, {used} adds {added:.0%}: "
-            "a larger fan-out would gain little"
+            "a larger fan-out would lower its noise little"
         )
 
 

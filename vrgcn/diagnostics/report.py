@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 from vrgcn.diagnostics.diagnosis import REFERENCE, Diagnosis
 from vrgcn.diagnostics.moments import ROUNDING, Deviation
-from vrgcn.diagnostics.staleness import Staleness
+from vrgcn.diagnostics.staleness import Bin, Staleness
 from vrgcn.history import NEVER
 from vrgcn.page import Page
+from vrgcn.panels import Panel, show_panels
 
 COLUMNS = ("estimator", "bias", "noise", "error")
 STALENESS_COLUMNS = ("table", "rows read", "never written", "mean age", "off by")
@@ -68,11 +70,12 @@ def conditions(diagnosis: Diagnosis) -> str:
     """On what the numbers were measured."""
     config = diagnosis.config
     most = max(measured.passes for measured in diagnosis.estimators.values())
+    steps = "1 step" if diagnosis.steps == 1 else f"{diagnosis.steps:,} steps"
     epochs = "1 epoch" if config.epochs == 1 else f"{config.epochs} epochs"
     start = "filled by an exact pass first" if config.warm_start else "empty at first"
     text = (
         f"{len(diagnosis.nodes):,} nodes, up to {most} passes of each estimator, at the weights "
-        f"and histories after {epochs} ({diagnosis.steps:,} steps) of training by "
+        f"and histories after {epochs} ({steps}) of training by "
         f"{config.estimator}, learning rate {config.learning_rate:g}, fan-out "
         f"{' '.join(map(str, config.fanout))}; histories {start}"
     )
@@ -96,7 +99,7 @@ def page(diagnosis: Diagnosis, advice: list[str], title: str) -> Page:
     )
     for name, deviations in quantities(diagnosis).items():
         made.table(COLUMNS, rows(deviations), caption=name)
-    made.figure(draw_deviations(diagnosis), "Bias and noise of each estimator")
+    show_panels(made, deviation_panels(diagnosis))
     for name, why in diagnosis.impossible.items():
         made.text(f"{name}: not possible here: {why}")
     if diagnosis.staleness:
@@ -107,50 +110,66 @@ def page(diagnosis: Diagnosis, advice: list[str], title: str) -> Page:
         )
         made.table(STALENESS_COLUMNS, staleness_rows(diagnosis))
         for name, tables in diagnosis.staleness.items():
-            for table in tables:
-                caption = f"{name}, layer {table.call + 1}: age of the histories, their distance"
-                made.figure(draw_staleness(table), caption + " from the present by age and degree")
+            made.heading(f"Histories of {name}", level=3)
+            show_panels(made, [p for table in tables for p in staleness_panels(name, table)])
     return made
 
 
-def draw_deviations(diagnosis: Diagnosis) -> Any:
+def deviation_panels(diagnosis: Diagnosis) -> list[Panel]:
     """Bars of bias and noise, a panel for each quantity."""
-    from matplotlib.figure import Figure
-
-    shown = quantities(diagnosis)
-    figure = Figure(figsize=(min(3.6 * len(shown), 18), 3.6), layout="constrained")
-    panels = figure.subplots(1, len(shown), squeeze=False)[0]
-    for axes, (name, deviations) in zip(panels, shown.items(), strict=True):
-        places = range(len(deviations))
-        found = list(deviations.values())
-        axes.bar([p - 0.2 for p in places], [d.bias for d in found], 0.4, label="bias")
-        axes.bar([p + 0.2 for p in places], [d.std for d in found], 0.4, label="noise")
-        floors = [math.nan if n == REFERENCE else d.floor for n, d in deviations.items()]
-        axes.plot([p - 0.2 for p in places], floors, "k_", label="floor of the bias")
-        axes.set_xticks(list(places), list(deviations), rotation=60, ha="right")
-        axes.set_title(name)
-        axes.grid(axis="y", alpha=0.3)
-    panels[0].set_ylabel("relative to the exact value")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
-    return figure
+    return [
+        Panel(f"Bias and noise of {name}", partial(_draw_deviations, deviations))
+        for name, deviations in quantities(diagnosis).items()
+    ]
 
 
-def draw_staleness(table: Staleness) -> Any:
+def _draw_deviations(deviations: dict[str, Deviation], axes: Any) -> None:
+    places = range(len(deviations))
+    found = list(deviations.values())
+    axes.bar([p - 0.2 for p in places], [d.bias for d in found], 0.4, label="bias")
+    axes.bar([p + 0.2 for p in places], [d.std for d in found], 0.4, label="noise")
+    floors = [math.nan if n == REFERENCE else d.floor for n, d in deviations.items()]
+    axes.plot(
+        [p - 0.2 for p in places],
+        floors,
+        color="black",
+        marker="_",
+        linestyle="none",
+        label="floor of the bias: below it none can be told",
+    )
+    axes.set_xticks(list(places), list(deviations), rotation=30, ha="right")
+    axes.set_ylabel("relative to the exact value")
+    axes.grid(visible=False, axis="x")
+
+
+def staleness_panels(name: str, table: Staleness) -> list[Panel]:
     """Histogram of ages, and the distance from the present by age and by degree."""
-    from matplotlib.figure import Figure
+    title = f"{name}, layer {table.call + 1}"
+    ages = table.age[table.age != NEVER].tolist()
+    if not ages:
+        return []
+    return [
+        Panel(f"{title}: age of the histories", partial(_draw_ages, ages)),
+        Panel(f"{title}: off by, by age", partial(_draw_bins, table.by_age(), "age in steps")),
+        Panel(f"{title}: off by, by degree", partial(_draw_bins, table.by_degree(), "degree")),
+    ]
 
-    figure = Figure(figsize=(11, 3.2), layout="constrained")
-    ages, by_age, by_degree = figure.subplots(1, 3)
-    ages.hist(table.age[table.age != NEVER].tolist(), bins=30)
-    ages.set(xlabel="age in steps", ylabel="rows")
-    for axes, bins, label in (
-        (by_age, table.by_age(), "age in steps"),
-        (by_degree, table.by_degree(), "degree"),
-    ):
-        names = [str(b.first) if b.first == b.last else f"{b.first}–{b.last}" for b in bins]
-        axes.plot(range(len(bins)), [b.relative for b in bins], marker="o")
-        axes.set_xticks(range(len(bins)), names, rotation=60, ha="right")
-        axes.set(xlabel=label, ylabel="off by")
-        axes.set_ylim(bottom=0)
-        axes.grid(alpha=0.3)
-    return figure
+
+def _draw_ages(ages: list[int], axes: Any) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    # Whole steps to a bar, so that no bar stands between two ages.
+    width = -(-(max(ages) - min(ages) + 1) // 30)
+    edges = [min(ages) - 0.5 + width * n for n in range((max(ages) - min(ages)) // width + 2)]
+    axes.hist(ages, bins=edges)
+    axes.set(xlabel="age in steps", ylabel="rows")
+    axes.set_xlim(min(ages) - 1.5, max(ages) + 1.5)  # one bar alone does not fill the panel
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _draw_bins(bins: list[Bin], label: str, axes: Any) -> None:
+    names = [str(b.first) if b.first == b.last else f"{b.first}–{b.last}" for b in bins]
+    axes.plot(range(len(bins)), [b.relative for b in bins], marker="o")
+    axes.set_xticks(range(len(bins)), names, rotation=30, ha="right")
+    axes.set(xlabel=label, ylabel="off by")
+    axes.set_ylim(0, 1.1 * max(b.relative for b in bins) or None)

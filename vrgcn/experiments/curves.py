@@ -7,11 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from vrgcn.experiments.experiment import Choice, Record, Unit, save_figure
+from vrgcn.experiments.experiment import Choice, Record, Unit
 from vrgcn.experiments.runs import in_order, of
 from vrgcn.experiments.settings import chosen_datasets, runs_of
 from vrgcn.experiments.summary import mean_text, tail_mean
 from vrgcn.page import Page
+from vrgcn.panels import Panel, plain_ticks, save_panels, show_panels
 
 DATASETS = (
     "citeseer",
@@ -88,9 +89,19 @@ def add_curves(
 
     field: the list in each record; scale: its unit, such as 100 for percent
     """
-    figure = _draw(records, field, title, scale, log)
-    save_figure(figure, folder, name)
-    page.figure(figure, f"{title}. Lines are means over the runs, bands their range.")
+    panels = [
+        Panel(
+            of(records, dataset=dataset)[0]["label"],
+            partial(_draw, of(records, dataset=dataset), field, title, scale, log),
+        )
+        for dataset in in_order(records, "dataset")
+    ]
+    save_panels(panels, folder, name)
+    page.text(
+        f"{title[0].upper()}{title[1:]} after each epoch: lines are means over the runs, bands "
+        "their range."
+    )
+    show_panels(page, panels)
     algorithms = in_order(records, "algorithm")
     rows = []
     for dataset in in_order(records, "dataset"):
@@ -100,7 +111,7 @@ def add_curves(
             [mine[0]["label"], str(max(map(len, ends.values())))]
             + [_cell(mine, ends, algorithm, scale, digits) for algorithm in algorithms]
         )
-    page.table(["", "runs", *algorithms], rows, caption=f"{title}: mean of the last tenth")
+    page.table(["data set", "runs", *algorithms], rows, caption=f"{title}: mean of the last tenth")
 
 
 def _cell(
@@ -115,34 +126,27 @@ def _cell(
     return f"{text} ({lost} diverged)" if lost else text
 
 
-def _draw(records: Sequence[Record], field: str, title: str, scale: float, log: bool) -> Any:
-    from matplotlib.figure import Figure
+def _draw(
+    records: Sequence[Record], field: str, title: str, scale: float, log: bool, axes: Any
+) -> None:
+    """The curves of one data set. Of an algorithm with runs that came to their end, those that
+    diverged are left out: the table counts them."""
+    from matplotlib.ticker import MaxNLocator
 
-    datasets = in_order(records, "dataset")
-    columns = min(3, len(datasets))
-    lines = -(-len(datasets) // columns)
-    figure = Figure(figsize=(4.2 * columns + 1, 3.2 * lines), layout="constrained")
-    panels = figure.subplots(lines, columns, squeeze=False).ravel()
-    for axes, dataset in zip(panels, datasets, strict=False):
-        mine = of(records, dataset=dataset)
-        for algorithm in in_order(mine, "algorithm"):
-            curves = [r[field] for r in of(mine, algorithm=algorithm) if r[field]]
-            if curves:
-                _draw_algorithm(axes, algorithm, curves, scale)
-        axes.set(title=mine[0]["label"], xlabel="epoch")
-        axes.xaxis.get_major_locator().set_params(integer=True)
-        axes.grid(alpha=0.3)
-        if log:
-            axes.set_yscale("log")
-    for axes in panels[len(datasets) :]:
-        axes.set_visible(False)
-    panels[0].set_ylabel(title)
-    panels[0].legend(fontsize="small")
-    return figure
+    for algorithm in in_order(records, "algorithm"):
+        mine = [record for record in of(records, algorithm=algorithm) if record[field]]
+        whole = [record for record in mine if record["diverged"] is None] or mine
+        if whole:
+            _draw_algorithm(axes, algorithm, [record[field] for record in whole], scale)
+    axes.set(xlabel="epoch", ylabel=title)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if log:
+        axes.set_yscale("log")
+        plain_ticks(axes.yaxis)
 
 
 def _draw_algorithm(axes: Any, algorithm: str, curves: list[list[float]], scale: float) -> None:
-    length = min(map(len, curves))  # a run that diverged is shorter
+    length = min(map(len, curves))  # runs that diverged differ in length
     columns = [[scale * curve[i] for curve in curves] for i in range(length)]
     epochs = list(range(1, length + 1))
     mean = [sum(column) / len(column) for column in columns]

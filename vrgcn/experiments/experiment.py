@@ -66,22 +66,13 @@ class Experiment:
     name: as the command line calls it, and its file of records
     units: what there is to do for a choice
     render: adds text, tables and figures to the page, the paper's numbers beside ours; saves each
-        figure in the folder too (`save_figure`); returns the verdicts
+        figure in the folder too (`save_panels`); returns the verdicts
     """
 
     name: str
     title: str
     units: Callable[[Choice], list[Unit]]
     render: Callable[[list[Record], Page, Path], list[Verdict]]
-
-
-def save_figure(figure: Any, folder: Path, name: str) -> None:
-    """A matplotlib figure as folder/name.png and folder/name.svg."""
-    from vrgcn.page import svg
-
-    folder.mkdir(parents=True, exist_ok=True)
-    figure.savefig(folder / f"{name}.png", dpi=150)
-    (folder / f"{name}.svg").write_bytes(svg(figure))
 
 
 def undecided(verdicts: list[Verdict]) -> list[Verdict]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from statistics import fmean
 
-from vrgcn.experiments.curves import EXACT, QUICK_EPOCHS, add_curves, curve_units, settled
+from vrgcn.experiments.curves import EXACT, QUICK_EPOCHS, add_curves, curve_units, diverged, settled
 from vrgcn.experiments.experiment import Choice, Experiment, Record, Unit, Verdict
 from vrgcn.experiments.runs import in_order, of, train_run
 from vrgcn.experiments.settings import dataset_label, open_graph, setting
@@ -61,7 +61,12 @@ def _cvd_reaches(records: list[Record]) -> Verdict:
         ends = settled(mine, FIELD)
         exact = [100 * value for value in ends.get(EXACT, [])]
         ours = [100 * value for value in ends.get("CVD+PP", [])]
-        if not exact or not ours:
+        lost = diverged(mine, "CVD+PP")
+        if exact and lost:
+            text = f"{mine[0]['label']} ({lost} of CVD+PP's runs diverged)"
+            found.append(text)
+            missed.append(text)
+        if not exact or not ours or lost:
             continue
         difference = fmean(ours) - fmean(exact)
         text = f"{mine[0]['label']} {fmean(ours):.1f} to {fmean(exact):.1f}"

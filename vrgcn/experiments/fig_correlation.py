@@ -25,20 +25,21 @@ import torch
 from torch import Tensor, nn
 
 from vrgcn.diagnostics.passes import Recorder
-from vrgcn.experiments.charts import draw_correlations
+from vrgcn.experiments.charts import correlations as correlation_panels
 from vrgcn.experiments.experiment import (
     Choice,
     Experiment,
     Record,
     Unit,
     Verdict,
-    save_figure,
     undecided,
 )
+from vrgcn.experiments.runs import label_seeds
 from vrgcn.experiments.settings import dataset_label, open_graph, setting, unit_per_seed
 from vrgcn.graph import Graph
 from vrgcn.minibatches import MiniBatches
 from vrgcn.page import Page
+from vrgcn.panels import save_panels, show_panels
 from vrgcn.propagation import Propagation
 from vrgcn.sparse import CSR
 from vrgcn.training import fit
@@ -215,6 +216,7 @@ def _trained(
 
 
 def render(records: list[Record], page: Page, folder: Path) -> list[Verdict]:
+    records = label_seeds(records)
     page.text(
         "Correlation of hidden activations over dropout masks, between nodes that are averaged "
         "together and between columns of one node, in each layer of a deep GCN. Inflation is the "
@@ -222,9 +224,9 @@ def render(records: list[Record], page: Page, folder: Path) -> list[Verdict]:
     )
     for record in records:
         _table(record, page)
-    figure = draw_correlations(records, [floor(record["masks"]) for record in records])
-    page.figure(figure, "Correlation of activations in each layer")
-    save_figure(figure, folder, "fig-correlation")
+    panels = correlation_panels(records, [floor(record["masks"]) for record in records])
+    show_panels(page, panels)
+    save_panels(panels, folder, "fig-correlation", columns=2)
     verdicts = [verdict for record in records for verdict in verdicts_of(record)]
     return undecided(verdicts) if records[0]["quick"] else verdicts
 
@@ -232,7 +234,8 @@ def render(records: list[Record], page: Page, folder: Path) -> list[Verdict]:
 def _table(record: Record, page: Page) -> None:
     test = "–" if record["test"] is None else f"{record['test']:.3f}"
     page.table(
-        ["layer", "neighbours", "absolute", "features", "absolute", "inflation", "varied"],
+        ["layer", "neighbours", "neighbours, absolute", "features", "features, absolute",
+         "inflation", "varied"],
         [
             [
                 str(number),

@@ -21,20 +21,21 @@ from vrgcn.diagnostics.moments import Moments, deviation, mean_absolute_deviatio
 from vrgcn.diagnostics.passes import gradient_moments
 from vrgcn.diagnostics.trajectory import train_beside
 from vrgcn.estimators import ESTIMATORS
-from vrgcn.experiments.charts import draw_gradients
+from vrgcn.experiments.charts import gradients
 from vrgcn.experiments.experiment import (
     Choice,
     Experiment,
     Record,
     Unit,
     Verdict,
-    save_figure,
     undecided,
 )
+from vrgcn.experiments.runs import label_seeds
 from vrgcn.experiments.settings import ALGORITHMS as PAPER
 from vrgcn.experiments.settings import chosen_datasets, dataset_label, open_graph, setting
 from vrgcn.minibatches import MiniBatches
 from vrgcn.page import Page
+from vrgcn.panels import save_panels, show_panels
 from vrgcn.training import build_minibatches
 
 DATASETS = ("citeseer", "cora", "pubmed", "communities")
@@ -141,6 +142,7 @@ def _fixed_minibatch(batches: MiniBatches, seed: int) -> Tensor:
 
 
 def render(records: list[Record], page: Page, folder: Path) -> list[Verdict]:
+    records = label_seeds(records)
     page.text(
         "Gradient of the first weight matrix on one fixed minibatch, weights and histories frozen, "
         "over many passes with new samples and dropout masks. bias = mean |E g - exact| / mean "
@@ -151,9 +153,10 @@ def render(records: list[Record], page: Page, folder: Path) -> list[Verdict]:
     groups = _by_dataset(records)
     for group in groups:
         _table(group, page)
-    figure = draw_gradients(groups, ALGORITHMS)
-    page.figure(figure, "Bias and standard deviation of the gradient")
-    save_figure(figure, folder, "fig-gradient")
+    panels = gradients(groups, ALGORITHMS)
+    page.text("Dotted: the bias that noise alone would show.")
+    show_panels(page, panels)
+    save_panels(panels, folder, "fig-gradient", columns=4)
     verdicts = [
         claim(group[0]["label"], group)
         for group in groups
@@ -179,7 +182,7 @@ def _table(group: list[Record], page: Page) -> None:
         dropout = "with" if record["dropout"] else "without"
         rows.append([f"{dropout} dropout, epoch {record['epoch']}", *cells])
     page.table(
-        ["", *ALGORITHMS],
+        ["moment", *ALGORITHMS],
         rows,
         caption=f"{group[0]['label']}: bias (noise alone), std; {group[0]['passes']} passes of "
         f"{group[0]['batch']} nodes",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from vrgcn.cli.info import bytes_text
 from vrgcn.cli.progress import seconds_text
 from vrgcn.experiments.experiment import Experiment, Verdict
 from vrgcn.experiments.records import read_records
-from vrgcn.page import Page
+from vrgcn.page import VERDICTS, Page
 
 
 def write_report(
@@ -38,8 +39,11 @@ def write_report(
         verdicts[experiment.name] = experiment.render(records, body, folder)
         for verdict in verdicts[experiment.name]:
             body.verdict(verdict.holds, verdict.text)
-        body.text(f"{len(records)} units, {seconds_text(taken)}; {experiment.name}.jsonl has them.")
-    page = Page("Reproduction of “Stochastic Training of GCNs with Variance Reduction”")
+        count = "1 unit" if len(records) == 1 else f"{len(records)} units"
+        body.text(f"{count}, {seconds_text(taken)}; {experiment.name}.jsonl has the records.")
+    page = Page(
+        "Reproduction of “Stochastic Training of GCNs with Variance Reduction”", contents=True
+    )
     if quick:
         page.text("A quick run: everything in its smallest size. The figures mean nothing.")
     page.text(
@@ -48,7 +52,12 @@ def write_report(
     )
     page.code(command)
     page.heading("Verdicts")
-    for found in verdicts.values():
+    if verdicts:
+        page.text(f"{_counts(verdicts)}. The test is part of each sentence.")
+    titles = {experiment.name: experiment.title for experiment in experiments}
+    for name, found in verdicts.items():
+        if found:
+            page.heading(titles[name], level=3)
         for verdict in found:
             page.verdict(verdict.holds, verdict.text)
     if not verdicts:
@@ -56,6 +65,12 @@ def write_report(
     page.append(body)
     page.write(folder / "report.html")
     return verdicts
+
+
+def _counts(verdicts: dict[str, list[Verdict]]) -> str:
+    """How many of each kind, such as "holds: 3, does not hold: 1"."""
+    found = Counter(verdict.holds for part in verdicts.values() for verdict in part)
+    return ", ".join(f"{text}: {found[holds]}" for holds, text in VERDICTS.items() if found[holds])
 
 
 def machine() -> str:

@@ -21,6 +21,7 @@ from rich.progress import (
 
 from vrgcn.cli.options import ReproduceOptions
 from vrgcn.cli.progress import progress_bar, seconds_text
+from vrgcn.data import data_root
 from vrgcn.devices import use_threads
 from vrgcn.experiments.experiment import Choice, Experiment, Unit
 from vrgcn.experiments.records import append_record, missing_units, read_records
@@ -85,9 +86,16 @@ def command(options: ReproduceOptions) -> str:
 
 
 def _check_datasets(choice: Choice) -> None:
+    """Refuse data sets that were asked for and are not here; say which of the others are not."""
     for name in choice.datasets or ():
         setting(name)
     missing = absent(choice)
+    if missing and choice.datasets:
+        raise ValueError(
+            f"--datasets: the files of {', '.join(missing)} are not in "
+            f"{data_root(choice.data_root)}; say with --data-root where they are, or leave "
+            f"{'it' if len(missing) == 1 else 'them'} out (`vrgcn datasets` lists them)"
+        )
     if missing:
         print(
             f"left out, their files are not here: {', '.join(missing)} "

@@ -90,6 +90,21 @@ def of(records: Sequence[Record], **wanted: Any) -> list[Record]:
     return [r for r in records if all(r.get(name) == value for name, value in wanted.items())]
 
 
+def label_seeds(records: Sequence[Record]) -> list[Record]:
+    """The same records, with the seed in the label where a data set has several: each is shown and
+    judged alone, and two of the same name could not be told apart."""
+    seeds = {
+        name: {r["seed"] for r in of(records, dataset=name)}
+        for name in in_order(records, "dataset")
+    }
+    return [
+        record | {"label": f"{record['label']}, seed {record['seed']}"}
+        if len(seeds[record["dataset"]]) > 1
+        else record
+        for record in records
+    ]
+
+
 def in_order(records: Sequence[Record], field: str) -> list[Any]:
     """The values of a field, each once, in the order of their first appearance."""
     return list(dict.fromkeys(record[field] for record in records))

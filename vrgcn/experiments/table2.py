@@ -18,21 +18,22 @@ from torch import Tensor, nn
 
 from vrgcn.diagnostics.passes import Recorder
 from vrgcn.estimators import ESTIMATORS
-from vrgcn.experiments.charts import draw_dropout_variance
+from vrgcn.experiments.charts import dropout_variances
 from vrgcn.experiments.experiment import (
     Choice,
     Experiment,
     Record,
     Unit,
     Verdict,
-    save_figure,
     undecided,
 )
+from vrgcn.experiments.runs import label_seeds
 from vrgcn.experiments.settings import dataset_label, open_graph, setting, unit_per_seed
 from vrgcn.experiments.variance_draws import PARTS, ROWS, Neighbourhood, measure
 from vrgcn.graph import Graph
 from vrgcn.minibatches import MiniBatches
 from vrgcn.page import Page
+from vrgcn.panels import save_panels, show_panels
 from vrgcn.training import Epoch, build_minibatches, fit
 
 DATASETS = ("cora", "communities")
@@ -144,6 +145,7 @@ def _activations(
 
 
 def render(records: list[Record], page: Page, folder: Path) -> list[Verdict]:
+    records = label_seeds(records)
     page.text(
         "Variances of the estimates of (P h)_u for single nodes u, by sampling (VNS) and by "
         "dropout (VD), over many draws of neighbours and of the model's activations under dropout. "
@@ -152,9 +154,10 @@ def render(records: list[Record], page: Page, folder: Path) -> list[Verdict]:
     )
     for record in records:
         _table(record, page)
-    figure = draw_dropout_variance(records, LABELS)
-    page.figure(figure, "Variance by dropout over S: measured (points) and by formula (lines)")
-    save_figure(figure, folder, "table2")
+    panels = dropout_variances(records, LABELS)
+    page.text("Variance by dropout over S, against R: measured (points) and by formula (lines).")
+    show_panels(page, panels)
+    save_panels(panels, folder, "table2")
     verdicts = [verdict for record in records for verdict in verdicts_of(record)]
     return undecided(verdicts) if records[0]["quick"] else verdicts
 
@@ -166,7 +169,7 @@ def _table(record: Record, page: Page) -> None:
         worst = max(row["estimators"][name][part][2] for row in record["rows"] for part in PARTS)
         rows.append([LABELS[name], FORMULAS[name], *cells, f"{worst:.1f}"])
     page.table(
-        ["", "VD, formula", "VNS", "VD", "both", "farthest"],
+        ["estimator", "VD, formula", "VNS", "VD", "both", "farthest"],
         rows,
         caption=f"{record['label']}: measured over formula, sums over {len(record['rows'])} pairs "
         f"of node and fan-out, {record['draws']:,} draws each; farthest: in standard errors",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vrgcn.page import Page
+from vrgcn.panels import INCHES, TEXT, plain_ticks, swatch
 from vrgcn.report.records import Record
 
 # Colours that the colour-blind tell apart on white (Okabe and Ito's, brown for their yellow).
@@ -17,15 +18,6 @@ _DASHES = ("-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
 _MARKERS = ("o", "s", "^", "D", "v")
 _MARKS = 10  # markers on a curve: more of them hide it
 
-_INCHES = (5.4, 3.6)  # at the width of a phone, text of 11.5 points is still legible
-_TEXT: dict[Any, Any] = {
-    "font.size": 11.5,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.alpha": 0.3,
-    "figure.constrained_layout.use": True,
-}
 _LOG_RATIO = 8.0  # values that differ by more are spread by their logarithm
 
 
@@ -111,8 +103,8 @@ def draw(records: Sequence[Record], x: Axis, y: Axis, styles: Mapping[str, int])
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    with rc_context(_TEXT):
-        figure = Figure(figsize=_INCHES)
+    with rc_context(TEXT):
+        figure = Figure(figsize=INCHES)
         axes = figure.subplots()
         curves = {record.label: record.curve(x.name, y.name) for record in records}
         curves = {label: curve for label, curve in curves.items() if curve[0]}
@@ -124,12 +116,12 @@ def draw(records: Sequence[Record], x: Axis, y: Axis, styles: Mapping[str, int])
             axes.set_ylim(top=min(top, y.most + 0.03 * (y.most - bottom)))
         if _logarithmic(x, [across[-1] for across, _ in curves.values()]):
             axes.set_xscale("log")
-            _plain_ticks(axes.xaxis)
+            plain_ticks(axes.xaxis)
         elif x is EPOCHS:
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         if _logarithmic(y, [value for _, up in curves.values() for value in up]):
             axes.set_yscale("log")
-            _plain_ticks(axes.yaxis)
+            plain_ticks(axes.yaxis)
     return figure
 
 
@@ -137,15 +129,6 @@ def _logarithmic(axis: Axis, values: Sequence[float]) -> bool:
     if axis.log is not None:
         return axis.log
     return min(values) > 0 and max(values) > _LOG_RATIO * min(values)
-
-
-def _plain_ticks(axis: Any) -> None:
-    """Plain numbers at 1, 2, 5, 10, 20, ... of a logarithmic axis."""
-    from matplotlib.ticker import LogLocator, NullLocator
-
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter("{x:g}")
 
 
 def _look(style: int, points: int) -> dict[str, Any]:
@@ -163,11 +146,6 @@ def _look(style: int, points: int) -> dict[str, Any]:
 
 def _swatch(style: int) -> Any:
     """A piece of the curve, for the legend."""
-    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
-    figure = Figure(figsize=(0.5, 0.14))
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.set_axis_off()
-    axes.plot([0, 0.5, 1], [0, 0, 0], **_look(style, 1) | {"markevery": [1]})
-    axes.set(xlim=(-0.05, 1.05), ylim=(-1, 1))
-    return figure
+    return swatch(Line2D([], [], **_look(style, 1)))
