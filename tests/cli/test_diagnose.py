@@ -61,7 +61,7 @@ def test_a_run_is_diagnosed_by_its_settings_and_flags_win_over_them(vrgcn, run_f
         (("small",), "small is not a run: it has no config.toml"),
         (("nothing",), "communities"),
         ((), "either --dataset NAME or --graph PATH"),
-        (("runs/a", "--out", "page.png"), "page.png must end in .html"),
+        (("runs/a", "--out", "page.png"), "page.png must end in one of .html, .htm"),
         (("runs/a/config.toml",), "runs/a/config.toml is a file; name the folder of a run"),
     ],
 )
