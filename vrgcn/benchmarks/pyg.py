@@ -24,8 +24,7 @@ from vrgcn.metrics import loss_per_node
 
 HOW_TO_INSTALL = (
     "PyG's NeighborLoader needs torch-sparse or pyg-lib, and neither is installed: "
-    "pip install pyg-lib (wheels for each PyTorch: https://data.pyg.org/whl), or wheels of "
-    "torch-scatter and torch-sparse built for this PyTorch"
+    "pip install pyg-lib, or wheels of torch-scatter and torch-sparse built for this PyTorch"
 )
 
 # Who measures with torch-sparse has chosen it, and PyG itself makes the unchecked matrices.
