@@ -76,18 +76,22 @@ def sampled(hop: Hop, h: Tensor) -> Tensor:
     """own h + R P̂ h: (sources, width) -> (targets, width)."""
     if not hop.edges.num_entries:  # an MLP
         return _own(hop, h)
-    return add_own(hop, h, scale_rows(hop.scale, hop.edges @ h))
+    return add_own(hop, h, hop.combine(hop.pick(h)))
 
 
-def corrected(hop: Hop, h: Tensor, past: Tensor, average: Tensor, estimator: Estimator) -> Tensor:
+def corrected(
+    hop: Hop, own: Tensor, picked: Tensor, past: Tensor, average: Tensor, estimator: Estimator
+) -> Tensor:
     """own h + R P̂ (h - h̄) + P h̄, with the parts of the correction that the estimator uses.
 
-    past: (sources, width), h̄ of the sources; average: (targets, width), P h̄ of the others
+    own: rows of h, those of the targets first
+    picked, past: what `hop.pick` picks of h and of h̄
+    average: (targets, width), P h̄ of the others
     """
-    base = add_own(hop, h, average)
-    if h is past or not hop.edges.num_entries or not (estimator.value or estimator.gradient):
+    base = add_own(hop, own, average)
+    if not hop.edges.num_entries or not (estimator.value or estimator.gradient):
         return base
-    correction = scale_rows(hop.scale, hop.edges @ (h - past))
+    correction = hop.combine(picked - past)
     if not estimator.gradient:
         correction = correction.detach()
     if not estimator.value:
@@ -95,9 +99,9 @@ def corrected(hop: Hop, h: Tensor, past: Tensor, average: Tensor, estimator: Est
     return base + correction
 
 
-def residual(hop: Hop, difference: Tensor) -> Tensor:
-    """own (h - μ) + √R P̂ (h - μ)."""
-    return add_own(hop, difference, scale_rows(hop.scale.sqrt(), hop.edges @ difference))
+def residual(hop: Hop, own: Tensor, picked: Tensor) -> Tensor:
+    """own (h - μ) + √R P̂ (h - μ), from what is said above of h - μ."""
+    return add_own(hop, own, hop.combine(picked, root=True))
 
 
 def add_own(hop: Hop, h: Tensor, others: Tensor) -> Tensor:

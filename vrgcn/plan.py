@@ -16,7 +16,7 @@ from torch import Tensor
 
 from vrgcn.propagation import Propagation
 from vrgcn.sampling import Importance, Sample, full, thinned, uniform
-from vrgcn.sparse import CSR
+from vrgcn.sparse import CSR, is_sparse, scale_rows
 
 SAMPLERS = ("full", "uniform", "importance", "none")
 
@@ -29,6 +29,9 @@ class Hop:
     edges: (targets, sources) CSR, sampled entries of P (columns are places among the sources)
     scale: (targets,), R: own * h + R * (edges @ h) has the mean P h
     history: (targets, nodes) CSR, the rows of P for the history average; None where not used
+
+    `combine(pick(h))` is R P̂ h. What is picked are rows for each entry where that is less work than
+    the rows of all sources, as with one sampled neighbour each; else h itself.
     """
 
     own: Tensor
@@ -40,6 +43,31 @@ class Hop:
     def has_own(self) -> bool:
         """Whether any target's own activation has a weight: not in GraphSAGE's mean."""
         return bool(self.own.any())
+
+    def pick(self, x: Tensor) -> Tensor:
+        """Of (sources, ...) the rows that `combine` takes: (entries, ...) or as they are."""
+        if is_sparse(x) or not self._by_entry:
+            return x
+        return x.index_select(0, self.edges.indices)
+
+    def combine(self, picked: Tensor, *, root: bool = False) -> Tensor:
+        """R P̂ x, or with `root` √R P̂ x, from what `pick(x)` gave: (targets, width)."""
+        scale = self.scale.sqrt() if root else self.scale
+        if is_sparse(picked) or not self._by_entry:
+            return scale_rows(scale, self.edges @ picked)
+        if self._one_each:
+            return scale_rows(scale * self.edges.values, picked)
+        rows = scale_rows(scale[self.edges.row_of_entry] * self.edges.values, picked)
+        empty = rows.new_zeros((len(scale), rows.shape[1]))
+        return empty.index_add(0, self.edges.row_of_entry, rows)
+
+    @cached_property
+    def _by_entry(self) -> bool:
+        return self.edges.num_entries <= self.edges.columns
+
+    @cached_property
+    def _one_each(self) -> bool:
+        return self.edges.num_entries == len(self.own) and bool((self.edges.counts == 1).all())
 
     def to(self, device: torch.device) -> Hop:
         return Hop(

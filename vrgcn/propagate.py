@@ -94,7 +94,8 @@ class PassEnded(Exception):  # noqa: N818
 class FirstPass:
     """Answers `propagate` with the estimator; for `cvd`, this is the pass without dropout.
 
-    `received[k]` and `answered[k]` are the input and the answer of call k.
+    `received[k]` and `answered[k]` are the input and the answer of call k, and `picked[k]` what its
+    hop picks of the input.
     stop: end by PassEnded once all calls are answered; what follows is not wanted
     """
 
@@ -113,12 +114,16 @@ class FirstPass:
         self.histories = histories
         self.inputs = inputs
         self.received: list[Tensor] = []
+        self.picked: list[Tensor] = []
         self.answered: list[Tensor] = []
         self._versions: list[tuple[int, int]] = []
 
     def __call__(self, call: int, h: Tensor) -> Tensor:
-        estimate = self._estimate(call, h)
+        hop = self.plan.hops[call]
+        picked = h if hop is None else hop.pick(h)
+        estimate = self._estimate(call, h, picked)
         self.received.append(h)
+        self.picked.append(picked)
         self.answered.append(estimate)
         self._versions.append((version(h), version(estimate)))
         if self.stop and call == len(self.plan.hops) - 1:
@@ -150,14 +155,14 @@ class FirstPass:
                 table = self.histories.table(call, h.shape[1])
                 table.write(self.plan.levels[call], h, step)
 
-    def _estimate(self, call: int, h: Tensor) -> Tensor:
+    def _estimate(self, call: int, h: Tensor, picked: Tensor) -> Tensor:
         hop = self.plan.hops[call]
         if hop is None:
             return self.preprocessed(h)
         if not self.estimator.history:
             return sampled(hop, h)
         if h is self.inputs.x:  # the features never change: they are their own exact history
-            return corrected(hop, h, h, self._average_features(hop), self.estimator)
+            return add_own(hop, h, self._average_features(hop))
         if is_sparse(h):
             raise ValueError(
                 "sparse features under dropout have no history; put dropout after the propagation "
@@ -168,8 +173,8 @@ class FirstPass:
         average = table.average(hop.history, h.dtype)
         if not hop.edges.num_entries:
             return add_own(hop, h, average)
-        past = table.read(self.plan.levels[call], h.dtype)
-        return corrected(hop, h, past, average, self.estimator)
+        past = table.read(hop.pick(self.plan.levels[call]), h.dtype)
+        return corrected(hop, h, picked, past, average, self.estimator)
 
     def _average_features(self, hop: Hop) -> Tensor:
         assert hop.history is not None
@@ -205,7 +210,12 @@ class ResidualPass:
         if h is mean or (not is_sparse(h) and torch.equal(h, mean)):
             return estimate
         self.nothing_dropped = False
-        return estimate + residual(hop, torch.add(h, mean, alpha=-1))  # sparse CSR has no `-`
+        if is_sparse(h):  # which has no `-`
+            difference = torch.add(h, mean, alpha=-1)
+            return estimate + residual(hop, difference, difference)
+        targets = len(hop.own)
+        own = h[:targets] - mean[:targets] if hop.has_own else h
+        return estimate + residual(hop, own, hop.pick(h) - self.first.picked[call])
 
 
 def version(h: Tensor) -> int:

@@ -94,17 +94,7 @@ class CSR:
             return torch.sparse.mm(self.to_torch(dense.dtype), dense)
         if not (dense.requires_grad and torch.is_grad_enabled()):
             return _product(self, dense)
-        if self.num_entries <= self.columns:
-            return self._product_by_entry(dense)
         return _Product.apply(dense, self)
-
-    def _product_by_entry(self, dense: Tensor) -> Tensor:
-        """The product by way of a row for each entry: with few of them there is less to prepare."""
-        rows = dense.index_select(0, self.indices) * self.values.to(dense.dtype)[:, None]
-        if self.num_entries == self.num_rows and bool((self.counts == 1).all()):
-            return rows  # one sampled neighbour each
-        empty = dense.new_zeros((self.num_rows, dense.shape[1]))
-        return empty.index_add(0, self.row_of_entry, rows)
 
     def to(self, device: torch.device | str) -> CSR:
         return CSR(

@@ -133,14 +133,15 @@ class Outcomes:
 
     def cv(self, h: Tensor, past: Tensor) -> Tensor:
         average = self.hop.history @ past
-        h, past = self._sources(h), self._sources(past)
-        return corrected(self.hop, h, past, average, ESTIMATORS["cv"])
+        h, past = self._sources(h), self.hop.pick(self._sources(past))
+        return corrected(self.hop, h, self.hop.pick(h), past, average, ESTIMATORS["cv"])
 
     def cvd(self, h: Tensor, mean: Tensor, past: Tensor) -> Tensor:
         return self.cv(mean, past) + self.residual(h - mean)
 
     def residual(self, difference: Tensor) -> Tensor:
-        return residual(self.hop, self._sources(difference))
+        difference = self._sources(difference)
+        return residual(self.hop, difference, self.hop.pick(difference))
 
     def _sources(self, h: Tensor) -> Tensor:
         """The targets (u, many times), then all nodes."""

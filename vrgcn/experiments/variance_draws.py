@@ -140,11 +140,13 @@ def _estimates(
 
 def _cv(around: Neighbourhood, hop: Hop, h: Tensor, past: Tensor) -> Tensor:
     average = around.weights @ past[:, 1:]
-    return corrected(hop, _sources(h), _sources(past), average, ESTIMATORS["cv"])
+    h, past = _sources(h), hop.pick(_sources(past))
+    return corrected(hop, h, hop.pick(h), past, average, ESTIMATORS["cv"])
 
 
 def _cvd(around: Neighbourhood, hop: Hop, h: Tensor, mu: Tensor, past_mu: Tensor) -> Tensor:
-    return _cv(around, hop, mu, past_mu) + residual(hop, _sources(h - mu))
+    difference = _sources(h - mu)
+    return _cv(around, hop, mu, past_mu) + residual(hop, difference, hop.pick(difference))
 
 
 def _product(around: Neighbourhood, h: Tensor) -> Tensor:
