@@ -275,3 +275,14 @@ class TestBeside:
         concatenate(left, right).sum().backward()
         counts = torch.bincount(self.nodes, minlength=len(learned))
         assert torch.equal(learned.grad, counts[:, None].expand_as(learned).to(learned.dtype))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_split_into_runs_of_rows(size):
+    matrix = torch.tensor([[0.0, 1, 2], [0, 0, 0], [3, 0, 0], [4, 5, 6], [0, 0, 0]])
+    parts = CSR.from_torch(matrix.to_sparse_csr()).split(size)
+    wanted = matrix.split(size)
+    assert len(parts) == len(wanted)
+    for part, rows in zip(parts, wanted, strict=True):
+        assert part.indptr[0] == 0
+        assert torch.equal(part.to_torch().to_dense(), rows)

@@ -112,4 +112,5 @@ def add_own(hop: Hop, h: Tensor, others: Tensor) -> Tensor:
 
 
 def _own(hop: Hop, h: Tensor) -> Tensor:
-    return scale_rows(hop.own, first_rows(h, len(hop.own)))
+    own = first_rows(h, len(hop.own))
+    return own if hop.own_is_one else scale_rows(hop.own, own)

@@ -22,11 +22,12 @@ from vrgcn.inference import (
     propagation_of,
     with_neighbours,
 )
+from vrgcn.parts import FirstPassInParts, targets_again
 from vrgcn.plan import Plan, Planner
 from vrgcn.propagate import FirstPass, Inputs, PassEnded, Propagate, ResidualPass
 from vrgcn.propagation import PropagationLike, build_propagation
 from vrgcn.sparse import is_sparse, select_rows, select_rows_beside
-from vrgcn.trace import device_of, set_mode, trace
+from vrgcn.trace import device_of, is_row_wise, set_mode, trace
 from vrgcn.validation import check_nodes
 
 
@@ -110,6 +111,13 @@ class MiniBatches:
             history_cap=history_cap,
         )
         self.histories = Histories(graph.num_nodes, history_dtype, self.device, history_directory)
+        self.in_parts = (
+            self.estimator.dropout_residual
+            and self.estimator.sampler == "uniform"
+            and self.preprocess
+            and self.trace.calls == 2
+            and is_row_wise(model, graph.features)
+        )
         self.generator = torch.Generator().manual_seed(seed)
         self.step = 0
         self.drops = False  # whether the latest batch had something dropped before a propagation
@@ -123,8 +131,8 @@ class MiniBatches:
 
     def __iter__(self) -> Iterator[Batch]:
         order = torch.randperm(len(self.nodes), generator=self.generator)
-        for chunk in self.nodes[order].split(self.batch_size):
-            yield self.batch(chunk)
+        for plan in self.planner.plans(self.nodes[order], self.batch_size, self.generator):
+            yield Batch(self, plan, self.estimator)
 
     def batch(self, nodes: Tensor) -> Batch:
         """The minibatch of chosen nodes."""
@@ -216,13 +224,11 @@ class Batch:
 
     def run(self, model: nn.Module) -> Tensor:
         """The model's outputs for the nodes of the batch: (batch, classes)."""
-        source = self._source
-        inputs = self._inputs()
-        plan = self.plan.to(source.device)
+        plan = self.plan.to(self._source.device)
         propagates = any(hop is not None for hop in plan.hops)  # else dropout meets no estimate
         if not (self._estimator.dropout_residual and model.training and propagates):
-            return self._one_pass(model, plan, inputs)
-        return self._two_passes(model, plan, inputs)
+            return self._one_pass(model, plan, self._inputs())
+        return self._two_passes(model, plan)
 
     def _one_pass(self, model: nn.Module, plan: Plan, inputs: Inputs) -> Tensor:
         first = FirstPass(plan, self._estimator, self._source.histories, inputs)
@@ -231,20 +237,17 @@ class Batch:
         first.check_unchanged()
         return output
 
-    def _two_passes(self, model: nn.Module, plan: Plan, inputs: Inputs) -> Tensor:
+    def _two_passes(self, model: nn.Module, plan: Plan) -> Tensor:
         source = self._source
         mean = None
         with set_mode(model, training=False):
-            if source.drops:  # then only the propagations of the first pass are wanted
-                first = FirstPass(plan, self._estimator, source.histories, inputs, stop=True)
-                with suppress(PassEnded):
-                    model(inputs.x, Propagate(plan.sizes, first))
-                first.check_unchanged()
-                self._pass = first
-            else:
-                mean = self._one_pass(model, plan, inputs)
+            if not source.drops:
+                mean = self._one_pass(model, plan, self._inputs())
+            else:  # only the propagations of the first pass are wanted
+                self._pass = self._first_pass(model, plan)
         assert self._pass is not None
         self._pass.check_answers_unchanged()
+        inputs = self._pass.inputs
         residual = ResidualPass(self._pass)
         output = _forward(model, inputs.x, Propagate(plan.sizes, residual))
         source.drops = not residual.nothing_dropped
@@ -256,14 +259,37 @@ class Batch:
                 mean = self._one_pass(model, plan, inputs)
         return mean if torch.equal(mean, output) else output
 
-    def _inputs(self) -> Inputs:
-        source, levels = self._source, self.plan.levels
+    def _first_pass(self, model: nn.Module, plan: Plan) -> FirstPass:
+        """The pass without dropout of two, as far as its last propagation."""
+        histories = self._source.histories
+        if self._source.in_parts and (twice := targets_again(self.plan)) is not None:
+            parts = FirstPassInParts(plan, self._estimator, histories, self._inputs(twice))
+            parts.run(model)
+            return parts
+        inputs = self._inputs()
+        first = FirstPass(plan, self._estimator, histories, inputs, stop=True)
+        with suppress(PassEnded):
+            model(inputs.x, Propagate(plan.sizes, first))
+        first.check_unchanged()
+        return first
+
+    def _inputs(self, more: Tensor | None = None) -> Inputs:
+        """more: nodes whose rows follow those of level 0"""
+        source = self._source
+        nodes = self.plan.levels[0] if more is None else torch.cat([self.plan.levels[0], more])
         features = source.graph.features
         if source.preprocessed is None:
-            return Inputs(select_rows(features, levels[0]).to(source.device), features, None)
+            return Inputs(select_rows(features, nodes).to(source.device), features, None)
         # Level 0 and level 1 are the same nodes here.
-        x, preprocessed = select_rows_beside(features, source.preprocessed, levels[0])
+        x, preprocessed = select_rows_beside(features, source.preprocessed, nodes)
         return Inputs(x.to(source.device), features, preprocessed.to(source.device))
+
+    @property
+    def activations(self) -> dict[int, Tensor]:
+        """What `commit` is to write: by call with a history, the rows of plan.levels[call]."""
+        if self._pass is None:
+            raise RuntimeError("a batch has activations between batch.run(model) and its commit")
+        return self._pass.activations if self._estimator.history else {}
 
     def commit(self) -> None:
         """Write the activations of `run` into the histories: once, after the optimiser's step."""

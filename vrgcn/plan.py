@@ -7,7 +7,7 @@ nodes of the next one, in the same order: the targets of a hop are the first of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,8 +16,9 @@ from torch import Tensor
 
 from vrgcn.propagation import Propagation
 from vrgcn.sampling import Importance, Sample, full, thinned, uniform
-from vrgcn.sparse import CSR, is_sparse, scale_rows
+from vrgcn.sparse import CSR, is_sparse, offsets, scale_rows
 
+ENTRIES_AT_ONCE = 1 << 18  # 5 MB of rows of P
 SAMPLERS = ("full", "uniform", "importance", "none")
 
 
@@ -44,16 +45,21 @@ class Hop:
         """Whether any target's own activation has a weight: not in GraphSAGE's mean."""
         return bool(self.own.any())
 
+    @cached_property
+    def own_is_one(self) -> bool:
+        """Whether every target's own activation has weight 1, as in an MLP."""
+        return bool((self.own == 1).all())
+
     def pick(self, x: Tensor) -> Tensor:
         """Of (sources, ...) the rows that `combine` takes: (entries, ...) or as they are."""
-        if is_sparse(x) or not self._by_entry:
+        if is_sparse(x) or not self.by_entry:
             return x
         return x.index_select(0, self.edges.indices)
 
     def combine(self, picked: Tensor, *, root: bool = False) -> Tensor:
         """R P̂ x, or with `root` √R P̂ x, from what `pick(x)` gave: (targets, width)."""
         scale = self.scale.sqrt() if root else self.scale
-        if is_sparse(picked) or not self._by_entry:
+        if is_sparse(picked) or not self.by_entry:
             return scale_rows(scale, self.edges @ picked)
         if self._one_each:
             return scale_rows(scale * self.edges.values, picked)
@@ -62,7 +68,8 @@ class Hop:
         return empty.index_add(0, self.edges.row_of_entry, rows)
 
     @cached_property
-    def _by_entry(self) -> bool:
+    def by_entry(self) -> bool:
+        """Whether `pick` takes a row for each entry."""
         return self.edges.num_entries <= self.edges.columns
 
     @cached_property
@@ -115,6 +122,20 @@ class Plan:
         )
 
 
+@dataclass(frozen=True)
+class _Drawn:
+    """What a sampler answered for some targets, and their rows of P for the history average."""
+
+    sample: Sample
+    history: CSR | None
+
+    def split(self, size: int) -> list[_Drawn]:
+        """Those of `size` targets each, in order."""
+        samples = self.sample.split(size)
+        histories = [None] * len(samples) if self.history is None else self.history.split(size)
+        return [_Drawn(*both) for both in zip(samples, histories, strict=True)]
+
+
 class Planner:
     """Makes plans for one model on one graph.
 
@@ -161,19 +182,61 @@ class Planner:
 
     def plan(self, nodes: Tensor, generator: torch.Generator) -> Plan:
         """The plan of the minibatch `nodes` (batch,), all different."""
+        return self._plan(nodes, None, generator)
+
+    def plans(self, nodes: Tensor, batch_size: int, generator: torch.Generator) -> Iterator[Plan]:
+        """The plans of the minibatches that `nodes` are cut into.
+
+        The neighbours of several minibatches are drawn together: for one alone, calling PyTorch
+        takes longer than the work.
+        """
+        for together in nodes.split(batch_size * self._batches_at_once(nodes, batch_size)):
+            batches = together.split(batch_size)
+            drawn: list[_Drawn | None] = [None] * len(batches)
+            if len(batches) > 1:
+                drawn[:] = self._draw(together, self.calls - 1, generator).split(batch_size)
+            for batch, neighbours in zip(batches, drawn, strict=True):
+                yield self._plan(batch, neighbours, generator)
+
+    def _plan(self, nodes: Tensor, drawn: _Drawn | None, generator: torch.Generator) -> Plan:
+        """drawn: for the last call, that of the minibatch itself"""
         levels, hops = [nodes], list[Hop | None]()
         for call in reversed(range(self.calls)):
             targets = levels[-1]
-            if self.preprocess and call == 0:
+            if not self._propagates(call):
                 levels.append(targets)
                 hops.append(None)
                 continue
-            sample = self._sample(targets, call, generator)
-            sources, edges = self._relabel(targets, sample.edges)
-            history = self._history_rows(targets, generator) if self.history else None
+            drawn = drawn or self._draw(targets, call, generator)
+            sources, edges = self._relabel(targets, drawn.sample.edges)
             levels.append(sources)
-            hops.append(Hop(sample.own, edges, sample.scale, history))
+            hops.append(Hop(drawn.sample.own, edges, drawn.sample.scale, drawn.history))
+            drawn = None
         return Plan(tuple(reversed(levels)), tuple(reversed(hops)))
+
+    def _propagates(self, call: int) -> bool:
+        """Whether a call has a hop: the model makes it, and it is not answered from P X."""
+        return call > 0 or (call == 0 and not self.preprocess)
+
+    def _batches_at_once(self, nodes: Tensor, batch_size: int) -> int:
+        """How many minibatches are drawn together, at most ENTRIES_AT_ONCE entries of P."""
+        if self._importance is not None or not self._propagates(self.calls - 1):
+            return 1  # importance sampling draws the same nodes for a whole minibatch
+        if len(nodes) <= batch_size:
+            return 1
+        indptr = self.P.neighbours.indptr
+        counts = indptr.index_select(0, nodes + 1) - indptr.index_select(0, nodes)
+        if self.history and self.history_cap is not None:
+            counts.clamp_(max=self.history_cap)
+        elif not self.history and self.sampler == "uniform":
+            counts.clamp_(max=self.fanouts[-1])
+        ends = offsets(counts)[::batch_size]
+        largest = int(ends.diff().max())
+        return max(1, ENTRIES_AT_ONCE // max(largest, 1))
+
+    def _draw(self, targets: Tensor, call: int, generator: torch.Generator) -> _Drawn:
+        sample = self._sample(targets, call, generator)
+        return _Drawn(sample, self._history_rows(targets, generator) if self.history else None)
 
     def _sample(self, targets: Tensor, call: int, generator: torch.Generator) -> Sample:
         if self.sampler == "full":

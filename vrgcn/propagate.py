@@ -86,6 +86,20 @@ class Inputs:
     features: Tensor
     preprocessed: Tensor | None
 
+    def first(self, count: int) -> Inputs:
+        """Those of the first rows."""
+        assert self.preprocessed is not None
+        return Inputs(self.x[:count], self.features, self.preprocessed[:count])
+
+    def answer(self, h: Tensor) -> Tensor:
+        """P h for the preprocessed call, whose h must be the features."""
+        if h is not self.x or self.preprocessed is None:
+            raise RuntimeError(
+                "preprocess=True needs a model whose first propagate is of the features as they "
+                "are; this one changes them first (by dropout or a layer): use preprocess=False"
+            )
+        return self.preprocessed
+
 
 class PassEnded(Exception):  # noqa: N818
     """Ends a model's forward pass where what follows is not wanted."""
@@ -122,13 +136,17 @@ class FirstPass:
         hop = self.plan.hops[call]
         picked = h if hop is None else hop.pick(h)
         estimate = self._estimate(call, h, picked)
+        self.note(h, picked, estimate)
+        if self.stop and call == len(self.plan.hops) - 1:
+            raise PassEnded
+        return estimate
+
+    def note(self, h: Tensor, picked: Tensor, estimate: Tensor) -> None:
+        """Remember a call."""
         self.received.append(h)
         self.picked.append(picked)
         self.answered.append(estimate)
         self._versions.append((version(h), version(estimate)))
-        if self.stop and call == len(self.plan.hops) - 1:
-            raise PassEnded
-        return estimate
 
     def check_unchanged(self) -> None:
         """Refuse a model that changed what it propagated in place: its history would be wrong."""
@@ -148,17 +166,21 @@ class FirstPass:
                     "it again; use y = y + ... instead of y += ... in the model"
                 )
 
+    @property
+    def activations(self) -> dict[int, Tensor]:
+        """What the histories keep: by call, its input, where that is not the features."""
+        return {call: h for call, h in enumerate(self.received) if h is not self.inputs.x}
+
     def commit(self, step: int) -> None:
         """Write the activations of this pass into the histories."""
-        for call, h in enumerate(self.received):
-            if h is not self.inputs.x:
-                table = self.histories.table(call, h.shape[1])
-                table.write(self.plan.levels[call], h, step)
+        for call, h in self.activations.items():
+            table = self.histories.table(call, h.shape[1])
+            table.write(self.plan.levels[call], h, step)
 
     def _estimate(self, call: int, h: Tensor, picked: Tensor) -> Tensor:
         hop = self.plan.hops[call]
         if hop is None:
-            return self.preprocessed(h)
+            return self.inputs.answer(h)
         if not self.estimator.history:
             return sampled(hop, h)
         if h is self.inputs.x:  # the features never change: they are their own exact history
@@ -181,14 +203,6 @@ class FirstPass:
         features = self.inputs.features  # may be larger than the device of the model holds
         return (hop.history.to(features.device) @ features).to(self.inputs.x.device)
 
-    def preprocessed(self, h: Tensor) -> Tensor:
-        if h is not self.inputs.x or self.inputs.preprocessed is None:
-            raise RuntimeError(
-                "preprocess=True needs a model whose first propagate is of the features as they "
-                "are; this one changes them first (by dropout or a layer): use preprocess=False"
-            )
-        return self.inputs.preprocessed
-
 
 class ResidualPass:
     """The pass with dropout: adds √R P̂ (h - μ) to what the first pass answered for μ.
@@ -204,7 +218,7 @@ class ResidualPass:
         mean, estimate = self.first.received[call], self.first.answered[call]
         hop = self.first.plan.hops[call]
         if hop is None:
-            return self.first.preprocessed(h)
+            return self.first.inputs.answer(h)
         # Where nothing was dropped there is no residual, and leaving it out makes cvd without
         # dropout the same as cv to the last bit.
         if h is mean or (not is_sparse(h) and torch.equal(h, mean)):

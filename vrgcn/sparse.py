@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
@@ -78,6 +79,19 @@ class CSR:
         total = int(indptr[-1])
         shift = torch.repeat_interleave(start - indptr[:-1], counts, output_size=total)
         return indptr, shift.add_(torch.arange(total, device=shift.device))
+
+    def split(self, size: int) -> list[CSR]:
+        """Runs of `size` rows, the last may be shorter. Views, but for their indptr."""
+        starts = [*self.indptr[:-1:size].tolist(), self.num_entries]
+        return [
+            CSR(
+                self.indptr[i * size : (i + 1) * size + 1] - start,
+                self.indices[start:end],
+                self.values[start:end],
+                self.columns,
+            )
+            for i, (start, end) in enumerate(pairwise(starts))
+        ]
 
     @cached_property
     def transposed(self) -> CSR:

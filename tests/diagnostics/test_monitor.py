@@ -10,11 +10,12 @@ import torch
 
 from tests.diagnostics.models import Normed
 from tests.theory.problems import double_minibatches, gcn, random_graph
-from vrgcn import ESTIMATORS, Graph, MiniBatches, TrainConfig, fit
+from vrgcn import ESTIMATORS, Graph, TrainConfig, fit
 from vrgcn.diagnostics import monitor
 from vrgcn.diagnostics.moments import noise_scale
 from vrgcn.diagnostics.monitor import BUDGET, PASSES, Monitor, read
 from vrgcn.diagnostics.passes import gradient_moments
+from vrgcn.minibatches import Batch
 
 GRAPH = random_graph()
 
@@ -78,10 +79,8 @@ def test_the_default_keeps_within_its_budget_of_passes(steps, every):
 
 def test_the_default_measures_as_often_as_it_may(monkeypatch):
     runs = []
-    run = MiniBatches.batch
-    monkeypatch.setattr(
-        MiniBatches, "batch", lambda self, nodes: runs.append(len(nodes)) or run(self, nodes)
-    )
+    run = Batch.run
+    monkeypatch.setattr(Batch, "run", lambda self, model: runs.append(self) or run(self, model))
     train(gcn(), batch_size=1, epochs=5, diagnostics=0)
     steps = len(runs)
     runs.clear()

@@ -24,7 +24,7 @@ from graphs import (
 from torch import Tensor
 
 from vrgcn.minibatches import MiniBatches
-from vrgcn.plan import Planner
+from vrgcn.plan import Plan, Planner
 from vrgcn.propagation import gcn
 
 SINGLE = 1e-6  # what is left by sums of histories, which are in single precision
@@ -49,6 +49,91 @@ def test_a_plan_gives_each_call_its_own_fanout() -> None:
             torch.testing.assert_close(hop.own, case.matrix.diag()[targets])
 
 
+def contents(plan: Plan) -> list[Tensor]:
+    """Everything that a plan holds."""
+    found = [*plan.levels]
+    for hop in plan.hops:
+        for rows in (hop.edges, hop.history):
+            found += [hop.own, hop.scale, rows.indptr, rows.indices, rows.values]
+    return found
+
+
+@pytest.mark.parametrize("at_once", [1, 60, 10_000])
+@pytest.mark.parametrize("sampler", ["full", "none"])
+def test_minibatches_drawn_together_are_those_drawn_alone(
+    sampler: str, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vrgcn.plan.ENTRIES_AT_ONCE", at_once)
+    graph = side_by_side(GRAPHS["directed"](), 20)
+    planner, nodes = Planner(gcn(graph), 2, sampler, history=True), torch.randperm(150)
+    together = list(planner.plans(nodes, 16, seeded(0)))
+    alone = [planner.plan(batch, seeded(0)) for batch in nodes.split(16)]
+    for one, other in zip(together, alone, strict=True):
+        assert all(torch.equal(*both) for both in zip(contents(one), contents(other), strict=True))
+
+
+def test_how_many_minibatches_are_drawn_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Entries in a minibatch of 8 nodes, one copy of the graph: those of P, or two of each node.
+    graph = side_by_side(GRAPHS["directed"](), 20)
+    P, nodes = gcn(graph), torch.arange(160)
+    whole = P.neighbours.num_entries // 20
+    capped = int(P.neighbours.counts[:8].clamp(max=2).sum())
+    monkeypatch.setattr("vrgcn.plan.ENTRIES_AT_ONCE", 3 * whole)
+    for settings, entries in (
+        ({"sampler": "full"}, whole),
+        ({"sampler": "uniform", "fanout": 2, "history": True}, whole),
+        ({"sampler": "uniform", "fanout": 2}, capped),
+        ({"sampler": "none", "history": True, "history_cap": 2}, capped),
+    ):
+        planner = Planner(P, 2, **settings)
+        assert planner._batches_at_once(nodes, 8) == 3 * whole // entries
+    assert Planner(P, 2, "importance")._batches_at_once(nodes, 8) == 1
+    assert Planner(P, 1, "full", preprocess=True)._batches_at_once(nodes, 8) == 1
+    assert Planner(P, 2, "full")._batches_at_once(nodes[:8], 8) == 1
+    monkeypatch.setattr("vrgcn.plan.ENTRIES_AT_ONCE", 1)
+    assert Planner(P, 2, "full")._batches_at_once(nodes, 8) == 1
+
+
+@pytest.mark.parametrize("cap", [None, 2])
+def test_neighbours_drawn_together_keep_the_mean(cap: int | None) -> None:
+    copies, case = 6000, CASES["directed-gcn"]
+    planner = Planner(
+        gcn(side_by_side(case.graph, copies)), 1, "uniform", fanout=1, history=True, history_cap=cap
+    )
+    plans = list(planner.plans(torch.arange(8 * copies), 80, seeded(12)))
+    assert planner._batches_at_once(torch.arange(8 * copies), 80) > 1
+    h, past = normal(8, WIDTH, seed=11), normal(8, WIDTH, seed=13)
+    draws = []
+    for plan in plans:
+        (hop,), sources = plan.hops, plan.levels[0] % 8
+        picked = hop.pick(h[sources]) - hop.pick(past[sources])
+        average = hop.history @ past.repeat(copies, 1)
+        draws.append(hop.own[:, None] * h[plan.nodes % 8] + hop.combine(picked) + average)
+    found = torch.cat(draws).view(copies, 8, WIDTH)
+    assert standard_errors_off(found, case.matrix @ h) < STANDARD_ERRORS
+
+
+@pytest.mark.parametrize("fanout", [0, 1, 2, 5])
+def test_what_a_hop_picks_it_combines_to_the_sampled_product(fanout: int) -> None:
+    ways = set()
+    for nodes in (torch.tensor([2, 7, 0]), torch.arange(8), torch.tensor([4])):
+        for name, case in CASES.items():
+            if name.endswith("identity"):
+                continue
+            plan = Planner(case.P, 1, "uniform", fanout=fanout).plan(nodes, seeded(fanout))
+            (hop,) = plan.hops
+            h = normal(len(plan.levels[0]), WIDTH, seed=3).requires_grad_()
+            sampled = hop.edges.to_torch().to_dense()
+            for root, scale in ((False, hop.scale), (True, hop.scale.sqrt())):
+                result = hop.combine(hop.pick(h), root=root)
+                torch.testing.assert_close(result, scale[:, None] * (sampled @ h))
+                (gradient,) = torch.autograd.grad(result.sum(), h)
+                wanted = (scale[:, None] * sampled).sum(0)[:, None].expand_as(h)
+                torch.testing.assert_close(gradient, wanted)
+            ways.add(hop.by_entry)
+    assert ways == ({True} if fanout < 2 else {True, False})
+
+
 @pytest.mark.parametrize("sampler", ["uniform", "importance"])
 def test_the_same_seed_gives_the_same_plan_with_one_thread_and_with_two(sampler: str) -> None:
     graph = side_by_side(GRAPHS["directed"](), 5000)
@@ -58,11 +143,10 @@ def test_the_same_seed_gives_the_same_plan_with_one_thread_and_with_two(sampler:
     plans = []
     for threads in (1, 2):
         torch.set_num_threads(threads)
-        plan = planner.plan(torch.arange(0, 40_000, 3), seeded(9))
-        plans.append([*plan.levels])
-        for hop in plan.hops:
-            for rows in (hop.edges, hop.history):
-                plans[-1] += [hop.own, hop.scale, rows.indptr, rows.indices, rows.values]
+        nodes = torch.arange(0, 40_000, 3)
+        plans.append(contents(planner.plan(nodes, seeded(9))))
+        for plan in planner.plans(nodes, 1000, seeded(9)):
+            plans[-1] += contents(plan)
     assert all(torch.equal(one, two) for one, two in zip(*plans, strict=True))
 
 

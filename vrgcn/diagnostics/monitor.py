@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from vrgcn.diagnostics.moments import Moments, noise_scale
-from vrgcn.diagnostics.passes import Recorder, frozen, gradient, trainable
+from vrgcn.diagnostics.passes import frozen, gradient, trainable
 from vrgcn.minibatches import Batch, MiniBatches
 
 PASSES = 4  # the fewest that tell a variance to about a half where few weights dominate it
@@ -62,27 +62,25 @@ class Monitor:
 def read(model: nn.Module, batches: MiniBatches, seed: int) -> Reading:
     """Measure on a random minibatch of the visited nodes; nothing is changed."""
     parameters, moments, staleness = trainable(model), Moments(), None
-    recorder = Recorder(model)
-    with frozen(recorder, batches, seed):
+    with frozen(model, batches, seed):
         order = torch.randperm(len(batches.nodes), generator=batches.generator)
         nodes = batches.nodes[order[: batches.batch_size]]
         for number in range(PASSES):
             batch = batches.batch(nodes)
-            recorder.passes.clear()
             with torch.set_grad_enabled(bool(batch.in_loss.any())):
-                outputs = batch.run(recorder)
+                outputs = batch.run(model)
             if not number:
-                staleness = batch_staleness(batches, batch, recorder)
+                staleness = batch_staleness(batches, batch)
             if not batch.in_loss.any():  # of several visits, one without training nodes
                 break
             moments.add(gradient(batch, outputs, parameters))
     return Reading(staleness, _finite(noise_scale(moments)) if moments.count else None)
 
 
-def batch_staleness(batches: MiniBatches, batch: Batch, recorder: Recorder) -> float | None:
+def batch_staleness(batches: MiniBatches, batch: Batch) -> float | None:
     """Of the rows that a minibatch computed, just before they would be written."""
     change, size = 0.0, 0.0
-    for call, h in enumerate(recorder.passes[0].inputs):  # the pass that is written
+    for call, h in batch.activations.items():
         table = batches.histories.tables.get(call)
         if table is not None:
             held = table.read(batch.plan.levels[call].to(h.device), h.dtype)
