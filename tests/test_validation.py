@@ -20,7 +20,7 @@ from vrgcn import (
     fit,
     predict,
 )
-from vrgcn.plan import Planner
+from vrgcn.planner import Planner
 from vrgcn.propagation import gcn
 
 NAN, INF = float("nan"), float("inf")

@@ -34,7 +34,7 @@ from vrgcn.sparse import first_rows, scale_rows
 
 @dataclass(frozen=True)
 class Estimator:
-    """sampler: one of plan.SAMPLERS
+    """sampler: one of planner.SAMPLERS
     history: use the history as a control variate
     value, gradient: which parts of the correction R P̂ (h - h̄) to use
     dropout_residual: run without dropout first and add √R P̂ (h - μ) (cvd)

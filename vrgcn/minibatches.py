@@ -23,7 +23,8 @@ from vrgcn.inference import (
     with_neighbours,
 )
 from vrgcn.parts import FirstPassInParts, targets_again
-from vrgcn.plan import Plan, Planner
+from vrgcn.plan import Plan
+from vrgcn.planner import Planner
 from vrgcn.propagate import FirstPass, Inputs, PassEnded, Propagate, ResidualPass
 from vrgcn.propagation import PropagationLike, build_propagation
 from vrgcn.sparse import is_sparse, select_rows, select_rows_beside
@@ -47,7 +48,7 @@ class MiniBatches:
     fanout: neighbours to sample per node for each call of propagate, from the input up; a node's
         own edge is not counted, so the paper's D = 2 is fanout 1
     sample_size: nodes that the estimator `is` draws per layer
-    history_dtype, history_cap, history_directory: see history.Histories and plan.Planner
+    history_dtype, history_cap, history_directory: see history.Histories and planner.Planner
     """
 
     def __init__(
@@ -219,8 +220,10 @@ class Batch:
         self.plan = plan
         self.nodes = plan.nodes
         labels = source.graph.labels
-        self.labels = None if labels is None else labels[plan.nodes].to(source.device)
-        self.in_loss = source._loss_nodes[plan.nodes].to(source.device)
+        self.labels = None if labels is None else labels.index_select(0, plan.nodes)
+        self.in_loss = source._loss_nodes.index_select(0, plan.nodes).to(source.device)
+        if self.labels is not None:
+            self.labels = self.labels.to(source.device)
 
     def run(self, model: nn.Module) -> Tensor:
         """The model's outputs for the nodes of the batch: (batch, classes)."""
@@ -262,8 +265,13 @@ class Batch:
     def _first_pass(self, model: nn.Module, plan: Plan) -> FirstPass:
         """The pass without dropout of two, as far as its last propagation."""
         histories = self._source.histories
-        if self._source.in_parts and (twice := targets_again(self.plan)) is not None:
-            parts = FirstPassInParts(plan, self._estimator, histories, self._inputs(twice))
+        if self._source.in_parts and (again := targets_again(self.plan)) is not None:
+            hop = self.plan.hops[-1]
+            assert hop is not None
+            inputs = self._inputs(self.nodes[hop.edges.indices[again]])
+            parts = FirstPassInParts(
+                plan, self._estimator, histories, inputs, again.to(self._source.device)
+            )
             parts.run(model)
             return parts
         inputs = self._inputs()

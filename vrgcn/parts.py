@@ -25,14 +25,21 @@ class FirstPassInParts(FirstPass):
 
     What the model does before the second call must be row by row, see trace.is_row_wise.
 
-    inputs: of the rows of level 0 and then of `targets_again(plan)`
+    again: the entries that name a target, see `targets_again`
+    inputs: of the rows of level 0, then once more of the target that each of `again` names
     """
 
     def __init__(
-        self, plan: Plan, estimator: Estimator, histories: Histories, inputs: Inputs
+        self,
+        plan: Plan,
+        estimator: Estimator,
+        histories: Histories,
+        inputs: Inputs,
+        again: Tensor,
     ) -> None:
         super().__init__(plan, estimator, histories, inputs.first(plan.sizes[0]))
         self._rows = inputs
+        self._again = again
 
     def run(self, model: nn.Module) -> None:
         targets = self.plan.sizes[-1]
@@ -63,8 +70,8 @@ class FirstPassInParts(FirstPass):
         assert hop is not None
         targets, sources = len(own), self.plan.sizes[1]
         places = hop.edges.indices - targets
-        twice = places < 0
-        places[twice] = torch.arange(sources - targets, len(others), device=places.device)
+        more = torch.arange(sources - targets, len(others), device=places.device)
+        places.index_copy_(0, self._again, more)
         mean = torch.cat([own, others.detach()[: sources - targets]])
         picked = others.index_select(0, places)
         assert self.inputs.preprocessed is not None
@@ -73,13 +80,12 @@ class FirstPassInParts(FirstPass):
 
 
 def targets_again(plan: Plan) -> Tensor | None:
-    """The targets that are sampled as neighbours too, once for each entry that names one, in their
-    order: they need a row with and one without gradient. None where parts would not save work.
+    """(again,) which entries of the last hop name a target, a node that needs a row with gradient
+    beside the one without. None where parts would not save work.
     """
     hop = plan.hops[-1]
     assert hop is not None
     if not hop.by_entry:
         return None
-    indices = hop.edges.indices
-    again = indices[indices < len(plan.nodes)]
-    return plan.nodes.index_select(0, again) if len(again) < len(plan.nodes) / 4 else None
+    again = (hop.edges.indices < len(plan.nodes)).nonzero()[:, 0]
+    return again if len(again) < len(plan.nodes) / 4 else None

@@ -34,13 +34,6 @@ class Sample:
     edges: CSR
     scale: Tensor
 
-    def split(self, size: int) -> list[Sample]:
-        """Those of `size` targets each, in order."""
-        parts = zip(
-            self.own.split(size), self.edges.split(size), self.scale.split(size), strict=True
-        )
-        return [Sample(*part) for part in parts]
-
 
 def full(P: Propagation, targets: Tensor) -> Sample:
     """All neighbours: the exact product."""

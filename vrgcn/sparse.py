@@ -80,6 +80,10 @@ class CSR:
         shift = torch.repeat_interleave(start - indptr[:-1], counts, output_size=total)
         return indptr, shift.add_(torch.arange(total, device=shift.device))
 
+    def with_columns(self, columns: int) -> CSR:
+        """The same entries in a matrix of another width."""
+        return CSR(self.indptr, self.indices, self.values, columns)
+
     def split(self, size: int) -> list[CSR]:
         """Runs of `size` rows, the last may be shorter. Views, but for their indptr."""
         starts = [*self.indptr[:-1:size].tolist(), self.num_entries]

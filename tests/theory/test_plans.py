@@ -24,8 +24,11 @@ from graphs import (
 from torch import Tensor
 
 from vrgcn.minibatches import MiniBatches
-from vrgcn.plan import Plan, Planner
-from vrgcn.propagation import gcn
+from vrgcn.plan import Hop, Plan
+from vrgcn.planner import Planner
+from vrgcn.propagation import build_propagation, gcn
+from vrgcn.relabel import Relabel
+from vrgcn.sampling import uniform
 
 SINGLE = 1e-6  # what is left by sums of histories, which are in single precision
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
@@ -63,7 +66,7 @@ def contents(plan: Plan) -> list[Tensor]:
 def test_minibatches_drawn_together_are_those_drawn_alone(
     sampler: str, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("vrgcn.plan.ENTRIES_AT_ONCE", at_once)
+    monkeypatch.setattr("vrgcn.planner.ENTRIES_AT_ONCE", at_once)
     graph = side_by_side(GRAPHS["directed"](), 20)
     planner, nodes = Planner(gcn(graph), 2, sampler, history=True), torch.randperm(150)
     together = list(planner.plans(nodes, 16, seeded(0)))
@@ -78,9 +81,8 @@ def test_how_many_minibatches_are_drawn_together(monkeypatch: pytest.MonkeyPatch
     P, nodes = gcn(graph), torch.arange(160)
     whole = P.neighbours.num_entries // 20
     capped = int(P.neighbours.counts[:8].clamp(max=2).sum())
-    monkeypatch.setattr("vrgcn.plan.ENTRIES_AT_ONCE", 3 * whole)
+    monkeypatch.setattr("vrgcn.planner.ENTRIES_AT_ONCE", 3 * whole)
     for settings, entries in (
-        ({"sampler": "full"}, whole),
         ({"sampler": "uniform", "fanout": 2, "history": True}, whole),
         ({"sampler": "uniform", "fanout": 2}, capped),
         ({"sampler": "none", "history": True, "history_cap": 2}, capped),
@@ -88,10 +90,47 @@ def test_how_many_minibatches_are_drawn_together(monkeypatch: pytest.MonkeyPatch
         planner = Planner(P, 2, **settings)
         assert planner._batches_at_once(nodes, 8) == 3 * whole // entries
     assert Planner(P, 2, "importance")._batches_at_once(nodes, 8) == 1
-    assert Planner(P, 1, "full", preprocess=True)._batches_at_once(nodes, 8) == 1
-    assert Planner(P, 2, "full")._batches_at_once(nodes[:8], 8) == 1
-    monkeypatch.setattr("vrgcn.plan.ENTRIES_AT_ONCE", 1)
     assert Planner(P, 2, "full")._batches_at_once(nodes, 8) == 1
+    assert Planner(P, 1, "none", preprocess=True)._batches_at_once(nodes, 8) == 1
+    assert Planner(P, 2, "uniform")._batches_at_once(nodes[:8], 8) == 1
+    monkeypatch.setattr("vrgcn.planner.ENTRIES_AT_ONCE", 1)
+    assert Planner(P, 2, "uniform")._batches_at_once(nodes, 8) == 1
+
+
+@pytest.mark.parametrize("fanout", [0, 1, 3])
+@pytest.mark.parametrize("size", [1, 7, 16, 70, 200])
+def test_several_relabelled_together_are_those_relabelled_alone(fanout: int, size: int) -> None:
+    P = gcn(side_by_side(GRAPHS["directed"](), 10))
+    targets = torch.randperm(80, generator=seeded(1))[:70]
+    edges = uniform(P, targets, fanout, seeded(2)).edges
+    relabel = Relabel(80)
+    alone = [
+        relabel.one(*both) for both in zip(targets.split(size), edges.split(size), strict=True)
+    ]
+    together = list(relabel.several(targets, size, edges))
+    for (one, rows), (other, others) in zip(alone, together, strict=True):
+        assert torch.equal(one, other)
+        assert rows.columns == others.columns == len(one)
+        for part in ("indptr", "indices", "values"):
+            assert torch.equal(getattr(rows, part), getattr(others, part))
+
+
+def test_what_a_planner_knows_of_its_hops_is_so() -> None:
+    graph = side_by_side(GRAPHS["directed"](), 20)
+    for rule in ("gcn", "mean", "identity"):
+        planner = Planner(build_propagation(rule, graph), 1, "uniform", fanout=1, history=True)
+        plans = [
+            *planner.plans(torch.arange(150), 16, seeded(3)),
+            planner.plan(torch.arange(9), seeded(3)),
+        ]
+        for plan in plans:
+            (hop,) = plan.hops
+            told = dict(vars(hop))
+            fresh = Hop(hop.own, hop.edges, hop.scale, hop.history)
+            for name in told.keys() - vars(fresh).keys():
+                assert torch.equal(
+                    torch.as_tensor(getattr(fresh, name)), torch.as_tensor(told[name])
+                )
 
 
 @pytest.mark.parametrize("cap", [None, 2])

@@ -24,7 +24,7 @@ from vrgcn.graph import Graph
 from vrgcn.history import Histories
 from vrgcn.inference import propagation_of
 from vrgcn.minibatches import Batch, MiniBatches
-from vrgcn.plan import Planner
+from vrgcn.planner import Planner
 from vrgcn.propagation import PropagationLike
 from vrgcn.training import build_minibatches, fit, refreshed_nodes
 
