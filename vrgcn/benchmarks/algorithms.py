@@ -104,8 +104,12 @@ class Algorithm:
         """Seconds that some steps take, from drawing their plans to writing their histories."""
         start = time.perf_counter()
         for _ in range(steps):
-            self.step(next(self._stream))
+            self.step(self.batch())
         return time.perf_counter() - start
+
+    def batch(self) -> Batch:
+        """The next minibatch, epoch after epoch."""
+        return next(self._stream)
 
     def step(self, batch: Batch) -> None:
         assert batch.labels is not None

@@ -57,16 +57,13 @@ class StagedAlgorithm:
         tables = algorithm.batches.histories.tables
         for call, table in tables.items():
             tables[call] = _TimedHistory(table, self.clock)
-        self._generator = torch.Generator().manual_seed(0)
 
     def step(self) -> dict[str, float]:
         """One step: seconds of each stage."""
         algorithm, clock = self.algorithm, self.clock
-        batches = algorithm.batches
         clock.seconds = {}
-        nodes = self.nodes()  # which an epoch draws once for all its steps
         with clock("plan"):
-            batch = batches.batch(nodes)
+            batch = algorithm.batch()
         assert batch.labels is not None
         self.model.called = None
         start = time.perf_counter()
@@ -89,12 +86,6 @@ class StagedAlgorithm:
         taken["dense"] = run - taken["gather"] - taken["average"] - taken["estimate"]
         taken["dense"] += taken.pop("loss")
         return taken
-
-    def nodes(self) -> Tensor:
-        """(batch,) a random minibatch. Not from the stream, which may plan ahead elsewhere."""
-        batches = self.algorithm.batches
-        order = torch.randperm(len(batches.nodes), generator=self._generator)
-        return batches.nodes[order[: batches.batch_size]]
 
 
 class _TimedModel(nn.Module):

@@ -69,7 +69,7 @@ def run(bench: Bench) -> Section:
 
 
 def _plan(staged: StagedAlgorithm) -> Plan:
-    return staged.algorithm.batches.batch(staged.nodes()).plan
+    return staged.algorithm.batch().plan
 
 
 def _work(staged: StagedAlgorithm, plan: Plan) -> dict[str, int]:
