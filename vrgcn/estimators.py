@@ -91,17 +91,17 @@ def corrected(
     base = add_own(hop, own, average)
     if not hop.edges.num_entries or not (estimator.value or estimator.gradient):
         return base
-    correction = hop.combine(picked - past)
+    difference = picked - past
     if not estimator.gradient:
-        correction = correction.detach()
+        difference = difference.detach()
     if not estimator.value:
-        correction = correction - correction.detach()
-    return base + correction
+        difference = difference - difference.detach()
+    return hop.add(base, difference)
 
 
-def residual(hop: Hop, own: Tensor, picked: Tensor) -> Tensor:
-    """own (h - μ) + √R P̂ (h - μ), from what is said above of h - μ."""
-    return add_own(hop, own, hop.combine(picked, root=True))
+def residual(hop: Hop, base: Tensor, own: Tensor, picked: Tensor) -> Tensor:
+    """base + own (h - μ) + √R P̂ (h - μ); own, picked: as above, of h - μ."""
+    return hop.add(add_own(hop, own, base), picked, root=True)
 
 
 def add_own(hop: Hop, h: Tensor, others: Tensor) -> Tensor:

@@ -266,12 +266,7 @@ class Batch:
         """The pass without dropout of two, as far as its last propagation."""
         histories = self._source.histories
         if self._source.in_parts and (again := targets_again(self.plan)) is not None:
-            hop = self.plan.hops[-1]
-            assert hop is not None
-            inputs = self._inputs(self.nodes[hop.edges.indices[again]])
-            parts = FirstPassInParts(
-                plan, self._estimator, histories, inputs, again.to(self._source.device)
-            )
+            parts = FirstPassInParts(plan, self._estimator, histories, self._inputs(again))
             parts.run(model)
             return parts
         inputs = self._inputs()

@@ -25,21 +25,14 @@ class FirstPassInParts(FirstPass):
 
     What the model does before the second call must be row by row, see trace.is_row_wise.
 
-    again: the entries that name a target, see `targets_again`
-    inputs: of the rows of level 0, then once more of the target that each of `again` names
+    inputs: of the rows of level 0, then of `targets_again(plan)`
     """
 
     def __init__(
-        self,
-        plan: Plan,
-        estimator: Estimator,
-        histories: Histories,
-        inputs: Inputs,
-        again: Tensor,
+        self, plan: Plan, estimator: Estimator, histories: Histories, inputs: Inputs
     ) -> None:
         super().__init__(plan, estimator, histories, inputs.first(plan.sizes[0]))
         self._rows = inputs
-        self._again = again
 
     def run(self, model: nn.Module) -> None:
         targets = self.plan.sizes[-1]
@@ -68,24 +61,19 @@ class FirstPassInParts(FirstPass):
         """Answer the second call. own: (targets, width), others: those that come after them"""
         hop = self.plan.hops[1]
         assert hop is not None
-        targets, sources = len(own), self.plan.sizes[1]
-        places = hop.edges.indices - targets
-        more = torch.arange(sources - targets, len(others), device=places.device)
-        places.index_copy_(0, self._again, more)
-        mean = torch.cat([own, others.detach()[: sources - targets]])
-        picked = others.index_select(0, places)
+        mean = torch.cat([own, others.detach()[: self.plan.sizes[1] - len(own)]])
+        picked = others.index_select(0, hop.apart)
         assert self.inputs.preprocessed is not None
         self.note(self.inputs.x, self.inputs.x, self.inputs.preprocessed)
         self.note(mean, picked, self._estimate(1, mean, picked))
 
 
 def targets_again(plan: Plan) -> Tensor | None:
-    """(again,) which entries of the last hop name a target, a node that needs a row with gradient
-    beside the one without. None where parts would not save work.
+    """The targets that are neighbours in the last hop too, once for each entry that names one: they
+    need a row with gradient beside the one without. None where parts would not save work.
     """
     hop = plan.hops[-1]
     assert hop is not None
-    if not hop.by_entry:
+    if not hop.by_entry or len(hop.again) > len(plan.nodes) / 4:
         return None
-    again = (hop.edges.indices < len(plan.nodes)).nonzero()[:, 0]
-    return again if len(again) < len(plan.nodes) / 4 else None
+    return plan.nodes.index_select(0, hop.edges.indices.index_select(0, hop.again))

@@ -45,11 +45,20 @@ class Hop:
         """R P̂ x, or with `root` √R P̂ x, from what `pick(x)` gave: (targets, width)."""
         if is_sparse(picked) or not self.by_entry:
             return scale_rows(self.scale.sqrt() if root else self.scale, self.edges @ picked)
-        rows = (self.root_weights if root else self.weights).to(picked.dtype) * picked
+        rows = self._column(root).to(picked.dtype) * picked
         if self.one_each:
             return rows
         empty = rows.new_zeros((len(self.own), rows.shape[1]))
         return empty.index_add(0, self.edges.row_of_entry, rows)
+
+    def add(self, base: Tensor, picked: Tensor, *, root: bool = False) -> Tensor:
+        """base + combine(picked), in one step where that is possible."""
+        if is_sparse(picked) or not self.by_entry or not self.one_each:
+            return base + self.combine(picked, root=root)
+        return torch.addcmul(base, picked, self._column(root).to(picked.dtype))
+
+    def _column(self, root: bool) -> Tensor:
+        return self.root_weights if root else self.weights
 
     # What follows a planner knows from several minibatches at once, and says so by `know`.
 
@@ -82,6 +91,20 @@ class Hop:
     def root_weights(self) -> Tensor:
         """(entries, 1): √R P̂."""
         return entry_weights(self.scale.sqrt(), self.edges)
+
+    @cached_property
+    def again(self) -> Tensor:
+        """(again,): the entries whose neighbour is a target too."""
+        return (self.edges.indices < len(self.own)).nonzero()[:, 0]
+
+    @cached_property
+    def apart(self) -> Tensor:
+        """(entries,): places among the sources that come after the targets, and after these those
+        that `again` names."""
+        targets, sources = len(self.own), self.edges.columns
+        places = self.edges.indices - targets
+        more = torch.arange(len(self.again), device=places.device) + sources - targets
+        return places.index_copy_(0, self.again, more)
 
     def know(self, **facts: Any) -> Hop:
         """This hop, some of the above filled in."""

@@ -143,13 +143,18 @@ class Planner:
             entry_weights(sample.scale.sqrt(), edges),
         )
         fields, start = [], 0
-        for (sources, rows), o, s, p in zip(
-            self._relabel.several(targets, size, edges), own, scale, parts, strict=True
-        ):
-            end = start + rows.num_entries
+        relabelled = self._relabel.several(targets, size, edges)
+        for found, o, s, p in zip(relabelled, own, scale, parts, strict=True):
+            end = start + found.edges.num_entries
             weights, roots = (column[start:end] for column in columns)
-            hop = Hop(o, rows, s, p).know(weights=weights, root_weights=roots, **self._facts)
-            fields.append(_Field(sources, hop.know(one_each=True) if one_each else hop))
+            hop = Hop(o, found.edges, s, p).know(
+                weights=weights,
+                root_weights=roots,
+                again=found.again,
+                apart=found.apart,
+                **self._facts,
+            )
+            fields.append(_Field(found.sources, hop.know(one_each=True) if one_each else hop))
             start = end
         return fields
 

@@ -226,10 +226,10 @@ class ResidualPass:
         self.nothing_dropped = False
         if is_sparse(h):  # which has no `-`
             difference = torch.add(h, mean, alpha=-1)
-            return estimate + residual(hop, difference, difference)
+            return residual(hop, estimate, difference, difference)
         targets = len(hop.own)
         own = h[:targets] - mean[:targets] if hop.has_own else h
-        return estimate + residual(hop, own, hop.pick(h) - self.first.picked[call])
+        return residual(hop, estimate, own, hop.pick(h) - self.first.picked[call])
 
 
 def version(h: Tensor) -> int:

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from vrgcn.sparse import CSR, offsets
+
+
+class Relabelled(NamedTuple):
+    """The sources of a hop, its edges, and what Hop.again and Hop.apart are."""
+
+    sources: Tensor
+    edges: CSR
+    again: Tensor
+    apart: Tensor
 
 
 class Relabel:
@@ -32,12 +42,12 @@ class Relabel:
         place.index_fill_(0, sources, -1)
         return sources, CSR(edges.indptr, indices, edges.values, len(sources))
 
-    def several(self, targets: Tensor, size: int, edges: CSR) -> Iterator[tuple[Tensor, CSR]]:
+    def several(self, targets: Tensor, size: int, edges: CSR) -> Iterator[Relabelled]:
         """The same for each run of `size` targets, which are all different."""
         batches = targets.split(size)
         if not edges.num_entries:
             for part, mine in zip(batches, edges.split(size), strict=True):
-                yield part, mine.with_columns(len(part))
+                yield Relabelled(part, mine.with_columns(len(part)), mine.indices, mine.indices)
             return
         nodes, place = len(self._place), self._place
         ends = [*edges.indptr[:-1:size].tolist(), edges.num_entries]
@@ -47,7 +57,8 @@ class Relabel:
         place.index_copy_(0, targets, torch.arange(len(targets)))
         places = place.index_select(0, edges.indices) - batch * size
         place.index_fill_(0, targets, -1)
-        outside = ((places < 0) | (places >= size)).nonzero()[:, 0]
+        inside = (places >= 0) & (places < size)
+        outside, again = (~inside).nonzero()[:, 0], inside.nonzero()[:, 0]
 
         # The others of all runs, run by run: sorted by run, then by node.
         key = (batch * nodes + edges.indices).index_select(0, outside)
@@ -59,9 +70,23 @@ class Relabel:
         shift = (sizes - starts[:-1]).index_select(0, batch.index_select(0, outside))
         places.index_copy_(0, outside, other + shift)
 
+        # Hop.again and Hop.apart of all runs.
+        owner = batch.index_select(0, again)
+        firsts = offsets(torch.bincount(owner, minlength=len(batches)))
+        apart = places - sizes.index_select(0, batch)
+        more = starts.diff() - firsts[:-1]
+        apart.index_copy_(0, again, torch.arange(len(again)) + more.index_select(0, owner))
+        again = again - torch.tensor(ends[:-1]).index_select(0, owner)
+
         rows = CSR(edges.indptr, places, edges.values, nodes).split(size)
-        for part, mine, (start, end) in zip(batches, rows, pairwise(starts.tolist()), strict=True):
-            yield (
-                torch.cat([part, others[start:end]]),
-                mine.with_columns(len(part) + end - start),
-            )
+        parts = zip(
+            batches,
+            rows,
+            pairwise(starts.tolist()),
+            pairwise(firsts.tolist()),
+            pairwise(ends),
+            strict=True,
+        )
+        for part, mine, (a, b), (c, d), (e, f) in parts:
+            sources = torch.cat([part, others[a:b]])
+            yield Relabelled(sources, mine.with_columns(len(sources)), again[c:d], apart[e:f])

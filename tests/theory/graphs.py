@@ -141,7 +141,8 @@ class Outcomes:
 
     def residual(self, difference: Tensor) -> Tensor:
         difference = self._sources(difference)
-        return residual(self.hop, difference, self.hop.pick(difference))
+        nothing = torch.zeros(len(self), difference.shape[1], dtype=difference.dtype)
+        return residual(self.hop, nothing, difference, self.hop.pick(difference))
 
     def _sources(self, h: Tensor) -> Tensor:
         """The targets (u, many times), then all nodes."""

@@ -188,9 +188,9 @@ def test_with_another_scale_than_root_r_for_the_residual_it_is_not(
     power: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Measured: 0.18 without a scale, 0.74 with R.
-    def residual(hop: Hop, own: Tensor, picked: Tensor) -> Tensor:
+    def residual(hop: Hop, base: Tensor, own: Tensor, picked: Tensor) -> Tensor:
         other = replace(hop, scale=hop.scale ** (2 * power))  # whose root is R^power
-        return estimators.residual(other, own, picked)
+        return estimators.residual(other, base, own, picked)
 
     monkeypatch.setattr("vrgcn.propagate.residual", residual)
     model = DropLast()

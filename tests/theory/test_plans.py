@@ -108,7 +108,7 @@ def test_several_relabelled_together_are_those_relabelled_alone(fanout: int, siz
         relabel.one(*both) for both in zip(targets.split(size), edges.split(size), strict=True)
     ]
     together = list(relabel.several(targets, size, edges))
-    for (one, rows), (other, others) in zip(alone, together, strict=True):
+    for (one, rows), (other, others, _, _) in zip(alone, together, strict=True):
         assert torch.equal(one, other)
         assert rows.columns == others.columns == len(one)
         for part in ("indptr", "indices", "values"):

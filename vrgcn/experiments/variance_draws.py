@@ -146,7 +146,8 @@ def _cv(around: Neighbourhood, hop: Hop, h: Tensor, past: Tensor) -> Tensor:
 
 def _cvd(around: Neighbourhood, hop: Hop, h: Tensor, mu: Tensor, past_mu: Tensor) -> Tensor:
     difference = _sources(h - mu)
-    return _cv(around, hop, mu, past_mu) + residual(hop, difference, hop.pick(difference))
+    mean = _cv(around, hop, mu, past_mu)
+    return residual(hop, mean, difference, hop.pick(difference))
 
 
 def _product(around: Neighbourhood, h: Tensor) -> Tensor:
