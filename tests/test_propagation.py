@@ -143,10 +143,23 @@ def test_own_rule_and_own_matrix_are_used():
     assert build_propagation(lambda given: P if given is graph else None, graph) is P
 
 
+@settings(max_examples=60, deadline=None)
+@given(graphs())
+def test_rows_of_one_value_are_known_as_such(graph):
+    for rule in PROPAGATIONS:
+        neighbours = build_propagation(rule, graph).neighbours
+        if neighbours.row_values is not None:
+            repeated = neighbours.row_values.repeat_interleave(neighbours.counts)
+            assert torch.equal(repeated, neighbours.values)
+    if not graph.weighted:
+        assert build_propagation("mean", graph).neighbours.row_values is not None
+
+
+@pytest.mark.parametrize("rule", PROPAGATIONS)
 @given(graph=graphs(), seed=st.integers(0, 100))
 @settings(max_examples=40, deadline=None)
-def test_rows_are_rows_of_the_matrix(graph, seed):
-    P = PROPAGATIONS["gcn"](graph)
+def test_rows_are_rows_of_the_matrix(rule, graph, seed):
+    P = PROPAGATIONS[rule](graph)
     nodes = torch.randperm(graph.num_nodes, generator=torch.Generator().manual_seed(seed))[:3]
     diagonal, neighbours = P.rows(nodes)
     rows = neighbours.to_torch().to_dense()

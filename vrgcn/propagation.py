@@ -8,7 +8,7 @@ the *other* neighbours are sampled or read from the history.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -96,7 +96,11 @@ def mean(graph: Graph) -> Propagation:
     rows, weight = A.row_of_entry, A.values.double()
     degree = torch.zeros(graph.num_nodes, dtype=torch.float64).index_add_(0, rows, weight)
     weight = weight.div_(degree.clamp_(min=torch.finfo(torch.float64).tiny)[rows])
-    return _split_diagonal(A.indptr, A.indices, weight.to(graph.features.dtype), rows)
+    P = _split_diagonal(A.indptr, A.indices, weight.to(graph.features.dtype), rows)
+    if graph.weighted:
+        return P
+    same = degree.reciprocal().to(graph.features.dtype)
+    return Propagation(P.diagonal, replace(P.neighbours, row_values=same))
 
 
 def identity(graph: Graph) -> Propagation:

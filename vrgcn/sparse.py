@@ -34,12 +34,15 @@ class CSR:
     indices: (entries,) int64, the column of each entry
     values: (entries,) floating point
     columns: how many columns the matrix has
+    row_values: (rows,) where all entries of a row are the same, else None; quicker to repeat than
+        to gather
     """
 
     indptr: Tensor
     indices: Tensor
     values: Tensor
     columns: int
+    row_values: Tensor | None = None
 
     @property
     def num_rows(self) -> int:
@@ -63,7 +66,12 @@ class CSR:
     def rows(self, nodes: Tensor) -> CSR:
         """The given rows, in the given order: (len(nodes), columns)."""
         indptr, entries = self.entries(nodes)
-        return self.take(indptr, entries)
+        if self.row_values is None:
+            return self.take(indptr, entries)
+        values = self.row_values.index_select(0, nodes).repeat_interleave(
+            indptr.diff(), output_size=len(entries)
+        )
+        return CSR(indptr, self.indices.index_select(0, entries), values, self.columns)
 
     def take(self, indptr: Tensor, entries: Tensor) -> CSR:
         """The entries at the given positions, as the rows that indptr makes of them."""
