@@ -24,7 +24,7 @@ def test_tables_are_the_matrix_the_averaged_features_and_the_histories(graph):
     algorithm.run(1)
     V = graph.num_nodes
     inside = graph.among(graph.train).num_edges
-    P = V * 4 + (V + 1) * 8 + inside * (8 + 4)
+    P = 2 * V * 4 + (V + 1) * 8 + inside * (8 + 4)  # diagonal and the one value of each row
     history = V * (8 * 2 + 8)  # float16, and the step of each row
     assert tables_bytes(algorithm.batches) == P + V * graph.num_features * 4 + history
     splits = len(graph.train) + len(graph.val) + len(graph.test)
