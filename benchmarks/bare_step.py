@@ -48,7 +48,7 @@ def bare(algorithm: Algorithm) -> Algorithm:
     """The algorithm without plans to draw and histories to keep."""
     algorithm.run(2)  # finds out that something is dropped
     batches = algorithm.batches
-    batches.histories.tables[1] = NoHistory(batches.batch_size, 128)
+    batches.histories.tables[1] = NoHistory(batches.batch_size, Architecture().hidden)
     algorithm._stream = again(batches)
     return algorithm
 

@@ -80,7 +80,7 @@ class Hop:
     @cached_property
     def one_each(self) -> bool:
         """Whether every target has one sampled neighbour."""
-        return self.edges.num_entries == len(self.own) and bool((self.edges.counts == 1).all())
+        return self.edges.one_each
 
     @cached_property
     def weights(self) -> Tensor:

@@ -137,7 +137,6 @@ class Planner:
         parts: list[CSR | None] = [None] * len(own)
         if self.history:
             parts[:] = self._history_rows(targets, generator).split(size)
-        one_each = edges.num_entries == len(targets) and bool((edges.counts == 1).all())
         columns = (
             entry_weights(sample.scale, edges),
             entry_weights(sample.scale.sqrt(), edges),
@@ -154,7 +153,7 @@ class Planner:
                 apart=found.apart,
                 **self._facts,
             )
-            fields.append(_Field(found.sources, hop.know(one_each=True) if one_each else hop))
+            fields.append(_Field(found.sources, hop.know(one_each=True) if edges.one_each else hop))
             start = end
         return fields
 

@@ -57,6 +57,11 @@ class CSR:
         """(rows,) entries in each row."""
         return self.indptr.diff()
 
+    @cached_property
+    def one_each(self) -> bool:
+        """Whether every row has one entry."""
+        return self.num_entries == self.num_rows and bool((self.counts == 1).all())
+
     @property  # not cached: of the whole graph it is as large as `indices`
     def row_of_entry(self) -> Tensor:
         """(entries,) the row that each entry is in."""
