@@ -17,12 +17,12 @@ from torch import Tensor
 
 from vrgcn.benchmarks.algorithms import ALGORITHMS, Algorithm, Architecture
 from vrgcn.benchmarks.timing import Spread, ratio, take_turns
-from vrgcn.cli.graphs import open_graph
-from vrgcn.devices import use_threads
-from vrgcn.history import History
-from vrgcn.minibatches import Batch, MiniBatches
-from vrgcn.scaling import scale_graph
-from vrgcn.sparse import CSR
+from vrgcn.data.opening import open_graph
+from vrgcn.engine.devices import use_threads
+from vrgcn.engine.history import History
+from vrgcn.engine.minibatches import Batch, MiniBatches
+from vrgcn.graph.scaling import scale_graph
+from vrgcn.graph.sparse import CSR
 
 TURNS, STEPS, PLANS = 40, 8, 60
 EPOCHS = {"CVD+PP": 2.5, "exact+PP": 1.25}

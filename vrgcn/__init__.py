@@ -6,46 +6,46 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from vrgcn.checkpoint import SavedModel, load_model, save_model
-    from vrgcn.config import TrainConfig
     from vrgcn.data import load_dataset
     from vrgcn.data.store import load_graph, save_graph
-    from vrgcn.dropout import Dropout
-    from vrgcn.estimators import ESTIMATORS, Estimator
-    from vrgcn.graph import Graph
-    from vrgcn.inference import predict
-    from vrgcn.minibatches import Batch, MiniBatches
-    from vrgcn.models import GCN, MLP, GraphSAGE
-    from vrgcn.propagate import Propagate
-    from vrgcn.propagation import Propagation
-    from vrgcn.training import Epoch, TrainResult, fit
+    from vrgcn.engine.estimators import ESTIMATORS, Estimator
+    from vrgcn.engine.minibatches import Batch, MiniBatches
+    from vrgcn.engine.propagate import Propagate
+    from vrgcn.graph.graph import Graph
+    from vrgcn.graph.propagation import Propagation
+    from vrgcn.inference.predict import predict
+    from vrgcn.inference.saved import SavedModel, load_model, save_model
+    from vrgcn.models.dropout import Dropout
+    from vrgcn.models.models import GCN, MLP, GraphSAGE
+    from vrgcn.training.config import TrainConfig
+    from vrgcn.training.fit import Epoch, TrainResult, fit
 
 __version__ = "0.1.0"
 
 # Where each public name lives. They are imported when first used: `vrgcn --help` needs no torch.
 _HOME = {
-    "SavedModel": "checkpoint",
-    "load_model": "checkpoint",
-    "save_model": "checkpoint",
-    "TrainConfig": "config",
+    "SavedModel": "inference.saved",
+    "load_model": "inference.saved",
+    "save_model": "inference.saved",
+    "TrainConfig": "training.config",
     "load_dataset": "data",
     "load_graph": "data.store",
     "save_graph": "data.store",
-    "Dropout": "dropout",
-    "ESTIMATORS": "estimators",
-    "Estimator": "estimators",
-    "Graph": "graph",
-    "predict": "inference",
-    "Batch": "minibatches",
-    "MiniBatches": "minibatches",
-    "GCN": "models",
-    "MLP": "models",
-    "GraphSAGE": "models",
-    "Propagate": "propagate",
-    "Propagation": "propagation",
-    "Epoch": "training",
-    "TrainResult": "training",
-    "fit": "training",
+    "Dropout": "models.dropout",
+    "ESTIMATORS": "engine.estimators",
+    "Estimator": "engine.estimators",
+    "Graph": "graph.graph",
+    "predict": "inference.predict",
+    "Batch": "engine.minibatches",
+    "MiniBatches": "engine.minibatches",
+    "GCN": "models.models",
+    "MLP": "models.models",
+    "GraphSAGE": "models.models",
+    "Propagate": "engine.propagate",
+    "Propagation": "graph.propagation",
+    "Epoch": "training.fit",
+    "TrainResult": "training.fit",
+    "fit": "training.fit",
 }
 
 __all__ = [

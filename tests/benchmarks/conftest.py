@@ -10,7 +10,7 @@ from rich.console import Console
 from vrgcn.benchmarks.bench import Bench
 from vrgcn.benchmarks.scale import QUICK, QUICK_GRAPH
 from vrgcn.data.synthetic import community_graph
-from vrgcn.graph import Graph
+from vrgcn.graph.graph import Graph
 
 
 @pytest.fixture(scope="session")

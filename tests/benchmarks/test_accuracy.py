@@ -10,9 +10,9 @@ import torch
 from vrgcn.benchmarks import accuracy
 from vrgcn.benchmarks.accuracy import PEER, SAME_FANOUTS, Outcome, Runner, Validation
 from vrgcn.benchmarks.algorithms import ALGORITHMS, Algorithm, Architecture
-from vrgcn.config import TrainConfig
-from vrgcn.graph import Graph
-from vrgcn.training import fit
+from vrgcn.graph.graph import Graph
+from vrgcn.training.config import TrainConfig
+from vrgcn.training.fit import fit
 
 
 class _Peer:

@@ -7,7 +7,7 @@ import torch
 from vrgcn.benchmarks.algorithms import ALGORITHMS, Algorithm, Architecture
 from vrgcn.benchmarks.memory import graph_bytes, size_of, tables_bytes, training_memory
 from vrgcn.data.store import save_graph
-from vrgcn.graph import Graph
+from vrgcn.graph.graph import Graph
 
 SMALL = Architecture(hidden=8, batch=64)
 

@@ -8,7 +8,7 @@ import torch
 from vrgcn.benchmarks import peers, pyg
 from vrgcn.benchmarks.algorithms import Architecture
 from vrgcn.benchmarks.pyg import FullBatchTraining, LoaderTraining, can_sample, training_graph
-from vrgcn.inference import predict
+from vrgcn.inference.predict import predict
 
 SMALL = Architecture(hidden=8, batch=64)
 samples = pytest.mark.skipif(not can_sample(), reason="needs torch-sparse or pyg-lib")

@@ -10,7 +10,7 @@ import torch
 from vrgcn.benchmarks import step
 from vrgcn.benchmarks.algorithms import ALGORITHMS, Algorithm
 from vrgcn.benchmarks.stages import STAGES, StagedAlgorithm
-from vrgcn.history import History
+from vrgcn.engine.history import History
 
 
 def _algorithm(bench, name):

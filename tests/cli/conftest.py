@@ -10,7 +10,7 @@ import torch
 
 from vrgcn.cli import main
 from vrgcn.data.store import save_graph
-from vrgcn.graph import Graph
+from vrgcn.graph.graph import Graph
 
 
 def small_graph(nodes: int = 120, classes: int = 3, seed: int = 0) -> Graph:

@@ -13,11 +13,11 @@ import pytest
 import torch
 
 from tests.cli.conftest import small_graph
-from vrgcn.checkpoint import load_model
 from vrgcn.data.store import load_graph, save_graph
-from vrgcn.graph import Graph
-from vrgcn.inference import predict
-from vrgcn.names import Names
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.names import Names
+from vrgcn.inference.predict import predict
+from vrgcn.inference.saved import load_model
 
 CLASSES = ["amber", "blue", "cyan"]
 

@@ -14,8 +14,8 @@ from tests.cli.conftest import small_graph
 from tests.cli.test_predict import named
 from vrgcn.cli.config_file import write_config
 from vrgcn.data.store import save_graph
-from vrgcn.graph import Graph
-from vrgcn.names import Names
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.names import Names
 
 
 def text_of(path: Path) -> str:
@@ -139,7 +139,7 @@ def test_without_its_graph_a_run_is_shown_without_scores_by_class(vrgcn, trained
 def test_nothing_is_downloaded_for_a_report(vrgcn, trained, tmp_path, monkeypatch):
     config = trained / "cvd" / "config.toml"
     config.write_text(re.sub(r"graph = .*", 'dataset = "cora"', config.read_text()))
-    monkeypatch.setattr("vrgcn.report.scores.open_graph", lambda *_: pytest.fail("opened"))
+    monkeypatch.setattr("vrgcn.pages.runs.scores.open_graph", lambda *_: pytest.fail("opened"))
     code, out, _ = vrgcn("report", "runs/cvd", "--data-root", "empty")
     assert code == 0
     assert "the raw files of cora are not in empty; --data-root says where" in out

@@ -8,10 +8,10 @@ import tomllib
 import pytest
 import torch
 
-from vrgcn.checkpoint import load_model
 from vrgcn.data.store import load_graph, save_graph
-from vrgcn.graph import Graph
-from vrgcn.inference import predict
+from vrgcn.graph.graph import Graph
+from vrgcn.inference.predict import predict
+from vrgcn.inference.saved import load_model
 
 
 def test_a_run_writes_its_config_its_metrics_and_its_model(vrgcn, graph_folder, tmp_path):
@@ -131,7 +131,7 @@ def test_a_run_that_fails_at_once_leaves_nothing_in_the_way(
 
 
 def test_a_run_that_is_interrupted_keeps_its_best_model(vrgcn, graph_folder, tmp_path, monkeypatch):
-    from vrgcn.cli import progress
+    from vrgcn.pages import progress
 
     shown = progress.EpochProgress.epoch
 
@@ -163,7 +163,8 @@ def test_a_folder_given_as_a_data_set_is_explained(vrgcn, graph_folder):
 
 
 def test_the_paper_settings_that_are_not_followed_are_noted(vrgcn, graph_folder, monkeypatch):
-    from vrgcn.cli import graphs, train
+    from vrgcn.cli import train
+    from vrgcn.data import opening as graphs
 
     monkeypatch.setattr(graphs, "load_dataset", lambda name, root: load_graph(graph_folder))
     monkeypatch.setattr(train, "print_graph_note", lambda *_: None)

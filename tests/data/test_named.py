@@ -14,8 +14,8 @@ import scipy.sparse as sp
 import torch
 
 from vrgcn.data import DATASETS, data_root, load_dataset
-from vrgcn.graph import Graph
-from vrgcn.sparse import is_sparse
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.sparse import is_sparse
 
 
 @pytest.fixture

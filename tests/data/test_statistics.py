@@ -11,7 +11,7 @@ import torch
 from vrgcn.data import load_dataset
 from vrgcn.data import statistics as module
 from vrgcn.data.statistics import Average, statistics, two_hop
-from vrgcn.graph import Graph
+from vrgcn.graph.graph import Graph
 
 
 def random_graph(nodes: int, edges: int, seed: int, undirected: bool = False) -> Graph:

@@ -13,9 +13,9 @@ import torch
 
 from vrgcn.data import store
 from vrgcn.data.store import load_graph, save_graph
-from vrgcn.graph import Graph
-from vrgcn.names import Names
-from vrgcn.validation import SPLITS
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.names import Names
+from vrgcn.graph.validation import SPLITS
 
 EDGES = torch.tensor([[1, 2, 3, 0, 0], [0, 0, 1, 3, 2]])
 WEIGHT = torch.tensor([0.5, 2.0, 1.0, 3.0, 0.25])

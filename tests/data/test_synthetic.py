@@ -19,8 +19,8 @@ from vrgcn.data.synthetic import (
     CommunitySpec,
     community_graph,
 )
-from vrgcn.graph import Graph
-from vrgcn.propagation import mean
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.propagation import mean
 
 SMALL = replace(
     REDDIT_LIKE, nodes=6_000, pairs=150_000, classes=7, width=16, train=3_900, val=600, test=1_400

@@ -20,7 +20,7 @@ from vrgcn.data.store import load_graph
 from vrgcn.data.tables import ImportSpec, adjacency, edges, import_tables
 from vrgcn.data.tables.delimited import DelimitedTable
 from vrgcn.data.tables.growing import GrowingArray
-from vrgcn.graph import Graph
+from vrgcn.graph.graph import Graph
 
 NODES = "id,age,height,label,split\nada,36,1.6,math,train\nbob,7,1.2,art,val\ncy,90,1.8,art,test\n"
 EDGES = "source,target\nada,bob\ncy,ada\n"

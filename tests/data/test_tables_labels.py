@@ -15,7 +15,7 @@ from vrgcn.data.store import load_graph
 from vrgcn.data.tables import ImportSpec, import_tables, labels
 from vrgcn.data.tables.labels import Labels
 from vrgcn.data.tables.splits import draw_split, split_sizes
-from vrgcn.validation import SPLITS
+from vrgcn.graph.validation import SPLITS
 
 
 def imported(folder: Path, nodes: str | pa.Table, **options):

@@ -22,11 +22,11 @@ from tests.theory.problems import (
 )
 from vrgcn import GCN, Graph, TrainConfig, fit
 from vrgcn.diagnostics.diagnosis import diagnose, measure, measured_nodes
-from vrgcn.diagnostics.moments import deviation
-from vrgcn.diagnostics.passes import gradient_moments
 from vrgcn.diagnostics.staleness import measure_staleness
 from vrgcn.diagnostics.trajectory import COMPARED, sibling, train_beside
-from vrgcn.history import NEVER
+from vrgcn.engine.history import NEVER
+from vrgcn.training.gradients import gradient_moments
+from vrgcn.training.moments import deviation
 
 GRAPH = random_graph()
 NODES = torch.arange(3, 15)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from vrgcn.experiments.experiment import Choice, Experiment, Record, Verdict
-from vrgcn.page import Page
+from vrgcn.pages.page import Page
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from vrgcn.experiments import fig_accuracy, fig_loss
-from vrgcn.page import Page
+from vrgcn.pages.page import Page
 
 
 def curves(field, ends, quick=False, dataset="cora", **more):

@@ -9,9 +9,9 @@ import torch
 
 from vrgcn.experiments import fig_correlation
 from vrgcn.experiments.fig_correlation import Correlation, correlations, floor, neighbour_pairs
-from vrgcn.graph import Graph
-from vrgcn.models import GCN
-from vrgcn.propagation import build_propagation
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.propagation import build_propagation
+from vrgcn.models.models import GCN
 
 
 @pytest.fixture(scope="module")

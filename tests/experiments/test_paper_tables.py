@@ -8,7 +8,7 @@ import torch
 from vrgcn.experiments import table1, table3, table4
 from vrgcn.experiments.experiment import Choice
 from vrgcn.experiments.settings import open_graph
-from vrgcn.page import Page
+from vrgcn.pages.page import Page
 
 TABLE1 = {
     "dataset": "cora",

@@ -11,8 +11,8 @@ from vrgcn.experiments.experiment import Choice
 from vrgcn.experiments.runs import exact_training_loss, in_order, label_seeds, of, train_run
 from vrgcn.experiments.settings import open_graph, setting
 from vrgcn.experiments.summary import difference_error, mean_text, tail_mean
-from vrgcn.metrics import loss_per_node
-from vrgcn.propagation import build_propagation
+from vrgcn.graph.propagation import build_propagation
+from vrgcn.training.metrics import loss_per_node
 
 QUICK = Choice(quick=True)
 

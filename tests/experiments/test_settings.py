@@ -17,7 +17,7 @@ from vrgcn.experiments.settings import (
     runs_of,
     setting,
 )
-from vrgcn.models import GCN, GraphSAGE
+from vrgcn.models.models import GCN, GraphSAGE
 
 QUICK = Choice(quick=True)
 

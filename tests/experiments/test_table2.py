@@ -9,7 +9,7 @@ import torch
 
 from vrgcn.experiments import table2
 from vrgcn.experiments.variance_draws import PARTS, ROWS, Neighbourhood, measure
-from vrgcn.propagation import Propagation
+from vrgcn.graph.propagation import Propagation
 
 
 @pytest.fixture(scope="module")

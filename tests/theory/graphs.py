@@ -17,15 +17,15 @@ from itertools import combinations, product
 import torch
 from torch import Tensor, nn
 
-from vrgcn import variances
-from vrgcn.dropout import Dropout
-from vrgcn.estimators import ESTIMATORS, corrected, residual, sampled
-from vrgcn.graph import Graph
-from vrgcn.minibatches import MiniBatches
-from vrgcn.plan import Hop
-from vrgcn.propagation import Propagation, build_propagation
-from vrgcn.sampling import Importance, uniform
-from vrgcn.sparse import CSR
+from vrgcn.diagnostics import variances
+from vrgcn.engine.estimators import ESTIMATORS, corrected, residual, sampled
+from vrgcn.engine.minibatches import MiniBatches
+from vrgcn.engine.plan import Hop
+from vrgcn.engine.sampling import Importance, uniform
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.propagation import Propagation, build_propagation
+from vrgcn.graph.sparse import CSR
+from vrgcn.models.dropout import Dropout
 
 WIDTH = 3
 STANDARD_ERRORS = 5.0
@@ -239,7 +239,7 @@ def outputs(
 
 
 def standard_errors_off(draws: Tensor, expected: Tensor, rounding: float = 1e-9) -> float:
-    """`vrgcn.variances.standard_errors_off` at the worst entry.
+    """`vrgcn.diagnostics.variances.standard_errors_off` at the worst entry.
 
     A test that asks for less than STANDARD_ERRORS = 5 wrongs a right estimator with probability
     6e-7 per entry, and misses a bias of 10 standard errors, which is 10 / sqrt(count) standard

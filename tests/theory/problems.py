@@ -11,10 +11,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vrgcn.graph import Graph
-from vrgcn.inference import propagation_of
-from vrgcn.minibatches import Batch, MiniBatches
-from vrgcn.models import GCN, GraphSAGE
+from vrgcn.engine.minibatches import Batch, MiniBatches
+from vrgcn.graph.graph import Graph
+from vrgcn.inference.predict import propagation_of
+from vrgcn.models.models import GCN, GraphSAGE
 
 FEATURES, HIDDEN, CLASSES = 5, 8, 3
 

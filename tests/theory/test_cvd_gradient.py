@@ -29,19 +29,19 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from problems import (
+from torch import Tensor, nn
+
+from tests.theory.problems import (
     FEATURES,
     MODELS,
     copies,
     double_minibatches,
     ring_edges,
 )
-from torch import Tensor, nn
-
-from vrgcn import estimators
-from vrgcn.dropout import Dropout
-from vrgcn.plan import Hop
-from vrgcn.propagate import ResidualPass
+from vrgcn.engine import estimators
+from vrgcn.engine.plan import Hop
+from vrgcn.engine.propagate import ResidualPass
+from vrgcn.models.dropout import Dropout
 
 NODES, COPIES, RUNS = 8, 600, 20
 DEGREE = 4  # of the ring; with one sampled neighbour R is 4, and 1/√R one half
@@ -192,7 +192,7 @@ def test_with_another_scale_than_root_r_for_the_residual_it_is_not(
         other = replace(hop, scale=hop.scale ** (2 * power))  # whose root is R^power
         return estimators.residual(other, base, own, picked)
 
-    monkeypatch.setattr("vrgcn.propagate.residual", residual)
+    monkeypatch.setattr("vrgcn.engine.propagate.residual", residual)
     model = DropLast()
     exact = mean_gradient(model, quadratic, "exact")
     assert relative_error(mean_gradient(model, quadratic, "cvd"), exact) > 1.5 * TOLERANCE

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from problems import (
+from torch import Tensor, nn
+
+from tests.theory.problems import (
     FEATURES,
     HIDDEN,
     MODELS,
@@ -24,11 +26,9 @@ from problems import (
     exact_pass,
     random_graph,
 )
-from torch import Tensor, nn
-
-from vrgcn.estimators import ESTIMATORS, Estimator
-from vrgcn.history import Histories
-from vrgcn.minibatches import Batch, MiniBatches
+from vrgcn.engine.estimators import ESTIMATORS, Estimator
+from vrgcn.engine.history import Histories
+from vrgcn.engine.minibatches import Batch, MiniBatches
 
 ROUNDING = 1e-12
 GRAPH = random_graph()

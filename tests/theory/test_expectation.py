@@ -16,7 +16,9 @@ from itertools import combinations_with_replacement, permutations
 
 import pytest
 import torch
-from graphs import (
+from torch import Tensor
+
+from tests.theory.graphs import (
     CASES,
     STANDARD_ERRORS,
     WIDTH,
@@ -30,13 +32,11 @@ from graphs import (
     seeded,
     standard_errors_off,
 )
-from torch import Tensor
-
-from vrgcn.estimators import sampled
-from vrgcn.graph import Graph
-from vrgcn.plan import Hop
-from vrgcn.propagation import Propagation, gcn
-from vrgcn.sampling import Importance, full, uniform
+from vrgcn.engine.estimators import sampled
+from vrgcn.engine.plan import Hop
+from vrgcn.engine.sampling import Importance, full, uniform
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.propagation import Propagation, gcn
 
 SINGLE = 1e-6  # what is left by sums of histories, which are in single precision
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())

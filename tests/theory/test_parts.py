@@ -12,12 +12,19 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from problems import CLASSES, FEATURES, HIDDEN, MODELS, double_minibatches, random_graph
 from torch import Tensor, nn
 
+from tests.theory.problems import (
+    CLASSES,
+    FEATURES,
+    HIDDEN,
+    MODELS,
+    double_minibatches,
+    random_graph,
+)
 from vrgcn import Graph, MiniBatches
-from vrgcn.parts import FirstPassInParts, targets_again
-from vrgcn.trace import is_row_wise
+from vrgcn.engine.parts import FirstPassInParts, targets_again
+from vrgcn.engine.trace import is_row_wise
 
 ROUNDING = 1e-12
 GRAPH = random_graph(200)

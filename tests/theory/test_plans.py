@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from graphs import (
+from torch import Tensor
+
+from tests.theory.graphs import (
     CASES,
     GRAPHS,
     STANDARD_ERRORS,
@@ -21,14 +23,12 @@ from graphs import (
     side_by_side,
     standard_errors_off,
 )
-from torch import Tensor
-
-from vrgcn.minibatches import MiniBatches
-from vrgcn.plan import Hop, Plan
-from vrgcn.planner import Planner
-from vrgcn.propagation import build_propagation, gcn
-from vrgcn.relabel import Relabel
-from vrgcn.sampling import uniform
+from vrgcn.engine.minibatches import MiniBatches
+from vrgcn.engine.plan import Hop, Plan
+from vrgcn.engine.planner import Planner
+from vrgcn.engine.relabel import Relabel
+from vrgcn.engine.sampling import uniform
+from vrgcn.graph.propagation import build_propagation, gcn
 
 SINGLE = 1e-6  # what is left by sums of histories, which are in single precision
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
@@ -66,7 +66,7 @@ def contents(plan: Plan) -> list[Tensor]:
 def test_minibatches_drawn_together_are_those_drawn_alone(
     sampler: str, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("vrgcn.planner.ENTRIES_AT_ONCE", at_once)
+    monkeypatch.setattr("vrgcn.engine.planner.ENTRIES_AT_ONCE", at_once)
     graph = side_by_side(GRAPHS["directed"](), 20)
     # With a fan-out beyond every degree there is nothing to choose.
     planner = Planner(gcn(graph), 2, sampler, fanout=100, history=True)
@@ -83,7 +83,7 @@ def test_how_many_minibatches_are_drawn_together(monkeypatch: pytest.MonkeyPatch
     P, nodes = gcn(graph), torch.arange(160)
     whole = P.neighbours.num_entries // 20
     capped = int(P.neighbours.counts[:8].clamp(max=2).sum())
-    monkeypatch.setattr("vrgcn.planner.ENTRIES_AT_ONCE", 3 * whole)
+    monkeypatch.setattr("vrgcn.engine.planner.ENTRIES_AT_ONCE", 3 * whole)
     for settings, entries in (
         ({"sampler": "uniform", "fanout": 2, "history": True}, whole),
         ({"sampler": "uniform", "fanout": 2}, capped),
@@ -95,7 +95,7 @@ def test_how_many_minibatches_are_drawn_together(monkeypatch: pytest.MonkeyPatch
     assert Planner(P, 2, "full")._batches_at_once(nodes, 8) == 1
     assert Planner(P, 1, "none", preprocess=True)._batches_at_once(nodes, 8) == 1
     assert Planner(P, 2, "uniform")._batches_at_once(nodes[:8], 8) == 1
-    monkeypatch.setattr("vrgcn.planner.ENTRIES_AT_ONCE", 1)
+    monkeypatch.setattr("vrgcn.engine.planner.ENTRIES_AT_ONCE", 1)
     assert Planner(P, 2, "uniform")._batches_at_once(nodes, 8) == 1
 
 

@@ -22,7 +22,9 @@ from typing import Any
 
 import pytest
 import torch
-from problems import (
+from torch import Tensor, nn
+
+from tests.theory.problems import (
     MODELS,
     Embedded,
     double_minibatches,
@@ -31,11 +33,9 @@ from problems import (
     exact_pass,
     random_graph,
 )
-from torch import Tensor, nn
-
-from vrgcn.inference import predict
-from vrgcn.minibatches import MiniBatches
-from vrgcn.propagation import Propagation
+from vrgcn.engine.minibatches import MiniBatches
+from vrgcn.graph.propagation import Propagation
+from vrgcn.inference.predict import predict
 
 EXACT, WRONG, SINGLE = 1e-12, 1e-3, 3e-6
 GRAPH = random_graph()
@@ -213,7 +213,7 @@ def test_predictions_are_the_dense_formula_whatever_the_chunks_and_wherever_the_
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr("vrgcn.inference.CHUNK_COST", chunk_cost)
+    monkeypatch.setattr("vrgcn.inference.predict.CHUNK_COST", chunk_cost)
     sizes: list[int] = []
     directory = tmp_path / "tables" if on_disk else None
     outputs = predict(trained, GRAPH, directory=directory, on_chunk=sizes.append)
@@ -227,7 +227,7 @@ def test_predictions_are_the_dense_formula_whatever_the_chunks_and_wherever_the_
 def test_predictions_of_chosen_nodes_are_their_rows_in_the_order_asked(
     trained: nn.Module, chunk_cost: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("vrgcn.inference.CHUNK_COST", chunk_cost)
+    monkeypatch.setattr("vrgcn.inference.predict.CHUNK_COST", chunk_cost)
     wanted = dense_outputs(trained)
     for nodes in ([59, 3, 58, 3, 17], [57], list(range(60))[::-1]):
         assert error(predict(trained, GRAPH, nodes), wanted[nodes]) < EXACT

@@ -17,15 +17,15 @@ from functools import cache
 
 import pytest
 import torch
-from problems import (
+from torch import Tensor, nn
+
+from tests.theory.problems import (
     DensePropagate,
     double_minibatches,
 )
-from torch import Tensor, nn
-
-from vrgcn.graph import Graph
-from vrgcn.models import GCN
-from vrgcn.propagation import Propagation, build_propagation
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.propagation import Propagation, build_propagation
+from vrgcn.models.models import GCN
 
 NODES, EPOCHS, BATCH_SIZE, DECAY = 40, 200, 20, 0.01
 SEEDS = (0, 1, 2)

@@ -14,7 +14,9 @@ from itertools import product
 
 import pytest
 import torch
-from graphs import (
+from torch import Tensor, nn
+
+from tests.theory.graphs import (
     CASES,
     STANDARD_ERRORS,
     WIDTH,
@@ -29,11 +31,9 @@ from graphs import (
     seeded,
     standard_errors_off,
 )
-from torch import Tensor, nn
-
-from vrgcn import variances
-from vrgcn.sampling import Importance
-from vrgcn.variances import proposition_1
+from vrgcn.diagnostics import variances
+from vrgcn.diagnostics.variances import proposition_1
+from vrgcn.engine.sampling import Importance
 
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 with_and_without_own_edge = pytest.mark.parametrize("name", ["directed-gcn", "directed-mean"])
@@ -54,7 +54,7 @@ def variance(estimates: Tensor, probability: Tensor) -> Tensor:
 def table_of_variances(
     case: Case, u: int, D: int, mean: Tensor, past: Tensor, dropout: Tensor
 ) -> dict[str, Tensor]:
-    """`vrgcn.variances.table_of_variances` for node u, sampling and dropout together: (width,).
+    """`variances.table_of_variances` for node u, sampling and dropout together: (width,).
 
     mean, past: (nodes, width), E h and E h̄; dropout: (nodes, width), Var h = Var h̄
     """

@@ -22,12 +22,12 @@ from vrgcn.benchmarks.pyg import (
     loader_name,
     training_graph,
 )
-from vrgcn.benchmarks.report import Section, Table
-from vrgcn.graph import Graph
-from vrgcn.inference import ExactSweeps, propagate_features
-from vrgcn.metrics import score
-from vrgcn.models import GraphSAGE
-from vrgcn.propagation import build_propagation
+from vrgcn.benchmarks.section import Section, Table
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.propagation import build_propagation
+from vrgcn.inference.predict import ExactSweeps, propagate_features
+from vrgcn.models.models import GraphSAGE
+from vrgcn.training.metrics import score
 
 SAME_FANOUTS = "NS (10, 25)"
 PEER_FANOUTS = (25, 10)

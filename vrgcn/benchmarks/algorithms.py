@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import torch
 
-from vrgcn.graph import Graph
-from vrgcn.metrics import loss_per_node
-from vrgcn.minibatches import Batch, MiniBatches
-from vrgcn.models import GraphSAGE
+from vrgcn.engine.minibatches import Batch, MiniBatches
+from vrgcn.graph.graph import Graph
+from vrgcn.models.models import GraphSAGE
+from vrgcn.training.metrics import loss_per_node
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from rich.progress import track
 from vrgcn.benchmarks.algorithms import Architecture
 from vrgcn.benchmarks.scale import Scale
 from vrgcn.data.store import save_graph
-from vrgcn.graph import Graph
+from vrgcn.graph.graph import Graph
 
 T = TypeVar("T")
 

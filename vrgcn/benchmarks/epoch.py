@@ -6,7 +6,7 @@ from functools import partial
 
 from vrgcn.benchmarks.algorithms import ALGORITHMS, Algorithm
 from vrgcn.benchmarks.bench import Bench
-from vrgcn.benchmarks.report import Section, Table
+from vrgcn.benchmarks.section import Section, Table
 from vrgcn.benchmarks.timing import Spread, ratio, take_turns
 
 

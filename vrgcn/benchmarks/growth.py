@@ -18,11 +18,11 @@ import torch
 from vrgcn.benchmarks.algorithms import Algorithm, Architecture, Recipe
 from vrgcn.benchmarks.bench import Bench
 from vrgcn.benchmarks.memory import training_memory
-from vrgcn.benchmarks.report import Section, Table
+from vrgcn.benchmarks.section import Section, Table
 from vrgcn.benchmarks.timing import Spread, exponent, take_turns
 from vrgcn.data.statistics import two_hop
 from vrgcn.data.synthetic import COMMUNITIES, community_graph
-from vrgcn.graph import Graph
+from vrgcn.graph.graph import Graph
 
 _TWO_HOP_STEPS = 5_000_000  # paths to follow; an estimate is enough here
 

@@ -11,14 +11,14 @@ import torch
 from scipy import stats
 
 from vrgcn.benchmarks.bench import Bench
-from vrgcn.benchmarks.report import Section, Table
+from vrgcn.benchmarks.section import Section, Table
 from vrgcn.benchmarks.timing import Spread, ratio, seconds, take_turns
-from vrgcn.config import TrainConfig
 from vrgcn.data.synthetic import community_graph
-from vrgcn.history import Histories
-from vrgcn.propagation import build_propagation
-from vrgcn.sparse import CSR
-from vrgcn.training import fit
+from vrgcn.engine.history import Histories
+from vrgcn.graph.propagation import build_propagation
+from vrgcn.graph.sparse import CSR
+from vrgcn.training.config import TrainConfig
+from vrgcn.training.fit import fit
 
 DTYPES = ("float32", "float16", "bfloat16")
 _BATCHES = 8  # in turn, so that no batch finds its own rows in the cache

@@ -12,10 +12,10 @@ from torch import Tensor
 from vrgcn.benchmarks.bench import Bench
 from vrgcn.benchmarks.memory import size_of
 from vrgcn.benchmarks.pyg import SAGE, adjacency
-from vrgcn.benchmarks.report import Section, Table
+from vrgcn.benchmarks.section import Section, Table
 from vrgcn.benchmarks.timing import Spread, ratio, seconds, take_turns
-from vrgcn.inference import ExactSweeps, propagate_features
-from vrgcn.propagation import build_propagation
+from vrgcn.graph.propagation import build_propagation
+from vrgcn.inference.predict import ExactSweeps, propagate_features
 
 OURS = "exact sweeps"
 KNOWN = "exact sweeps, P X at hand"

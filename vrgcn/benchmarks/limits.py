@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from vrgcn.benchmarks.accuracy import PEER
-from vrgcn.benchmarks.report import Section, Table
+from vrgcn.benchmarks.section import Section, Table
 
 EXCESS = 500  # MB
 SIGNIFICANT = 0.05

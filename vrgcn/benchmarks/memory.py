@@ -27,10 +27,10 @@ from torch import Tensor
 
 from vrgcn.benchmarks.algorithms import Algorithm, Architecture, Recipe
 from vrgcn.data.store import load_graph
-from vrgcn.graph import Graph
-from vrgcn.minibatches import MiniBatches
-from vrgcn.sparse import is_sparse
-from vrgcn.validation import SPLITS
+from vrgcn.engine.minibatches import MiniBatches
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.sparse import is_sparse
+from vrgcn.graph.validation import SPLITS
 
 # PyTorch imports it with the first optimiser: more than 100 MB that are no memory of training.
 _LATE_IMPORTS = ("torch._dynamo",)

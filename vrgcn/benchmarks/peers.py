@@ -15,7 +15,7 @@ from vrgcn.benchmarks.pyg import (
     loader_name,
     training_graph,
 )
-from vrgcn.benchmarks.report import Section, Table
+from vrgcn.benchmarks.section import Section, Table
 from vrgcn.benchmarks.timing import Spread, ratio, take_turns
 
 OURS = "CVD+PP"

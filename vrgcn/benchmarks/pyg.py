@@ -19,8 +19,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vrgcn.benchmarks.algorithms import Architecture
-from vrgcn.graph import Graph
-from vrgcn.metrics import loss_per_node
+from vrgcn.graph.graph import Graph
+from vrgcn.training.metrics import loss_per_node
 
 HOW_TO_INSTALL = (
     "PyG's NeighborLoader needs torch-sparse or pyg-lib, and neither is installed: "

@@ -25,7 +25,7 @@ from vrgcn.benchmarks import (
     step,
 )
 from vrgcn.benchmarks.bench import Bench
-from vrgcn.benchmarks.report import Section, print_section, write_json
+from vrgcn.benchmarks.section import Section, print_section, write_json
 
 SECTIONS: dict[str, Callable[[Bench], Section]] = {
     "epoch": epoch.run,

@@ -24,9 +24,9 @@ import torch
 from torch import Tensor, nn
 
 from vrgcn.benchmarks.algorithms import Algorithm
-from vrgcn.history import History
-from vrgcn.metrics import loss_per_node
-from vrgcn.sparse import CSR
+from vrgcn.engine.history import History
+from vrgcn.graph.sparse import CSR
+from vrgcn.training.metrics import loss_per_node
 
 STAGES = ("plan", "gather", "average", "estimate", "dense", "backward", "optimiser", "commit")
 

@@ -7,7 +7,7 @@ import sys
 from functools import partial
 
 from vrgcn.benchmarks.bench import Bench
-from vrgcn.benchmarks.report import Section, Table
+from vrgcn.benchmarks.section import Section, Table
 from vrgcn.benchmarks.timing import Spread, ratio, seconds, take_turns
 
 # `import vrgcn` alone loads nothing before it is used; the star asks for every public name.

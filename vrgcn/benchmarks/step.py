@@ -17,10 +17,10 @@ from torch.utils.flop_counter import FlopCounterMode
 from vrgcn.benchmarks.algorithms import ALGORITHMS, Algorithm
 from vrgcn.benchmarks.bench import Bench
 from vrgcn.benchmarks.machine import copy, gather, product
-from vrgcn.benchmarks.report import Section, Table
+from vrgcn.benchmarks.section import Section, Table
 from vrgcn.benchmarks.stages import STAGES, StagedAlgorithm
 from vrgcn.benchmarks.timing import Spread, take_turns
-from vrgcn.plan import Plan
+from vrgcn.engine.plan import Plan
 
 NAMES = ("CV+PP", "CVD+PP")
 SQUARE, LAYERS = "product, square", "product, the step's shapes"

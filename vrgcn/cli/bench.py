@@ -10,13 +10,13 @@ from rich.console import Console
 from vrgcn.benchmarks.bench import Bench, scratch_folder
 from vrgcn.benchmarks.run import run_sections
 from vrgcn.benchmarks.scale import FULL, QUICK, QUICK_GRAPH, Scale
-from vrgcn.cli.graphs import open_graph
 from vrgcn.cli.options import BenchOptions
+from vrgcn.data.opening import open_graph
 from vrgcn.data.synthetic import community_graph
-from vrgcn.devices import use_threads
-from vrgcn.graph import Graph
-from vrgcn.outputs import check_out
-from vrgcn.scaling import scale_graph
+from vrgcn.engine.devices import use_threads
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.scaling import scale_graph
+from vrgcn.pages.destination import check_out
 
 _PLAIN_WIDTH = 120  # of tables that go to a file
 

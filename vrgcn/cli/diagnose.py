@@ -8,18 +8,14 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from vrgcn.cli.graphs import print_graph_note
 from vrgcn.cli.options import DiagnoseOptions
-from vrgcn.cli.progress import progress_bar
 from vrgcn.cli.runs import open_run, open_run_graph
-from vrgcn.cli.tables import text_table
 from vrgcn.cli.train import build_model, scaled_graph
-from vrgcn.config import TrainConfig
 from vrgcn.data import DATASETS
-from vrgcn.devices import find_device, use_threads
+from vrgcn.data.opening import print_graph_note
 from vrgcn.diagnostics.advice import advise
 from vrgcn.diagnostics.diagnosis import Diagnosis, diagnose
-from vrgcn.diagnostics.report import (
+from vrgcn.diagnostics.page import (
     COLUMNS,
     STALENESS_COLUMNS,
     conditions,
@@ -29,9 +25,13 @@ from vrgcn.diagnostics.report import (
     staleness_rows,
 )
 from vrgcn.diagnostics.trajectory import COMPARED
-from vrgcn.figures import check_figure
-from vrgcn.graph import Graph
-from vrgcn.models import MODELS, GraphModel
+from vrgcn.engine.devices import find_device, use_threads
+from vrgcn.graph.graph import Graph
+from vrgcn.models.models import MODELS, GraphModel
+from vrgcn.pages.figures import check_figure
+from vrgcn.pages.progress import progress_bar
+from vrgcn.pages.terminal import text_table
+from vrgcn.training.config import TrainConfig
 
 
 @dataclass(frozen=True)

@@ -12,16 +12,16 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from vrgcn.checkpoint import SavedModel
 from vrgcn.cli.options import EvaluateOptions
 from vrgcn.cli.runs import open_run, open_run_graph
-from vrgcn.cli.tables import text_table
-from vrgcn.devices import find_device, use_threads
-from vrgcn.figures import check_figure, draw_class_scores, draw_confusion
-from vrgcn.graph import Graph
-from vrgcn.inference import predict
-from vrgcn.metrics import ClassScores, class_scores, confusion, score, score_name
-from vrgcn.validation import SPLITS, UNLABELLED
+from vrgcn.engine.devices import find_device, use_threads
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.validation import SPLITS, UNLABELLED
+from vrgcn.inference.predict import predict
+from vrgcn.inference.saved import SavedModel
+from vrgcn.pages.figures import check_figure, draw_class_scores, draw_confusion
+from vrgcn.pages.terminal import text_table
+from vrgcn.training.metrics import ClassScores, class_scores, confusion, score, score_name
 
 CLASS_COLUMNS = ("precision", "recall", "F1", "support", "predicted")
 _MOST_ROWS = 25

@@ -7,9 +7,9 @@ import time
 from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from vrgcn.cli.options import ImportOptions
-from vrgcn.cli.progress import progress_bar
 from vrgcn.data.tables import import_tables
 from vrgcn.data.tables.wording import counted
+from vrgcn.pages.progress import progress_bar
 
 
 def run_import(options: ImportOptions) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
-from vrgcn.cli.graphs import open_graph, print_graph_note
 from vrgcn.cli.options import InfoOptions
-from vrgcn.cli.tables import text_table
 from vrgcn.data import find_dataset
+from vrgcn.data.opening import open_graph, print_graph_note
 from vrgcn.data.statistics import Average, Statistics, statistics
+from vrgcn.pages.terminal import text_table
 
 
 def run_info(options: InfoOptions) -> None:

@@ -8,8 +8,8 @@ from typing import Literal, get_args
 
 from tyro.conf import FlagCreatePairsOff, Positional, configure
 
-from vrgcn.config import TrainConfig, at_least
 from vrgcn.data.tables.spec import ImportSpec
+from vrgcn.training.config import TrainConfig, at_least
 
 
 @dataclass(frozen=True)

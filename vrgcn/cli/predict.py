@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 from vrgcn.cli.options import PredictOptions
-from vrgcn.cli.progress import progress_bar
 from vrgcn.cli.runs import open_run, open_run_graph
 from vrgcn.data.predictions import check_path, prediction_file
-from vrgcn.devices import find_device, use_threads
-from vrgcn.graph import Graph
-from vrgcn.inference import ExactSweeps, exact_tables
-from vrgcn.propagation import build_propagation
-from vrgcn.trace import device_of
+from vrgcn.engine.devices import find_device, use_threads
+from vrgcn.engine.trace import device_of
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.propagation import build_propagation
+from vrgcn.inference.predict import ExactSweeps, exact_tables
+from vrgcn.pages.progress import progress_bar
 
 
 def run_predict(options: PredictOptions) -> None:

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vrgcn.cli.options import ReportOptions
-from vrgcn.cli.progress import progress_bar
-from vrgcn.devices import find_device, use_threads
-from vrgcn.figures import check_figure
-from vrgcn.page import Page
-from vrgcn.report.curves import show_curves, show_staleness
-from vrgcn.report.records import Record, by_graph, read_runs
-from vrgcn.report.scores import NoScores, RunScores, Scorer, show_scores
-from vrgcn.report.tables import show_options, show_results
+from vrgcn.engine.devices import find_device, use_threads
+from vrgcn.pages.figures import check_figure
+from vrgcn.pages.page import Page
+from vrgcn.pages.progress import progress_bar
+from vrgcn.pages.runs.curves import show_curves, show_staleness
+from vrgcn.pages.runs.records import Record, by_graph, read_runs
+from vrgcn.pages.runs.scores import NoScores, RunScores, Scorer, show_scores
+from vrgcn.pages.runs.tables import show_options, show_results
 
 _SUFFIXES = (".html", ".htm")
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 
-from vrgcn.checkpoint import SavedModel, load_model
 from vrgcn.cli.config_file import RUN_CONFIG
-from vrgcn.cli.graphs import open_graph, print_graph_note
-from vrgcn.graph import Graph
-from vrgcn.sparse import select_columns
+from vrgcn.data.opening import open_graph, print_graph_note
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.sparse import select_columns
+from vrgcn.inference.saved import SavedModel, load_model
 
 METRICS = "metrics.jsonl"
 RESULT = "result.json"

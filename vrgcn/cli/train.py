@@ -10,19 +10,19 @@ from typing import Any
 
 import torch
 
-from vrgcn.checkpoint import SavedModel, save_model
 from vrgcn.cli.config_file import RUN_CONFIG, flatten, write_config
-from vrgcn.cli.graphs import open_graph, print_graph_note
 from vrgcn.cli.options import ModelOptions, TrainingOptions, TrainOptions
-from vrgcn.cli.progress import EpochProgress, seconds_text
 from vrgcn.cli.runs import METRICS, MODEL, RESULT
 from vrgcn.data import find_dataset
-from vrgcn.devices import find_device
-from vrgcn.graph import Graph
-from vrgcn.metrics import score_name
-from vrgcn.models import MODELS, GraphModel
-from vrgcn.scaling import Scaling, scale_graph
-from vrgcn.training import Epoch, TrainResult, fit
+from vrgcn.data.opening import open_graph, print_graph_note
+from vrgcn.engine.devices import find_device
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.scaling import Scaling, scale_graph
+from vrgcn.inference.saved import SavedModel, save_model
+from vrgcn.models.models import MODELS, GraphModel
+from vrgcn.pages.progress import EpochProgress, seconds_text
+from vrgcn.training.fit import Epoch, TrainResult, fit
+from vrgcn.training.metrics import score_name
 
 
 def run_train(options: TrainOptions) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from vrgcn.data.named import Raw
 
 if TYPE_CHECKING:
-    from vrgcn.graph import Graph
+    from vrgcn.graph.graph import Graph
 
 
 class Size(NamedTuple):
@@ -39,7 +39,7 @@ class Dataset(NamedTuple):
     size: known before anything is made or read.
     source: who makes or publishes it.
     raw: its files; None for a graph that is generated.
-    scaling: what the paper does to the features before training, a kind of `vrgcn.scaling`; the
+    scaling: what the paper does to the features before training, a kind of `graph.scaling`; the
         graph itself has them as published.
     inductive: the paper trains on the edges among training nodes alone.
     """

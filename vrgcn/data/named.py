@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from vrgcn.graph import Graph
+    from vrgcn.graph.graph import Graph
 
 DOWNLOAD_SECONDS = 30  # without an answer, before a download is given up
 
@@ -103,7 +103,7 @@ def missing_files(name: str, folder: Path, cause: object) -> FileNotFoundError:
 
 def planetoid(name: str, folder: Path) -> Graph:
     """Cora, CiteSeer or PubMed with the public split. Duplicate edges and self-loops are out."""
-    from vrgcn.graph import Graph
+    from vrgcn.graph.graph import Graph
 
     with pyg(name.lower(), folder) as (datasets, place):
         data = place(datasets.Planetoid)(name=name)[0]
@@ -112,7 +112,7 @@ def planetoid(name: str, folder: Path) -> Graph:
 
 def reddit(kind: str, folder: Path) -> Graph:
     """`Reddit` or `Reddit2`, as PyG calls them."""
-    from vrgcn.graph import Graph
+    from vrgcn.graph.graph import Graph
 
     with pyg(kind.lower(), folder) as (datasets, place):
         data = place(getattr(datasets, kind))()[0]
@@ -123,7 +123,7 @@ def ppi(folder: Path) -> Graph:
     """PPI's 24 graphs side by side as one, split by graph."""
     import torch
 
-    from vrgcn.graph import Graph
+    from vrgcn.graph.graph import Graph
 
     with pyg("ppi", folder) as (datasets, place):
         graphs = {s: list(place(datasets.PPI)(split=s)) for s in ("train", "val", "test")}
@@ -149,7 +149,7 @@ def ogb(name: str, folder: Path) -> Graph:
     """A node classification graph of OGB with its split; edges as directed as OGB has them."""
     import torch
 
-    from vrgcn.graph import Graph
+    from vrgcn.graph.graph import Graph
 
     try:
         from ogb.nodeproppred import PygNodePropPredDataset

@@ -22,8 +22,8 @@ import torch
 from torch import Tensor
 
 from vrgcn.data.named import beside, pyg
-from vrgcn.graph import Graph
-from vrgcn.validation import UNLABELLED
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.validation import UNLABELLED
 
 VALIDATION = 500
 SEED = 0

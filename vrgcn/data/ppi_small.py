@@ -25,8 +25,8 @@ import pyarrow as pa
 import torch
 
 from vrgcn.data.named import beside, missing_files
-from vrgcn.graph import Graph
-from vrgcn.names import Names
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.names import Names
 
 REBUILT = "toy_ppi_rebuilt.npz"
 

@@ -15,7 +15,7 @@ import pyarrow.parquet
 import torch
 from torch import Tensor
 
-from vrgcn.names import Names
+from vrgcn.graph.names import Names
 
 SUFFIXES = (".parquet", ".csv", ".npy")
 SEPARATOR = "|"  # between the classes of a node that has several

@@ -29,10 +29,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vrgcn.graph import Graph
-from vrgcn.names import Names
-from vrgcn.sparse import CSR, is_sparse
-from vrgcn.validation import SPLITS
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.names import Names
+from vrgcn.graph.sparse import CSR, is_sparse
+from vrgcn.graph.validation import SPLITS
 
 FORMAT = "vrgcn-graph"
 VERSION = 1

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from vrgcn.graph import Graph
+from vrgcn.graph.graph import Graph
 
 _ROUNDS = 50  # of drawing more edges in the place of repeated ones, before giving up
 

@@ -10,9 +10,9 @@ import math
 from collections.abc import Iterator
 
 from vrgcn.diagnostics.diagnosis import REFERENCE, Diagnosis
-from vrgcn.diagnostics.moments import ROUNDING, Deviation
 from vrgcn.diagnostics.trajectory import COMPARED
-from vrgcn.estimators import ESTIMATORS
+from vrgcn.engine.estimators import ESTIMATORS
+from vrgcn.training.moments import ROUNDING, Deviation
 
 NOISIER = 1.1  # times the added noise of `ns` at a layer: above, the history does harm
 BIASED = 0.1  # of the gradient's norm

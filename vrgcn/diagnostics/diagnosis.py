@@ -13,16 +13,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from vrgcn.config import TrainConfig
-from vrgcn.diagnostics.moments import Deviation, Moments, deviation
-from vrgcn.diagnostics.passes import Recorder, frozen, gradient, trainable
 from vrgcn.diagnostics.staleness import Staleness, measure_staleness
 from vrgcn.diagnostics.trajectory import COMPARED, train_beside
-from vrgcn.estimators import ESTIMATORS, Estimator
-from vrgcn.graph import Graph
-from vrgcn.minibatches import MiniBatches
-from vrgcn.propagation import PropagationLike
-from vrgcn.sparse import first_rows, is_sparse, select_columns
+from vrgcn.engine.estimators import ESTIMATORS, Estimator
+from vrgcn.engine.minibatches import MiniBatches
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.propagation import PropagationLike
+from vrgcn.graph.sparse import first_rows, is_sparse, select_columns
+from vrgcn.training.config import TrainConfig
+from vrgcn.training.gradients import Recorder, frozen, gradient, trainable
+from vrgcn.training.moments import Deviation, Moments, deviation
 
 REFERENCE = "exact"
 _MOST_COLUMNS = 1024  # of wider activations, such as propagated sparse features, a random part

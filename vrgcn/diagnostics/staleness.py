@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from vrgcn.diagnostics.passes import Recorder, frozen
-from vrgcn.history import NEVER
-from vrgcn.minibatches import MiniBatches
+from vrgcn.engine.history import NEVER
+from vrgcn.engine.minibatches import MiniBatches
+from vrgcn.training.gradients import Recorder, frozen
 
 
 @dataclass(frozen=True)

@@ -16,17 +16,17 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import nn
 
-from vrgcn.config import TrainConfig
-from vrgcn.devices import find_device
-from vrgcn.diagnostics.passes import frozen
-from vrgcn.estimators import ESTIMATORS, Estimator, find_estimator
-from vrgcn.graph import Graph
-from vrgcn.history import Histories
-from vrgcn.inference import propagation_of
-from vrgcn.minibatches import Batch, MiniBatches
-from vrgcn.planner import Planner
-from vrgcn.propagation import PropagationLike
-from vrgcn.training import build_minibatches, fit, refreshed_nodes
+from vrgcn.engine.devices import find_device
+from vrgcn.engine.estimators import ESTIMATORS, Estimator, find_estimator
+from vrgcn.engine.history import Histories
+from vrgcn.engine.minibatches import Batch, MiniBatches
+from vrgcn.engine.planner import Planner
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.propagation import PropagationLike
+from vrgcn.inference.predict import propagation_of
+from vrgcn.training.config import TrainConfig
+from vrgcn.training.fit import build_minibatches, fit, refreshed_nodes
+from vrgcn.training.gradients import frozen
 
 # What is compared: the named estimators, and values from the history with gradients from samples.
 COMPARED = {

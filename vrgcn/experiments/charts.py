@@ -8,7 +8,7 @@ from typing import Any
 
 from vrgcn.experiments.curves import COLOURS
 from vrgcn.experiments.experiment import Record
-from vrgcn.panels import Panel, plain_ticks
+from vrgcn.pages.panels import Panel, plain_ticks
 
 _MARKERS = {"exact": "o", "ns": "s", "cv": "^", "cvd": "x"}
 _ALGORITHM = {"exact": "M1+PP", "ns": "NS", "cv": "CV+PP", "cvd": "CVD+PP"}  # of the same colour

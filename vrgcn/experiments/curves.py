@@ -11,8 +11,8 @@ from vrgcn.experiments.experiment import Choice, Record, Unit
 from vrgcn.experiments.runs import in_order, of
 from vrgcn.experiments.settings import chosen_datasets, runs_of
 from vrgcn.experiments.summary import mean_text, tail_mean
-from vrgcn.page import Page
-from vrgcn.panels import Panel, plain_ticks, save_panels, show_panels
+from vrgcn.pages.page import Page
+from vrgcn.pages.panels import Panel, plain_ticks, save_panels, show_panels
 
 DATASETS = (
     "citeseer",

@@ -9,14 +9,14 @@ from rich.console import Console
 from rich.table import Table
 
 from vrgcn.cli.options import DemoOptions, ModelOptions
-from vrgcn.cli.progress import progress_bar
-from vrgcn.cli.tables import text_table
 from vrgcn.cli.train import build_model
-from vrgcn.config import TrainConfig
 from vrgcn.data import load_dataset
-from vrgcn.figures import check_figure, draw_validation
-from vrgcn.graph import Graph
-from vrgcn.training import Epoch, TrainResult, fit
+from vrgcn.graph.graph import Graph
+from vrgcn.pages.figures import check_figure, draw_validation
+from vrgcn.pages.progress import progress_bar
+from vrgcn.pages.terminal import text_table
+from vrgcn.training.config import TrainConfig
+from vrgcn.training.fit import Epoch, TrainResult, fit
 
 # label in the table: estimator, and the model if it is not the demo's GraphSAGE
 RUNS = {

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vrgcn.page import Page
+from vrgcn.pages.page import Page
 
 Record = dict[str, Any]
 

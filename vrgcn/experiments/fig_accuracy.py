@@ -10,7 +10,7 @@ from vrgcn.experiments.experiment import Choice, Experiment, Record, Unit, Verdi
 from vrgcn.experiments.runs import in_order, of, train_run
 from vrgcn.experiments.settings import dataset_label, open_graph, setting
 from vrgcn.experiments.summary import difference_error
-from vrgcn.page import Page
+from vrgcn.pages.page import Page
 
 ALGORITHMS = (EXACT, "NS", "NS+PP", "IS+PP", "CV+PP", "CVD+PP")
 MARGIN = 0.5  # points

@@ -24,7 +24,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vrgcn.diagnostics.passes import Recorder
+from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.experiments.charts import correlations as correlation_panels
 from vrgcn.experiments.experiment import (
     Choice,
@@ -36,13 +36,13 @@ from vrgcn.experiments.experiment import (
 )
 from vrgcn.experiments.runs import label_seeds
 from vrgcn.experiments.settings import dataset_label, open_graph, setting, unit_per_seed
-from vrgcn.graph import Graph
-from vrgcn.minibatches import MiniBatches
-from vrgcn.page import Page
-from vrgcn.panels import save_panels, show_panels
-from vrgcn.propagation import Propagation
-from vrgcn.sparse import CSR
-from vrgcn.training import fit
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.propagation import Propagation
+from vrgcn.graph.sparse import CSR
+from vrgcn.pages.page import Page
+from vrgcn.pages.panels import save_panels, show_panels
+from vrgcn.training.fit import fit
+from vrgcn.training.gradients import Recorder
 
 DATASETS = ("cora",)
 LAYERS = 10

@@ -17,10 +17,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vrgcn.diagnostics.moments import Moments, deviation, mean_absolute_deviation
-from vrgcn.diagnostics.passes import gradient_moments
 from vrgcn.diagnostics.trajectory import train_beside
-from vrgcn.estimators import ESTIMATORS
+from vrgcn.engine.estimators import ESTIMATORS
+from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.experiments.charts import gradients
 from vrgcn.experiments.experiment import (
     Choice,
@@ -33,10 +32,11 @@ from vrgcn.experiments.experiment import (
 from vrgcn.experiments.runs import label_seeds
 from vrgcn.experiments.settings import ALGORITHMS as PAPER
 from vrgcn.experiments.settings import chosen_datasets, dataset_label, open_graph, setting
-from vrgcn.minibatches import MiniBatches
-from vrgcn.page import Page
-from vrgcn.panels import save_panels, show_panels
-from vrgcn.training import build_minibatches
+from vrgcn.pages.page import Page
+from vrgcn.pages.panels import save_panels, show_panels
+from vrgcn.training.fit import build_minibatches
+from vrgcn.training.gradients import gradient_moments
+from vrgcn.training.moments import Moments, deviation, mean_absolute_deviation
 
 DATASETS = ("citeseer", "cora", "pubmed", "communities")
 TRAJECTORY = "M1+PP"

@@ -9,7 +9,7 @@ from vrgcn.experiments.curves import EXACT, QUICK_EPOCHS, add_curves, curve_unit
 from vrgcn.experiments.experiment import Choice, Experiment, Record, Unit, Verdict
 from vrgcn.experiments.runs import exact_training_loss, in_order, of, train_run
 from vrgcn.experiments.settings import dataset_label, open_graph, setting
-from vrgcn.page import Page
+from vrgcn.pages.page import Page
 
 ALGORITHMS = (EXACT, "NS", "NS+PP", "IS+PP", "CV+PP")
 BIASED = ("NS+PP", "IS+PP")

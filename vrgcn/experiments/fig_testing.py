@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.experiments.charts import testing_scores
 from vrgcn.experiments.experiment import (
     Choice,
@@ -26,13 +27,12 @@ from vrgcn.experiments.experiment import (
 from vrgcn.experiments.runs import label_seeds
 from vrgcn.experiments.settings import dataset_label, open_graph, setting, unit_per_seed
 from vrgcn.experiments.summary import mean_text
-from vrgcn.graph import Graph
-from vrgcn.inference import predict
-from vrgcn.metrics import score, score_name
-from vrgcn.minibatches import MiniBatches
-from vrgcn.page import Page
-from vrgcn.panels import save_panels, show_panels
-from vrgcn.training import fit
+from vrgcn.graph.graph import Graph
+from vrgcn.inference.predict import predict
+from vrgcn.pages.page import Page
+from vrgcn.pages.panels import save_panels, show_panels
+from vrgcn.training.fit import fit
+from vrgcn.training.metrics import score, score_name
 
 DATASETS = ("citeseer", "cora", "pubmed", "communities")
 TRAINED_BY = "M1+PP"

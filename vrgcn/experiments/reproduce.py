@@ -20,16 +20,16 @@ from rich.progress import (
 )
 
 from vrgcn.cli.options import ReproduceOptions
-from vrgcn.cli.progress import progress_bar, seconds_text
 from vrgcn.data import data_root
-from vrgcn.devices import use_threads
+from vrgcn.engine.devices import use_threads
 from vrgcn.experiments.experiment import Choice, Experiment, Unit
+from vrgcn.experiments.page import write_report
 from vrgcn.experiments.records import append_record, missing_units, read_records
-from vrgcn.experiments.report import write_report
 from vrgcn.experiments.settings import absent, setting
-from vrgcn.figures import check_drawing
-from vrgcn.outputs import check_out_folder
-from vrgcn.page import VERDICTS
+from vrgcn.pages.destination import check_out_folder
+from vrgcn.pages.figures import check_drawing
+from vrgcn.pages.page import VERDICTS
+from vrgcn.pages.progress import progress_bar, seconds_text
 
 # name: module, in the order of the report
 EXPERIMENTS = {

@@ -9,13 +9,13 @@ from typing import Any
 
 from torch import nn
 
-from vrgcn.config import TrainConfig
 from vrgcn.experiments.experiment import Record
-from vrgcn.graph import Graph
-from vrgcn.inference import ExactSweeps, propagate_features, propagation_of
-from vrgcn.metrics import loss_per_node
-from vrgcn.propagation import build_propagation
-from vrgcn.training import Epoch, TrainResult, fit
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.propagation import build_propagation
+from vrgcn.inference.predict import ExactSweeps, propagate_features, propagation_of
+from vrgcn.training.config import TrainConfig
+from vrgcn.training.fit import Epoch, TrainResult, fit
+from vrgcn.training.metrics import loss_per_node
 
 
 class _EnoughError(Exception):

@@ -14,13 +14,13 @@ from typing import Any, Literal
 
 from vrgcn.cli.options import ModelOptions
 from vrgcn.cli.train import build_model
-from vrgcn.config import TrainConfig
 from vrgcn.data import DATASETS, data_root, find_dataset, load_dataset
 from vrgcn.data.synthetic import COMMUNITIES, community_graph
 from vrgcn.experiments.experiment import Choice, Unit
-from vrgcn.graph import Graph
-from vrgcn.models import GraphModel
-from vrgcn.scaling import scale_graph
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.scaling import scale_graph
+from vrgcn.models.models import GraphModel
+from vrgcn.training.config import TrainConfig
 
 
 @dataclass(frozen=True)

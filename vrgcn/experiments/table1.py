@@ -9,7 +9,7 @@ from vrgcn.data.statistics import Average, statistics
 from vrgcn.experiments.experiment import Choice, Experiment, Record, Unit, Verdict, undecided
 from vrgcn.experiments.paper import TABLE1
 from vrgcn.experiments.settings import SETTINGS, chosen_datasets, open_graph
-from vrgcn.page import Page
+from vrgcn.pages.page import Page
 
 # The paper's NELL is a file of its authors' own, with 830 entries more than the published one.
 OTHER_FILES = ("nell",)

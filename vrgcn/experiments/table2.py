@@ -3,7 +3,7 @@
 A model is trained a little. Of some nodes u, the hidden activations of u and its neighbours are
 taken under many dropout masks; these are the distribution that activations are drawn from, each
 node's independently, as the formulas assume (fig-correlation asks whether they are). So the
-formulas of `vrgcn.variances` can be evaluated without error, and are compared with what the real
+formulas of `variances` can be evaluated without error, and are compared with what the real
 sampler and the real estimators give over many draws. μ̄ are the means at the weights of an epoch
 before; the histories' noise is drawn as that of the activations.
 """
@@ -16,8 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vrgcn.diagnostics.passes import Recorder
-from vrgcn.estimators import ESTIMATORS
+from vrgcn.engine.estimators import ESTIMATORS
+from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.experiments.charts import dropout_variances
 from vrgcn.experiments.experiment import (
     Choice,
@@ -30,11 +30,11 @@ from vrgcn.experiments.experiment import (
 from vrgcn.experiments.runs import label_seeds
 from vrgcn.experiments.settings import dataset_label, open_graph, setting, unit_per_seed
 from vrgcn.experiments.variance_draws import PARTS, ROWS, Neighbourhood, measure
-from vrgcn.graph import Graph
-from vrgcn.minibatches import MiniBatches
-from vrgcn.page import Page
-from vrgcn.panels import save_panels, show_panels
-from vrgcn.training import Epoch, build_minibatches, fit
+from vrgcn.graph.graph import Graph
+from vrgcn.pages.page import Page
+from vrgcn.pages.panels import save_panels, show_panels
+from vrgcn.training.fit import Epoch, build_minibatches, fit
+from vrgcn.training.gradients import Recorder
 
 DATASETS = ("cora", "communities")
 FANOUTS = (1, 2)

@@ -17,7 +17,7 @@ from vrgcn.experiments.settings import (
     setting,
 )
 from vrgcn.experiments.summary import difference_error, mean_text
-from vrgcn.page import Page
+from vrgcn.pages.page import Page
 
 ALGORITHMS = ("M0", "M1", "M1+PP", "CVD+PP")
 DATASETS = ("citeseer", "cora", "pubmed", "nell", "ppi-small", "ppi", "reddit", "reddit2")

@@ -14,6 +14,7 @@ from statistics import fmean, median
 
 import torch
 
+from vrgcn.engine.sampling import uniform
 from vrgcn.experiments.experiment import Choice, Experiment, Record, Unit, Verdict
 from vrgcn.experiments.paper import TABLE4, TABLE4_DEEP, Convergence
 from vrgcn.experiments.runs import in_order, of, train_run
@@ -25,10 +26,9 @@ from vrgcn.experiments.settings import (
     setting,
 )
 from vrgcn.experiments.summary import mean_text
-from vrgcn.graph import Graph
-from vrgcn.page import Page
-from vrgcn.propagation import build_propagation
-from vrgcn.sampling import uniform
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.propagation import build_propagation
+from vrgcn.pages.page import Page
 
 DATASETS = ("reddit-like", "reddit", "reddit2")
 ALLOWED = (*DATASETS, "communities")

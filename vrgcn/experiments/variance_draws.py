@@ -12,12 +12,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vrgcn.estimators import ESTIMATORS, corrected, residual, sampled
-from vrgcn.plan import Hop
-from vrgcn.propagation import Propagation
-from vrgcn.sampling import uniform
-from vrgcn.sparse import CSR
-from vrgcn.variances import standard_errors_off, table_of_variances
+from vrgcn.diagnostics.variances import standard_errors_off, table_of_variances
+from vrgcn.engine.estimators import ESTIMATORS, corrected, residual, sampled
+from vrgcn.engine.plan import Hop
+from vrgcn.engine.sampling import uniform
+from vrgcn.graph.propagation import Propagation
+from vrgcn.graph.sparse import CSR
 
 ROWS = ("exact", "ns", "cv", "cvd")
 PARTS = ("sampling", "dropout", "total")

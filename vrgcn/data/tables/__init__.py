@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from vrgcn.data.tables.spec import ImportSpec
 
 if TYPE_CHECKING:
-    from vrgcn.data.tables.report import ImportReport
+    from vrgcn.data.tables.summary import ImportReport
 
 __all__ = ["ImportSpec", "import_tables"]
 

@@ -25,10 +25,10 @@ from vrgcn.data.tables.features import (
 )
 from vrgcn.data.tables.nodes import Nodes, check_split, nodes_of_edges, read_nodes
 from vrgcn.data.tables.reading import Table, open_table
-from vrgcn.data.tables.report import ImportReport, make_report
 from vrgcn.data.tables.spec import ImportSpec
-from vrgcn.names import Names
-from vrgcn.validation import SPLITS
+from vrgcn.data.tables.summary import ImportReport, make_report
+from vrgcn.graph.names import Names
+from vrgcn.graph.validation import SPLITS
 
 
 def run_import(spec: ImportSpec, on_rows: Callable[[str, int], None]) -> ImportReport:

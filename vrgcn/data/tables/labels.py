@@ -19,7 +19,7 @@ from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.values import is_list, is_missing, to_numbers, to_text
-from vrgcn.validation import UNLABELLED
+from vrgcn.graph.validation import UNLABELLED
 
 MOST_CLASSES = 65_536  # of several per node, which are written as a dense table
 _CHUNK = 1 << 22

@@ -1,0 +1,206 @@
+"""Propagation matrices against the textbook's dense formulas."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vrgcn import Graph, Propagation
+from vrgcn.graph.propagation import PROPAGATIONS, build_propagation
+from vrgcn.inference.predict import chunks, propagate_features, with_neighbours
+
+
+@st.composite
+def graphs(draw):
+    """Small graphs of any kind: directed or not, weighted or not, self-loops, isolated nodes."""
+    nodes = draw(st.integers(1, 7))
+    node = st.integers(0, nodes - 1)
+    edges = draw(st.lists(st.tuples(node, node), max_size=20))
+    weights = None
+    if draw(st.booleans()):
+        weight = st.sampled_from([0.0, 0.25, 1.0, 3.0])
+        weights = draw(st.lists(weight, min_size=len(edges), max_size=len(edges)))
+    return Graph(
+        [[e[0] for e in edges], [e[1] for e in edges]],
+        torch.randn(nodes, 2, generator=torch.Generator().manual_seed(0)),
+        edge_weight=weights,
+        undirected=draw(st.booleans()),
+    )
+
+
+def dense_adjacency(graph: Graph) -> torch.Tensor:
+    return graph.adjacency.to_torch(torch.float64).to_dense()
+
+
+def dense_gcn(A: torch.Tensor) -> torch.Tensor:
+    A = A + torch.eye(len(A), dtype=A.dtype)
+    return A / (A.sum(1)[:, None] * A.sum(0)[None, :]).sqrt()
+
+
+def dense_mean(A: torch.Tensor) -> torch.Tensor:
+    degree = A.sum(1, keepdim=True)
+    return torch.where(degree > 0, A / degree, torch.zeros_like(A))
+
+
+DENSE = {"gcn": dense_gcn, "mean": dense_mean, "identity": lambda A: torch.eye(len(A)).double()}
+
+
+@pytest.mark.parametrize("rule", DENSE)
+@given(graph=graphs())
+@settings(max_examples=40, deadline=None)
+def test_matrix_is_the_dense_formula(rule, graph):
+    P = build_propagation(rule, graph)
+    expected = DENSE[rule](dense_adjacency(graph))
+    torch.testing.assert_close(P.to_dense().double(), expected, rtol=1e-6, atol=1e-7)
+    assert (P.neighbours.indices != P.neighbours.row_of_entry).all()
+    h = torch.randn(graph.num_nodes, 3, generator=torch.Generator().manual_seed(1))
+    torch.testing.assert_close(P @ h, (expected @ h.double()).float(), rtol=1e-5, atol=1e-6)
+
+
+def test_gcn_by_hand():
+    # 0 - 1 - 2 and node 3 alone: degrees with self-loops 2, 3, 2, 1.
+    graph = Graph([[0, 1], [1, 2]], torch.ones(4, 1), undirected=True)
+    s = 6**-0.5
+    expected = [[1 / 2, s, 0, 0], [s, 1 / 3, s, 0], [0, s, 1 / 2, 0], [0, 0, 0, 1]]
+    torch.testing.assert_close(PROPAGATIONS["gcn"](graph).to_dense(), torch.tensor(expected))
+
+
+def test_gcn_of_a_directed_graph_divides_by_row_and_column_degree():
+    # 0 -> 1, 0 -> 2, 1 -> 2: rows of A + I sum to 1, 2, 3 and columns to 3, 2, 1.
+    graph = Graph([[0, 0, 1], [1, 2, 2]], torch.ones(3, 1))
+    expected = [
+        [3**-0.5, 0, 0],
+        [6**-0.5, 4**-0.5, 0],
+        [9**-0.5, 6**-0.5, 3**-0.5],
+    ]
+    torch.testing.assert_close(PROPAGATIONS["gcn"](graph).to_dense(), torch.tensor(expected))
+
+
+def test_gcn_counts_a_given_self_loop_besides_the_added_one():
+    graph = Graph([[0], [0]], torch.ones(2, 1), edge_weight=[3.0])
+    assert PROPAGATIONS["gcn"](graph).to_dense().tolist() == [[1, 0], [0, 1]]
+    graph = Graph([[0, 0], [0, 1]], torch.ones(2, 1), edge_weight=[2.0, 1.0])
+    expected = [[3 / 12**0.5, 0], [1 / 8**0.5, 1 / 2**0.5]]
+    torch.testing.assert_close(PROPAGATIONS["gcn"](graph).to_dense(), torch.tensor(expected))
+
+
+def test_mean_weighs_by_edge_and_leaves_isolated_nodes_at_zero():
+    graph = Graph([[0, 1, 2], [2, 2, 2]], torch.ones(4, 1), edge_weight=[1.0, 3.0, 4.0])
+    P = PROPAGATIONS["mean"](graph)
+    assert P.to_dense().tolist() == [[0] * 4, [0] * 4, [0.125, 0.375, 0.5, 0], [0] * 4]
+    assert P.diagonal.tolist() == [0, 0, 0.5, 0]
+
+
+def test_mean_of_zero_weights_is_zero_not_nan():
+    graph = Graph([[0, 1], [2, 2]], torch.ones(3, 1), edge_weight=[0.0, 0.0])
+    assert PROPAGATIONS["mean"](graph).to_dense().tolist() == [[0] * 3] * 3
+
+
+def test_double_precision_features_get_a_double_precision_matrix():
+    graph = Graph([[0, 1], [1, 2]], torch.ones(3, 1, dtype=torch.float64), undirected=True)
+    P = PROPAGATIONS["gcn"](graph)
+    assert P.diagonal.dtype == P.neighbours.values.dtype == torch.float64
+    assert P.to_dense()[0, 1].item() == pytest.approx(6**-0.5, rel=1e-15)
+
+
+def forms(matrix: torch.Tensor) -> dict[str, object]:
+    return {
+        "dense": matrix,
+        "csr": matrix.to_sparse_csr(),
+        "coo": matrix.to_sparse_coo(),
+        "numpy": matrix.numpy(),
+        "lists": matrix.tolist(),
+        "scipy csr": scipy.sparse.csr_matrix(matrix.numpy()),
+        "scipy array": scipy.sparse.coo_array(matrix.numpy()),
+    }
+
+
+M = torch.tensor([[0.5, -1.0, 0.0], [0.0, 0.0, 0.0], [2.0, 0.0, -3.0]])
+
+
+@pytest.mark.parametrize("form", forms(M))
+def test_own_matrix_in_any_form_is_taken_as_it_is(form):
+    P = Propagation.from_matrix(forms(M)[form])
+    assert torch.equal(P.to_dense(), M)
+    assert P.diagonal.tolist() == [0.5, 0, -3]
+    assert P.neighbours.num_entries == 2
+    assert P.diagonal.dtype == torch.float32
+
+
+def test_entries_of_an_own_matrix_at_the_same_place_are_summed():
+    coo = scipy.sparse.coo_matrix(([1.0, 2.0, 4.0, 8.0], ([0, 0, 1, 1], [1, 1, 1, 1])), (2, 2))
+    assert Propagation.from_matrix(coo).to_dense().tolist() == [[0, 3], [0, 12]]
+
+
+def test_own_rule_and_own_matrix_are_used():
+    graph = Graph([[0, 1], [1, 2]], torch.ones(3, 1))
+    P = Propagation.from_matrix(M)
+    assert build_propagation(P, graph) is P
+    assert build_propagation(lambda given: P if given is graph else None, graph) is P
+
+
+@settings(max_examples=60, deadline=None)
+@given(graphs())
+def test_rows_of_one_value_are_known_as_such(graph):
+    for rule in PROPAGATIONS:
+        neighbours = build_propagation(rule, graph).neighbours
+        if neighbours.row_values is not None:
+            repeated = neighbours.row_values.repeat_interleave(neighbours.counts)
+            assert torch.equal(repeated, neighbours.values)
+    if not graph.weighted:
+        assert build_propagation("mean", graph).neighbours.row_values is not None
+
+
+@pytest.mark.parametrize("rule", PROPAGATIONS)
+@given(graph=graphs(), seed=st.integers(0, 100))
+@settings(max_examples=40, deadline=None)
+def test_rows_are_rows_of_the_matrix(rule, graph, seed):
+    P = PROPAGATIONS[rule](graph)
+    nodes = torch.randperm(graph.num_nodes, generator=torch.Generator().manual_seed(seed))[:3]
+    diagonal, neighbours = P.rows(nodes)
+    rows = neighbours.to_torch().to_dense()
+    rows[torch.arange(len(nodes)), nodes] += diagonal
+    assert torch.equal(rows, P.to_dense()[nodes])
+
+
+@given(graph=graphs())
+@settings(max_examples=25, deadline=None)
+def test_propagated_features_are_the_product_dense_or_sparse(graph):
+    P = PROPAGATIONS["gcn"](graph)
+    expected = P @ graph.features
+    torch.testing.assert_close(propagate_features(P, graph.features), expected)
+    sparse = propagate_features(P, graph.features.to_sparse_csr())
+    torch.testing.assert_close(sparse.to_dense(), expected)
+    some = torch.arange(graph.num_nodes)[::2]
+    part = propagate_features(P, graph.features, some)
+    torch.testing.assert_close(part[some], expected[some])
+    assert part[1::2].abs().sum() == 0
+
+
+@given(graph=graphs(), chosen=st.sets(st.integers(0, 6), min_size=1))
+@settings(max_examples=40, deadline=None)
+def test_with_neighbours_is_the_support_of_the_rows(graph, chosen):
+    P = PROPAGATIONS["gcn"](graph)
+    nodes = torch.tensor(sorted({c % graph.num_nodes for c in chosen}))
+    A = graph.adjacency
+    stored = torch.zeros(graph.num_nodes, graph.num_nodes, dtype=torch.bool)
+    stored[A.row_of_entry, A.indices] = True
+    expected = stored[nodes].any(0)
+    expected[nodes] = True
+    assert with_neighbours(P, nodes).tolist() == expected.nonzero()[:, 0].tolist()
+
+
+def test_chunks_partition_the_nodes_and_bound_the_entries(monkeypatch):
+    monkeypatch.setattr("vrgcn.inference.predict.CHUNK_COST", 500)
+    hub = np.stack([np.arange(1, 400), np.zeros(399, dtype=np.int64)])
+    P = PROPAGATIONS["mean"](Graph(hub, torch.ones(400, 1), undirected=True))
+    nodes = torch.arange(400)
+    parts = list(chunks(P, nodes))
+    assert torch.equal(torch.cat(parts), nodes)
+    assert len(parts) > 40
+    costs = [int((P.neighbours.counts[part] + 64).sum()) for part in parts]
+    assert max(costs) <= 500 + 399 + 64

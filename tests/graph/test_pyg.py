@@ -1,0 +1,84 @@
+"""To and from PyG's Data."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from vrgcn.graph.graph import Graph
+
+
+def mask(nodes: list[int]) -> torch.Tensor:
+    chosen = torch.zeros(4, dtype=torch.bool)
+    chosen[nodes] = True
+    return chosen
+
+
+def data(**more: object) -> Data:
+    return Data(
+        x=torch.randn(4, 2),
+        edge_index=torch.tensor([[0, 1, 2], [1, 2, 0]]),
+        y=torch.tensor([0, 1, 2, 1]),
+        train_mask=mask([0, 1]),
+        val_mask=mask([2]),
+        test_mask=mask([3]),
+        **more,
+    )
+
+
+def test_data_becomes_a_graph_and_comes_back():
+    before = data(edge_weight=torch.tensor([1.0, 2.0, 3.0]))
+    graph = Graph.from_pyg(before)
+    assert graph.train.tolist() == [0, 1]
+    after = graph.to_pyg()
+    assert torch.equal(after.x, before.x)
+    assert torch.equal(after.y, before.y)
+    assert torch.equal(after.val_mask, before.val_mask)
+    edges = {
+        tuple(e): w for e, w in zip(after.edge_index.t().tolist(), after.edge_weight, strict=True)
+    }
+    assert edges == {(0, 1): 1.0, (1, 2): 2.0, (2, 0): 3.0}
+    again = Graph.from_pyg(after)
+    assert torch.equal(again.adjacency.values, graph.adjacency.values)
+    assert torch.equal(again.adjacency.indices, graph.adjacency.indices)
+
+
+def test_edge_attr_of_one_column_is_the_weight_and_of_more_is_refused():
+    graph = Graph.from_pyg(data(edge_attr=torch.tensor([[5.0], [6.0], [7.0]])))
+    assert sorted(graph.adjacency.values.tolist()) == [5.0, 6.0, 7.0]
+    with pytest.raises(ValueError, match=r"edge_attr has shape \(3, 2\)"):
+        Graph.from_pyg(data(edge_attr=torch.ones(3, 2)))
+
+
+def test_labels_as_ogb_and_ppi_have_them():
+    ogb = data()
+    ogb.y = torch.tensor([[0.0], [1.0], [float("nan")], [1.0]])
+    ogb.val_mask = None
+    assert Graph.from_pyg(ogb).labels.tolist() == [0, 1, -1, 1]
+    ppi = data()
+    ppi.y = torch.tensor([[0, 1], [1, 1], [0, 0], [1, 0]])
+    assert Graph.from_pyg(ppi).multilabel
+    regression = data()
+    regression.y = torch.tensor([0.5, 1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match="no regression"):
+        Graph.from_pyg(regression)
+
+
+def test_what_is_missing_or_of_another_kind_is_named():
+    with pytest.raises(ValueError, match=r"data\.x is missing"):
+        Graph.from_pyg(Data(edge_index=torch.tensor([[0], [1]])))
+    with pytest.raises(ValueError, match=r"data\.edge_index is missing"):
+        Graph.from_pyg(Data(x=torch.ones(2, 2)))
+    many = data()
+    many.train_mask = torch.ones(4, 3, dtype=torch.bool)
+    with pytest.raises(ValueError, match=r"train_mask holds 3 splits"):
+        Graph.from_pyg(many)
+
+
+def test_a_graph_without_labels_or_splits_goes_both_ways():
+    graph = Graph([[0, 1], [1, 0]], torch.randn(2, 3))
+    back = Graph.from_pyg(graph.to_pyg())
+    assert back.labels is None
+    assert not len(back.train)
+    assert not back.weighted

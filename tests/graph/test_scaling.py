@@ -1,0 +1,58 @@
+"""Feature scaling."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from vrgcn.graph import scaling
+from vrgcn.graph.scaling import Scaling
+
+
+def test_standard_gives_training_nodes_mean_zero_and_deviation_one(monkeypatch):
+    monkeypatch.setattr(scaling, "_ROWS", 7)
+    x = torch.randn(50, 3) * torch.tensor([1.0, 100.0, 1e-3]) + torch.tensor([0.0, 1e4, 5.0])
+    nodes = torch.arange(0, 50, 2)
+    scaled = Scaling.fit("standard", x, nodes).apply(x)
+    expected = (x.double() - x[nodes].double().mean(0)) / x[nodes].double().std(0, correction=0)
+    assert torch.allclose(scaled.double(), expected, rtol=1e-2, atol=2e-3)
+
+
+def test_a_constant_column_becomes_zero_and_not_nan():
+    x = torch.cat([torch.full((4, 1), 0.1), torch.randn(4, 1)], dim=1)
+    scaled = Scaling.fit("standard", x, torch.arange(4)).apply(x)
+    assert torch.equal(scaled[:, 0], torch.zeros(4))
+
+
+def test_row_makes_rows_sum_to_one_dense_and_sparse_alike():
+    x = torch.tensor([[1.0, 3.0, 0.0], [0.0, 0.0, 0.0], [-1.0, 1.0, 2.0]])
+    expected = torch.tensor([[0.25, 0.75, 0.0], [0.0, 0.0, 0.0], [-0.25, 0.25, 0.5]])
+    rows = Scaling.fit("row", x, torch.arange(3))
+    assert torch.equal(rows.apply(x), expected)
+    assert torch.equal(rows.apply(x.to_sparse_csr()).to_dense(), expected)
+
+
+def test_none_is_the_features_themselves():
+    x = torch.randn(3, 2)
+    assert Scaling.fit("none", x, torch.arange(3)).apply(x) is x
+
+
+def test_scaled_features_can_live_in_a_file(tmp_path: Path):
+    x = torch.randn(10, 3)
+    fitted = Scaling.fit("standard", x, torch.arange(10))
+    assert torch.equal(fitted.apply(x, tmp_path / "scaled.bin"), fitted.apply(x))
+    assert (tmp_path / "scaled.bin").stat().st_size == 120
+
+
+def test_bad_scalings_are_refused():
+    x = torch.randn(3, 2)
+    with pytest.raises(ValueError, match="'odd' is none of none, standard, row"):
+        Scaling.fit("odd", x, torch.arange(3))
+    with pytest.raises(ValueError, match="sparse"):
+        Scaling.fit("standard", x.to_sparse_csr(), torch.arange(3))
+    with pytest.raises(ValueError, match="training nodes"):
+        Scaling.fit("standard", x, torch.empty(0, dtype=torch.int64))
+    with pytest.raises(ValueError, match="fitted to 2 feature columns, and the graph has 5"):
+        Scaling.fit("standard", x, torch.arange(3)).apply(torch.randn(3, 5))

@@ -1,0 +1,288 @@
+"""Compressed sparse rows against the dense matrices they stand for."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.autograd import gradcheck
+
+from vrgcn.graph.sparse import (
+    CSR,
+    concatenate,
+    first_rows,
+    offsets,
+    scale_rows,
+    select_columns,
+    select_rows,
+    select_rows_beside,
+    with_values,
+)
+
+
+def random_dense(rows: int, columns: int, seed: int, density: float = 0.4) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    keep = torch.rand(rows, columns, generator=generator) < density
+    return torch.randn(rows, columns, dtype=torch.float64, generator=generator) * keep
+
+
+def csr(dense: torch.Tensor) -> CSR:
+    return CSR.from_torch(dense.to_sparse_csr())
+
+
+shapes = st.tuples(st.integers(0, 6), st.integers(1, 6), st.integers(0, 1000))
+
+
+@given(shapes, st.lists(st.integers(0, 100), max_size=8))
+@settings(max_examples=60, deadline=None)
+def test_rows_are_those_asked_for_in_that_order_repeats_included(shape, wanted):
+    rows, columns, seed = shape
+    dense = random_dense(rows, columns, seed)
+    nodes = torch.tensor([w % rows for w in wanted] if rows else [], dtype=torch.int64)
+    part = csr(dense).rows(nodes)
+    assert part.num_rows == len(nodes)
+    assert part.columns == columns
+    assert torch.equal(part.to_torch().to_dense(), dense[nodes])
+
+
+def test_entries_are_positions_in_the_whole_matrix():
+    matrix = csr(torch.tensor([[1.0, 2.0], [0.0, 0.0], [0.0, 3.0]]))
+    indptr, entries = matrix.entries(torch.tensor([2, 1, 0]))
+    assert indptr.tolist() == [0, 1, 1, 3]
+    assert entries.tolist() == [2, 0, 1]
+    assert matrix.row_of_entry.tolist() == [0, 0, 2]
+    assert matrix.counts.tolist() == [2, 0, 1]
+
+
+@given(shapes)
+@settings(max_examples=60, deadline=None)
+def test_transposed_is_the_transpose(shape):
+    rows, columns, seed = shape
+    dense = random_dense(rows, columns, seed)
+    transposed = csr(dense).transposed
+    assert (transposed.num_rows, transposed.columns) == (columns, rows)
+    assert torch.equal(transposed.to_torch().to_dense(), dense.T)
+
+
+@given(shapes, st.integers(1, 4))
+@settings(max_examples=60, deadline=None)
+def test_product_is_the_dense_product_with_and_without_gradient(shape, width):
+    rows, columns, seed = shape
+    dense = random_dense(rows, columns, seed)
+    h = random_dense(columns, width, seed + 1, density=1.0)
+    torch.testing.assert_close(csr(dense) @ h, dense @ h)
+    tracked = h.clone().requires_grad_()
+    torch.testing.assert_close((csr(dense) @ tracked).detach(), dense @ h)
+
+
+@pytest.mark.parametrize("density", [0.0, 0.3, 1.0])
+def test_gradient_of_the_product_passes_gradcheck(density):
+    matrix = csr(random_dense(5, 7, 3, density))
+    h = random_dense(7, 3, 4, density=1.0).requires_grad_()
+    assert gradcheck(lambda h: matrix @ h, h)
+
+
+def test_gradient_is_the_transposed_product_even_where_columns_repeat():
+    matrix = CSR(torch.tensor([0, 3, 3]), torch.tensor([1, 1, 0]), torch.tensor([1.0, 2, 4]), 2)
+    h = torch.tensor([[1.0], [10.0]], requires_grad=True)
+    y = matrix @ h
+    assert y.tolist() == [[34.0], [0.0]]
+    y.sum().backward()
+    assert h.grad.tolist() == [[4.0], [3.0]]
+
+
+def test_product_takes_any_memory_order():
+    matrix = csr(random_dense(4, 6, 0))
+    h = random_dense(3, 6, 1, density=1.0).t()
+    expected = matrix.to_torch().to_dense() @ h
+    torch.testing.assert_close(matrix @ h, expected)
+    h = h.requires_grad_()
+    y = matrix @ h
+    torch.testing.assert_close(y.detach(), expected)
+    y.t().sum(0, keepdim=True).sum().backward()
+    torch.testing.assert_close(h.grad, matrix.to_torch().to_dense().sum(0)[:, None].expand(6, 3))
+
+
+def test_no_gradient_is_kept_where_none_is_wanted():
+    matrix = csr(random_dense(4, 6, 0))
+    h = random_dense(6, 2, 1).requires_grad_()
+    with torch.no_grad():
+        assert not (matrix @ h).requires_grad
+    assert (matrix @ h).requires_grad
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(0, 4), (3, 4)])
+def test_matrix_without_entries_gives_zeros(rows, columns):
+    empty = torch.empty(0, dtype=torch.int64)
+    matrix = CSR(torch.zeros(rows + 1, dtype=torch.int64), empty, torch.empty(0), columns)
+    assert torch.equal(matrix @ torch.ones(columns, 2), torch.zeros(rows, 2))
+    h = torch.ones(columns, 2, requires_grad=True)
+    (matrix @ h).sum().backward()
+    assert torch.equal(h.grad, torch.zeros(columns, 2))
+    assert matrix.transposed.num_rows == columns
+
+
+def test_offsets_start_at_zero_and_end_at_the_total():
+    assert offsets(torch.tensor([2, 0, 3])).tolist() == [0, 2, 2, 5]
+    assert offsets(torch.tensor([], dtype=torch.int64)).tolist() == [0]
+
+
+@given(shapes)
+@settings(max_examples=40, deadline=None)
+def test_product_with_a_sparse_operand_is_sparse_and_equal(shape):
+    rows, columns, seed = shape
+    rows = max(rows, 1)
+    left, right = random_dense(rows, columns, seed), random_dense(columns, 5, seed + 1)
+    product = csr(left) @ right.to_sparse_csr()
+    assert product.layout == torch.sparse_csr
+    torch.testing.assert_close(product.to_dense(), left @ right)
+
+
+def test_product_is_in_the_dtype_of_the_operand():
+    matrix = csr(random_dense(4, 6, 0))
+    for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
+        assert (matrix @ torch.ones(6, 2, dtype=dtype)).dtype == dtype
+    assert (matrix @ torch.eye(6).to_sparse_csr()).dtype == torch.float32
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float16, 2**-10), (torch.bfloat16, 2**-7)])
+def test_half_precision_tables_are_averaged_to_their_precision(dtype, tolerance):
+    generator = torch.Generator().manual_seed(0)
+    table = torch.rand(500, 16, generator=generator)
+    matrix = csr(torch.full((3, 500), 1 / 500))  # a mean over 500 rows, each close to 0.5
+    exact = table.mean(0)
+    assert ((matrix @ table.to(dtype)).float() - exact).abs().max() < 2 * tolerance * exact.max()
+
+
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+class TestEitherLayout:
+    x = random_dense(6, 4, 11)
+
+    def given(self, layout):
+        return self.x if layout == "dense" else self.x.to_sparse_csr()
+
+    def check(self, result, expected, layout):
+        assert result.layout == (torch.strided if layout == "dense" else torch.sparse_csr)
+        assert torch.equal(result.to_dense(), expected)
+
+    @pytest.mark.parametrize("count", [0, 1, 4, 6])
+    def test_first_rows(self, layout, count):
+        self.check(first_rows(self.given(layout), count), self.x[:count], layout)
+
+    @pytest.mark.parametrize("nodes", [[5, 0, 3], [2, 2], []])
+    def test_select_rows(self, layout, nodes):
+        nodes = torch.tensor(nodes, dtype=torch.int64)
+        self.check(select_rows(self.given(layout), nodes), self.x[nodes], layout)
+
+    def test_scale_rows_in_the_dtype_of_the_rows(self, layout):
+        scale = torch.tensor([0.0, 1.0, -2.0, 0.5, 3.0, 4.0])  # float32
+        result = scale_rows(scale, self.given(layout))
+        assert result.dtype == torch.float64
+        self.check(result, scale.double()[:, None] * self.x, layout)
+
+    def test_concatenate(self, layout):
+        right = random_dense(6, 3, 12)
+        other = right if layout == "dense" else right.to_sparse_csr()
+        result = concatenate(self.given(layout), other)
+        self.check(result, torch.cat([self.x, right], dim=1), layout)
+
+
+def test_dense_first_rows_and_scale_rows_carry_gradients():
+    x = torch.ones(3, 2, requires_grad=True)
+    scale_rows(torch.tensor([2.0, 3.0]), first_rows(x, 2)).sum().backward()
+    assert x.grad.tolist() == [[2, 2], [3, 3], [0, 0]]
+
+
+def test_with_values_keeps_the_places():
+    x = torch.tensor([[0.0, 5.0], [6.0, 0.0]]).to_sparse_csr()
+    assert with_values(x, torch.tensor([1.0, 2.0])).to_dense().tolist() == [[0, 1], [2, 0]]
+
+
+def test_columns_are_chosen_alike_in_both_layouts():
+    x = torch.randn(5, 6) * (torch.rand(5, 6) < 0.5)
+    columns = torch.tensor([4, 0, 3])
+    chosen = select_columns(x.to_sparse_csr(), columns)
+    assert chosen.layout == torch.sparse_csr
+    assert torch.equal(chosen.to_dense(), x[:, columns])
+    assert torch.equal(select_columns(x, columns), x[:, columns])
+
+
+@pytest.mark.parametrize("counts", [[1, 1, 1], [1, 0, 2], [3, 0, 0], [0, 0, 1]])
+def test_product_with_few_entries_and_its_gradient(counts):
+    indices = torch.tensor([4, 1, 4])[: sum(counts)]
+    values = torch.tensor([2.0, -1.0, 0.5], dtype=torch.float64)[: sum(counts)]
+    matrix = CSR(offsets(torch.tensor(counts)), indices, values, 6)
+    h = random_dense(6, 3, seed=1, density=1.0).requires_grad_()
+    other = h.detach().clone().requires_grad_()
+    product = matrix @ h
+    torch.testing.assert_close(product, matrix.to_torch().to_dense() @ other)
+    weights = torch.arange(9, dtype=torch.float64).view(3, 3)
+    (product * weights).sum().backward()
+    (matrix.to_torch().to_dense() @ other * weights).sum().backward()
+    torch.testing.assert_close(h.grad, other.grad)
+
+
+class TestBeside:
+    nodes = torch.tensor([3, 0, 2])
+    left, right = random_dense(5, 2, seed=1, density=1.0), random_dense(5, 2, seed=2, density=1.0)
+
+    def test_rows_chosen_beside_each_other_are_concatenated_without_a_copy(self):
+        left, right = select_rows_beside(self.left, self.right, self.nodes)
+        assert torch.equal(left, self.left[self.nodes])
+        assert torch.equal(right, self.right[self.nodes])
+        both = concatenate(first_rows(left, 2), first_rows(right, 2))
+        assert torch.equal(both, torch.cat([self.left, self.right], 1)[self.nodes[:2]])
+        assert both.data_ptr() == left.data_ptr()
+
+    def test_anything_else_is_copied(self):
+        left, right = select_rows_beside(self.left, self.right, self.nodes)
+        for a, b in [
+            (right, left),
+            (left, left),
+            (left[:, :1], right),
+            (left, right[:, :1]),
+            (left[1:], right[:2]),
+            (left[:2], right[1:]),
+            (left.clone().requires_grad_(), right),
+        ]:
+            both = concatenate(a, b)
+            assert torch.equal(both, torch.cat([a, b], 1))
+            assert both.data_ptr() not in (a.data_ptr(), b.data_ptr())
+
+    def test_sparse_rows_and_other_widths_and_dtypes(self):
+        left, right = select_rows_beside(
+            self.left.to_sparse_csr(), self.right.to_sparse_csr(), self.nodes
+        )
+        both = concatenate(left, right).to_dense()
+        assert torch.equal(both, torch.cat([self.left, self.right], 1)[self.nodes])
+        wide = torch.cat([self.right, self.right], 1)
+        both = concatenate(*select_rows_beside(self.left, wide, self.nodes))
+        assert torch.equal(both, torch.cat([self.left, wide], 1)[self.nodes])
+        left, right = select_rows_beside(self.left, self.right.float(), self.nodes)
+        assert (left.dtype, right.dtype) == (torch.float64, torch.float32)
+
+    def test_a_change_of_one_side_in_place_is_not_one_of_the_other(self):
+        left, right = select_rows_beside(self.left, self.right, self.nodes)
+        before = left._version
+        right.mul_(2)
+        assert left._version == before
+        assert torch.equal(left, self.left[self.nodes])
+
+    def test_gradients_flow_to_rows_chosen_beside_each_other(self):
+        learned = self.left.clone().requires_grad_()
+        left, right = select_rows_beside(learned, self.right, self.nodes)
+        concatenate(left, right).sum().backward()
+        counts = torch.bincount(self.nodes, minlength=len(learned))
+        assert torch.equal(learned.grad, counts[:, None].expand_as(learned).to(learned.dtype))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_split_into_runs_of_rows(size):
+    matrix = torch.tensor([[0.0, 1, 2], [0, 0, 0], [3, 0, 0], [4, 5, 6], [0, 0, 0]])
+    parts = CSR.from_torch(matrix.to_sparse_csr()).split(size)
+    wanted = matrix.split(size)
+    assert len(parts) == len(wanted)
+    for part, rows in zip(parts, wanted, strict=True):
+        assert part.indptr[0] == 0
+        assert torch.equal(part.to_torch().to_dense(), rows)

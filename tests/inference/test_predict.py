@@ -1,0 +1,79 @@
+"""Exact sweeps: what they keep between each other. That they are exact, theory/test_theorem1.py
+proves."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.theory.problems import MODELS, random_graph
+from vrgcn import Graph, MiniBatches, predict
+from vrgcn.graph.propagation import build_propagation
+from vrgcn.graph.sparse import CSR
+from vrgcn.inference.predict import ExactSweeps
+
+GRAPH = random_graph()
+
+
+@pytest.fixture
+def products(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Rows of P times the features, counted."""
+    rows: list[int] = []
+    product = CSR.__matmul__
+
+    def counted(self: CSR, dense: torch.Tensor) -> torch.Tensor:
+        if dense.shape[1] == GRAPH.num_features:
+            rows.append(self.num_rows)
+        return product(self, dense)
+
+    monkeypatch.setattr(CSR, "__matmul__", counted)
+    return rows
+
+
+def sweeps(graph: Graph = GRAPH, layers: int = 3) -> ExactSweeps:
+    model = MODELS["gcn"](layers).double()
+    return ExactSweeps(model, graph.features, build_propagation("gcn", graph))
+
+
+def test_features_are_averaged_once_for_all_sweeps(products: list[int]) -> None:
+    made = sweeps()
+    first = made.outputs()
+    assert sum(products) == GRAPH.num_nodes
+    assert torch.equal(made.outputs(), first)
+    assert sum(products) == GRAPH.num_nodes  # they do not depend on the weights
+
+
+def test_averages_are_kept_for_the_nodes_that_were_needed(products: list[int]) -> None:
+    made = sweeps(layers=2)
+    some = made.outputs(torch.tensor([7]))
+    near = sum(products)
+    assert 0 < near < GRAPH.num_nodes
+    everyone = made.outputs()
+    torch.testing.assert_close(everyone[[7]], some)
+    assert GRAPH.num_nodes <= sum(products) <= near + GRAPH.num_nodes
+
+
+def test_one_sweep_and_sparse_features_keep_none() -> None:
+    one = sweeps(layers=1)
+    one.outputs()
+    assert not one._averages.tables
+    sparse = sweeps(GRAPH.with_features(GRAPH.features.to_sparse_csr()))
+    torch.testing.assert_close(sparse.outputs(), sweeps().outputs())
+    assert not sparse._averages.tables
+
+
+def test_averages_leave_the_tables_that_were_given_alone() -> None:
+    model = MODELS["gcn"](2, order="before", dropout=0.5).double()
+    training = MiniBatches(model, GRAPH, estimator="cv", history_dtype="float64")
+    training.warm_start(model)  # the history of its first call is of the features
+    P = build_propagation("gcn", GRAPH)
+    made = ExactSweeps(model, GRAPH.features, P, histories=training.histories)
+    assert torch.equal(made.outputs(), predict(model, GRAPH))
+    assert torch.equal(training.histories.tables[0].values, GRAPH.features)
+
+
+def test_averages_may_lie_in_a_file(tmp_path) -> None:
+    model = MODELS["gcn"](2).double()
+    wanted = predict(model, GRAPH)
+    assert torch.equal(predict(model, GRAPH, directory=tmp_path), wanted)
+    assert (tmp_path / "history-0.bin").stat().st_size == GRAPH.features.numel() * 8

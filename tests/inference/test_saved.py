@@ -1,0 +1,60 @@
+"""Saved models."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from vrgcn.graph.scaling import Scaling
+from vrgcn.inference.saved import SavedModel, load_model, save_model
+from vrgcn.models.models import GCN, GraphSAGE
+
+
+def test_a_model_comes_back_whole(tmp_path: Path):
+    model = GCN(4, 8, 3, layers=3, dropout=0.1, order="before", bias=True).double().eval()
+    x = torch.randn(5, 4, dtype=torch.float64)
+    scaling = Scaling.fit("standard", x, torch.arange(5))
+    saved = SavedModel(model, "mean", scaling, True, ["a", "b", "ü"], list("wxyz"))
+    save_model(saved, tmp_path / "m.safetensors")
+    loaded = load_model(tmp_path / "m.safetensors")
+    assert torch.equal(model(x, lambda h: h), loaded.model(x, lambda h: h))
+    assert torch.equal(loaded.scaling.apply(x), scaling.apply(x))
+    assert loaded.model.arguments == model.arguments
+    assert (loaded.propagation, loaded.multilabel) == ("mean", True)
+    assert (loaded.classes, loaded.features) == (["a", "b", "ü"], ["w", "x", "y", "z"])
+    assert [file.name for file in tmp_path.iterdir()] == ["m.safetensors"]
+
+
+def test_a_model_of_ones_own_is_refused_with_advice(tmp_path: Path):
+    class Mine(GraphSAGE):
+        pass
+
+    with pytest.raises(TypeError, match="safetensors"):
+        save_model(SavedModel(Mine(2, 2, 2), "mean"), tmp_path / "m")
+
+
+def test_files_that_are_no_models_are_named(tmp_path: Path):
+    with pytest.raises(FileNotFoundError, match=r"nothing\.safetensors"):
+        load_model(tmp_path / "nothing.safetensors")
+    (tmp_path / "text").write_text("not a model")
+    with pytest.raises(ValueError, match="text: not a safetensors file"):
+        load_model(tmp_path / "text")
+    save_file({"w": torch.ones(2)}, tmp_path / "other")
+    with pytest.raises(ValueError, match="other: was not written by vrgcn"):
+        load_model(tmp_path / "other")
+    future = {"vrgcn-model": json.dumps({"version": 99})}
+    save_file({"w": torch.ones(2)}, tmp_path / "future", metadata=future)
+    with pytest.raises(ValueError, match="future: is of version 99"):
+        load_model(tmp_path / "future")
+
+
+def test_a_cut_off_file_is_refused(tmp_path: Path):
+    path = tmp_path / "m.safetensors"
+    save_model(SavedModel(GCN(4, 8, 3), "gcn"), path)
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(ValueError, match="not a safetensors file, or not all of one"):
+        load_model(path)

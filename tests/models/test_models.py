@@ -1,0 +1,298 @@
+"""The models' widths, orders and formulas are the paper's."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from vrgcn import ESTIMATORS, GCN, MLP, Graph, GraphSAGE, MiniBatches, TrainConfig, fit, predict
+from vrgcn.graph.propagation import build_propagation
+from vrgcn.models.models import ACTIVATIONS, MODELS
+
+with warnings.catch_warnings():  # importing PyG uses torch.jit, which recent PyTorch deprecates
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from torch_geometric.nn import GCNConv, SAGEConv
+
+SAGE = {"dense": 2, "dropout": 0.2, "layer_norm": True}
+
+torch.manual_seed(0)
+# Section 5 of the paper: weights as (output, input), first to last.
+PAPER = {
+    "citeseer": (GCN(3703, 32, 6), [(32, 3703), (6, 32)]),
+    "cora": (GCN(1433, 32, 7), [(32, 1433), (7, 32)]),
+    "pubmed": (GCN(500, 32, 3), [(32, 500), (3, 32)]),
+    "nell": (GCN(61278, 64, 210, dropout=0.1), [(64, 61278), (210, 64)]),
+    "ppi": (GraphSAGE(50, 512, 121, **SAGE), [(512, 100), (512, 512), (512, 1024), (121, 512)]),
+    "reddit": (GraphSAGE(602, 128, 41, **SAGE), [(128, 1204), (128, 128), (128, 256), (41, 128)]),
+    "reddit, 3 layers": (
+        GraphSAGE(602, 128, 41, layers=3, **SAGE),
+        [(128, 1204), (128, 128), (128, 256), (128, 128), (128, 256), (41, 128)],
+    ),
+    "mlp": (MLP(602, 128, 41, **SAGE), [(128, 602), (128, 128), (128, 128), (41, 128)]),
+}
+papers = pytest.mark.parametrize(("model", "shapes"), PAPER.values(), ids=PAPER)
+
+
+def matrices(model: nn.Module) -> list[torch.Tensor]:
+    return [p for p in model.parameters() if p.dim() == 2]
+
+
+def small(*, sparse: bool = False, undirected: bool = False, nodes: int = 60) -> Graph:
+    generator = torch.Generator().manual_seed(0)
+    features = torch.rand(nodes, 12, generator=generator)
+    features = features * (features < 0.4)
+    edges = torch.randint(nodes - 1, (2, 3 * nodes), generator=generator)  # the last is isolated
+    return Graph(
+        edges[:, edges[0] != edges[1]],
+        features.to_sparse_csr() if sparse else features,
+        torch.randint(3, (nodes,), generator=generator),
+        train=range(30),
+        val=range(30, 45),
+        test=range(45, 60),
+        undirected=undirected,
+    )
+
+
+@papers
+def test_widths_are_the_papers(model, shapes):
+    assert [tuple(w.shape) for w in matrices(model)] == shapes
+
+
+@papers
+def test_there_are_no_biases_but_those_of_layer_norm(model, shapes):
+    norms = [m for m in model.modules() if isinstance(m, nn.LayerNorm)]
+    assert len(list(model.parameters())) == len(shapes) + 2 * len(norms)
+    assert all(m.bias is None for m in model.modules() if isinstance(m, nn.Linear))
+
+
+@papers
+def test_layer_norm_follows_every_linear_layer_but_the_last(model, shapes):
+    norms = [m.normalized_shape for m in model.modules() if isinstance(m, nn.LayerNorm)]
+    expected = [(width,) for width, _ in shapes[:-1]] if model.arguments["layer_norm"] else []
+    assert norms == expected
+
+
+@papers
+def test_weights_are_glorot_uniform(model, shapes):
+    for weight, (out, into) in zip(matrices(model), shapes, strict=True):
+        bound = math.sqrt(6 / (out + into))
+        count = weight.numel()
+        assert weight.abs().max() <= bound
+        assert weight.abs().max() > bound * (1 - 20 / count)  # fails by chance at exp(-20)
+        assert abs(weight.mean()) < 5 * bound / math.sqrt(3 * count)
+        assert weight.var().item() == pytest.approx(bound**2 / 3, rel=5 / math.sqrt(count))
+
+
+def test_biases_start_at_zero_where_asked_for():
+    model = GCN(5, 4, 3, bias=True)
+    biases = [p for p in model.parameters() if p.dim() == 1]
+    assert [b.tolist() for b in biases] == [[0.0] * 4, [0.0] * 3]
+
+
+@papers
+def test_arguments_make_the_same_model_again(model, shapes):
+    again = type(model)(**model.arguments)
+    assert [tuple(w.shape) for w in matrices(again)] == shapes
+    assert repr(again) == repr(model)
+    assert MODELS[type(model).__name__.lower()] is type(model)
+
+
+def test_gcn_is_kipf_and_wellings_formula():
+    graph, model = small(), GCN(12, 8, 3)
+    P = build_propagation("gcn", graph).to_dense()
+    first, second = matrices(model)
+    expected = P @ torch.relu(P @ graph.features @ first.T) @ second.T
+    torch.testing.assert_close(predict(model, graph), expected.detach())
+
+
+def test_graphsage_with_layer_norm_is_the_papers_reddit_network():
+    graph, model = small(), GraphSAGE(12, 8, 3, **SAGE)
+    P = build_propagation("mean", graph).to_dense()
+    a, b, c, d = matrices(model)
+    for norm in model.modules():
+        if isinstance(norm, nn.LayerNorm):
+            nn.init.normal_(norm.weight)
+            nn.init.normal_(norm.bias)
+    norms = [m for m in model.modules() if isinstance(m, nn.LayerNorm)]
+    x = graph.features
+    h = torch.relu(norms[0](torch.cat([x, P @ x], 1) @ a.T))
+    h = torch.relu(norms[1](h @ b.T))
+    h = torch.relu(norms[2](torch.cat([h, P @ h], 1) @ c.T))
+    torch.testing.assert_close(predict(model, graph), (h @ d.T).detach())
+
+
+def test_mlp_is_the_same_dense_layers():
+    graph, model = small(), MLP(12, 8, 3, layers=3)
+    a, b, c = matrices(model)
+    expected = torch.relu(torch.relu(graph.features @ a.T) @ b.T) @ c.T
+    torch.testing.assert_close(predict(model, graph), expected.detach())
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activation_is_the_one_named(name):
+    formula = {
+        "relu": F.relu, "elu": F.elu, "gelu": F.gelu, "tanh": torch.tanh, "softplus": F.softplus,
+    }[name]  # fmt: skip
+    graph, model = small(), GCN(12, 8, 3, activation=name)
+    P = build_propagation("gcn", graph).to_dense()
+    first, second = matrices(model)
+    expected = P @ formula(P @ graph.features @ first.T) @ second.T
+    torch.testing.assert_close(predict(model, graph), expected.detach())
+
+
+def zeros_seen(order: str) -> tuple[list[float], list[float]]:
+    """Share of zeros in what is propagated and in what linear layers take, in training.
+
+    Softplus has no zeros of its own, and neither have the features."""
+    torch.manual_seed(0)
+    model = GraphSAGE(40, 40, 40, dense=2, dropout=0.25, order=order, activation="softplus")
+    propagated: list[float] = []
+    linear: list[float] = []
+
+    def share(x: torch.Tensor) -> float:
+        return float((x == 0).double().mean())
+
+    def propagate(h):
+        propagated.append(share(h))
+        return h.clone()
+
+    propagate.own = lambda h: h
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            module.register_forward_pre_hook(lambda _, given: linear.append(share(given[0])))
+    model(torch.rand(2000, 40) + 1, propagate)
+    return propagated, linear
+
+
+def test_order_after_drops_what_was_averaged_the_papers_m1():
+    propagated, linear = zeros_seen("after")
+    assert propagated == [0, 0]
+    assert linear == pytest.approx([0.25] * 4, abs=0.01)
+
+
+def test_order_before_drops_what_will_be_averaged_once_the_papers_m0():
+    propagated, linear = zeros_seen("before")
+    assert propagated == pytest.approx([0.25, 0.25], abs=0.01)
+    assert linear == pytest.approx([0.25] * 4, abs=0.01)
+
+
+@pytest.mark.parametrize(("order", "preprocess"), [("after", True), ("before", False)])
+def test_preprocessing_is_used_exactly_where_the_features_are_propagated(order, preprocess):
+    assert MiniBatches(GCN(12, 8, 3, order=order), small()).preprocess is preprocess
+
+
+@pytest.mark.parametrize(("kind", "rule"), [(MLP, None), (GCN, "identity")])
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_mlp_and_identity_never_read_the_graph(kind, rule, estimator):
+    weights, outputs = [], []
+    for graph in (small(), small().among(torch.tensor([0]))):  # with and without edges
+        torch.manual_seed(0)
+        model = kind(12, 8, 3)
+        config = TrainConfig(
+            estimator=estimator, propagation=rule, epochs=2, batch_size=10, select="last"
+        )
+        result = fit(model, graph, config)
+        if estimator != "is":  # which samples own edges too
+            assert {(p.sampled, p.history_reads) for p in result.curve} == {(0, 0)}
+        weights.append(result.weights)
+        outputs.append(predict(model, graph, propagation=rule))
+    assert all(torch.equal(value, weights[1][name]) for name, value in weights[0].items())
+    assert torch.equal(*outputs)
+
+
+@pytest.mark.parametrize("kind", [GCN, GraphSAGE])
+@pytest.mark.parametrize("order", ["after", "before"])
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("preprocess", [None, False])
+def test_sparse_features_train_like_dense_ones(kind, order, estimator, preprocess):
+    weights, losses = [], []
+    for sparse in (False, True):
+        torch.manual_seed(0)
+        model = kind(12, 8, 3, order=order, dropout=0.0)
+        config = TrainConfig(
+            estimator=estimator, epochs=2, batch_size=10, preprocess=preprocess,
+            optimizer="sgd", learning_rate=0.1, select="last", evaluate_every=2,
+        )  # fmt: skip
+        result = fit(model, small(sparse=sparse), config)
+        weights.append(result.weights)
+        losses.append([point.loss for point in result.curve])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    for name, value in weights[0].items():
+        torch.testing.assert_close(weights[1][name], value, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("order", ["after", "before"])
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_sparse_features_under_dropout_train_or_say_why_not(order, estimator):
+    model, graph = GraphSAGE(12, 8, 3, order=order), small(sparse=True)
+    config = TrainConfig(estimator=estimator, epochs=1)
+    if order == "before" and estimator in ("cv", "history"):
+        with pytest.raises(ValueError, match="put dropout after the propagation"):
+            fit(model, graph, config)
+    else:
+        assert math.isfinite(fit(model, graph, config).curve[0].loss)
+
+
+class PyG(nn.Module):
+    """The same network by PyG's layers, with the weights of ours."""
+
+    def __init__(self, ours: GCN | GraphSAGE) -> None:
+        super().__init__()
+        self.convs = nn.ModuleList()
+        for layer in ours.layers:
+            weight, bias = layer.linears[0].weight, layer.linears[0].bias
+            width = weight.shape[1] if isinstance(ours, GCN) else weight.shape[1] // 2
+            kind = GCNConv if isinstance(ours, GCN) else SAGEConv
+            conv = kind(width, weight.shape[0], bias=bias is not None)
+            with torch.no_grad():
+                if isinstance(ours, GCN):
+                    conv.lin.weight.copy_(weight)
+                    conv.bias.copy_(bias)
+                else:  # [own, average] side by side
+                    conv.lin_r.weight.copy_(weight[:, :width])
+                    conv.lin_l.weight.copy_(weight[:, width:])
+                    conv.lin_l.bias.copy_(bias)
+            self.convs.append(conv)
+
+    def forward(self, x, *edges):
+        for conv in self.convs[:-1]:
+            x = torch.relu(conv(x, *edges))
+        return self.convs[-1](x, *edges)
+
+    def first_gradient(self) -> torch.Tensor:
+        conv = self.convs[0]
+        if isinstance(conv, GCNConv):
+            return conv.lin.weight.grad
+        return torch.cat([conv.lin_r.weight.grad, conv.lin_l.weight.grad], dim=1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "undirected", "weighted"),
+    [(GCN, True, False), (GCN, True, True), (GraphSAGE, True, False), (GraphSAGE, False, False)],
+)
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_agrees_with_pyg_forward_and_backward(kind, undirected, weighted, layers):
+    graph = small(undirected=undirected)
+    edges = (graph.edge_index(),)
+    if weighted:
+        weight = torch.rand(graph.num_nodes, generator=torch.Generator().manual_seed(2))
+        edges = (edges[0], weight[edges[0][0]] * weight[edges[0][1]])  # both ways the same
+        graph = Graph(edges[0], graph.features, graph.labels, edge_weight=edges[1], train=[0])
+    torch.manual_seed(3)
+    ours = kind(12, 8, 3, layers=layers, dropout=0.0, bias=True)
+    theirs = PyG(ours)
+    expected = theirs(graph.features, *edges)
+    F.cross_entropy(expected, graph.labels).backward()
+    torch.testing.assert_close(predict(ours, graph), expected.detach(), rtol=1e-5, atol=1e-5)
+    for batch in MiniBatches(ours, graph, estimator="exact", nodes="all", batch_size=32):
+        outputs = batch.run(ours)
+        torch.testing.assert_close(outputs, expected[batch.nodes], rtol=1e-5, atol=1e-5)
+        loss = F.cross_entropy(outputs, batch.labels, reduction="sum") / graph.num_nodes
+        loss.backward()
+    got = ours.layers[0].linears[0].weight.grad
+    torch.testing.assert_close(got, theirs.first_gradient(), rtol=1e-5, atol=1e-5)

@@ -1,0 +1,47 @@
+"""Places that results go to are refused by name, before any work."""
+
+import pytest
+
+from vrgcn.pages.destination import check_out, check_out_folder
+
+
+def test_a_place_that_can_be_written_is_made(tmp_path):
+    check_out(tmp_path / "new" / "page.html", [".html"])
+    assert (tmp_path / "new").is_dir()
+    assert not (tmp_path / "new" / "page.html").exists()
+
+
+@pytest.mark.parametrize("out", ["a/page.html", "a/b/c/page.html"])
+def test_a_file_where_a_folder_should_be_is_named(tmp_path, out):
+    (tmp_path / "a").touch()
+    with pytest.raises(NotADirectoryError, match=r"--out: .*/a is a file; name a folder"):
+        check_out(tmp_path / out, [".html"])
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.mkdir", refuse)
+    with pytest.raises(PermissionError, match=r"--out: cannot make the folder .*/x: Permission"):
+        check_out_folder(tmp_path / "x")
+
+
+def test_a_folder_that_cannot_be_written_into_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.access", lambda *_: False)
+    with pytest.raises(PermissionError, match="--out: cannot write into the folder"):
+        check_out_folder(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "suffixes", "message"),
+    [
+        ("page.txt", [".html"], r"page\.txt must end in \.html$"),
+        ("page.txt", [".html", ".htm"], r"must end in one of \.html, \.htm$"),
+        ("folder.html", [".html"], r"folder\.html is a folder; name a file"),
+    ],
+)
+def test_what_is_no_such_file_is_named(tmp_path, name, suffixes, message):
+    (tmp_path / "folder.html").mkdir()
+    with pytest.raises(ValueError, match=message):
+        check_out(tmp_path / name, suffixes)

@@ -1,0 +1,245 @@
+"""What an import read, as numbers and as text, and what looks suspicious about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vrgcn.data.tables.adjacency import Adjacency, Pairs
+from vrgcn.data.tables.features import Features
+from vrgcn.data.tables.nodes import Nodes
+from vrgcn.data.tables.wording import counted
+from vrgcn.graph.validation import SPLITS
+
+ONE_CLASS = 0.95  # of the labelled nodes
+SELF_LOOPS = 0.9  # of the edges
+CLASSES_SHOWN = 20
+CONTINUOUS = 12  # different numbers, some not whole; ratings in halves from 0 to 5 are 11
+BAR = 30
+_LIKELY_MISSING = {"-1", "nan", "na", "n/a", "null", "none", "?", "unknown"}
+
+
+@dataclass(frozen=True)
+class ImportReport:
+    """The counts of an import.
+
+    rows: edges in the file; entries: edges in the graph, an undirected one counts twice
+    duplicates: rows that repeat an earlier edge; reciprocal: edges listed in both directions of an
+        undirected graph
+    isolated: nodes without an edge to another node
+    histogram: (least degree, greatest degree, nodes), for 0, 1, 2-3, 4-7, ...
+    classes: name -> nodes; unlabelled: nodes without a known label
+    splits: name -> nodes
+    columns: what was taken from where, for people
+    """
+
+    out: Path
+    nodes: int
+    rows: int
+    entries: int
+    duplicates: int
+    reciprocal: int
+    self_loops: int
+    isolated: int
+    directed: bool
+    weighted: bool
+    histogram: list[tuple[int, int, int]]
+    width: int
+    classes: dict[str, int] | None
+    multilabel: bool
+    unlabelled: int
+    splits: dict[str, int]
+    columns: list[str]
+    warnings: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield from self.columns
+        yield ""
+        yield f"nodes     {self.nodes:>14,}   {self.isolated:,} of them isolated"
+        yield f"edges     {self.rows:>14,}   {self._edge_details()}"
+        stored = "each edge in its direction" if self.directed else "each edge in both directions"
+        yield f"stored    {self.entries:>14,}   {stored}"
+        yield f"features  {self.width:>14,}"
+        yield from self._histogram()
+        yield from self._classes()
+        yield from (f"warning: {warning}" for warning in self.warnings)
+
+    def _edge_details(self) -> str:
+        parts = [f"{self.duplicates:,} duplicate", counted(self.self_loops, "self-loop")]
+        if not self.directed:
+            parts.append(f"{self.reciprocal:,} listed in both directions")
+        return ", ".join(parts)
+
+    def _histogram(self) -> Iterator[str]:
+        yield ""
+        yield "edges into a node, and how many nodes have so many"
+        most = max((count for _, _, count in self.histogram), default=1)
+        for least, greatest, count in self.histogram:
+            name = f"{least:,}" if least == greatest else f"{least:,}-{greatest:,}"
+            yield f"  {name:>17} {_bar(count, most)} {count:,}"
+
+    def _classes(self) -> Iterator[str]:
+        yield ""
+        if self.classes is None:
+            yield "no labels"
+            return
+        several = ", several per node" if self.multilabel else ""
+        classes = counted(len(self.classes), "class", "classes")
+        yield f"{classes}{several}; {self.unlabelled:,} of the nodes unlabelled"
+        order = sorted(self.classes.items(), key=lambda item: -item[1])
+        labelled = max(self.nodes - self.unlabelled, 1)
+        most = max(self.classes.values(), default=1)
+        for name, count in order[:CLASSES_SHOWN]:
+            yield f"  {name[:17]:>17} {_bar(count, most)} {count:,} ({count / labelled:.1%})"
+        if len(order) > CLASSES_SHOWN:
+            yield f"  {'':>17} and {len(order) - CLASSES_SHOWN:,} more"
+        yield "split     " + ", ".join(f"{name} {self.splits[name]:,}" for name in SPLITS)
+
+
+def make_report(
+    out: Path,
+    nodes: Nodes,
+    pairs: Pairs,
+    adjacency: Adjacency,
+    features: Features,
+    columns: list[str],
+) -> ImportReport:
+    labels = nodes.labels
+    classes = None
+    if labels is not None:
+        classes = dict(zip(labels.classes, labels.counts().tolist(), strict=True))
+    sizes = dict.fromkeys(SPLITS, 0)
+    if nodes.split is not None:
+        sizes = {name: int((nodes.split == code).sum()) for code, name in enumerate(SPLITS)}
+    return ImportReport(
+        out=out,
+        nodes=len(nodes.ids),
+        rows=pairs.rows,
+        entries=adjacency.entries,
+        duplicates=adjacency.duplicates,
+        reciprocal=adjacency.reciprocal,
+        self_loops=pairs.loops,
+        isolated=adjacency.isolated,
+        directed=adjacency.directed,
+        weighted=pairs.weighted,
+        histogram=degree_histogram(adjacency.degree),
+        width=features.width,
+        classes=classes,
+        multilabel=labels is not None and labels.several,
+        unlabelled=0 if labels is None else int((~labels.known).sum()),
+        splits=sizes,
+        columns=columns,
+        warnings=[
+            *_edge_warnings(pairs, adjacency),
+            *_feature_warnings(features),
+            *_label_warnings(nodes),
+        ],
+    )
+
+
+def degree_histogram(degree: NDArray[np.int64]) -> list[tuple[int, int, int]]:
+    """Nodes by degree in powers of two: (least, greatest, nodes), from 0 to the largest degree."""
+    place = np.where(degree == 0, 0, np.frexp(degree.astype(np.float64))[1])
+    counts = np.bincount(place).tolist()
+    bounds = [(0, 0)] + [(2 ** (i - 1), 2**i - 1) for i in range(1, len(counts))]
+    return [(least, greatest, n) for (least, greatest), n in zip(bounds, counts, strict=True)]
+
+
+def _edge_warnings(pairs: Pairs, adjacency: Adjacency) -> Iterator[str]:
+    if pairs.loops > SELF_LOOPS * pairs.rows:
+        yield (
+            f"{pairs.loops / pairs.rows:.0%} of the edges are self-loops; are the source and the "
+            "target column right?"
+        )
+    if adjacency.isolated > len(adjacency.degree) / 2:
+        yield f"{adjacency.isolated / len(adjacency.degree):.0%} of the nodes are isolated"
+    if pairs.weighted and adjacency.reciprocal:
+        yield (
+            f"{counted(adjacency.reciprocal, 'edge is', 'edges are')} listed in both directions, "
+            "with the weights summed; if the file lists every edge twice, import it with --directed"
+        )
+    if pairs.zero:
+        yield f"{counted(pairs.zero, 'edge has', 'edges have')} a weight of 0"
+    if pairs.negative:
+        yield (
+            f"{counted(pairs.negative, 'edge has', 'edges have')} a negative weight; the built-in "
+            "propagations gcn and mean cannot train on negative weights"
+        )
+
+
+def _feature_warnings(features: Features) -> Iterator[str]:
+    constant = features.constant
+    if len(constant):
+        shown = ", ".join(features.label(int(column)) for column in constant[:5])
+        more = ", ..." if len(constant) > 5 else ""
+        some = counted(len(constant), "feature column is", "feature columns are")
+        yield f"{some} the same for all nodes: {shown}{more}"
+
+
+def _label_warnings(nodes: Nodes) -> Iterator[str]:
+    labels = nodes.labels
+    if labels is None:
+        yield "without labels there is nothing to train on"
+        return
+    labelled, counts = int(labels.known.sum()), labels.counts()
+    if labelled == 0 or not len(counts):
+        yield "no node has a label"
+        return
+    largest = int(counts.argmax())
+    if len(counts) == 1 or counts[largest] >= ONE_CLASS * labelled:
+        share = counts[largest] / labelled
+        yield f"{share:.1%} of the labelled nodes are of class {labels.classes[largest]!r}"
+    if not labels.several and _looks_continuous(labels.classes):
+        yield (
+            f"the label looks continuous: {len(counts):,} different numbers among {labelled:,} "
+            "labels; vrgcn classifies"
+        )
+    elif not labels.several and len(counts) > max(20, labelled / 2):
+        yield f"{len(counts):,} classes for {labelled:,} labelled nodes; is the label column right?"
+    for name in labels.classes:
+        if name.lower() in _LIKELY_MISSING:
+            yield f"there is a class {name!r}; if that means unknown, give --missing={name}"
+    yield from _split_warnings(nodes.split, labels.classes, labels.nodes, labels.codes)
+
+
+def _looks_continuous(classes: list[str]) -> bool:
+    """More than a few numbers that are not all whole."""
+    if len(classes) < CONTINUOUS:
+        return False
+    try:
+        values = np.array(classes, dtype=np.float64)
+    except ValueError:
+        return False
+    return bool((values != np.floor(values)).any())
+
+
+def _split_warnings(
+    split: NDArray[np.int8] | None,
+    classes: list[str],
+    nodes: NDArray[np.int64],
+    codes: NDArray[np.int64],
+) -> Iterator[str]:
+    if split is None or not (split == 0).any():
+        yield "no nodes are set apart for training; give --split COLUMN or --ratio 0.6 0.2 0.2"
+        return
+    for place, name in ((1, "validation"), (2, "test")):
+        if not (split == place).any():
+            yield f"no nodes are set apart for {name}"
+    trained = np.bincount(codes[split[nodes] == 0], minlength=len(classes))
+    never = np.flatnonzero(trained == 0)
+    if len(never):
+        shown = ", ".join(repr(classes[int(i)]) for i in never[:5])
+        more = ", ..." if len(never) > 5 else ""
+        yield f"no training node is of class {shown}{more}"
+
+
+def _bar(count: int, most: int) -> str:
+    filled = round(BAR * count / most) if most else 0
+    return ("#" * max(filled, int(count > 0))).ljust(BAR)

@@ -1,0 +1,175 @@
+"""A diagnosis as rows of text, as pictures, and as a page of both."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+from vrgcn.diagnostics.diagnosis import REFERENCE, Diagnosis
+from vrgcn.diagnostics.staleness import Bin, Staleness
+from vrgcn.engine.history import NEVER
+from vrgcn.pages.page import Page
+from vrgcn.pages.panels import Panel, show_panels
+from vrgcn.training.moments import ROUNDING, Deviation
+
+COLUMNS = ("estimator", "bias", "noise", "error")
+STALENESS_COLUMNS = ("table", "rows read", "never written", "mean age", "off by")
+
+
+def quantities(diagnosis: Diagnosis) -> dict[str, dict[str, Deviation]]:
+    """What was measured, from the input up: for each, the deviation of each estimator."""
+    named: dict[str, dict[str, Deviation]] = {}
+    for estimator, measured in diagnosis.estimators.items():
+        for call, layer in measured.layers.items():
+            named.setdefault(f"layer {call + 1}: P h", {})[estimator] = layer
+        named.setdefault("outputs", {})[estimator] = measured.outputs
+        named.setdefault("gradient", {})[estimator] = measured.gradient
+    return named
+
+
+def rows(deviations: dict[str, Deviation]) -> list[tuple[str, ...]]:
+    """A row of text under COLUMNS for each estimator."""
+    return [
+        (
+            name,
+            "reference" if name == REFERENCE else bias_text(found),
+            share(found.std),
+            share(found.error),
+        )
+        for name, found in deviations.items()
+    ]
+
+
+def staleness_rows(diagnosis: Diagnosis) -> list[tuple[str, ...]]:
+    return [
+        (
+            f"{name}, layer {table.call + 1}",
+            f"{len(table.age):,}",
+            share(table.unwritten),
+            "–" if math.isnan(table.mean_age) else f"{table.mean_age:.1f} steps",
+            share(table.relative),
+        )
+        for name, tables in diagnosis.staleness.items()
+        for table in tables
+    ]
+
+
+def bias_text(found: Deviation) -> str:
+    """The bias, or the floor under which it was not seen."""
+    if found.biased:
+        return share(found.bias)
+    return "0" if found.floor <= ROUNDING else f"< {share(found.floor)}"
+
+
+def share(value: float) -> str:
+    return "0" if value <= ROUNDING else f"{value:.1%}" if value >= 0.001 else f"{value:.0e}"
+
+
+def conditions(diagnosis: Diagnosis) -> str:
+    """On what the numbers were measured."""
+    config = diagnosis.config
+    most = max(measured.passes for measured in diagnosis.estimators.values())
+    steps = "1 step" if diagnosis.steps == 1 else f"{diagnosis.steps:,} steps"
+    epochs = "1 epoch" if config.epochs == 1 else f"{config.epochs} epochs"
+    start = "filled by an exact pass first" if config.warm_start else "empty at first"
+    text = (
+        f"{len(diagnosis.nodes):,} nodes, up to {most} passes of each estimator, at the weights "
+        f"and histories after {epochs} ({steps}) of training by "
+        f"{config.estimator}, learning rate {config.learning_rate:g}, fan-out "
+        f"{' '.join(map(str, config.fanout))}; histories {start}"
+    )
+    if diagnosis.preprocessed:
+        text += "; layer 1 averages the features, computed once and exact"
+    return text
+
+
+def page(diagnosis: Diagnosis, advice: list[str], title: str) -> Page:
+    """Advice, tables and pictures; needs matplotlib."""
+    made = Page(title)
+    made.text(conditions(diagnosis))
+    made.heading("Advice")
+    for sentence in advice:
+        made.text(sentence)
+    made.heading("Distance from the exact algorithm")
+    made.text(
+        "Relative to the norm of the exact value (under dropout: its mean over masks). Bias: of "
+        "the mean; < marks one too small to be seen with so many passes. Noise: of one pass. "
+        "Error: of one pass, both together."
+    )
+    for name, deviations in quantities(diagnosis).items():
+        made.table(COLUMNS, rows(deviations), caption=name)
+    show_panels(made, deviation_panels(diagnosis))
+    for name, why in diagnosis.impossible.items():
+        made.text(f"{name}: not possible here: {why}")
+    if diagnosis.staleness:
+        made.heading("Histories")
+        made.text(
+            "Of the rows that the exact computation of the minibatch uses. Off by: "
+            "√(Σ ‖μ - h̄‖² / Σ ‖μ‖²), h̄ the history and μ the present activation without dropout."
+        )
+        made.table(STALENESS_COLUMNS, staleness_rows(diagnosis))
+        for name, tables in diagnosis.staleness.items():
+            made.heading(f"Histories of {name}", level=3)
+            show_panels(made, [p for table in tables for p in staleness_panels(name, table)])
+    return made
+
+
+def deviation_panels(diagnosis: Diagnosis) -> list[Panel]:
+    """Bars of bias and noise, a panel for each quantity."""
+    return [
+        Panel(f"Bias and noise of {name}", partial(_draw_deviations, deviations))
+        for name, deviations in quantities(diagnosis).items()
+    ]
+
+
+def _draw_deviations(deviations: dict[str, Deviation], axes: Any) -> None:
+    places = range(len(deviations))
+    found = list(deviations.values())
+    axes.bar([p - 0.2 for p in places], [d.bias for d in found], 0.4, label="bias")
+    axes.bar([p + 0.2 for p in places], [d.std for d in found], 0.4, label="noise")
+    floors = [math.nan if n == REFERENCE else d.floor for n, d in deviations.items()]
+    axes.plot(
+        [p - 0.2 for p in places],
+        floors,
+        color="black",
+        marker="_",
+        linestyle="none",
+        label="floor of the bias: below it none can be told",
+    )
+    axes.set_xticks(list(places), list(deviations), rotation=30, ha="right")
+    axes.set_ylabel("relative to the exact value")
+    axes.grid(visible=False, axis="x")
+
+
+def staleness_panels(name: str, table: Staleness) -> list[Panel]:
+    """Histogram of ages, and the distance from the present by age and by degree."""
+    title = f"{name}, layer {table.call + 1}"
+    ages = table.age[table.age != NEVER].tolist()
+    if not ages:
+        return []
+    return [
+        Panel(f"{title}: age of the histories", partial(_draw_ages, ages)),
+        Panel(f"{title}: off by, by age", partial(_draw_bins, table.by_age(), "age in steps")),
+        Panel(f"{title}: off by, by degree", partial(_draw_bins, table.by_degree(), "degree")),
+    ]
+
+
+def _draw_ages(ages: list[int], axes: Any) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    # Whole steps to a bar, so that no bar stands between two ages.
+    width = -(-(max(ages) - min(ages) + 1) // 30)
+    edges = [min(ages) - 0.5 + width * n for n in range((max(ages) - min(ages)) // width + 2)]
+    axes.hist(ages, bins=edges)
+    axes.set(xlabel="age in steps", ylabel="rows")
+    axes.set_xlim(min(ages) - 1.5, max(ages) + 1.5)  # one bar alone does not fill the panel
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _draw_bins(bins: list[Bin], label: str, axes: Any) -> None:
+    names = [str(b.first) if b.first == b.last else f"{b.first}–{b.last}" for b in bins]
+    axes.plot(range(len(bins)), [b.relative for b in bins], marker="o")
+    axes.set_xticks(range(len(bins)), names, rotation=30, ha="right")
+    axes.set(xlabel=label, ylabel="off by")
+    axes.set_ylim(0, 1.1 * max(b.relative for b in bins) or None)

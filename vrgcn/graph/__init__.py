@@ -1,0 +1,1 @@
+"""The graph and its matrices: nothing here knows of models or training."""

@@ -1,0 +1,211 @@
+"""The graph: adjacency, features, labels and split, checked once when it is made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vrgcn.graph.names import Names
+from vrgcn.graph.sparse import CSR, is_sparse, offsets
+from vrgcn.graph.validation import (
+    SPLITS,
+    UNLABELLED,
+    check_edges,
+    check_features,
+    check_labels,
+    check_splits,
+)
+
+
+class Graph:
+    """A graph with node features, for node classification.
+
+    edge_index: (2, edges) integer; row 0 the source, row 1 the target, as in PyG. Node u averages
+        over the edges into u. Duplicate edges are merged, their weights summed.
+    features: (nodes, width) floating point, dense or sparse CSR.
+    labels: (nodes,) integer, one class per node, -1 where unknown; or (nodes, classes) of 0 and 1,
+        several classes per node, a row of -1 (or NaN) where unknown.
+    edge_weight: (edges,) floating point; without it every edge weighs 1.
+    train, val, test: node ids, or a boolean mask over the nodes.
+    undirected: every edge was given once and counts in both directions.
+    names: the user's own names of nodes, classes and features.
+
+    After construction: `adjacency` is the (nodes, nodes) CSR matrix A with A[u, v] the weight of
+    the edge v -> u, columns ascending; `labels` is int64 (nodes,) or float (nodes, classes); each
+    split is a sorted int64 tensor of ids, empty where none was given.
+    """
+
+    def __init__(
+        self,
+        edge_index: Any,
+        features: Any,
+        labels: Any = None,
+        *,
+        edge_weight: Any = None,
+        train: Any = None,
+        val: Any = None,
+        test: Any = None,
+        num_classes: int | None = None,
+        undirected: bool = False,
+        names: Names | None = None,
+    ) -> None:
+        self.features = check_features(features)
+        edges, weight = check_edges(edge_index, edge_weight, self.num_nodes)
+        self.weighted = weight is not None
+        self.adjacency = _adjacency(edges, weight, self.num_nodes, undirected)
+        self.labels, self.num_classes = check_labels(labels, num_classes, self.num_nodes)
+        splits = {"train": train, "val": val, "test": test}
+        self.train, self.val, self.test = check_splits(splits, self.num_nodes)
+        self._check_split_labels()
+        self.names = names or Names()
+        self._check_names()
+
+    @classmethod
+    def from_parts(
+        cls,
+        adjacency: CSR,
+        features: Tensor,
+        labels: Tensor | None,
+        splits: dict[str, Tensor],
+        num_classes: int,
+        weighted: bool,
+        names: Names | None = None,
+    ) -> Graph:
+        """A graph from parts that were checked before, such as those of a saved graph."""
+        graph = cls.__new__(cls)
+        graph.adjacency, graph.features, graph.labels = adjacency, features, labels
+        graph.num_classes, graph.weighted = num_classes, weighted
+        graph.names = names or Names()
+        for name in SPLITS:
+            setattr(graph, name, splits[name])
+        return graph
+
+    @property
+    def num_nodes(self) -> int:
+        return self.features.shape[0]
+
+    @property
+    def num_edges(self) -> int:
+        """Directed edges after merging; an undirected one counts twice, a self-loop once."""
+        return self.adjacency.num_entries
+
+    @property
+    def num_features(self) -> int:
+        return self.features.shape[1]
+
+    @property
+    def multilabel(self) -> bool:
+        return self.labels is not None and self.labels.dim() == 2
+
+    @property
+    def labelled(self) -> Tensor:
+        """(nodes,) bool: whether a node's label is known."""
+        if self.labels is None:
+            return torch.zeros(self.num_nodes, dtype=torch.bool)
+        return self.labels.reshape(self.num_nodes, -1)[:, 0] != UNLABELLED
+
+    def split(self, name: str) -> Tensor:
+        """Node ids of `train`, `val` or `test`."""
+        if name not in SPLITS:
+            raise ValueError(f"there is no split {name!r}; there are {', '.join(SPLITS)}")
+        ids: Tensor = getattr(self, name)
+        return ids
+
+    def edge_index(self) -> Tensor:
+        """(2, edges) in PyG's direction: sources, then targets."""
+        return torch.stack([self.adjacency.indices, self.adjacency.row_of_entry])
+
+    def among(self, nodes: Tensor) -> Graph:
+        """The same nodes with only the edges that have both ends in `nodes` (inductive training).
+
+        Node ids, features and labels are shared, not copied.
+        """
+        inside = torch.zeros(self.num_nodes, dtype=torch.bool)
+        inside[nodes] = True
+        A = self.adjacency
+        rows = A.row_of_entry
+        keep = inside[rows] & inside[A.indices]
+        counts = torch.bincount(rows[keep], minlength=self.num_nodes)
+        adjacency = CSR(offsets(counts), A.indices[keep], A.values[keep], A.columns)
+        return self._replaced(adjacency, self.features)
+
+    def with_features(self, features: Tensor) -> Graph:
+        """The same graph with other features (nodes, width), such as scaled ones."""
+        if features.shape[0] != self.num_nodes:
+            raise ValueError(f"{features.shape[0]} rows of features for {self.num_nodes} nodes")
+        return self._replaced(self.adjacency, features)
+
+    @classmethod
+    def from_pyg(cls, data: Any) -> Graph:
+        """A graph from PyG's `Data`: x, edge_index, y, masks, edge_weight or edge_attr."""
+        from vrgcn.graph.pyg import graph_from_pyg
+
+        return graph_from_pyg(data)
+
+    def to_pyg(self) -> Any:
+        """The graph as PyG's `Data`, with masks, and edge_weight where it is weighted."""
+        from vrgcn.graph.pyg import graph_to_pyg
+
+        return graph_to_pyg(self)
+
+    def _replaced(self, adjacency: CSR, features: Tensor) -> Graph:
+        splits = {name: self.split(name) for name in SPLITS}
+        return Graph.from_parts(
+            adjacency, features, self.labels, splits, self.num_classes, self.weighted, self.names
+        )
+
+    def __repr__(self) -> str:
+        kind = "multi-label" if self.multilabel else "classes"
+        return (
+            f"Graph(nodes={self.num_nodes:,}, edges={self.num_edges:,}, "
+            f"features={self.num_features:,}{' sparse' if is_sparse(self.features) else ''}, "
+            f"{kind}={self.num_classes}, "
+            + ", ".join(f"{name}={len(self.split(name)):,}" for name in SPLITS)
+            + ")"
+        )
+
+    def _check_names(self) -> None:
+        for kind, names, count in (
+            ("nodes", self.names.nodes, self.num_nodes),
+            ("classes", self.names.classes, self.num_classes),
+            ("features", self.names.features, self.num_features),
+        ):
+            if names is not None and len(names) != count:
+                raise ValueError(f"names has {len(names)} {kind}, and the graph {count}")
+
+    def _check_split_labels(self) -> None:
+        for name in SPLITS:
+            ids = self.split(name)
+            if not len(ids):
+                continue
+            if self.labels is None:
+                raise ValueError(f"there is a {name} split but there are no labels")
+            known = self.labelled[ids]
+            if not known.all():
+                first = int(ids[~known][0])
+                raise ValueError(
+                    f"{name} has {int((~known).sum())} nodes without a label, first: node {first}; "
+                    "leave them out of the split"
+                )
+
+
+def _adjacency(edges: Tensor, weight: Tensor | None, num_nodes: int, undirected: bool) -> CSR:
+    if undirected:
+        loop = edges[0] == edges[1]
+        edges = torch.cat([edges, edges[:, ~loop].flip(0)], dim=1)
+        weight = None if weight is None else torch.cat([weight, weight[~loop]])
+    key = edges[1] * num_nodes + edges[0]
+    ascending = bool((key[1:] > key[:-1]).all())
+    if ascending:
+        values = torch.ones(len(key)) if weight is None else weight.float()
+    elif weight is None:
+        key = torch.unique(key)
+        values = torch.ones(len(key))
+    else:
+        key, group = torch.unique(key, return_inverse=True)
+        values = torch.zeros(len(key), dtype=weight.dtype).index_add_(0, group, weight).float()
+    rows = torch.div(key, num_nodes, rounding_mode="floor")
+    counts = torch.bincount(rows, minlength=num_nodes)
+    return CSR(offsets(counts), key - rows * num_nodes, values, num_nodes)

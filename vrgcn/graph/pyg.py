@@ -1,0 +1,99 @@
+"""To and from PyG's `Data`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.validation import SPLITS
+
+
+def graph_from_pyg(data: Any) -> Graph:
+    """A Graph of `Data` with x and edge_index, and where present y, masks and edge weights.
+
+    Edge weights are `edge_weight`, or else `edge_attr` if it has one number per edge. Masks that
+    leave no node in a split leave the split out.
+    """
+    if getattr(data, "x", None) is None:
+        raise ValueError("data.x is missing: a graph needs node features (nodes, width)")
+    return Graph(
+        _edge_index(data),
+        data.x,
+        _labels(data),
+        edge_weight=_edge_weight(data),
+        train=_mask(data, "train_mask"),
+        val=_mask(data, "val_mask"),
+        test=_mask(data, "test_mask"),
+    )
+
+
+def graph_to_pyg(graph: Graph) -> Any:
+    """`Data` with x, edge_index, y, a mask for each split, and edge_weight if weighted."""
+    from torch_geometric.data import Data
+
+    data = Data(x=graph.features, edge_index=graph.edge_index(), y=graph.labels)
+    if graph.weighted:
+        data.edge_weight = graph.adjacency.values
+    for name in SPLITS:
+        if len(graph.split(name)):
+            mask = torch.zeros(graph.num_nodes, dtype=torch.bool)
+            mask[graph.split(name)] = True
+            data[f"{name}_mask"] = mask
+    return data
+
+
+def _edge_index(data: Any) -> Tensor:
+    edge_index = getattr(data, "edge_index", None)
+    if isinstance(edge_index, Tensor):
+        return edge_index.as_subclass(Tensor)
+    raise ValueError(
+        "data.edge_index is missing: vrgcn reads (2, edges) tensors, not adj_t; leave the "
+        "transform ToSparseTensor out"
+    )
+
+
+def _edge_weight(data: Any) -> Tensor | None:
+    weight = getattr(data, "edge_weight", None)
+    if weight is not None:
+        return weight
+    attributes = getattr(data, "edge_attr", None)
+    if attributes is None:
+        return None
+    if attributes.dim() == 2 and attributes.shape[1] == 1:
+        attributes = attributes[:, 0]
+    if attributes.dim() != 1:
+        raise ValueError(
+            f"data.edge_attr has shape {tuple(attributes.shape)}, and an edge has one weight: set "
+            "data.edge_weight, or data.edge_attr = None to leave it out"
+        )
+    return attributes
+
+
+def _labels(data: Any) -> Tensor | None:
+    y = getattr(data, "y", None)
+    if y is None:
+        return None
+    if y.dim() == 2 and y.shape[1] == 1:  # as OGB has them
+        y = y[:, 0]
+    if y.dim() == 1 and y.is_floating_point():
+        if not ((y == y.round()) | y.isnan()).all():
+            raise ValueError(
+                "data.y holds fractions: vrgcn classifies nodes, it does no regression"
+            )
+        y = torch.nan_to_num(y, nan=-1).long()
+    return y
+
+
+def _mask(data: Any, name: str) -> Tensor | None:
+    mask = getattr(data, name, None)
+    if mask is None or not mask.any():
+        return None
+    if mask.dim() == 2:
+        raise ValueError(
+            f"data.{name} holds {mask.shape[1]} splits, one a column: choose one, "
+            f"data.{name} = data.{name}[:, 0]"
+        )
+    return mask

@@ -1,0 +1,235 @@
+"""The checks that a graph's parts pass when it is made, and the errors when they do not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from vrgcn.graph.sparse import CSR, is_sparse
+
+UNLABELLED = -1
+SPLITS = ("train", "val", "test")
+
+
+def _tensor(value: Any, name: str) -> Tensor:
+    """A CPU tensor of a tensor, an array or a list."""
+    if isinstance(value, Tensor):
+        return value.detach().cpu()
+    try:
+        return torch.as_tensor(np.asarray(value))
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be a tensor or an array of numbers: {error}") from None
+
+
+def _is_integer(x: Tensor) -> bool:
+    return not x.is_floating_point() and not x.is_complex() and x.dtype != torch.bool
+
+
+def check_features(features: Any) -> Tensor:
+    if hasattr(features, "tocsr"):  # scipy
+        matrix = features.tocsr(copy=True)
+        matrix.sum_duplicates()
+        features = torch.sparse_csr_tensor(
+            torch.from_numpy(matrix.indptr.astype(np.int64)),
+            torch.from_numpy(matrix.indices.astype(np.int64)),
+            torch.from_numpy(matrix.data),
+            size=matrix.shape,
+            check_invariants=False,  # checked below
+        )
+    x = _tensor(features, "features")
+    if not isinstance(features, Tensor):
+        x = x.to(torch.get_default_dtype()) if x.dtype == torch.float64 else x  # NumPy's default
+    if x.layout == torch.sparse_coo and x.dim() == 2:
+        x = x.to_sparse_csr()
+    if x.dim() != 2:
+        raise ValueError(f"features must be (nodes, width), not of shape {tuple(x.shape)}")
+    if x.layout not in (torch.strided, torch.sparse_csr):
+        raise TypeError(f"features must be dense or sparse CSR, not {x.layout}")
+    if x.shape[0] == 0 or x.shape[1] == 0:
+        raise ValueError(f"features are empty: shape {tuple(x.shape)}")
+    if x.is_complex() or x.dtype == torch.bool:
+        raise TypeError(f"features must be real numbers, not {x.dtype}")
+    if x.dtype not in (torch.float32, torch.float64):
+        x = x.float()
+    if is_sparse(x):
+        # int64 indices once here, so that nothing later converts them.
+        matrix = CSR.from_torch(x)
+        _check_places(matrix)
+        bad = ~torch.isfinite(matrix.values)
+        if bad.any():
+            entry = int(bad.nonzero()[0, 0])
+            _raise_not_finite(
+                int(bad.sum()), int(matrix.row_of_entry[entry]), int(matrix.indices[entry])
+            )
+        return matrix.to_torch()
+    for start in range(0, len(x), 65_536):  # in parts: no boolean copy of the whole table
+        bad = ~torch.isfinite(x[start : start + 65_536])
+        if bad.any():
+            row, column = bad.nonzero()[0].tolist()
+            _raise_not_finite(int(bad.sum()), start + row, column)
+    return x.contiguous()
+
+
+def _check_places(matrix: CSR) -> None:
+    """PyTorch checks the places of a sparse tensor only when asked, and then their order too."""
+    indptr, indices = matrix.indptr, matrix.indices
+    if int(indptr[0]) != 0 or int(indptr[-1]) != len(indices) or (indptr.diff() < 0).any():
+        raise ValueError("features are not a sparse CSR matrix: crow_indices must run from 0 up")
+    outside = (indices < 0) | (indices >= matrix.columns)
+    if outside.any():
+        raise ValueError(
+            f"sparse features name {int(outside.sum())} columns outside 0..{matrix.columns - 1}, "
+            f"first: {int(indices[outside][0])}"
+        )
+
+
+def _raise_not_finite(count: int, row: int, column: int) -> None:
+    raise ValueError(
+        f"features hold NaN or infinite values (at least {count}), first: node {row}, "
+        f"column {column}; fill or drop them"
+    )
+
+
+def check_edges(edge_index: Any, edge_weight: Any, num_nodes: int) -> tuple[Tensor, Tensor | None]:
+    edges = _tensor(edge_index, "edge_index")
+    if edges.numel() == 0 and edges.dim() <= 2:
+        edges = edges.reshape(2, -1).long()
+    if edges.dim() != 2 or edges.shape[0] != 2:
+        raise ValueError(
+            f"edge_index must be (2, edges): sources, then targets; not {tuple(edges.shape)}"
+        )
+    if not _is_integer(edges):
+        raise TypeError(f"edge_index must hold integers, not {edges.dtype}")
+    edges = edges.long()
+    outside = ((edges < 0) | (edges >= num_nodes)).any(0)
+    if outside.any():
+        first = int(outside.nonzero()[0, 0])
+        raise ValueError(
+            f"{int(outside.sum())} edges name nodes outside 0..{num_nodes - 1}, first: "
+            f"edge {first} from {int(edges[0, first])} to {int(edges[1, first])}"
+        )
+    if edge_weight is None:
+        return edges, None
+    weight = _tensor(edge_weight, "edge_weight")
+    if weight.shape != (edges.shape[1],):
+        raise ValueError(
+            f"edge_weight must be one number per edge, ({edges.shape[1]},), "
+            f"not {tuple(weight.shape)}"
+        )
+    if weight.is_complex() or weight.dtype == torch.bool:
+        raise TypeError(f"edge_weight must be real numbers, not {weight.dtype}")
+    weight = weight.double()
+    bad = ~torch.isfinite(weight.float())  # they are kept in single precision
+    if bad.any():
+        first = int(bad.nonzero()[0, 0])
+        raise ValueError(
+            f"{int(bad.sum())} edge weights are NaN or infinite, first: edge {first} "
+            f"from {int(edges[0, first])} to {int(edges[1, first])}"
+        )
+    return edges, weight
+
+
+def check_labels(labels: Any, num_classes: int | None, num_nodes: int) -> tuple[Tensor | None, int]:
+    if labels is None:
+        return None, num_classes or 0
+    y = _tensor(labels, "labels")
+    if y.dim() not in (1, 2) or y.shape[0] != num_nodes or 0 in y.shape:
+        raise ValueError(
+            f"labels must be ({num_nodes},), one class per node, or ({num_nodes}, classes); "
+            f"not {tuple(y.shape)}"
+        )
+    return _check_classes(y, num_classes) if y.dim() == 1 else _check_multilabel(y, num_classes)
+
+
+def _check_classes(y: Tensor, num_classes: int | None) -> tuple[Tensor, int]:
+    if not _is_integer(y):
+        raise TypeError(
+            f"labels of one class per node must be integers (-1 where unknown), not {y.dtype}"
+        )
+    y = y.long()
+    classes = num_classes if num_classes is not None else int(y.max()) + 1
+    bad = (y < UNLABELLED) | (y >= classes)
+    if bad.any():
+        first = int(bad.nonzero()[0, 0])
+        raise ValueError(
+            f"{int(bad.sum())} labels are outside 0..{classes - 1} (-1 where unknown), first: "
+            f"{int(y[first])} at node {first}"
+        )
+    return y, max(classes, 0)
+
+
+def _check_multilabel(y: Tensor, num_classes: int | None) -> tuple[Tensor, int]:
+    if y.is_complex():
+        raise TypeError("labels of several classes per node must be 0 or 1")
+    y = torch.nan_to_num(y.float(), nan=UNLABELLED)
+    unknown = (y == UNLABELLED).all(1, keepdim=True)
+    bad = (y != 0) & (y != 1) & ~unknown
+    if bad.any():
+        row, column = bad.nonzero()[0].tolist()
+        raise ValueError(
+            f"labels of several classes per node must be 0 or 1 (a whole row of -1 where unknown); "
+            f"{int(bad.sum())} are not, first: {float(y[row, column]):g} at node {row}, "
+            f"class {column}"
+        )
+    if num_classes is not None and num_classes != y.shape[1]:
+        raise ValueError(f"num_classes is {num_classes} but labels have {y.shape[1]} columns")
+    return y, y.shape[1]
+
+
+def check_splits(splits: dict[str, Any], num_nodes: int) -> tuple[Tensor, Tensor, Tensor]:
+    owner = torch.full((num_nodes,), -1, dtype=torch.int8)
+    checked = []
+    for number, (name, given) in enumerate(splits.items()):
+        ids = _split_ids(given, name, num_nodes)
+        taken = owner[ids]
+        if (taken >= 0).any():
+            first = int((taken >= 0).nonzero()[0, 0])
+            other = SPLITS[int(taken[first])]
+            raise ValueError(
+                f"{name} and {other} overlap in {int((taken >= 0).sum())} nodes, "
+                f"first: node {int(ids[first])}"
+            )
+        owner[ids] = number
+        checked.append(ids)
+    return checked[0], checked[1], checked[2]
+
+
+def _split_ids(given: Any, name: str, num_nodes: int) -> Tensor:
+    if given is None:
+        return torch.empty(0, dtype=torch.int64)
+    ids = _tensor(given, name)
+    if ids.dim() != 1:
+        raise ValueError(f"{name} must be one-dimensional, not of shape {tuple(ids.shape)}")
+    if ids.numel() and ids.dtype == torch.bool:
+        if len(ids) != num_nodes:
+            raise ValueError(f"{name} is a mask of {len(ids)} for {num_nodes} nodes")
+        ids = ids.nonzero()[:, 0]
+    if not ids.numel():
+        raise ValueError(f"{name} is empty; leave it out if there is none")
+    if not _is_integer(ids):
+        raise TypeError(f"{name} must be node ids or a boolean mask, not {ids.dtype}")
+    ordered = torch.unique(_inside(ids.long(), name, num_nodes))
+    if len(ordered) != len(ids):
+        raise ValueError(f"{name} names {len(ids) - len(ordered)} nodes more than once")
+    return ordered
+
+
+def check_nodes(given: Any, num_nodes: int) -> Tensor:
+    """Node ids for a pass of the model, int64 in the given order."""
+    ids = _tensor(given, "nodes")
+    if ids.dim() != 1 or not len(ids) or not _is_integer(ids):
+        raise ValueError("nodes must be a list of at least one node id")
+    return _inside(ids.long(), "nodes", num_nodes)
+
+
+def _inside(ids: Tensor, name: str, num_nodes: int) -> Tensor:
+    if int(ids.min()) < 0 or int(ids.max()) >= num_nodes:
+        bad = (ids < 0) | (ids >= num_nodes)
+        raise ValueError(
+            f"{name} names {int(bad.sum())} nodes outside 0..{num_nodes - 1}, "
+            f"first: {int(ids[bad][0])}"
+        )
+    return ids

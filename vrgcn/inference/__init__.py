@@ -1,0 +1,1 @@
+"""Exact prediction of any node, and trained models as files."""

@@ -1,0 +1,121 @@
+"""Saved models: one safetensors file with all that a prediction needs.
+
+Weights and feature scaling are tensors; architecture, propagation and names are JSON in the file's
+metadata. Loading reads tensors and JSON, never pickled code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from vrgcn.graph.propagation import PROPAGATIONS
+from vrgcn.graph.scaling import Scaling
+from vrgcn.models.models import MODELS, GraphModel
+
+FORMAT = "vrgcn-model"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """A trained model and what its inputs and outputs mean.
+
+    propagation: the name of its propagation matrix
+    scaling: what is done to the features first
+    multilabel: several classes per node (outputs above 0), or one (the largest)
+    classes: the classes' names, in the order of the outputs; None where they have none
+    features: the feature columns' names, in order; None where they have none
+    """
+
+    model: GraphModel
+    propagation: str
+    scaling: Scaling = field(default_factory=Scaling)
+    multilabel: bool = False
+    classes: list[str] | None = None
+    features: list[str] | None = None
+
+
+def save_model(saved: SavedModel, path: str | Path) -> None:
+    """Write the model to a file, all of it or nothing."""
+    path = Path(path)
+    names = {kind: name for name, kind in MODELS.items()}
+    model = saved.model
+    if type(model) not in names:
+        raise TypeError(
+            f"{type(model).__name__} is not one of vrgcn's models ({', '.join(MODELS)}); save a "
+            "model of your own with safetensors.torch.save_model"
+        )
+    if saved.propagation not in PROPAGATIONS:
+        raise ValueError(f"propagation {saved.propagation!r} is none of {', '.join(PROPAGATIONS)}")
+    description = {
+        "format": FORMAT,
+        "version": VERSION,
+        "model": names[type(model)],
+        "arguments": model.arguments,
+        "propagation": saved.propagation,
+        "scaling": saved.scaling.kind,
+        "multilabel": saved.multilabel,
+        "classes": saved.classes,
+        "features": saved.features,
+    }
+    tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
+    if saved.scaling.mean is not None and saved.scaling.deviation is not None:
+        tensors["scaling.mean"] = saved.scaling.mean
+        tensors["scaling.deviation"] = saved.scaling.deviation
+    tensors = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+    partial = path.with_name(path.name + ".partial")
+    partial.write_bytes(save(tensors, metadata={FORMAT: json.dumps(description)}))
+    os.replace(partial, path)
+
+
+def load_model(path: str | Path) -> SavedModel:
+    """The model of a file, in evaluation mode."""
+    description, tensors = _read(Path(path))
+    model = MODELS[description["model"]](**description["arguments"])
+    prefix = "model."
+    weights = {
+        name.removeprefix(prefix): value
+        for name, value in tensors.items()
+        if name.startswith(prefix)
+    }
+    dtypes = {value.dtype for value in weights.values() if value.is_floating_point()}
+    if len(dtypes) == 1:
+        model = model.to(dtypes.pop())
+    model.load_state_dict(weights)
+    return SavedModel(
+        model.eval(),
+        description["propagation"],
+        Scaling(
+            description["scaling"], tensors.get("scaling.mean"), tensors.get("scaling.deviation")
+        ),
+        description["multilabel"],
+        description["classes"],
+        description["features"],
+    )
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no model file {path}")
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = (file.metadata() or {}).get(FORMAT)
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except SafetensorError as error:
+        raise ValueError(f"{path}: not a safetensors file, or not all of one: {error}") from None
+    if metadata is None:
+        raise ValueError(f"{path}: was not written by vrgcn; it lacks the entry {FORMAT!r}")
+    description = json.loads(metadata)
+    if description["version"] != VERSION:
+        raise ValueError(
+            f"{path}: is of version {description['version']}, and this vrgcn reads {VERSION}"
+        )
+    return description, tensors

@@ -1,0 +1,1 @@
+"""Models with `forward(x, propagate)`, and what they are made of."""

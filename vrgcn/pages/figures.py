@@ -1,0 +1,101 @@
+"""Pictures of results. They need matplotlib, the extra `plots`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from vrgcn.pages.destination import check_out
+from vrgcn.training.fit import Epoch
+from vrgcn.training.metrics import ClassScores
+
+SUFFIXES = (".png", ".svg", ".pdf")
+
+
+def check_figure(path: Path, suffixes: Sequence[str] = SUFFIXES) -> None:
+    """Refuse a figure that could not be drawn, before the hours of work that lead to it.
+
+    suffixes: of the files it can be written to; a page of figures has its own
+    """
+    check_out(path, suffixes)
+    check_drawing()
+
+
+def check_drawing() -> None:
+    """Refuse to draw where matplotlib is not installed."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise ValueError("drawing needs matplotlib: pip install 'vrgcn[plots]'") from None
+
+
+def draw_validation(
+    curves: Mapping[str, Sequence[Epoch]], path: Path, title: str, score: str
+) -> None:
+    """Validation score of several runs, against epochs and against seconds of training."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    by_epoch, by_second = figure.subplots(1, 2, sharey=True)
+    for name, curve in curves.items():
+        points = [point for point in curve if point.val is not None]
+        scores = [point.val for point in points]
+        by_epoch.plot([point.epoch for point in points], scores, marker=".", label=name)
+        by_second.plot([point.seconds for point in points], scores, marker=".", label=name)
+    by_epoch.set(xlabel="epoch", ylabel=f"validation {score} (exact)")
+    by_second.set(xlabel="seconds of training", xscale="log")
+    by_epoch.xaxis.get_major_locator().set_params(integer=True)
+    for axes in (by_epoch, by_second):
+        axes.grid(alpha=0.3)
+    by_second.legend(loc="lower right")
+    figure.suptitle(title)
+    _save(figure, path)
+
+
+def draw_confusion(matrix: Tensor, classes: list[str], path: Path, title: str) -> None:
+    """(classes, classes) counts as a picture: rows are the true class, shares of the row."""
+    from matplotlib.figure import Figure
+
+    size = min(max(4.0, 0.35 * len(classes) + 2), 16)
+    figure = Figure(figsize=(size + 1, size), layout="constrained")
+    axes = figure.subplots()
+    shares = matrix / matrix.sum(1, keepdim=True).clamp(min=1)
+    image = axes.imshow(shares.tolist(), cmap="Blues", vmin=0, vmax=1)
+    figure.colorbar(image, label="share of the true class", shrink=0.8)
+    axes.set(xlabel="predicted class", ylabel="true class", title=title)
+    if len(classes) <= 60:
+        axes.set_xticks(range(len(classes)), classes, rotation=90)
+        axes.set_yticks(range(len(classes)), classes)
+    if len(classes) <= 20:
+        for row, counts in enumerate(matrix.tolist()):
+            for column, count in enumerate(counts):
+                if count:
+                    colour = "white" if shares[row, column] > 0.5 else "black"
+                    axes.text(column, row, str(count), ha="center", va="center", color=colour)
+    _save(figure, path)
+
+
+def draw_class_scores(scores: ClassScores, classes: list[str], path: Path, title: str) -> None:
+    """Precision and recall of each class as bars, for nodes of several classes."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(min(max(6.0, 0.3 * len(classes) + 2), 24), 4), layout="constrained")
+    axes = figure.subplots()
+    places = [float(place) for place in range(len(classes))]
+    axes.bar(
+        [p - 0.2 for p in places], scores.precision.nan_to_num().tolist(), 0.4, label="precision"
+    )
+    axes.bar([p + 0.2 for p in places], scores.recall.nan_to_num().tolist(), 0.4, label="recall")
+    axes.set(ylim=(0, 1), title=title, xlabel="class")
+    if len(classes) <= 60:
+        axes.set_xticks(places, classes, rotation=90)
+    axes.legend()
+    _save(figure, path)
+
+
+def _save(figure: Any, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)

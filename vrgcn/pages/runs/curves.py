@@ -1,0 +1,151 @@
+"""Curves of several runs, one figure each: small enough to be read on a phone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from vrgcn.pages.page import Page
+from vrgcn.pages.panels import INCHES, TEXT, plain_ticks, swatch
+from vrgcn.pages.runs.records import Record
+
+# Colours that the colour-blind tell apart on white (Okabe and Ito's, brown for their yellow).
+_COLOURS = (
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#222222", "#8c510a",
+)  # fmt: skip
+_DASHES = ("-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
+_MARKERS = ("o", "s", "^", "D", "v")
+_MARKS = 10  # markers on a curve: more of them hide it
+
+_LOG_RATIO = 8.0  # values that differ by more are spread by their logarithm
+
+
+@dataclass(frozen=True)
+class Axis:
+    """name: of the value in a point; label: of the axis; log: None where the values decide; most:
+    the largest value there can be"""
+
+    name: str
+    label: str
+    log: bool | None = None
+    most: float | None = None
+
+
+EPOCHS = Axis("epoch", "epoch", log=False)
+SECONDS = Axis("seconds", "seconds of training")
+LOSS = Axis("loss", "training loss")
+AGE = Axis("age", "mean age in steps", log=False)
+STALENESS = {
+    AGE: "Mean age of the histories after each epoch, in optimisation steps",
+    Axis("staleness", "relative staleness"): "Relative staleness ‖h − h̄‖ / ‖h‖: how far the "
+    "histories are from what would be written in their place",
+    Axis("gradient_noise", "gradient noise"): "Noise of a minibatch's gradient from sampled "
+    "neighbours and dropout: its variance over its squared mean",
+}
+
+
+def show_curves(page: Page, records: Sequence[Record], styles: Mapping[str, int]) -> None:
+    """Training loss and validation score of runs on one graph, by epoch and by second."""
+    metric = next((r.metric for r in records if r.metric != "score"), "score")
+    score = Axis("val", f"validation {metric}", log=False, most=1.0)
+    _show(
+        page,
+        records,
+        styles,
+        {
+            (EPOCHS, score): f"Validation {metric} after each epoch, by exact prediction",
+            (SECONDS, score): f"Validation {metric} by seconds of training, evaluation not counted",
+            (EPOCHS, LOSS): "Mean training loss of each epoch",
+            (SECONDS, LOSS): "Training loss by seconds of training",
+        },
+    )
+    missing = [record.label for record in records if record.best is None]
+    if missing:
+        page.text(f"Without a validation score: {', '.join(missing)}.")
+
+
+def show_staleness(page: Page, records: Sequence[Record], styles: Mapping[str, int]) -> None:
+    """How old the histories are, and what else the runs noted of it."""
+    if not any(_present(records, axis) for axis in STALENESS):
+        page.text("These runs keep no histories.")
+        return
+    _show(page, records, styles, {(EPOCHS, axis): text for axis, text in STALENESS.items()})
+    missing = [record.label for record in records if not record.curve("epoch", "age")[1]]
+    if missing:
+        page.text(f"Without histories: {', '.join(missing)}.")
+
+
+def _present(records: Sequence[Record], axis: Axis) -> bool:
+    return any(record.curve("epoch", axis.name)[1] for record in records)
+
+
+def _show(
+    page: Page,
+    records: Sequence[Record],
+    styles: Mapping[str, int],
+    figures: Mapping[tuple[Axis, Axis], str],
+) -> None:
+    """A legend and the figures for which there are values.
+
+    styles: a number for the look of each label, the same all over the page
+    """
+    shown = {axes: text for axes, text in figures.items() if _present(records, axes[1])}
+    drawn = [r for r in records if any(_present([r], y) for _, y in shown)]
+    if len(styles) > 1:
+        page.legend((record.label, _swatch(styles[record.label])) for record in drawn)
+    page.figures((draw(drawn, x, y, styles), text) for (x, y), text in shown.items())
+
+
+def draw(records: Sequence[Record], x: Axis, y: Axis, styles: Mapping[str, int]) -> Any:
+    """A figure with a curve for each run that has values for it."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    with rc_context(TEXT):
+        figure = Figure(figsize=INCHES)
+        axes = figure.subplots()
+        curves = {record.label: record.curve(x.name, y.name) for record in records}
+        curves = {label: curve for label, curve in curves.items() if curve[0]}
+        for label, (across, up) in curves.items():
+            axes.plot(across, up, **_look(styles[label], len(across)))
+        axes.set(xlabel=x.label, ylabel=y.label)
+        if y.most is not None:
+            bottom, top = axes.get_ylim()
+            axes.set_ylim(top=min(top, y.most + 0.03 * (y.most - bottom)))
+        if _logarithmic(x, [across[-1] for across, _ in curves.values()]):
+            axes.set_xscale("log")
+            plain_ticks(axes.xaxis)
+        elif x is EPOCHS:
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        if _logarithmic(y, [value for _, up in curves.values() for value in up]):
+            axes.set_yscale("log")
+            plain_ticks(axes.yaxis)
+    return figure
+
+
+def _logarithmic(axis: Axis, values: Sequence[float]) -> bool:
+    if axis.log is not None:
+        return axis.log
+    return min(values) > 0 and max(values) > _LOG_RATIO * min(values)
+
+
+def _look(style: int, points: int) -> dict[str, Any]:
+    """Colour, dashes and marker of the curve: no two are alike below 160."""
+    every = max(1, points // _MARKS)
+    return {
+        "color": _COLOURS[style % len(_COLOURS)],
+        "linestyle": _DASHES[style // len(_COLOURS) % len(_DASHES)],
+        "marker": _MARKERS[style % len(_MARKERS)],
+        "markersize": 4.5,
+        "markevery": (style % every, every),  # of curves that coincide, each shows its own
+        "linewidth": 1.8,
+    }
+
+
+def _swatch(style: int) -> Any:
+    """A piece of the curve, for the legend."""
+    from matplotlib.lines import Line2D
+
+    return swatch(Line2D([], [], **_look(style, 1)))

@@ -1,0 +1,184 @@
+"""What runs wrote while they trained, read back from their folders, whether they ended or not."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vrgcn.cli.runs import METRICS, MODEL, RESULT, graph_source, read_config
+from vrgcn.inference.saved import load_model
+
+Point = dict[str, float | None]
+
+# Without these a line of metrics is no point of a curve. All others may be missing or null.
+_NEEDED = ("epoch", "loss", "seconds")
+
+
+@dataclass(frozen=True)
+class Record:
+    """A run's folder.
+
+    label: a short name, different from those of the runs beside it
+    graph: a short name of its graph, the same for the runs on the same graph
+    config: the options it was started with
+    points: a dict per epoch, from metrics.jsonl
+    result: what result.json says; None if training has not ended
+    metric: accuracy or micro-F1, or "score" where no file says which
+    torn: whether the last line of metrics.jsonl was cut off
+    """
+
+    folder: Path
+    label: str
+    graph: str
+    config: dict[str, Any]
+    points: list[Point]
+    result: dict[str, Any] | None
+    metric: str
+    torn: bool
+
+    @property
+    def epochs(self) -> str:
+        """How far it came: 30, or 12 of 30."""
+        done, planned = len(self.points), self.config.get("epochs")
+        return str(done) if planned in (None, done) else f"{done} of {planned}"
+
+    @property
+    def best(self) -> Point | None:
+        """The epoch of the best validation score; None if there was no validation."""
+        scored = [point for point in self.points if point.get("val") is not None]
+        return max(scored, key=lambda point: point["val"] or 0.0, default=None)
+
+    def curve(self, x: str, y: str) -> tuple[list[float], list[float]]:
+        """The points that have both values, such as x="seconds" and y="val"."""
+        pairs = [(point.get(x), point.get(y)) for point in self.points]
+        known = [(a, b) for a, b in pairs if a is not None and b is not None]
+        return [a for a, _ in known], [b for _, b in known]
+
+    def mean(self, name: str) -> float | None:
+        """The mean over the epochs that have the value."""
+        values = self.curve("epoch", name)[1]
+        return sum(values) / len(values) if values else None
+
+
+def read_runs(folders: Sequence[Path]) -> list[Record]:
+    """The runs, each once, in the order in which they are given."""
+    if not folders:
+        raise ValueError("give at least one run: a folder that `vrgcn train` wrote")
+    places = [folder.resolve() for folder in folders]
+    unique = [folder for n, folder in enumerate(folders) if places.index(places[n]) == n]
+    configs = [read_config(folder) for folder in unique]
+    labels = short_names([folder.resolve() for folder in unique])
+    graphs = _graph_names(configs)
+    return [
+        _read_run(folder, label, graph, config)
+        for folder, label, graph, config in zip(unique, labels, graphs, configs, strict=True)
+    ]
+
+
+def by_graph(records: Iterable[Record]) -> dict[str, list[Record]]:
+    """The runs on each graph: curves and scores of different graphs do not compare."""
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        groups.setdefault(record.graph, []).append(record)
+    return groups
+
+
+def short_names(paths: Sequence[Path]) -> list[str]:
+    """The last parts of different paths, as many as it takes to tell each from the others."""
+    names = []
+    for path in paths:
+        others = [other.parts for other in paths if other != path]
+        count = 1
+        while any(other[-count:] == path.parts[-count:] for other in others):
+            count += 1
+        names.append(str(Path(*path.parts[-count:])))
+    return names
+
+
+def _graph_names(configs: Sequence[dict[str, Any]]) -> list[str]:
+    sources = [graph_source(config) for config in configs]
+    folders = list(dict.fromkeys(graph for _, graph, _ in sources if graph is not None))
+    short = dict(zip(folders, short_names(folders), strict=True))
+    named = {dataset for dataset, _, _ in sources}
+    names = []
+    for dataset, graph, _ in sources:
+        if graph is None:
+            names.append(dataset or "unknown graph")
+        else:  # a folder may be called like a data set
+            names.append(str(graph) if short[graph] in named else short[graph])
+    return names
+
+
+def _read_run(folder: Path, label: str, graph: str, config: dict[str, Any]) -> Record:
+    points, torn = read_metrics(folder / METRICS)
+    result = _read_result(folder / RESULT)
+    if result is None:
+        label += " (unfinished)"
+    metric = _metric(folder) if result is None else result["metric"]
+    return Record(folder, label, graph, config, points, result, metric, torn)
+
+
+def read_metrics(path: Path) -> tuple[list[Point], bool]:
+    """The points of a metrics.jsonl, and whether its last line was cut off and left out."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{path.parent} is not a run: it has no {path.name}")
+    *lines, rest = path.read_bytes().split(b"\n")
+    points = [_point(line, f"{path}, line {n}") for n, line in enumerate(lines, 1) if line.strip()]
+    torn = False
+    if rest.strip():  # a line is written with its end: this one is still being written, or torn
+        try:
+            json.loads(rest)
+        except ValueError:
+            torn = True
+        else:
+            points.append(_point(rest, f"{path}, line {len(lines) + 1}"))
+    if not points:
+        raise ValueError(f"{path} has no epoch yet: wait for the run's first, or leave the run out")
+    return points, torn
+
+
+def _point(line: bytes, where: str) -> Point:
+    try:
+        values = json.loads(line)
+    except ValueError as error:  # of JSON or of UTF-8
+        raise ValueError(
+            f"{where}: not JSON ({error}); mend the line or delete it, its epoch will be missing"
+        ) from None
+    if not isinstance(values, dict):
+        raise ValueError(f"{where}: {json.dumps(values)[:40]} is not an object of names and values")
+    numbers = {
+        name: value
+        for name, value in values.items()
+        if value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+    }
+    for name in _NEEDED:
+        if numbers.get(name) is None:
+            raise ValueError(f"{where}: has no number {name!r}")
+    # What is not finite cannot be drawn.
+    return {n: v if v is not None and math.isfinite(v) else None for n, v in numbers.items()}
+
+
+def _read_result(path: Path) -> dict[str, Any] | None:
+    if not path.is_file():
+        return None
+    try:
+        result = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{path}: not JSON: {error}") from None
+    wanted = ("metric", "epoch", "val", "test", "seconds", "evaluation_seconds")
+    missing = [name for name in wanted if not isinstance(result, dict) or name not in result]
+    if missing:
+        raise ValueError(f"{path}: has no entry {missing[0]!r}; it is not of `vrgcn train`")
+    return dict(result)
+
+
+def _metric(folder: Path) -> str:
+    """The metric of a run without a result, from the kind of its best model so far."""
+    try:
+        return "micro-F1" if load_model(folder / MODEL).multilabel else "accuracy"
+    except (OSError, ValueError):  # no model yet, or a broken one: the curves can still be shown
+        return "score"

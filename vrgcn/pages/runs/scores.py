@@ -1,0 +1,170 @@
+"""Scores of each class on the test nodes, by one more exact prediction with each run's model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from vrgcn.cli.evaluate import CLASS_COLUMNS, class_row, main_classes, model_labels
+from vrgcn.cli.runs import fit_features, graph_source, open_run
+from vrgcn.data import data_root as default_root
+from vrgcn.data import find_dataset
+from vrgcn.data.opening import open_graph
+from vrgcn.graph.graph import Graph
+from vrgcn.inference.predict import predict
+from vrgcn.pages.page import Page
+from vrgcn.pages.runs.records import Record
+from vrgcn.training.metrics import ClassScores, class_scores, score
+
+
+@dataclass(frozen=True)
+class RunScores:
+    """classes: their names; by_class: of the test nodes; total: accuracy or micro-F1; nodes: how
+    many"""
+
+    classes: list[str]
+    by_class: ClassScores
+    total: float
+    nodes: int
+
+
+@dataclass(frozen=True)
+class NoScores:
+    """Why a run's model could not be scored."""
+
+    reason: str
+
+
+class Scorer:
+    """Predicts for one run after another; runs on one graph in a row open it once."""
+
+    def __init__(self, data_root: Path | None, device: torch.device) -> None:
+        self.data_root = data_root
+        self.device = device
+        self._opened: tuple[object, Graph] | None = None
+
+    def __call__(self, record: Record) -> RunScores | NoScores:
+        # A report shows what there is: a graph that was moved, or a model that is not there yet,
+        # is a line on the page.
+        try:
+            return self._score(record)
+        except (OSError, ValueError, TypeError) as error:
+            return NoScores(str(error).splitlines()[0])
+
+    def _score(self, record: Record) -> RunScores:
+        run = open_run(record.folder, self.device)
+        graph = fit_features(run.saved, self._graph(record))
+        labels = model_labels(run.saved, graph)
+        if not len(graph.test):
+            raise ValueError("the graph has no test nodes")
+        outputs = predict(run.saved.model, graph, graph.test, propagation=run.saved.propagation)
+        truth = labels[graph.test]
+        classes = run.saved.classes or [str(place) for place in range(outputs.shape[1])]
+        outputs = outputs.to(truth.device)
+        return RunScores(
+            classes, class_scores(outputs, truth), score(outputs, truth), len(graph.test)
+        )
+
+    def _graph(self, record: Record) -> Graph:
+        dataset, folder, root = graph_source(record.config)
+        root = self.data_root or root
+        source = (dataset, folder, root)
+        if self._opened is None or self._opened[0] != source:
+            self._opened = None  # one graph in memory at a time
+            _check_present(dataset, root)
+            self._opened = source, open_graph(*source)[0]
+        return self._opened[1]
+
+
+def _check_present(dataset: str | None, root: Path | None) -> None:
+    """Raw files that are not here stay away: a report downloads nothing."""
+    raw = None if dataset is None else find_dataset(dataset).raw
+    if raw is None:
+        return
+    folder = raw.folder(default_root(root))
+    if not (raw.present(folder) if raw.files else folder.is_dir()):
+        raise FileNotFoundError(
+            f"the raw files of {dataset} are not in {default_root(root)}; --data-root says where"
+        )
+
+
+def show_scores(
+    page: Page,
+    records: Sequence[Record],
+    score_run: Callable[[Record], RunScores | NoScores],
+) -> list[str]:
+    """Tables of the runs on one graph; returns a line for each run that could not be scored."""
+    answers = {record.label: score_run(record) for record in records}
+    scored = {label: a for label, a in answers.items() if isinstance(a, RunScores)}
+    failed = [
+        f"{label}: no scores by class: {answer.reason}"
+        for label, answer in answers.items()
+        if isinstance(answer, NoScores)
+    ]
+    for line in failed:
+        page.text(line)
+    for record in records:
+        if record.label in scored:
+            _note_difference(page, record, scored[record.label])
+    if len(scored) > 1:
+        _compare(page, scored)
+    for label, scores in scored.items():
+        title = f"{label}: {scores.nodes:,} test nodes, macro-F1 {scores.by_class.macro_f1:.4f}"
+        if len(scored) == 1 and len(scores.classes) == len(main_classes(scores.by_class)):
+            page.text(title)
+            _details(page, scores)
+        else:
+            with page.fold(title):
+                _details(page, scores)
+    return failed
+
+
+def _note_difference(page: Page, record: Record, scores: RunScores) -> None:
+    """Say so where the model does not score what the run said it did."""
+    then = None if record.result is None else record.result["test"]
+    # Rounding on another machine may turn a node; more than that is another graph or model.
+    if then is not None and abs(then - scores.total) > 0.002 + 1 / scores.nodes:
+        page.note(
+            f"{record.label}: the model's test score is {scores.total:.4f} now and was {then:.4f} "
+            "when training ended: the graph or the model is not the same any more."
+        )
+
+
+def _details(page: Page, scores: RunScores) -> None:
+    page.table(
+        ["class", *CLASS_COLUMNS],
+        [[name, *class_row(scores.by_class, c)] for c, name in enumerate(scores.classes)],
+    )
+
+
+def _compare(page: Page, scored: dict[str, RunScores]) -> None:
+    """F1 of each class, a column for each run; the best of each class is marked."""
+    first = next(iter(scored.values()))
+    alike = {label: s for label, s in scored.items() if s.classes == first.classes}
+    shown = main_classes(first.by_class)
+    rows, marked = [], []
+    for row, place in enumerate(shown):
+        f1 = [float(scores.by_class.f1[place]) for scores in alike.values()]
+        texts = ["–" if math.isnan(value) else f"{value:.3f}" for value in f1]
+        rows.append([first.classes[place], f"{int(first.by_class.support[place]):,}", *texts])
+        marked += [(row, 2 + column) for column in _best(texts)]
+    macro = [f"{scores.by_class.macro_f1:.3f}" for scores in alike.values()]
+    rows.append(["all (macro-F1)", f"{first.nodes:,}", *macro])
+    marked += [(len(rows) - 1, 2 + column) for column in _best(macro)]
+    caption = "F1 on the test nodes; marked: the best of each class"
+    if len(shown) < len(first.classes):
+        caption += f"; the {len(shown)} largest of {len(first.classes)} classes"
+    page.table(["class", "support", *alike], rows, caption=caption, marked=marked)
+
+
+def _best(texts: Iterable[str]) -> list[int]:
+    """Where the largest number stands; nowhere if all are the same as printed."""
+    texts = list(texts)
+    known = [text for text in texts if text != "–"]
+    if len(set(known)) < 2:
+        return []
+    return [place for place, text in enumerate(texts) if text == max(known)]

@@ -1,0 +1,105 @@
+"""Results and options of runs as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from vrgcn.pages.page import Page
+from vrgcn.pages.runs.records import Record, by_graph
+
+NONE = "–"
+
+
+def show_results(page: Page, records: Sequence[Record]) -> None:
+    """A row for each run; the best test score on each graph is marked."""
+    graphs = by_graph(records)
+    several = len(graphs) > 1
+    metrics = {record.metric for record in records}
+    score = f" {metrics.pop()}" if len(metrics) == 1 else ""
+    columns = ["run", *(["graph"] if several else []), *([] if score else ["score"])]
+    first = len(columns)
+    columns += [
+        f"test{score}",
+        f"best validation{score}",
+        "at epoch",
+        "kept epoch",
+        "epochs",
+        "seconds of training",
+        "seconds of evaluation",
+        "neighbours sampled per node",
+        "read from history per node",
+    ]
+    rows = [
+        [
+            record.label,
+            *([record.graph] if several else []),
+            *([] if score else [record.metric]),
+            *_numbers(record),
+        ]
+        for record in records
+    ]
+    best = _best_tests(list(graphs.values()))
+    marked = [(row, first) for row, record in enumerate(records) if record.label in best]
+    caption = "Marked: the best test score" + (" on each graph" if several else "")
+    page.table(columns, rows, caption=caption if marked else "", marked=marked)
+
+
+def _numbers(record: Record) -> list[str]:
+    result, best = record.result or {}, record.best or {}
+    seconds = result.get("seconds", record.points[-1]["seconds"])
+    return [
+        _text(result.get("test"), 4),
+        _text(best.get("val"), 4),
+        _text(best.get("epoch"), 0),
+        _text(result.get("epoch"), 0),
+        record.epochs,
+        _text(seconds, 2),
+        _text(result.get("evaluation_seconds"), 2),
+        _text(record.mean("sampled"), 1),
+        _text(record.mean("history_reads"), 1),
+    ]
+
+
+def _best_tests(groups: Sequence[Sequence[Record]]) -> set[str]:
+    """The labels of the best runs of each group that has something to compare."""
+    best: set[str] = set()
+    for records in groups:
+        tests = {r.label: r.result["test"] for r in records if r.result is not None}
+        tests = {label: test for label, test in tests.items() if test is not None}
+        if len(tests) > 1:
+            best |= {label for label, test in tests.items() if test == max(tests.values())}
+    return best
+
+
+def show_options(page: Page, records: Sequence[Record]) -> None:
+    """A row for each option; those in which the runs differ come first and are marked."""
+    names = list(dict.fromkeys(name for record in records for name in record.config))
+    values = {name: [option_text(r.config.get(name)) for r in records] for name in names}
+    differ = [name for name in names if len(set(values[name])) > 1]
+    order = differ + [name for name in names if name not in differ]
+    rows = [[name, *values[name]] for name in order]
+    marked = [(row, 1 + column) for row in range(len(differ)) for column in range(len(records))]
+    caption = ""
+    if len(records) > 1:
+        caption = "Marked: what differs" if differ else "The runs have the same options"
+    page.table(
+        ["option", *(record.label for record in records)], rows, caption=caption, marked=marked
+    )
+    page.text("An option that is not set (–) has its default. A run is repeated by:")
+    page.code("\n".join(f"vrgcn train --config {r.folder / 'config.toml'}" for r in records))
+
+
+def option_text(value: Any) -> str:
+    """An option's value for people."""
+    if value is None:
+        return NONE
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(option_text, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _text(value: float | None, digits: int) -> str:
+    return NONE if value is None else f"{value:,.{digits}f}"

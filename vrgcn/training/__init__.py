@@ -1,0 +1,1 @@
+"""Training: settings, objective, optimiser, epochs, the state of a run."""

@@ -1,0 +1,140 @@
+"""Repeated passes of one minibatch: weights and histories frozen, plans and dropout masks new.
+
+cv = MiniBatches(model, graph, estimator="cv", ...)         # trained with: histories filled
+exact = MiniBatches(model, graph, estimator="exact", ...)
+estimate = gradient_moments(model, cv, nodes, passes=1000)
+reference = gradient_moments(model, exact, nodes, passes=1000)   # 1 without dropout
+mean_absolute_deviation(estimate, reference)                     # .bias, .std
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vrgcn.engine.minibatches import Batch, MiniBatches
+from vrgcn.engine.trace import device_of, set_mode
+from vrgcn.training.metrics import loss_per_node
+from vrgcn.training.moments import Moments
+
+
+@contextmanager
+def frozen(
+    model: nn.Module, batches: MiniBatches, seed: int, *, dropout: bool = True
+) -> Iterator[None]:
+    """Passes in here leave no trace: not in random numbers (they draw their own, from `seed`), nor
+    in the model's mode, nor in statistics that it keeps in buffers, as BatchNorm does. Histories
+    are safe as long as no batch is committed.
+
+    dropout: whether dropout is on; layers that normalise over the batch do so either way, as in
+        training
+    """
+    device = device_of(model)
+    devices = [device] if device.type == "cuda" else []
+    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
+    before = dict(vars(batches))
+    with torch.random.fork_rng(devices), set_mode(model, training=dropout, norms=True):
+        torch.manual_seed(seed)
+        batches.generator = torch.Generator().manual_seed(seed)
+        try:
+            yield
+        finally:
+            vars(batches).update(before)
+            for buffer, value in buffers:
+                buffer.copy_(value)
+
+
+def gradient_moments(
+    model: nn.Module,
+    batches: MiniBatches,
+    nodes: Tensor,
+    *,
+    passes: int,
+    parameters: Sequence[Tensor] | None = None,
+    dropout: bool = True,
+    seed: int = 0,
+) -> Moments:
+    """Moments of the gradient of one minibatch's mean loss, over passes that draw a new plan and
+    new dropout masks each. Nothing changes: weights, histories, random numbers, `grad` of weights.
+
+    batches: the estimator and its histories, as training left them
+    nodes: (batch,) ids, the minibatch
+    parameters: whose gradient, such as [model.layers[0].linears[0].weight]; if None, of all
+    dropout: False measures without dropout a model that has it
+    """
+    chosen = trainable(model) if parameters is None else list(parameters)
+    moments = Moments()
+    with frozen(model, batches, seed, dropout=dropout):
+        for _ in range(passes):
+            batch = batches.batch(nodes)
+            moments.add(gradient(batch, batch.run(model), chosen))
+    return moments
+
+
+def gradient(batch: Batch, outputs: Tensor, parameters: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """That of the mean loss of the batch's training nodes, zero for parameters without part in it.
+
+    outputs: (batch, classes), of `batch.run`
+    """
+    if batch.labels is None or not batch.in_loss.any():
+        raise ValueError("the minibatch has no labelled training node, so its loss has no gradient")
+    loss = loss_per_node(outputs[batch.in_loss], batch.labels[batch.in_loss]).mean()
+    return torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
+
+
+def trainable(model: nn.Module) -> list[Tensor]:
+    return [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+
+class Recorder(nn.Module):
+    """A model that notes what each of its calls of `propagate` was given and answered.
+
+    A minibatch asks the recorder's mode whether dropout is on: whoever changes the model's while it
+    records must change that too, as `frozen(recorder)` does.
+
+    passes: one entry for each forward pass (`cvd` makes two: without dropout, then with it)
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+        self.training = model.training  # not of the parts: each keeps its own mode
+        self.passes: list[Calls] = []
+
+    def forward(self, x: Tensor, propagate: Any) -> Tensor:
+        calls = Calls()
+        self.passes.append(calls)
+        output: Tensor = self.model(x, _Noting(propagate, calls))
+        return output
+
+
+@dataclass
+class Calls:
+    """Of each call of `propagate` in one forward pass: what it was given, and what it answered. A
+    pass that is not needed to its end may lack its last answer."""
+
+    inputs: list[Tensor] = field(default_factory=list)
+    answers: list[Tensor] = field(default_factory=list)
+
+
+class _Noting:
+    """A `propagate` that notes its calls."""
+
+    def __init__(self, propagate: Any, calls: Calls) -> None:
+        self._propagate = propagate
+        self._calls = calls
+
+    def __call__(self, h: Tensor) -> Tensor:
+        self._calls.inputs.append(h)
+        answer: Tensor = self._propagate(h)
+        self._calls.answers.append(answer)
+        return answer
+
+    def own(self, h: Tensor) -> Tensor:
+        own: Tensor = self._propagate.own(h)
+        return own

@@ -1,0 +1,98 @@
+"""A cheap measurement every few epochs of training: staleness, and the gradient's noise.
+
+One random minibatch is run a few times at the weights that the epoch ended with, each time with a
+new plan and new dropout masks, and never committed: training goes on as if nothing had been.
+
+    staleness        √(Σ ‖h - h̄‖² / Σ ‖h‖²) over the rows that the minibatch computes anew, of all
+                     tables: how much what would be written differs from what the tables hold
+    gradient noise   tr Var g / ‖E g‖² of the minibatch's gradient g: the square of its relative
+                     noise, from sampled neighbours and dropout together
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from vrgcn.engine.minibatches import Batch, MiniBatches
+from vrgcn.training.gradients import frozen, gradient, trainable
+from vrgcn.training.moments import Moments, noise_scale
+
+PASSES = 4  # the fewest that tell a variance to about a half where few weights dominate it
+BUDGET = 0.015  # passes of diagnostics per step of training; a pass costs about as much as a step
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What was measured; None where there was nothing to measure."""
+
+    staleness: float | None = None
+    gradient_noise: float | None = None
+
+
+class Monitor:
+    """every: epochs between measurements; 0 never; None as many as keep within BUDGET
+    seconds: time spent so far
+    """
+
+    def __init__(
+        self, model: nn.Module, batches: MiniBatches, every: int | None, seed: int
+    ) -> None:
+        self.model = model
+        self.batches = batches
+        self.every = math.ceil(PASSES / (BUDGET * len(batches))) if every is None else every
+        self.seed = seed
+        self.seconds = 0.0
+
+    def after_epoch(self, number: int) -> Reading:
+        """The measurement after epoch `number` (from 1), nothing where none is due."""
+        if not self.every or number % self.every:
+            return Reading()
+        start = time.perf_counter()
+        # A seed from the number alone: what is measured does not depend on what was before.
+        reading = read(self.model, self.batches, self.seed * 1_000_003 + number)
+        self.seconds += time.perf_counter() - start
+        return reading
+
+
+def read(model: nn.Module, batches: MiniBatches, seed: int) -> Reading:
+    """Measure on a random minibatch of the visited nodes; nothing is changed."""
+    parameters, moments, staleness = trainable(model), Moments(), None
+    with frozen(model, batches, seed):
+        order = torch.randperm(len(batches.nodes), generator=batches.generator)
+        nodes = batches.nodes[order[: batches.batch_size]]
+        for number in range(PASSES):
+            batch = batches.batch(nodes)
+            with torch.set_grad_enabled(bool(batch.in_loss.any())):
+                outputs = batch.run(model)
+            if not number:
+                staleness = batch_staleness(batches, batch)
+            if not batch.in_loss.any():  # of several visits, one without training nodes
+                break
+            moments.add(gradient(batch, outputs, parameters))
+    return Reading(staleness, _finite(noise_scale(moments)) if moments.count else None)
+
+
+def batch_staleness(batches: MiniBatches, batch: Batch) -> float | None:
+    """Of the rows that a minibatch computed, just before they would be written."""
+    change, size = 0.0, 0.0
+    for call, h in batch.activations.items():
+        table = batches.histories.tables.get(call)
+        if table is not None:
+            held = table.read(batch.plan.levels[call].to(h.device), h.dtype)
+            change += _squares(h.detach() - held)
+            size += _squares(h.detach())
+    return _finite(math.sqrt(change / size)) if size else None
+
+
+def _squares(values: Tensor) -> float:
+    return float(values.square().sum())
+
+
+def _finite(value: float) -> float | None:
+    """The files of metrics are JSON, which knows no infinity."""
+    return value if math.isfinite(value) else None
