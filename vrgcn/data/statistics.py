@@ -104,7 +104,7 @@ def statistics(graph: Graph, seed: int = 0) -> Statistics:
         labelled=int(graph.labelled.sum()),
         splits={name: len(graph.split(name)) for name in SPLITS},
         homophily=_homophily(graph),
-        memory=_memory(graph, edges),
+        memory=_memory(graph),
     )
 
 
@@ -194,7 +194,7 @@ def _homophily(graph: Graph) -> float | None:
     return float(same.double().mean())
 
 
-def _memory(graph: Graph, edges: int) -> dict[str, int]:
+def _memory(graph: Graph) -> dict[str, int]:
     """Bytes of the large things that training keeps; a minibatch comes on top."""
     A, x = graph.adjacency, graph.features
     if is_sparse(x):
@@ -202,10 +202,10 @@ def _memory(graph: Graph, edges: int) -> dict[str, int]:
         features = _bytes(matrix.indptr) + _bytes(matrix.indices) + _bytes(matrix.values)
     else:
         features = _bytes(x)
-    index, value = A.indices.element_size(), A.values.element_size()
     memory = {
         "edges": _bytes(A.indptr) + _bytes(A.indices) + _bytes(A.values),
-        "propagation matrix": _bytes(A.indptr) + edges * (index + value),
+        # The factors of gcn's rows and columns and of own edges; the edges are shared.
+        "propagation matrix": 3 * 4 * graph.num_nodes,
         "features": features,
     }
     if not is_sparse(x):  # how many entries the average of sparse rows has is not known before
@@ -215,5 +215,5 @@ def _memory(graph: Graph, edges: int) -> dict[str, int]:
     return memory
 
 
-def _bytes(x: Tensor) -> int:
-    return x.numel() * x.element_size()
+def _bytes(x: Tensor | None) -> int:
+    return 0 if x is None else x.numel() * x.element_size()

@@ -106,9 +106,6 @@ def load_graph(path: str | Path) -> Graph:
     path = Path(path)
     meta = _read_meta(path)
     arrays = {name: _map_array(path, name, meta, shape) for name, shape in _shapes(meta).items()}
-    edges, nodes = meta["edges"], meta["nodes"]
-    # An edge without a weight weighs 1; that is cheaper to make than to keep.
-    values = arrays["weights"] if meta["weighted"] else torch.ones(edges)
     if meta["feature_layout"] == "sparse":
         features = CSR(
             arrays["feature_indptr"],
@@ -119,12 +116,11 @@ def load_graph(path: str | Path) -> Graph:
     else:
         features = arrays["features"]
     return Graph.from_parts(
-        CSR(arrays["indptr"], arrays["indices"], values, nodes),
+        CSR(arrays["indptr"], arrays["indices"], arrays.get("weights"), meta["nodes"]),
         features,
         arrays.get("labels"),
         {name: arrays[name] for name in SPLITS},
         meta["num_classes"],
-        meta["weighted"],
         _names(path, meta),
     )
 
@@ -164,7 +160,7 @@ def _arrays(graph: Graph) -> dict[str, Tensor]:
     """File name without its ending -> what is in it."""
     A = graph.adjacency
     arrays = {"indptr": A.indptr, "indices": A.indices}
-    if graph.weighted:
+    if A.values is not None:
         arrays["weights"] = A.values
     if is_sparse(graph.features):
         matrix = CSR.from_torch(graph.features)

@@ -1,116 +1,110 @@
-r"""Estimators of P h from part of the neighbours: what they are and their formulas.
+r"""Estimators of P h and of its gradient: which there are, and what they are composed of.
 
-An estimator is a composition of a *sampler* (which neighbours are computed anew, see sampling.py)
-and a *correction* (how the others are accounted for). With P̂ the sampled entries of P, R the
-row scale, h̄ the history, and a node's own edge exact in every case:
+Training needs P h on the way forward and Pᵀ g on the way back, g the gradient of the loss with
+respect to what `propagate` answered. An estimator is a *sampler* (which neighbours are computed
+anew, see samplers/) and a *way* in each direction. With P̂ the sampled entries of P, R the row
+scale, h̄ the history, and a node's own edge exact in every case:
 
-    name      sampler      estimate of P h
-    exact     full         P h
-    ns        uniform      R P̂ h                              neighbour sampling (GraphSAGE)
-    is        importance   R P̂ h                              importance sampling (FastGCN)
-    cv        uniform      R P̂ (h - h̄) + P h̄                  control variate
-    cvd       uniform      √R P̂ (h - μ) + R P̂ (μ - μ̄) + P μ̄  control variate for dropout
-    history   none         P h̄                                neighbours from the history alone
+    way         forward                  backward
+    none        –                        –
+    sampled     R P̂ h                    R P̂ᵀ g
+    history     P h̄                      (tables of gradients: not kept yet)
+    corrected   P h̄ + R P̂ (h - h̄)        (the same)
 
-The correction R P̂ (h - h̄) has a value and a gradient, and they are separable: `cv` uses both,
-`history` neither. `Estimator(value=False)` keeps the gradient alone: values come from the history,
-gradients from the sampled neighbours.
+    name      sampler      forward      backward
+    exact     full         sampled      sampled    P h, Kipf
+    ns        uniform      sampled      sampled    neighbour sampling (GraphSAGE)
+    is        importance   sampled      sampled    importance sampling (FastGCN)
+    cv        uniform      corrected    sampled    control variate
+    cvd       uniform      corrected    sampled    control variate for dropout:
+                                                   √R P̂ (h - μ) + R P̂ (μ - μ̄) + P μ̄
+    history   none         history      none       neighbours from the history alone
+
+Forward and backward are separable because the correction R P̂ (h - h̄) has a value and a gradient:
+`history` forward with `sampled` backward takes values from the history alone and gradients from the
+sampled neighbours.
 
 `cvd` needs the activations without dropout, μ. So it runs the model twice over the same plan: once
 with dropout off, where each `propagate` answers with the `cv` estimate for μ and remembers both;
 then with dropout on, where each adds √R P̂ (h - μ) to what the first pass answered. The gradient
 flows through both passes: stopping it at μ would leave 1/√R of the neighbours' gradient.
+
+The formulas are in formulas.py. No torch here: the command line reads the names.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
-from torch import Tensor
+from vrgcn.engine.samplers import SAMPLERS, Sampler
 
-from vrgcn.engine.plan import Hop
-from vrgcn.graph.sparse import first_rows, scale_rows
+Forward = Literal["sampled", "history", "corrected"]
+Backward = Literal["none", "sampled"]
+RESIDUAL = "residual"
 
 
 @dataclass(frozen=True)
 class Estimator:
-    """sampler: one of planner.SAMPLERS
-    history: use the history as a control variate
-    value, gradient: which parts of the correction R P̂ (h - h̄) to use
-    dropout_residual: run without dropout first and add √R P̂ (h - μ) (cvd)
+    """sampler: a name of samplers.SAMPLERS, or a sampler of one's own
+    forward, backward: the ways of the table above
+    dropout_residual: run without dropout first and add √R P̂ (h - μ), as cvd does
     """
 
-    sampler: str
-    history: bool = False
-    value: bool = True
-    gradient: bool = True
+    sampler: str | Sampler
+    forward: Forward = "sampled"
+    backward: Backward = "sampled"
     dropout_residual: bool = False
 
     def __post_init__(self) -> None:
+        if isinstance(self.sampler, str) and self.sampler not in SAMPLERS:
+            raise ValueError(f"sampler {self.sampler!r} is none of {', '.join(SAMPLERS)}")
+        for name, ways in (("forward", get_args(Forward)), ("backward", get_args(Backward))):
+            if getattr(self, name) not in ways:
+                raise ValueError(f"{name} {getattr(self, name)!r} is none of {', '.join(ways)}")
         if self.dropout_residual and not self.history:
             raise ValueError("an estimator with a dropout residual needs the history")
-        if not self.history and not (self.value and self.gradient):
-            raise ValueError("value and gradient are parts of the correction by the history")
+
+    @property
+    def history(self) -> bool:
+        """Whether it reads and writes tables of activations."""
+        return self.forward != "sampled"
+
+    @property
+    def corrects(self) -> bool:
+        """Whether what a sampler draws has a part in values or gradients."""
+        return self.forward != "history" or self.backward != "none"
 
 
 ESTIMATORS = {
     "exact": Estimator("full"),
     "ns": Estimator("uniform"),
     "is": Estimator("importance"),
-    "cv": Estimator("uniform", history=True),
-    "cvd": Estimator("uniform", history=True, dropout_residual=True),
-    "history": Estimator("none", history=True),
+    "cv": Estimator("uniform", "corrected"),
+    "cvd": Estimator("uniform", "corrected", dropout_residual=True),
+    "history": Estimator("none", "history", "none"),
 }
 
 
 def find_estimator(estimator: str | Estimator) -> Estimator:
-    """An estimator by name, or one's own composition as it is."""
+    """An estimator by name or composition, or one's own as it is.
+
+    A composition is written SAMPLER/FORWARD/BACKWARD, with /residual at the end for cvd's two
+    passes: `cvd` is uniform/corrected/sampled/residual.
+    """
     if isinstance(estimator, Estimator):
         return estimator
-    if estimator not in ESTIMATORS:
-        raise ValueError(f"estimator {estimator!r} is none of {', '.join(ESTIMATORS)}")
-    return ESTIMATORS[estimator]
-
-
-def sampled(hop: Hop, h: Tensor) -> Tensor:
-    """own h + R P̂ h: (sources, width) -> (targets, width)."""
-    if not hop.edges.num_entries:  # an MLP
-        return _own(hop, h)
-    return add_own(hop, h, hop.combine(hop.pick(h)))
-
-
-def corrected(
-    hop: Hop, own: Tensor, picked: Tensor, past: Tensor, average: Tensor, estimator: Estimator
-) -> Tensor:
-    """own h + R P̂ (h - h̄) + P h̄, with the parts of the correction that the estimator uses.
-
-    own: rows of h, those of the targets first
-    picked, past: what `hop.pick` picks of h and of h̄
-    average: (targets, width), P h̄ of the others
-    """
-    base = add_own(hop, own, average)
-    if not hop.edges.num_entries or not (estimator.value or estimator.gradient):
-        return base
-    difference = picked - past
-    if not estimator.gradient:
-        difference = difference.detach()
-    if not estimator.value:
-        difference = difference - difference.detach()
-    return hop.add(base, difference)
-
-
-def residual(hop: Hop, base: Tensor, own: Tensor, picked: Tensor) -> Tensor:
-    """base + own (h - μ) + √R P̂ (h - μ); own, picked: as above, of h - μ."""
-    return hop.add(add_own(hop, own, base), picked, root=True)
-
-
-def add_own(hop: Hop, h: Tensor, others: Tensor) -> Tensor:
-    """own h + others: (sources, width) and (targets, width) -> (targets, width)."""
-    if not hop.has_own:
-        return others
-    return _own(hop, h) + others
-
-
-def _own(hop: Hop, h: Tensor) -> Tensor:
-    own = first_rows(h, len(hop.own))
-    return own if hop.own_is_one else scale_rows(hop.own, own)
+    if estimator in ESTIMATORS:
+        return ESTIMATORS[estimator]
+    parts = estimator.split("/")
+    residual = parts[-1] == RESIDUAL
+    if len(parts) - residual != 3:
+        raise ValueError(
+            f"estimator {estimator!r} is none of {', '.join(ESTIMATORS)}, nor a composition "
+            "SAMPLER/FORWARD/BACKWARD such as uniform/history/sampled"
+        )
+    sampler, forward, backward = parts[:3]
+    try:
+        return Estimator(sampler, forward, backward, residual)  # type: ignore[arg-type]
+    except ValueError as error:
+        raise ValueError(f"estimator {estimator!r}: {error}") from None

@@ -1,4 +1,4 @@
-"""Histories: the last known activation of every node, one table per propagated layer."""
+"""Histories: the last known activation of every node, one table per propagated level."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from vrgcn.graph.mapped import zeros
 from vrgcn.graph.sparse import CSR
 
 DTYPES = {
@@ -52,9 +53,10 @@ class History:
 
 
 class Histories:
-    """The tables of a model, one for each call of `propagate` whose input is not the features.
+    """The tables of a model: of each level that it propagates, unless that is the features.
 
-    Tables are made when they are first asked for: only then is their width known.
+    Keyed by (level, kind), where kind is "h" for activations. Tables are made when they are first
+    asked for: only then is their width known.
 
     directory: keep the tables in memory-mapped files there instead of in memory.
     """
@@ -73,19 +75,22 @@ class Histories:
         # A file is mapped into the CPU's memory, wherever the model is.
         self.device = torch.device(device if directory is None else "cpu")
         self.directory = directory
-        self.tables: dict[int, History] = {}
+        self.tables: dict[tuple[int, str], History] = {}
 
-    def table(self, call: int, width: int) -> History:
-        """The table of the input of the call-th `propagate` (from 0)."""
-        if call not in self.tables:
-            self.tables[call] = History(
-                self._zeros(call, width),
+    def table(self, level: int, width: int, kind: str = "h") -> History:
+        """The table of what a level propagates (levels from 0)."""
+        if (level, kind) not in self.tables:
+            file = None
+            if self.directory is not None:
+                file = self.directory / f"history-{level}-{kind}.bin"
+            self.tables[level, kind] = History(
+                zeros((self.num_nodes, width), self.dtype, file, self.device),
                 torch.full((self.num_nodes,), NEVER, dtype=torch.int64, device=self.device),
             )
-        table = self.tables[call]
+        table = self.tables[level, kind]
         if table.values.shape[1] != width:
             raise ValueError(
-                f"propagate call {call + 1} was given width {width}, and before "
+                f"propagate call {level + 1} was given width {width}, and before "
                 f"{table.values.shape[1]}; a model must propagate the same widths every time"
             )
         return table
@@ -98,26 +103,25 @@ class Histories:
     def state_dict(self) -> dict[str, Tensor]:
         """Everything there is to save, without copies."""
         state = {}
-        for call, table in self.tables.items():
-            state[f"{call}.values"] = table.values
-            state[f"{call}.written"] = table.written
+        for (level, kind), table in self.tables.items():
+            state[f"{level}.{kind}.values"] = table.values
+            state[f"{level}.{kind}.written"] = table.written
         return state
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        for name, values in state.items():
-            call, part = name.split(".")
-            if part == "values":
-                table = self.table(int(call), values.shape[1])
-                table.values.copy_(values)
-                table.written.copy_(state[f"{call}.written"])
+        """Put back what `state_dict` gave. Tables that it does not have are gone."""
+        names = [name.removesuffix(".values") for name in state if name.endswith(".values")]
+        keys = {(int(level), kind) for level, kind in (name.split(".") for name in names)}
+        self.tables = {key: table for key, table in self.tables.items() if key in keys}
+        for level, kind in keys:
+            values = state[f"{level}.{kind}.values"]
+            table = self.table(level, values.shape[1], kind)
+            table.values.copy_(values)
+            table.written.copy_(state[f"{level}.{kind}.written"])
 
-    def _zeros(self, call: int, width: int) -> Tensor:
-        shape = (self.num_nodes, width)
-        if self.directory is None:
-            return torch.zeros(shape, dtype=self.dtype, device=self.device)
-        self.directory.mkdir(parents=True, exist_ok=True)
-        file = self.directory / f"history-{call}.bin"
-        file.unlink(missing_ok=True)  # a new file reads as zeros, an old one as what it held
-        return torch.from_file(
-            str(file), shared=True, size=self.num_nodes * width, dtype=self.dtype
-        ).view(shape)
+
+def exact_tables(
+    num_nodes: int, dtype: torch.dtype, device: torch.device, directory: Path | None = None
+) -> Histories:
+    """Tables in the precision of the features, so that nothing is lost on the way."""
+    return Histories(num_nodes, str(dtype).removeprefix("torch."), device, directory)

@@ -2,34 +2,45 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from functools import cached_property
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from vrgcn.engine.estimators import ESTIMATORS, Estimator, find_estimator
+from vrgcn.engine.estimators import Estimator, find_estimator
 from vrgcn.engine.history import Histories
-from vrgcn.engine.parts import FirstPassInParts, targets_again
+from vrgcn.engine.passes import FirstPass, PassEnded, ResidualPass, run_model
 from vrgcn.engine.plan import Plan
 from vrgcn.engine.planner import Planner
-from vrgcn.engine.propagate import FirstPass, Inputs, PassEnded, Propagate, ResidualPass
-from vrgcn.engine.trace import device_of, is_row_wise, set_mode, trace
+from vrgcn.engine.samplers import build_sampler, fanout_per_level
+from vrgcn.engine.setup import set_up
+from vrgcn.engine.sweeps import fill_tables, refresh_tables
+from vrgcn.engine.thinning import history_rows
+from vrgcn.engine.trace import set_mode
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.propagation import PropagationLike, build_propagation
-from vrgcn.graph.sparse import is_sparse, select_rows, select_rows_beside
+from vrgcn.graph.propagation import PropagationLike, with_neighbours
+from vrgcn.graph.sparse import is_sparse, select_rows
 from vrgcn.graph.validation import check_nodes
-from vrgcn.inference.predict import (
-    ExactSweeps,
-    chunks,
-    propagate_features,
-    propagation_of,
-    with_neighbours,
-)
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where training stands: between two minibatches.
+
+    epoch: how many were begun; place: minibatches of the present one that were given out
+    step: minibatches that were committed in all
+    """
+
+    epoch: int = 0
+    place: int = 0
+    step: int = 0
 
 
 class MiniBatches:
@@ -41,14 +52,17 @@ class MiniBatches:
             batch.commit()
 
     nodes: "train", "all", or node ids: what an epoch visits
-    propagation: a name, a matrix or a rule; if None, the model's own
+    propagation: a name, a matrix or a rule, or a dict of these by relation; None: the model's own
     preprocess: answer the model's first call from P X, computed once; None: whenever the model
         propagates the features as they are
     inductive: use only the edges among the training nodes
-    fanout: neighbours to sample per node for each call of propagate, from the input up; a node's
-        own edge is not counted, so the paper's D = 2 is fanout 1
+    fanout: neighbours to sample per node for each level that is propagated, from the input up; a
+        node's own edge is not counted, so the paper's D = 2 is fanout 1
     sample_size: nodes that the estimator `is` draws per layer
     history_dtype, history_cap, history_directory: see history.Histories and planner.Planner
+
+    The order of an epoch and the plans in it depend on the seed and their place alone, so that
+    `position`, `histories` and `generator`, which draws for `batch`, are all there is to keep.
     """
 
     def __init__(
@@ -71,137 +85,138 @@ class MiniBatches:
     ) -> None:
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, not {batch_size}")
-        rule = propagation_of(model) if propagation is None else propagation
-        if inductive and not isinstance(rule, str) and not callable(rule):
-            raise ValueError(
-                "inductive training has a propagation matrix of its own: give a function from a "
-                "graph to a Propagation instead of one matrix"
-            )
         self.graph = graph
-        self.estimator = find_estimator(estimator)
         self.batch_size = batch_size
-        self.inductive = inductive
-        self.device = device_of(model)
         self.nodes = _visited(graph, nodes, inductive)
-        self.P = build_propagation(rule, graph.among(graph.train) if inductive else graph)
-        self.trace = trace(model, graph.features, training=True)
-        # Dropout before the first call: what it is given is the features only in evaluation.
-        self.features_dropped = (
-            not self.trace.features_first
-            and trace(model, graph.features, training=False).features_first
+        self.setup = set_up(
+            model,
+            graph,
+            propagation=propagation,
+            preprocess=preprocess,
+            inductive=inductive,
+            visited=self.nodes,
         )
-        if preprocess and self.trace.calls and not self.trace.features_first:
-            raise ValueError(
-                "preprocess=True needs a model whose first propagate is of the features as they "
-                "are; this one changes them first (by dropout or a layer): use preprocess=False"
-            )
-        self.preprocess = self.trace.features_first if preprocess is None else preprocess
-        self.preprocess = self.preprocess and self.trace.calls > 0
-        reached = torch.unique(torch.cat([graph.train, self.nodes])) if inductive else None
-        self.preprocessed = (
-            propagate_features(self.P, graph.features, reached) if self.preprocess else None
-        )
-        self.planner = Planner(
-            self.P,
-            self.trace.calls,
-            self.estimator.sampler,
-            fanout=fanout,
-            sample_size=sample_size,
-            preprocess=self.preprocess,
-            history=self.estimator.history,
-            history_cap=history_cap,
-        )
-        self.histories = Histories(graph.num_nodes, history_dtype, self.device, history_directory)
-        self.in_parts = (
-            self.estimator.dropout_residual
-            and self.estimator.sampler == "uniform"
-            and self.preprocess
-            and self.trace.calls == 2
-            and is_row_wise(model, graph.features)
-        )
-        self.generator = torch.Generator().manual_seed(seed)
-        self.step = 0
-        self.drops = False  # whether the latest batch had something dropped before a propagation
+        self.fanouts = fanout_per_level(fanout, self.setup.training.depth)
+        self.sample_size = sample_size
+        self.history_cap = history_cap
+        self.seed = seed
         self._loss_nodes = torch.zeros(graph.num_nodes, dtype=torch.bool)
         self._loss_nodes[graph.train if isinstance(nodes, str) else self.nodes] = True
         self._loss_nodes &= graph.labelled
+        histories = Histories(graph.num_nodes, history_dtype, self.setup.device, history_directory)
+        self._start(find_estimator(estimator), histories)
+
+    def _start(self, estimator: Estimator, histories: Histories) -> None:
+        self.estimator = estimator
+        self.planner = Planner(
+            self.setup.matrices,
+            build_sampler(estimator.sampler, self.fanouts, self.sample_size),
+            history=estimator.history,
+            history_cap=self.history_cap,
+        )
+        self.histories = histories
+        self.position = Position()
+        self.generator = torch.Generator().manual_seed(self.seed)
+
+    def sibling(self, estimator: str | Estimator) -> MiniBatches:
+        """The same minibatches by another estimator, its histories empty; P and P X are shared."""
+        other = copy.copy(self)
+        dtype = str(self.histories.dtype).removeprefix("torch.")
+        tables = Histories(self.graph.num_nodes, dtype, self.setup.device)
+        other._start(find_estimator(estimator), tables)
+        return other
 
     def __len__(self) -> int:
         """Minibatches in an epoch."""
         return math.ceil(len(self.nodes) / self.batch_size)
 
     def __iter__(self) -> Iterator[Batch]:
-        order = torch.randperm(len(self.nodes), generator=self.generator)
-        for plan in self.planner.plans(self.nodes[order], self.batch_size, self.generator):
-            yield Batch(self, plan, self.estimator)
+        self.position = Position(self.position.epoch + 1, 0, self.position.step)
+        return self.rest_of_epoch()
 
-    def batch(self, nodes: Tensor) -> Batch:
-        """The minibatch of chosen nodes."""
-        return Batch(self, self.planner.plan(nodes, self.generator), self.estimator)
+    def rest_of_epoch(self) -> Iterator[Batch]:
+        """The minibatches of the present epoch that were not given out yet."""
+        epoch = self.position.epoch
+        order = torch.randperm(len(self.nodes), generator=self._generator(epoch, 0))
+
+        def generators(place: int, together: bool) -> torch.Generator:
+            return self._generator(epoch, 1, place, together)
+
+        plans = self.planner.plans(
+            self.nodes[order], self.batch_size, generators, start=self.position.place
+        )
+        for place, plan in enumerate(plans, start=self.position.place):
+            self.position = Position(epoch, place + 1, self.position.step)
+            yield Batch(self, plan)
+
+    def batch(self, nodes: Tensor, generator: torch.Generator | None = None) -> Batch:
+        """The minibatch of chosen nodes, its neighbours drawn by `generator`, or by our own."""
+        return Batch(self, self.planner.plan(nodes, generator or self.generator))
+
+    @property
+    def step(self) -> int:
+        """Minibatches that were committed."""
+        return self.position.step
 
     @property
     def samples_neighbours(self) -> bool:
         """Whether nodes that are not visited themselves are ever computed, as neighbours."""
-        # Only what the last call samples enters every table.
-        planner = self.planner
-        return planner.sampler in ("full", "importance") or (
-            planner.sampler == "uniform" and planner.calls > 0 and planner.fanouts[-1] > 0
-        )
+        # Only what the last level samples enters every table.
+        last = self.setup.training.depth - 1
+        return last >= 0 and self.planner.sampler.computes_neighbours(last)
 
     def warm_start(self, model: nn.Module) -> None:
         """Fill the histories by an exact pass, so that the first epoch does not read zeros."""
-        sweeps = ExactSweeps(
+        nodes = torch.arange(self.graph.num_nodes)
+        evaluation = self.setup.evaluation
+        self._write_features(nodes)
+        fill_tables(
             model,
-            self.graph.features,
-            self.P,
-            preprocessed=self.preprocessed,
-            histories=self.histories,
+            self.setup,
+            [nodes] * (evaluation.depth - evaluation.first_table),
+            self.histories,
+            step=self.step,
         )
-        self._write_features(torch.arange(self.graph.num_nodes))
-        sweeps.fill_tables(self.step)
 
     def unvisited(self) -> Tensor:
         """Nodes that epochs do not visit but whose histories the visited ones read."""
         visited = torch.zeros(self.graph.num_nodes, dtype=torch.bool)
         visited[self.nodes] = True
         reached = self.nodes
-        for _ in range(self.trace.calls - self.trace.first_table):
-            reached = with_neighbours(self.P, reached)
+        for _ in range(self.setup.training.depth - self.setup.training.first_table):
+            reached = with_neighbours(reached, *self.setup.P.values())
         return reached[~visited[reached]]
 
     def refresh(self, model: nn.Module, nodes: Tensor) -> None:
         """Write the histories of `nodes` in one forward-only sweep, without dropout."""
         self._write_features(nodes)
-        with torch.no_grad(), set_mode(model, training=False, norms=False):
-            for chunk in chunks(self.P, nodes):
-                plan = self._history_planner.plan(chunk, self.generator)
-                batch = Batch(self, plan, ESTIMATORS["history"])
-                batch.run(model)
-                batch.write_histories()
-
-    def _write_features(self, nodes: Tensor) -> None:
-        """Where dropout comes before the first call, training keeps a history of its input, and
-        without dropout that is the features. (cvd knows them exactly.)"""
-        features = self.graph.features
-        sparse = is_sparse(features)  # then training refuses before it reads
-        if self.features_dropped and not self.estimator.dropout_residual and not sparse:
-            rows = select_rows(features, nodes).to(self.device)
-            self.histories.table(0, rows.shape[1]).write(nodes.to(self.device), rows, self.step)
+        generator = self._generator(self.position.epoch, 2)
+        refresh_tables(
+            model,
+            self.setup,
+            nodes,
+            self.histories,
+            step=self.step,
+            rows=lambda P, chunk: history_rows(P, chunk, self.history_cap, generator),
+        )
 
     def mean_age(self) -> float:
         """Mean age of the histories, in steps."""
         return self.histories.mean_age(self.step)
 
-    @cached_property
-    def _history_planner(self) -> Planner:
-        return Planner(
-            self.P,
-            self.trace.calls,
-            "none",
-            preprocess=self.preprocess,
-            history=True,
-            history_cap=self.planner.history_cap,
-        )
+    def _write_features(self, nodes: Tensor) -> None:
+        """Where dropout comes before the first propagation, training keeps a history of its input,
+        and without dropout that is the features. (cvd knows them exactly.)"""
+        features, device = self.graph.features, self.setup.device
+        sparse = is_sparse(features)  # then training refuses before it reads
+        if self.setup.features_dropped and not self.estimator.dropout_residual and not sparse:
+            rows = select_rows(features, nodes).to(device)
+            self.histories.table(0, rows.shape[1]).write(nodes.to(device), rows, self.step)
+
+    def _generator(self, *key: int) -> torch.Generator:
+        """The random numbers of one purpose, independent of those of any other."""
+        seed = np.random.SeedSequence((self.seed, *key)).generate_state(1, np.uint64)[0]
+        return torch.Generator().manual_seed(int(seed))
 
 
 class Batch:
@@ -209,109 +224,72 @@ class Batch:
 
     plan: the nodes and edges it uses
     nodes: (batch,) node ids
-    labels: (batch,) or (batch, classes), on the model's device; None in a graph without labels
-    in_loss: (batch,) bool, the nodes that are trained on; the rest only refresh histories
     """
 
-    def __init__(self, source: MiniBatches, plan: Plan, estimator: Estimator) -> None:
+    def __init__(self, source: MiniBatches, plan: Plan) -> None:
         self._source = source
-        self._estimator = estimator
         self._pass: FirstPass | None = None
         self.plan = plan
         self.nodes = plan.nodes
-        labels = source.graph.labels
-        self.labels = None if labels is None else labels.index_select(0, plan.nodes)
-        self.in_loss = source._loss_nodes.index_select(0, plan.nodes).to(source.device)
-        if self.labels is not None:
-            self.labels = self.labels.to(source.device)
+
+    @property
+    def labels(self) -> Tensor | None:
+        """(batch,) or (batch, classes), on the model's device; None in a graph without labels."""
+        labels = self._source.graph.labels
+        if labels is None:
+            return None
+        return labels.index_select(0, self.nodes).to(self._source.setup.device)
+
+    @property
+    def in_loss(self) -> Tensor:
+        """(batch,) bool, the nodes that are trained on; the rest only refresh histories."""
+        return self._source._loss_nodes.index_select(0, self.nodes).to(self._source.setup.device)
 
     def run(self, model: nn.Module) -> Tensor:
         """The model's outputs for the nodes of the batch: (batch, classes)."""
-        plan = self.plan.to(self._source.device)
-        propagates = any(hop is not None for hop in plan.hops)  # else dropout meets no estimate
-        if not (self._estimator.dropout_residual and model.training and propagates):
-            return self._one_pass(model, plan, self._inputs())
-        return self._two_passes(model, plan)
-
-    def _one_pass(self, model: nn.Module, plan: Plan, inputs: Inputs) -> Tensor:
-        first = FirstPass(plan, self._estimator, self._source.histories, inputs)
-        self._pass = first
-        output = _forward(model, inputs.x, Propagate(plan.sizes, first))
-        first.check_unchanged()
-        return output
-
-    def _two_passes(self, model: nn.Module, plan: Plan) -> Tensor:
-        source = self._source
-        mean = None
-        with set_mode(model, training=False):
-            if not source.drops:
-                mean = self._one_pass(model, plan, self._inputs())
-            else:  # only the propagations of the first pass are wanted
-                self._pass = self._first_pass(model, plan)
-        assert self._pass is not None
-        self._pass.check_answers_unchanged()
-        inputs = self._pass.inputs
-        residual = ResidualPass(self._pass)
-        output = _forward(model, inputs.x, Propagate(plan.sizes, residual))
-        source.drops = not residual.nothing_dropped
-        if source.drops:
+        setup, estimator = self._source.setup, self._source.estimator
+        plan = self.plan.to(setup.device)
+        inputs = setup.inputs(self.plan.levels[0].nodes)
+        # Without dropout, or where it meets no estimate, h is its own mean, and cvd is cv.
+        residual = estimator.dropout_residual and setup.training.random and plan.hops
+        if not (residual and model.training):
+            self._pass = FirstPass(plan, estimator, self._source.histories, inputs)
+            output = run_model(model, inputs, plan, self._pass)
+            self._pass.check_unchanged()
             return output
-        # Without any dropout the first pass is the whole of cv, its gradient too.
-        if mean is None:
-            with set_mode(model, training=False):
-                mean = self._one_pass(model, plan, inputs)
-        return mean if torch.equal(mean, output) else output
+        calls = sum(map(len, setup.training.levels))
+        self._pass = FirstPass(plan, estimator, self._source.histories, inputs, stop_after=calls)
+        with set_mode(model, training=False), suppress(PassEnded):
+            run_model(model, inputs, plan, self._pass)
+        self._pass.check_unchanged()
+        self._pass.check_answers_unchanged()
+        return run_model(model, inputs, plan, ResidualPass(self._pass))
 
-    def _first_pass(self, model: nn.Module, plan: Plan) -> FirstPass:
-        """The pass without dropout of two, as far as its last propagation."""
-        histories = self._source.histories
-        if self._source.in_parts and (again := targets_again(self.plan)) is not None:
-            parts = FirstPassInParts(plan, self._estimator, histories, self._inputs(again))
-            parts.run(model)
-            return parts
-        inputs = self._inputs()
-        first = FirstPass(plan, self._estimator, histories, inputs, stop=True)
-        with suppress(PassEnded):
-            model(inputs.x, Propagate(plan.sizes, first))
-        first.check_unchanged()
-        return first
-
-    def _inputs(self, more: Tensor | None = None) -> Inputs:
-        """more: nodes whose rows follow those of level 0"""
-        source = self._source
-        nodes = self.plan.levels[0] if more is None else torch.cat([self.plan.levels[0], more])
-        features = source.graph.features
-        if source.preprocessed is None:
-            return Inputs(select_rows(features, nodes).to(source.device), features, None)
-        # Level 0 and level 1 are the same nodes here.
-        x, preprocessed = select_rows_beside(features, source.preprocessed, nodes)
-        return Inputs(x.to(source.device), features, preprocessed.to(source.device))
+    @torch.no_grad()
+    def renew(self, model: nn.Module) -> None:
+        """Compute the activations that `commit` writes, without gradients, and nothing else."""
+        # Those of cvd come from its first pass, without dropout: the second is not needed.
+        dropout = not self._source.estimator.dropout_residual
+        with set_mode(model, training=model.training and dropout):
+            self.run(model)
 
     @property
     def activations(self) -> dict[int, Tensor]:
-        """What `commit` is to write: by call with a history, the rows of plan.levels[call]."""
+        """What `commit` is to write: by level with a history, the rows of plan.levels[level]."""
         if self._pass is None:
             raise RuntimeError("a batch has activations between batch.run(model) and its commit")
-        return self._pass.activations if self._estimator.history else {}
+        return self._pass.activations if self._source.estimator.history else {}
 
     def commit(self) -> None:
         """Write the activations of `run` into the histories: once, after the optimiser's step."""
-        self.write_histories()
-        self._source.step += 1
-
-    def write_histories(self) -> None:
-        """What `commit` does, without counting a step."""
         if self._pass is None:
             raise RuntimeError("batch.commit() comes after batch.run(model), once")
-        if self._estimator.history:
-            self._pass.commit(self._source.step)
+        source = self._source
+        if source.estimator.history:
+            self._pass.commit(source.step)
         self._pass = None
-
-
-def _forward(model: nn.Module, x: Tensor, propagate: Propagate) -> Tensor:
-    output: Tensor = model(x, propagate)
-    propagate.check_finished()
-    return output
+        at = source.position
+        source.position = Position(at.epoch, at.place, at.step + 1)
 
 
 def _visited(graph: Graph, nodes: Any, inductive: bool) -> Tensor:

@@ -1,4 +1,4 @@
-"""Looking at a model before it runs: how often it propagates, what, and with dropout on or off."""
+"""Looking at a model before it runs: which levels it propagates, what, and whether at random."""
 
 from __future__ import annotations
 
@@ -10,26 +10,32 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 
-from vrgcn.engine.propagate import Propagate, version
-from vrgcn.graph.sparse import first_rows, is_sparse, select_rows
+from vrgcn.engine.plan import Relation
+from vrgcn.engine.propagate import Propagate
+from vrgcn.graph.sparse import first_rows, select_rows
 
-_MOST_CALLS = 1000
-_ROWS = 8
-_SAME = 1e-4  # of float32 products in another order
+_MOST_LEVELS = 1000
 
 
 @dataclass(frozen=True)
 class Trace:
-    """calls: how often the model calls `propagate`
-    features_first: whether its first call is of the features as they are
+    """levels: for each level that the model propagates, from the input up, over which relations
+    features_first: whether what it propagates first are the features as they are
+    random: whether it draws random numbers, as dropout does
     """
 
-    calls: int
+    levels: tuple[tuple[Relation, ...], ...]
     features_first: bool
+    random: bool
+
+    @property
+    def depth(self) -> int:
+        """How many levels the model propagates."""
+        return len(self.levels)
 
     @property
     def first_table(self) -> int:
-        """The first call whose input needs a history."""
+        """The first level whose activations need a history."""
         return 1 if self.features_first else 0
 
 
@@ -45,61 +51,51 @@ def trace(model: nn.Module, features: Tensor, *, training: bool) -> Trace:
     x = select_rows(features, nodes).to(device)
     before = version(x)
     received: list[Tensor] = []
+    levels: list[list[Relation]] = []
 
-    def answer(call: int, h: Tensor) -> Tensor:
-        received.append(h)
+    def answer(level: int, over: Relation, h: Tensor) -> Tensor:
+        if level == len(levels):
+            received.append(h)
+            levels.append([])
+        if over not in levels[level]:
+            levels[level].append(over)
         # A new tensor, as a real answer is: the model must not see its own input come back.
         return h.clone()
 
     devices = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices), torch.no_grad(), set_mode(model, training, norms=False):
-        model(x, Propagate([len(nodes)] * _MOST_CALLS, answer))
+        state = _random_state(device)
+        output = model(x, Propagate([len(nodes)] * _MOST_LEVELS, answer))
+        drew = not torch.equal(state, _random_state(device))
         if version(x) != before:
             raise RuntimeError(
                 "the model changes its input x in place, and others start from it too; "
                 "use x = x * 2 instead of x *= 2, and no inplace=True on x"
             )
+        sizes = [len(nodes)] * (len(levels) + 1)
+        again = model(x, Propagate(sizes, lambda level, over, h: h.clone()))
         # Again with fewer nodes at each level, as in a minibatch: rows of one level that are taken
         # for another's show here, whatever the batches are like.
-        sizes = [len(received) + 2 - level for level in range(len(received) + 1)]
+        sizes = [len(levels) + 2 - level for level in range(len(levels) + 1)]
         rows = select_rows(features, nodes[torch.arange(sizes[0]) % 2]).to(device)
-        model(rows, Propagate(sizes, lambda call, h: first_rows(h, sizes[call + 1]).clone()))
-    return Trace(len(received), bool(received) and received[0] is x)
-
-
-def is_row_wise(model: nn.Module, features: Tensor) -> bool:
-    """Whether rows do not depend on each other until the model's last call of `propagate`.
-
-    Tried without dropout, on some nodes together and apart. Where that cannot tell (sparse
-    features, nodes that are all alike) the answer is no.
-    """
-    if is_sparse(features) or any(isinstance(m, _NormBase) for m in model.modules()):
-        return False
-    device = device_of(model)
-    nodes = torch.linspace(0, features.shape[0] - 1, _ROWS, device=features.device).long()
-    x = features.index_select(0, nodes).to(device)
-    if bool((x == x[0]).all()):
-        return False
-    together, first, second = (_last_input(model, rows) for rows in (x, x[:3], x[3:]))
-    apart = torch.cat([first, second])
-    size = float(together.abs().max())
-    return together.shape == apart.shape and bool(
-        torch.allclose(together, apart, rtol=_SAME, atol=_SAME * size)
+        model(rows, Propagate(sizes, lambda level, _, h: first_rows(h, sizes[level + 1]).clone()))
+    return Trace(
+        tuple(map(tuple, levels)),
+        bool(received) and received[0] is x,
+        # A model may have a generator of its own: then its outputs differ.
+        drew or not torch.equal(output, again),
     )
 
 
-def _last_input(model: nn.Module, x: Tensor) -> Tensor:
-    """What the model's last call of `propagate` is given, under P = I and without dropout."""
-    received = [x]
+def version(h: Tensor) -> int:
+    """How often a tensor was changed in place; not counted in inference mode."""
+    return 0 if h.is_inference() else h._version
 
-    def answer(call: int, h: Tensor) -> Tensor:
-        received.append(h)
-        return h.clone()
 
-    devices = [x.device] if x.device.type == "cuda" else []
-    with torch.random.fork_rng(devices), torch.no_grad(), set_mode(model, False, norms=False):
-        model(x, Propagate([len(x)] * _MOST_CALLS, answer))
-    return received[-1]
+def _random_state(device: torch.device) -> Tensor:
+    if device.type == "cuda":
+        return torch.cat([torch.get_rng_state(), torch.cuda.get_rng_state(device)])
+    return torch.get_rng_state()
 
 
 def _check_dtypes(model: nn.Module, features: Tensor) -> None:

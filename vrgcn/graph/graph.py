@@ -33,8 +33,9 @@ class Graph:
     names: the user's own names of nodes, classes and features.
 
     After construction: `adjacency` is the (nodes, nodes) CSR matrix A with A[u, v] the weight of
-    the edge v -> u, columns ascending; `labels` is int64 (nodes,) or float (nodes, classes); each
-    split is a sorted int64 tensor of ids, empty where none was given.
+    the edge v -> u, columns ascending, its `values` None where no weights were given; `labels` is
+    int64 (nodes,) or float (nodes, classes); each split is a sorted int64 tensor of ids, empty
+    where none was given.
     """
 
     def __init__(
@@ -53,7 +54,6 @@ class Graph:
     ) -> None:
         self.features = check_features(features)
         edges, weight = check_edges(edge_index, edge_weight, self.num_nodes)
-        self.weighted = weight is not None
         self.adjacency = _adjacency(edges, weight, self.num_nodes, undirected)
         self.labels, self.num_classes = check_labels(labels, num_classes, self.num_nodes)
         splits = {"train": train, "val": val, "test": test}
@@ -70,17 +70,21 @@ class Graph:
         labels: Tensor | None,
         splits: dict[str, Tensor],
         num_classes: int,
-        weighted: bool,
         names: Names | None = None,
     ) -> Graph:
         """A graph from parts that were checked before, such as those of a saved graph."""
         graph = cls.__new__(cls)
         graph.adjacency, graph.features, graph.labels = adjacency, features, labels
-        graph.num_classes, graph.weighted = num_classes, weighted
+        graph.num_classes = num_classes
         graph.names = names or Names()
         for name in SPLITS:
             setattr(graph, name, splits[name])
         return graph
+
+    @property
+    def weighted(self) -> bool:
+        """Whether edges have weights of their own; else each weighs 1."""
+        return self.adjacency.values is not None
 
     @property
     def num_nodes(self) -> int:
@@ -128,7 +132,8 @@ class Graph:
         rows = A.row_of_entry
         keep = inside[rows] & inside[A.indices]
         counts = torch.bincount(rows[keep], minlength=self.num_nodes)
-        adjacency = CSR(offsets(counts), A.indices[keep], A.values[keep], A.columns)
+        values = None if A.values is None else A.values[keep]
+        adjacency = CSR(offsets(counts), A.indices[keep], values, A.columns)
         return self._replaced(adjacency, self.features)
 
     def with_features(self, features: Tensor) -> Graph:
@@ -153,7 +158,7 @@ class Graph:
     def _replaced(self, adjacency: CSR, features: Tensor) -> Graph:
         splits = {name: self.split(name) for name in SPLITS}
         return Graph.from_parts(
-            adjacency, features, self.labels, splits, self.num_classes, self.weighted, self.names
+            adjacency, features, self.labels, splits, self.num_classes, self.names
         )
 
     def __repr__(self) -> str:
@@ -198,12 +203,10 @@ def _adjacency(edges: Tensor, weight: Tensor | None, num_nodes: int, undirected:
         weight = None if weight is None else torch.cat([weight, weight[~loop]])
     key = edges[1] * num_nodes + edges[0]
     ascending = bool((key[1:] > key[:-1]).all())
-    if ascending:
-        values = torch.ones(len(key)) if weight is None else weight.float()
-    elif weight is None:
+    values = None if weight is None else weight.float()
+    if not ascending and weight is None:
         key = torch.unique(key)
-        values = torch.ones(len(key))
-    else:
+    elif not ascending and weight is not None:
         key, group = torch.unique(key, return_inverse=True)
         values = torch.zeros(len(key), dtype=weight.dtype).index_add_(0, group, weight).float()
     rows = torch.div(key, num_nodes, rounding_mode="floor")

@@ -1,49 +1,102 @@
 """Propagation matrices: how a node averages its neighbours.
 
-P is kept as its diagonal and its other entries apart, because the two are treated apart
-everywhere: a node's own activation is always at hand, so its own edge is always exact, and only
-the *other* neighbours are sampled or read from the history.
+    P = diag(own) + diag(left) · A · diag(right)
+
+A is the graph's own adjacency: P adds a few vectors of the size of the nodes and copies nothing of
+the size of the edges. The diagonal is kept apart because the two are treated apart everywhere: a
+node's own activation is always at hand, so its own edge is always exact, and only the *other*
+neighbours are sampled or read from the history.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.sparse import CSR, offsets, scale_rows
+from vrgcn.graph.sparse import CSR, offsets, scale_rows, select_rows
+
+CHUNK_COST = 1 << 20  # entries of P plus a little per node: some tens of megabytes
+_NODE_COST = 64
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Propagation:
-    """P = diag(diagonal) + neighbours.
+    """P = diag(own) + diag(left) · adjacency · diag(right).
 
-    diagonal: (nodes,), the weight of each node's own activation
-    neighbours: (nodes, nodes) CSR, the weights of the others', nothing on its diagonal
+    own: (nodes,), or one number for all nodes: 0 for a mean of the others, 1 for P = I
+    left, right: (nodes,); None where all are 1
+    adjacency: (nodes, nodes) CSR, nothing on its diagonal, columns ascending
+    dtype: of the entries of P
     """
 
-    diagonal: Tensor
-    neighbours: CSR
+    own: Tensor | float
+    left: Tensor | None
+    adjacency: CSR
+    right: Tensor | None
+    dtype: torch.dtype
 
     @property
     def num_nodes(self) -> int:
-        return len(self.diagonal)
+        return self.adjacency.num_rows
 
-    def rows(self, nodes: Tensor) -> tuple[Tensor, CSR]:
-        """Rows of P for some nodes: (len(nodes),) diagonal and (len(nodes), nodes) neighbours."""
-        return self.diagonal.index_select(0, nodes), self.neighbours.rows(nodes)
+    def degrees(self, nodes: Tensor) -> Tensor:
+        """(len(nodes),): how many others each node averages."""
+        indptr = self.adjacency.indptr
+        return indptr.index_select(0, nodes + 1) - indptr.index_select(0, nodes)
+
+    def own_rows(self, nodes: Tensor) -> Tensor | float:
+        """(len(nodes),): the weights of the nodes' own activations, or one number for all."""
+        return self.own.index_select(0, nodes) if isinstance(self.own, Tensor) else self.own
+
+    def rows(self, nodes: Tensor) -> CSR:
+        """Rows of P without its diagonal: (len(nodes), nodes)."""
+        return self.take(nodes, *self.adjacency.entries(nodes))
+
+    def take(self, nodes: Tensor, indptr: Tensor, entries: Tensor) -> CSR:
+        """Part of these rows: the entries at given positions of the adjacency, (len(nodes), nodes).
+
+        indptr: (len(nodes) + 1,), where each node's start among `entries`
+        """
+        part = self.adjacency.take(indptr, entries)
+        values = None if part.values is None else part.values.to(self.dtype)
+        if self.right is not None:
+            right = self.right.index_select(0, part.indices)
+            values = right if values is None else values * right
+        scale = None if self.left is None else self.left.index_select(0, nodes)
+        return CSR(indptr, part.indices, values, part.columns, scale)
+
+    def product(self, h: Tensor, nodes: Tensor) -> Tensor:
+        """Rows of P h for some nodes: (nodes, width) -> (len(nodes), width), in h's layout."""
+        others = self.rows(nodes) @ h
+        own = self.own_rows(nodes)
+        if not isinstance(own, Tensor) and own == 0:
+            return others
+        return torch.add(scale_rows(own, select_rows(h, nodes)), others)
 
     def __matmul__(self, h: Tensor) -> Tensor:
         """P h for all nodes: (nodes, width) -> (nodes, width)."""
-        return scale_rows(self.diagonal, h) + self.neighbours @ h
+        return self.product(h, torch.arange(self.num_nodes))
+
+    @cached_property
+    def transposed(self) -> Propagation:
+        """Pᵀ = diag(own) + diag(right) · Aᵀ · diag(left); A itself where it is symmetric."""
+        A = self.adjacency
+        reversed_edges = A.transpose()
+        if _same(A, reversed_edges):
+            reversed_edges = A
+        return Propagation(self.own, self.right, reversed_edges, self.left, self.dtype)
 
     def to_dense(self) -> Tensor:
         """(nodes, nodes), for small graphs."""
-        return torch.diag(self.diagonal) + self.neighbours.to_torch().to_dense()
+        own = self.own if isinstance(self.own, Tensor) else torch.full((self.num_nodes,), self.own)
+        rows = self.rows(torch.arange(self.num_nodes))
+        return torch.diag(own.to(self.dtype)) + rows.to_torch(self.dtype).to_dense()
 
     @staticmethod
     def from_matrix(matrix: Any, dtype: torch.dtype = torch.float32) -> Propagation:
@@ -68,7 +121,9 @@ class Propagation:
         values = values.to(dtype)
         if not torch.isfinite(values).all():
             raise ValueError("the propagation matrix holds NaN or infinite entries")
-        return _from_entries(rows.long(), columns.long(), values, shape[0])
+        entries = _from_entries(rows.long(), columns.long(), values, shape[0])
+        adjacency, loops = without_loops(entries)
+        return Propagation(0.0 if loops is None else loops.to(dtype), None, adjacency, None, dtype)
 
 
 def gcn(graph: Graph) -> Propagation:
@@ -77,38 +132,30 @@ def gcn(graph: Graph) -> Propagation:
     Directed graphs: P[u, v] = Ã[u, v] / sqrt(row degree of u * column degree of v).
     """
     _refuse_negative(graph, "gcn")
-    A = graph.adjacency
-    rows, weight = A.row_of_entry, A.values.double()
-    ones = torch.ones(graph.num_nodes, dtype=torch.float64)
-    row_degree = ones.index_add(0, rows, weight)
-    column_degree = ones.index_add(0, A.indices, weight)
-    left, right = row_degree.rsqrt(), column_degree.rsqrt()
-    weight = weight.mul_(left[rows]).mul_(right[A.indices]).to(graph.features.dtype)
-    own = (left * right).to(graph.features.dtype)
-    P = _split_diagonal(A.indptr, A.indices, weight, rows)
-    return Propagation(P.diagonal + own, P.neighbours)
+    dtype = graph.features.dtype
+    left = (1 + _row_sums(graph.adjacency)).rsqrt()
+    right = (1 + _column_sums(graph.adjacency)).rsqrt()
+    adjacency, loops = without_loops(graph.adjacency)
+    own = left * right if loops is None else (1 + loops) * left * right
+    return Propagation(own.to(dtype), left.to(dtype), adjacency, right.to(dtype), dtype)
 
 
 def mean(graph: Graph) -> Propagation:
     """GraphSAGE's P = D^-1 A, no self-loop added. A node without neighbours averages to zero."""
     _refuse_negative(graph, "mean")
-    A = graph.adjacency
-    rows, weight = A.row_of_entry, A.values.double()
-    degree = torch.zeros(graph.num_nodes, dtype=torch.float64).index_add_(0, rows, weight)
-    weight = weight.div_(degree.clamp_(min=torch.finfo(torch.float64).tiny)[rows])
-    P = _split_diagonal(A.indptr, A.indices, weight.to(graph.features.dtype), rows)
-    if graph.weighted:
-        return P
-    same = degree.reciprocal().to(graph.features.dtype)
-    return Propagation(P.diagonal, replace(P.neighbours, row_values=same))
+    dtype = graph.features.dtype
+    degree = _row_sums(graph.adjacency)
+    left = torch.where(degree > 0, degree, 1).reciprocal()
+    adjacency, loops = without_loops(graph.adjacency)
+    own = 0.0 if loops is None else (loops * left).to(dtype)
+    return Propagation(own, left.to(dtype), adjacency, None, dtype)
 
 
 def identity(graph: Graph) -> Propagation:
     """P = I: any model becomes an MLP of the same widths, the speed limit."""
-    ones = torch.ones(graph.num_nodes, dtype=graph.features.dtype)
     none = torch.empty(0, dtype=torch.int64)
-    nothing = CSR(offsets(none.new_zeros(graph.num_nodes)), none, ones[:0], graph.num_nodes)
-    return Propagation(ones, nothing)
+    nothing = CSR(offsets(none.new_zeros(graph.num_nodes)), none, None, graph.num_nodes)
+    return Propagation(1.0, None, nothing, None, graph.features.dtype)
 
 
 PROPAGATIONS: dict[str, Callable[[Graph], Propagation]] = {
@@ -118,11 +165,12 @@ PROPAGATIONS: dict[str, Callable[[Graph], Propagation]] = {
 }
 
 # What functions that need P accept: a name, a matrix (see Propagation.from_matrix), or one's own
-# rule from a graph to a matrix.
-PropagationLike = str | Propagation | Tensor | Callable[[Graph], Propagation]
+# rule from a graph to a matrix; and a dict of these by relation, for models that name relations.
+Rule = str | Propagation | Tensor | Callable[[Graph], Propagation]
+PropagationLike = Rule | Mapping[str, Rule]
 
 
-def build_propagation(rule: PropagationLike, graph: Graph) -> Propagation:
+def build_propagation(rule: Rule, graph: Graph) -> Propagation:
     """The propagation matrix of `graph` by name, by one's own rule, or as it is given."""
     if isinstance(rule, Propagation):
         P = rule
@@ -141,10 +189,90 @@ def build_propagation(rule: PropagationLike, graph: Graph) -> Propagation:
     return P
 
 
+def chunks(nodes: Tensor, *matrices: Propagation) -> Iterator[Tensor]:
+    """Runs of nodes whose rows have about CHUNK_COST entries: hubs make shorter runs."""
+    cost = torch.full((len(nodes),), _NODE_COST)
+    for P in matrices:
+        cost += P.degrees(nodes)
+    bucket = torch.div(cost.cumsum(0), CHUNK_COST, rounding_mode="floor")
+    sizes = torch.unique_consecutive(bucket, return_counts=True)[1]
+    yield from nodes.split(sizes.tolist())
+
+
+def with_neighbours(nodes: Tensor, *matrices: Propagation) -> Tensor:
+    """The nodes and all that the matrices average for them, ascending."""
+    inside = torch.zeros(matrices[0].num_nodes, dtype=torch.bool)
+    inside[nodes] = True
+    for P in matrices:
+        for chunk in chunks(nodes, P):
+            _, entries = P.adjacency.entries(chunk)
+            inside[P.adjacency.indices.index_select(0, entries)] = True
+    return inside.nonzero()[:, 0]
+
+
+def without_loops(A: CSR) -> tuple[CSR, Tensor | None]:
+    """The matrix without its diagonal, and the diagonal (nodes,) in float64.
+
+    The matrix itself and None where nothing is on the diagonal. Only a graph with self-loops is
+    copied.
+    """
+    loops = torch.zeros(A.num_rows, dtype=torch.float64)
+    found = False
+    for rows, part in _row_chunks(A):
+        at = part.indices == rows[0] + part.row_of_entry
+        if at.any():
+            found = True
+            loops.index_add_(0, part.indices[at], part.weights(torch.float64)[at])
+    if not found:
+        return A, None
+    rows = A.row_of_entry
+    kept = A.indices != rows
+    counts = torch.bincount(rows[kept], minlength=A.num_rows)
+    values = None if A.values is None else A.values[kept]
+    return CSR(offsets(counts), A.indices[kept], values, A.columns), loops
+
+
+def _row_sums(A: CSR) -> Tensor:
+    """(rows,) float64."""
+    if A.values is None:
+        return A.counts.double()
+    sums = torch.zeros(A.num_rows, dtype=torch.float64)
+    for rows, part in _row_chunks(A):
+        sums.index_add_(0, rows[0] + part.row_of_entry, part.weights(torch.float64))
+    return sums
+
+
+def _column_sums(A: CSR) -> Tensor:
+    """(columns,) float64."""
+    if A.values is None:
+        return torch.bincount(A.indices, minlength=A.columns).double()
+    sums = torch.zeros(A.columns, dtype=torch.float64)
+    for _, part in _row_chunks(A):
+        sums.index_add_(0, part.indices, part.weights(torch.float64))
+    return sums
+
+
+def _row_chunks(A: CSR) -> Iterator[tuple[Tensor, CSR]]:
+    """The matrix in runs of rows, so that nothing of the size of all entries is made."""
+    bucket = torch.div(A.indptr[:-1], CHUNK_COST, rounding_mode="floor")
+    sizes = torch.unique_consecutive(bucket, return_counts=True)[1].tolist()
+    for rows in torch.arange(A.num_rows).split(sizes):
+        first, last = int(A.indptr[rows[0]]), int(A.indptr[rows[-1] + 1])
+        values = None if A.values is None else A.values[first:last]
+        indptr = A.indptr[rows[0] : rows[-1] + 2] - first
+        yield rows, CSR(indptr, A.indices[first:last], values, A.columns)
+
+
+def _same(A: CSR, B: CSR) -> bool:
+    if A.values is not None and (B.values is None or not torch.equal(A.values, B.values)):
+        return False
+    return torch.equal(A.indptr, B.indptr) and torch.equal(A.indices, B.indices)
+
+
 def _refuse_negative(graph: Graph, name: str) -> None:
-    if not graph.weighted:
-        return
     A = graph.adjacency
+    if A.values is None:
+        return
     bad = A.values < 0
     if bad.any():
         entry = int(bad.nonzero()[0, 0])
@@ -155,21 +283,10 @@ def _refuse_negative(graph: Graph, name: str) -> None:
         )
 
 
-def _from_entries(rows: Tensor, columns: Tensor, values: Tensor, num_nodes: int) -> Propagation:
+def _from_entries(rows: Tensor, columns: Tensor, values: Tensor, num_nodes: int) -> CSR:
     """From entries in any order; those at the same place are summed."""
     key, group = torch.unique(rows * num_nodes + columns, return_inverse=True)
     summed = torch.zeros(len(key), dtype=values.dtype).index_add_(0, group, values)
     rows = torch.div(key, num_nodes, rounding_mode="floor")
     indptr = offsets(torch.bincount(rows, minlength=num_nodes))
-    return _split_diagonal(indptr, key - rows * num_nodes, summed, rows)
-
-
-def _split_diagonal(indptr: Tensor, columns: Tensor, values: Tensor, rows: Tensor) -> Propagation:
-    num_nodes = len(indptr) - 1
-    diagonal = torch.zeros(num_nodes, dtype=values.dtype)
-    own = columns == rows
-    if own.any():
-        diagonal[rows[own]] = values[own]
-        columns, values = columns[~own], values[~own]
-        indptr = offsets(torch.bincount(rows[~own], minlength=num_nodes))
-    return Propagation(diagonal, CSR(indptr, columns, values, num_nodes))
+    return CSR(indptr, key - rows * num_nodes, summed, num_nodes)

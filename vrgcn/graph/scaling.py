@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from vrgcn.graph.graph import Graph
+from vrgcn.graph.mapped import zeros
 from vrgcn.graph.sparse import CSR, is_sparse, with_values
 
 KINDS = ("none", "standard", "row")
@@ -63,7 +64,7 @@ class Scaling:
         self.check(features)
         if is_sparse(features):
             return _rows_to_one_sparse(features)
-        out = _empty_like(features, file)
+        out = zeros(tuple(features.shape), features.dtype, file)
         for start, x in _parts(features):
             out[start : start + len(x)] = self._scale(x)
         return out
@@ -91,10 +92,10 @@ def scale_graph(graph: Graph, kind: str) -> tuple[Graph, Scaling]:
 
 
 def _rows_to_one_sparse(x: Tensor) -> Tensor:
-    matrix = CSR.from_torch(x)
+    matrix, values = CSR.from_torch(x), x.values()
     rows = matrix.row_of_entry
-    sums = torch.zeros(matrix.num_rows, dtype=x.dtype).index_add_(0, rows, matrix.values.abs())
-    return with_values(x, matrix.values / _not_zero(sums)[rows])
+    sums = torch.zeros(matrix.num_rows, dtype=x.dtype).index_add_(0, rows, values.abs())
+    return with_values(x, values / _not_zero(sums)[rows])
 
 
 def _not_zero(sums: Tensor) -> Tensor:
@@ -104,11 +105,3 @@ def _not_zero(sums: Tensor) -> Tensor:
 def _parts(features: Tensor) -> Iterator[tuple[int, Tensor]]:
     for start in range(0, len(features), _ROWS):
         yield start, features[start : start + _ROWS]
-
-
-def _empty_like(features: Tensor, file: Path | None) -> Tensor:
-    if file is None:
-        return torch.empty_like(features)
-    return torch.from_file(
-        str(file), shared=True, size=features.numel(), dtype=features.dtype
-    ).view(features.shape)

@@ -28,21 +28,20 @@ torch.set_flush_denormal(True)
 
 @dataclass(frozen=True)
 class CSR:
-    """A sparse matrix, row by row.
+    """A sparse matrix, row by row: diag(scale) times the matrix of `values`.
 
     indptr: (rows + 1,) int64, where each row starts in `indices`
     indices: (entries,) int64, the column of each entry
-    values: (entries,) floating point
+    values: (entries,) floating point; None where all are 1: less memory, and faster to read
     columns: how many columns the matrix has
-    row_values: (rows,) where all entries of a row are the same, else None; quicker to repeat than
-        to gather
+    scale: (rows,) a factor for each row; None where all are 1
     """
 
     indptr: Tensor
     indices: Tensor
-    values: Tensor
+    values: Tensor | None
     columns: int
-    row_values: Tensor | None = None
+    scale: Tensor | None = None
 
     @property
     def num_rows(self) -> int:
@@ -66,23 +65,34 @@ class CSR:
     def row_of_entry(self) -> Tensor:
         """(entries,) the row that each entry is in."""
         rows = torch.arange(self.num_rows, device=self.indptr.device)
-        return torch.repeat_interleave(rows, self.counts, output_size=self.num_entries)
+        return self.spread(rows)
+
+    def spread(self, x: Tensor) -> Tensor:
+        """(rows,) -> (entries,): what belongs to a row, for each of its entries."""
+        if self.one_each:
+            return x
+        return torch.repeat_interleave(x, self.counts, output_size=self.num_entries)
+
+    def weights(self, dtype: torch.dtype | None = None) -> Tensor:
+        """(entries,) each entry of the matrix, its row's scale included."""
+        if self.scale is None:
+            if self.values is not None:
+                return self.values if dtype is None else self.values.to(dtype)
+            return torch.ones(self.num_entries, dtype=dtype, device=self.indices.device)
+        scale = self.spread(self.scale if dtype is None else self.scale.to(dtype))
+        return scale if self.values is None else scale * self.values.to(scale.dtype)
 
     def rows(self, nodes: Tensor) -> CSR:
         """The given rows, in the given order: (len(nodes), columns)."""
-        indptr, entries = self.entries(nodes)
-        if self.row_values is None:
-            return self.take(indptr, entries)
-        values = self.row_values.index_select(0, nodes).repeat_interleave(
-            indptr.diff(), output_size=len(entries)
-        )
-        return CSR(indptr, self.indices.index_select(0, entries), values, self.columns)
+        scale = None if self.scale is None else self.scale.index_select(0, nodes)
+        return self.take(*self.entries(nodes), scale)
 
-    def take(self, indptr: Tensor, entries: Tensor) -> CSR:
+    def take(self, indptr: Tensor, entries: Tensor, scale: Tensor | None = None) -> CSR:
         """The entries at the given positions, as the rows that indptr makes of them."""
         # index_select: on the CPU three times as fast as indexing with brackets.
         indices = self.indices.index_select(0, entries)
-        return CSR(indptr, indices, self.values.index_select(0, entries), self.columns)
+        values = None if self.values is None else self.values.index_select(0, entries)
+        return CSR(indptr, indices, values, self.columns, scale)
 
     def entries(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
         """Where the given rows' entries are: their own indptr, and their positions in `indices`."""
@@ -93,9 +103,9 @@ class CSR:
         shift = torch.repeat_interleave(start - indptr[:-1], counts, output_size=total)
         return indptr, shift.add_(torch.arange(total, device=shift.device))
 
-    def with_columns(self, columns: int) -> CSR:
-        """The same entries in a matrix of another width."""
-        return CSR(self.indptr, self.indices, self.values, columns)
+    def with_columns(self, indices: Tensor, columns: int) -> CSR:
+        """The same entries in other columns of a matrix of another width."""
+        return CSR(self.indptr, indices, self.values, columns, self.scale)
 
     def split(self, size: int) -> list[CSR]:
         """Runs of `size` rows, the last may be shorter. Views, but for their indptr."""
@@ -104,17 +114,25 @@ class CSR:
             CSR(
                 self.indptr[i * size : (i + 1) * size + 1] - start,
                 self.indices[start:end],
-                self.values[start:end],
+                None if self.values is None else self.values[start:end],
                 self.columns,
+                None if self.scale is None else self.scale[i * size : (i + 1) * size],
             )
             for i, (start, end) in enumerate(pairwise(starts))
         ]
 
     @cached_property
     def transposed(self) -> CSR:
+        """`transpose()`, remembered: the gradient of a product asks for it."""
+        return self.transpose()
+
+    def transpose(self) -> CSR:
+        """(columns, rows)."""
         order = torch.argsort(self.indices, stable=True)
         counts = torch.bincount(self.indices, minlength=self.columns)
-        return CSR(offsets(counts), self.row_of_entry[order], self.values[order], self.num_rows)
+        plain = self.values is None and self.scale is None
+        values = None if plain else self.weights()[order]
+        return CSR(offsets(counts), self.row_of_entry[order], values, self.num_rows)
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         """(rows, columns) @ (columns, width) -> (rows, width), in the dtype of `dense`.
@@ -129,13 +147,16 @@ class CSR:
 
     def to(self, device: torch.device | str) -> CSR:
         return CSR(
-            self.indptr.to(device), self.indices.to(device), self.values.to(device), self.columns
+            self.indptr.to(device),
+            self.indices.to(device),
+            None if self.values is None else self.values.to(device),
+            self.columns,
+            None if self.scale is None else self.scale.to(device),
         )
 
     def to_torch(self, dtype: torch.dtype | None = None) -> Tensor:
-        values = self.values.to(dtype or self.values.dtype)
         shape = (self.num_rows, self.columns)
-        return _sparse_csr_tensor(self.indptr, self.indices, values, shape)
+        return _sparse_csr_tensor(self.indptr, self.indices, self.weights(dtype), shape)
 
     @staticmethod
     def from_torch(tensor: Tensor) -> CSR:
@@ -165,19 +186,6 @@ def select_rows(x: Tensor, nodes: Tensor) -> Tensor:
     return x.index_select(0, nodes)
 
 
-def select_rows_beside(left: Tensor, right: Tensor, nodes: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows of two matrices, placed so that `concatenate` need not copy them."""
-    mixed = left.dtype != right.dtype or left.device != right.device
-    if is_sparse(left) or mixed or left.requires_grad or right.requires_grad:
-        return select_rows(left, nodes), select_rows(right, nodes)
-    width = left.shape[1]
-    both = left.new_empty((len(nodes), width + right.shape[1]))
-    torch.index_select(left, 0, nodes, out=both[:, :width])
-    torch.index_select(right, 0, nodes, out=both[:, width:])
-    # Not views to autograd: a change of one in place must not count as a change of the other.
-    return both[:, :width].data, both[:, width:].data
-
-
 def select_columns(x: Tensor, columns: Tensor) -> Tensor:
     """Columns of a dense or a sparse CSR tensor, in the given order and the same layout."""
     if not is_sparse(x):
@@ -188,7 +196,7 @@ def select_columns(x: Tensor, columns: Tensor) -> Tensor:
     indices = place[matrix.indices]
     kept = indices >= 0
     counts = torch.bincount(matrix.row_of_entry[kept], minlength=matrix.num_rows)
-    chosen = CSR(offsets(counts), indices[kept], matrix.values[kept], len(columns))
+    chosen = CSR(offsets(counts), indices[kept], x.values()[kept], len(columns))
     return chosen.to_torch()
 
 
@@ -200,16 +208,20 @@ def first_rows(x: Tensor, count: int) -> Tensor:
     end = int(matrix.indptr[count])
     shape = (count, x.shape[1])
     return _sparse_csr_tensor(
-        matrix.indptr[: count + 1], matrix.indices[:end], matrix.values[:end], shape
+        matrix.indptr[: count + 1], matrix.indices[:end], x.values()[:end], shape
     )
 
 
-def scale_rows(scale: Tensor, x: Tensor) -> Tensor:
-    """diag(scale) @ x for a dense or a sparse CSR tensor."""
+def scale_rows(scale: Tensor | float, x: Tensor) -> Tensor:
+    """diag(scale) @ x for a dense or a sparse CSR tensor; one number scales all rows."""
+    if not isinstance(scale, Tensor):
+        if scale == 1:
+            return x
+        return with_values(x, x.values() * scale) if is_sparse(x) else x * scale
     if not is_sparse(x):
         return scale.to(x.dtype)[:, None] * x
     matrix = CSR.from_torch(x)
-    return with_values(x, matrix.values * scale.to(x.dtype)[matrix.row_of_entry])
+    return with_values(x, matrix.weights() * matrix.spread(scale.to(x.dtype)))
 
 
 def with_values(x: Tensor, values: Tensor) -> Tensor:
@@ -218,31 +230,10 @@ def with_values(x: Tensor, values: Tensor) -> Tensor:
 
 
 def concatenate(left: Tensor, right: Tensor) -> Tensor:
-    """[left, right] side by side, for dense or sparse CSR tensors.
-
-    A view where they lie side by side already; see `select_rows_beside`.
-    """
+    """[left, right] side by side, for dense or sparse CSR tensors."""
     if not is_sparse(left):
-        beside = _beside(left, right)
-        return torch.cat([left, right], dim=-1) if beside is None else beside
+        return torch.cat([left, right], dim=-1)
     return torch.cat([left.to_sparse_coo(), right.to_sparse_coo()], dim=1).to_sparse_csr()
-
-
-def _beside(left: Tensor, right: Tensor) -> Tensor | None:
-    """[left, right] as a view of the memory that holds them so already, if some does."""
-    width = left.shape[1] + right.shape[1]
-    if (
-        left.requires_grad
-        or right.requires_grad
-        or left.dtype != right.dtype
-        or left.shape[0] != right.shape[0]
-        or left.untyped_storage().data_ptr() != right.untyped_storage().data_ptr()
-        or right.storage_offset() != left.storage_offset() + left.shape[1]
-        or left.stride() != (width, 1)
-        or right.stride() != (width, 1)
-    ):
-        return None
-    return left.as_strided((left.shape[0], width), (width, 1))
 
 
 def _sparse_csr_tensor(
@@ -253,12 +244,23 @@ def _sparse_csr_tensor(
 
 
 def _product(matrix: CSR, dense: Tensor) -> Tensor:
+    weights = None if matrix.values is None else matrix.values.to(dense.dtype)
+    sums = _bags(matrix, dense, weights)
+    if matrix.scale is None:
+        return sums
+    if dense.dtype == torch.float16 and not torch.isfinite(sums).all():
+        # A hub's sum may lie beyond float16 where its average does not; weights are slower.
+        return _bags(matrix, dense, matrix.weights(dense.dtype))
+    return sums.mul_(matrix.scale.to(dense.dtype)[:, None])
+
+
+def _bags(matrix: CSR, dense: Tensor, weights: Tensor | None) -> Tensor:
     return F.embedding_bag(
         matrix.indices,
         dense,
         matrix.indptr,
         mode="sum",
-        per_sample_weights=matrix.values.to(dense.dtype),
+        per_sample_weights=weights,
         include_last_offset=True,
     )
 

@@ -58,7 +58,7 @@ def check_features(features: Any) -> Tensor:
         # int64 indices once here, so that nothing later converts them.
         matrix = CSR.from_torch(x)
         _check_places(matrix)
-        bad = ~torch.isfinite(matrix.values)
+        bad = ~torch.isfinite(x.values())
         if bad.any():
             entry = int(bad.nonzero()[0, 0])
             _raise_not_finite(

@@ -1,0 +1,69 @@
+"""P X: the neighbour averages of the features, each row computed once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from vrgcn.graph.mapped import zeros
+from vrgcn.graph.propagation import Propagation, chunks
+from vrgcn.graph.sparse import is_sparse, select_rows
+
+
+class AveragedFeatures:
+    """Rows of P X, (nodes, features) in the layout of X, made when they are first needed.
+
+    file: keep them there instead of in memory
+
+    Features never change, so their averages are exact forever: training reads them at random,
+    exact sweeps chunk by chunk. They lie with the features, which may be larger than the model's
+    device holds.
+    """
+
+    def __init__(self, P: Propagation, features: Tensor, file: Path | None = None) -> None:
+        self.P = P
+        self.features = features
+        self.file = file
+        self.values: Tensor | None = None
+        self._known: Tensor | None = None
+        if not isinstance(P.own, Tensor) and P.own == 1 and not P.adjacency.num_entries:
+            self.values = features  # P = I
+
+    @property
+    def table(self) -> Tensor:
+        """(nodes, features), what was filled in before."""
+        assert self.values is not None
+        return self.values
+
+    def fill(self, nodes: Tensor | None = None) -> None:
+        """Compute all rows, or those of some nodes; others stay zero until they are asked for."""
+        if is_sparse(self.features):
+            self.values = self.P @ self.features if self.values is None else self.values
+            return
+        for chunk in chunks(torch.arange(self.P.num_nodes) if nodes is None else nodes, self.P):
+            self._keep(chunk)
+
+    def rows(self, nodes: Tensor, *, keep: bool) -> Tensor:
+        """(len(nodes), features): known, or computed; then kept for the next time if asked to.
+
+        Computed rows of sparse features are not kept: they would not be sparse any more.
+        """
+        if self.values is None and (is_sparse(self.features) or not keep):
+            return self.P.product(self.features, nodes)
+        self._keep(nodes)
+        return select_rows(self.table, nodes)
+
+    def _keep(self, nodes: Tensor) -> None:
+        """Compute rows of dense features that are not known yet."""
+        if self.values is None:
+            shape = tuple(self.features.shape)
+            self.values = zeros(shape, self.features.dtype, self.file)
+            self._known = torch.zeros(shape[0], dtype=torch.bool)
+        if self._known is None:  # all are
+            return
+        missing = nodes[~self._known[nodes]]
+        if len(missing):
+            self.values[missing] = self.P.product(self.features, missing)
+            self._known[missing] = True

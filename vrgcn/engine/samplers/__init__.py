@@ -1,0 +1,105 @@
+"""Samplers: which neighbours of some target nodes are computed anew, and how they are weighted.
+
+A sampler looks at P alone, never at activations. It answers for each target with some entries of
+its row of P and with a scale R, such that
+
+    own * h_u + R * sum over sampled v of P[u, v] h_v
+
+has the mean (P h)_u. The own edge is exact and R is kept apart from the entries, because the
+control variate for dropout needs both R and its square root.
+
+A sampler of one's own is any object with the members of `Sampler`, given to an estimator in place
+of a name: `Estimator(Mine(), forward="corrected")`. One of ours is a file here and a line in
+SAMPLERS. This file imports no torch: the command line reads the names.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from vrgcn.graph.propagation import Propagation
+    from vrgcn.graph.sparse import CSR
+
+# name: module and class
+SAMPLERS = {
+    "full": ("full", "Full"),
+    "uniform": ("uniform", "Uniform"),
+    "importance": ("importance", "Importance"),
+    "none": ("none", "Nothing"),
+}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """own: (targets,) or one number, the weight of each target's own activation
+    edges: (targets, nodes) CSR, the sampled entries of P
+    scale: (targets,), R of each row
+    """
+
+    own: Tensor | float
+    edges: CSR
+    scale: Tensor
+
+
+class Sampler(Protocol):
+    """random: whether two draws for the same targets may differ
+    shared: whether one draw serves all targets of a minibatch, so that each needs its own
+    """
+
+    random: bool
+    shared: bool
+
+    def computes_neighbours(self, level: int) -> bool:
+        """Whether anything but the targets themselves is ever computed for a hop."""
+
+    def sample(
+        self, P: Propagation, targets: Tensor, level: int, generator: torch.Generator
+    ) -> Sample:
+        """Neighbours of the targets, which may be those of several minibatches.
+
+        level: of the activations that are averaged; 0 are the features
+        """
+
+
+def sampler_class(name: str) -> Any:
+    """The class of a sampler by name."""
+    if name not in SAMPLERS:
+        raise ValueError(f"sampler {name!r} is none of {', '.join(SAMPLERS)}")
+    module, kind = SAMPLERS[name]
+    return getattr(importlib.import_module(f"{__name__}.{module}"), kind)
+
+
+def build_sampler(sampler: str | Sampler, fanouts: Sequence[int], sample_size: int) -> Sampler:
+    """A sampler by name, or one's own as it is.
+
+    fanouts: neighbours to sample per node, for each level from the input up
+    sample_size: nodes that `importance` draws per hop
+    """
+    if not isinstance(sampler, str):
+        return sampler
+    built: Sampler = sampler_class(sampler).build(fanouts, sample_size)
+    return built
+
+
+def fanout_per_level(fanout: int | Sequence[int], levels: int) -> list[int]:
+    """One fan-out for each level that a model propagates, from the input up."""
+    if levels == 0:  # an MLP samples nothing, whatever the others of a comparison sample
+        return []
+    fanouts = [fanout] * levels if isinstance(fanout, int) else [int(f) for f in fanout]
+    if len(fanouts) == 1:
+        fanouts = fanouts * levels
+    if len(fanouts) != levels:
+        raise ValueError(
+            f"fanout has {len(fanouts)} entries but the model propagates {levels} times; "
+            "give one number, or one for each"
+        )
+    if any(f < 0 for f in fanouts):
+        raise ValueError(f"fanout must not be negative: {fanouts}")
+    return fanouts

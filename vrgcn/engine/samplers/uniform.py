@@ -1,0 +1,62 @@
+"""`fanout` of the n other neighbours without replacement, R = n / fanout; all where n <= fanout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from vrgcn.engine.samplers import Sample
+from vrgcn.engine.samplers.none import no_neighbours
+from vrgcn.graph.propagation import Propagation
+from vrgcn.graph.sparse import offsets
+
+
+class Uniform:
+    """fanouts: for each level from the input up"""
+
+    random = True
+    shared = False
+
+    def __init__(self, fanouts: Sequence[int]) -> None:
+        self.fanouts = tuple(fanouts)
+
+    @classmethod
+    def build(cls, fanouts: Sequence[int], sample_size: int) -> Uniform:
+        return cls(fanouts)
+
+    def computes_neighbours(self, level: int) -> bool:
+        return self.fanouts[level] > 0
+
+    def sample(
+        self, P: Propagation, targets: Tensor, level: int, generator: torch.Generator
+    ) -> Sample:
+        return uniform(P, targets, self.fanouts[level], generator)
+
+
+def uniform(P: Propagation, targets: Tensor, fanout: int, generator: torch.Generator) -> Sample:
+    """`fanout` neighbours of each target, without replacement; all where there are no more.
+
+    Floyd's algorithm, all rows at a time: its i-th draw is t from 0..n-fanout+i, and where t is
+    taken already, n-fanout+i itself. It costs the same at degree 10 and at degree 10,000.
+    """
+    if fanout == 0:
+        return no_neighbours(P, targets)
+    start = P.adjacency.indptr.index_select(0, targets)
+    degree = P.degrees(targets)
+    fanout = min(fanout, int(degree.max()) if len(degree) else 0)
+    column = torch.arange(fanout)
+    first = (degree - fanout).clamp(min=0)  # rows with fewer neighbours take 0, 1, 2, ...
+    uniforms = torch.rand(len(targets), fanout, dtype=torch.float64, generator=generator)
+    upper = first[:, None] + column
+    drawn = torch.where((degree > fanout)[:, None], (uniforms * (upper + 1)).long(), upper)
+    for i in range(1, fanout):
+        taken = (drawn[:, :i] == drawn[:, i, None]).any(1)
+        drawn[:, i] = torch.where(taken, upper[:, i], drawn[:, i])
+    count = degree.clamp(max=fanout)
+    entries = start[:, None] + drawn
+    whole = bool((degree >= fanout).all())
+    entries = entries.view(-1) if whole else entries[column < count[:, None]]
+    edges = P.take(targets, offsets(count), entries)
+    return Sample(P.own_rows(targets), edges, degree.to(P.dtype) / count.clamp(min=1))

@@ -1,0 +1,205 @@
+"""A model on a graph, looked at once: what minibatches, exact sweeps and diagnostics start from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from vrgcn.engine.averages import AveragedFeatures
+from vrgcn.engine.plan import Relation
+from vrgcn.engine.trace import Trace, device_of, trace
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.propagation import Propagation, PropagationLike, build_propagation
+from vrgcn.graph.sparse import is_sparse, select_rows
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """graph: whose nodes these are, with their features
+    rule: where P comes from; P: the matrices by relation, None where there is one
+    training, evaluation: what the model asks for in each mode
+    preprocess: whether minibatches answer level 0 from P X
+    averages: P X by relation
+    inductive: whether P has only the edges among the training nodes
+    device: of the model
+
+    It stands for the model as it was: one whose dropout is changed needs another.
+    """
+
+    graph: Graph
+    rule: PropagationLike
+    P: Mapping[Relation, Propagation]
+    training: Trace
+    evaluation: Trace
+    preprocess: bool
+    averages: Mapping[Relation, AveragedFeatures]
+    inductive: bool
+    device: torch.device
+
+    @property
+    def matrices(self) -> list[dict[Relation, Propagation]]:
+        """For each level, what minibatches propagate it over; nothing where P X answers."""
+        return [
+            {} if self.preprocess and level == 0 else {over: self.P[over] for over in relations}
+            for level, relations in enumerate(self.training.levels)
+        ]
+
+    @property
+    def features_dropped(self) -> bool:
+        """Whether dropout comes before the first propagation: it is of the features as they are
+        in evaluation alone."""
+        return self.evaluation.features_first and not self.training.features_first
+
+    def inputs(self, nodes: Tensor) -> Inputs:
+        """What the passes of a minibatch start from. nodes: those of level 0."""
+        features = self.graph.features
+        if not self.preprocess:
+            return Inputs(select_rows(features, nodes).to(self.device), features)
+        tables = {over: self.averages[over].table for over in self.training.levels[0]}
+        if len(tables) > 1 or is_sparse(features):
+            rows = {over: select_rows(t, nodes).to(self.device) for over, t in tables.items()}
+            return Inputs(select_rows(features, nodes).to(self.device), features, rows)
+        # In one piece, which models that set h beside P h take as it is.
+        ((over, table),) = tables.items()
+        width = features.shape[1]
+        both = features.new_empty((len(nodes), 2 * width))
+        torch.index_select(features, 0, nodes, out=both[:, :width])
+        torch.index_select(table, 0, nodes, out=both[:, width:])
+        both = both.to(self.device)
+        # Not views to autograd: a change of one in place must not count as one of the other.
+        x, averaged = both[:, :width].data, both[:, width:].data
+        return Inputs(x, features, {over: averaged}, both)
+
+    def on_all_edges(self) -> Setup:
+        """The same model for evaluation: of an inductive one, P has the edges of all nodes."""
+        if not self.inductive:
+            return self
+        P = _matrices(self.rule, self.graph)
+        averages = {over: AveragedFeatures(p, self.graph.features) for over, p in P.items()}
+        return replace(self, P=P, averages=averages, inductive=False)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a plan's passes start from.
+
+    x: (level 0, features), what the model is given
+    features: (nodes, features), to know the neighbours of level 0 exactly
+    averaged: (level 1, features) rows of P X by relation, where level 0 is preprocessed
+    both: (level 1, 2 features), [x, P x] in one piece, where there is one relation
+    """
+
+    x: Tensor
+    features: Tensor
+    averaged: Mapping[Relation, Tensor] = field(default_factory=dict)
+    both: Tensor | None = None
+
+    @property
+    def ready(self) -> tuple[Tensor, Tensor] | None:
+        """For `Propagate.beside`."""
+        return None if self.both is None else (self.x, self.both)
+
+    def answer(self, h: Tensor, over: Relation) -> Tensor:
+        """P h for the preprocessed level, whose h must be the features."""
+        if h is not self.x:
+            raise RuntimeError(NOT_THE_FEATURES)
+        return self.averaged[over]
+
+
+NOT_THE_FEATURES = (
+    "preprocess=True needs a model whose first propagate is of the features as they "
+    "are; this one changes them first (by dropout or a layer): use preprocess=False"
+)
+
+
+def set_up(
+    model: nn.Module,
+    graph: Graph,
+    *,
+    propagation: PropagationLike | None = None,
+    preprocess: bool | None = False,
+    inductive: bool = False,
+    visited: Tensor | None = None,
+    directory: Path | None = None,
+) -> Setup:
+    """Look at a model on a graph.
+
+    propagation: a name, a matrix or a rule, or a dict of these by relation; None: the model's own
+    preprocess: answer level 0 of minibatches from P X, computed here; None: if the model allows it
+    inductive: use only the edges among the training nodes
+    visited: nodes that minibatches visit, of an inductive model; None: the training nodes
+    directory: keep P X there instead of in memory
+    """
+    rule = propagation_of(model) if propagation is None else propagation
+    _check_inductive(rule, inductive)
+    P = _matrices(rule, graph.among(graph.train) if inductive else graph)
+    training, evaluation = (trace(model, graph.features, training=mode) for mode in (True, False))
+    _check_relations(training, P)
+    if preprocess and training.depth and not training.features_first:
+        raise ValueError(NOT_THE_FEATURES)
+    preprocess = training.features_first if preprocess is None else preprocess
+    averages = {
+        over: AveragedFeatures(
+            p, graph.features, None if directory is None else directory / f"averages-{number}.bin"
+        )
+        for number, (over, p) in enumerate(P.items())
+    }
+    setup = Setup(
+        graph,
+        rule,
+        P,
+        training,
+        evaluation,
+        preprocess and training.depth > 0,
+        averages,
+        inductive,
+        device_of(model),
+    )
+    if setup.preprocess:
+        reached = None
+        if inductive:
+            reached = graph.train if visited is None else torch.cat([graph.train, visited]).unique()
+        for over in training.levels[0]:
+            averages[over].fill(reached)
+    return setup
+
+
+def propagation_of(model: nn.Module) -> PropagationLike:
+    """What a model says of itself by an attribute `propagation`; "gcn" if it says nothing."""
+    rule: PropagationLike = getattr(model, "propagation", "gcn")
+    return rule
+
+
+def _matrices(rule: PropagationLike, graph: Graph) -> dict[Relation, Propagation]:
+    if not isinstance(rule, Mapping):
+        return {None: build_propagation(rule, graph)}
+    if not rule:
+        raise ValueError("propagation names no relation: give a matrix for each")
+    return {over: build_propagation(part, graph) for over, part in rule.items()}
+
+
+def _check_inductive(rule: PropagationLike, inductive: bool) -> None:
+    parts = list(rule.values()) if isinstance(rule, Mapping) else [rule]
+    if inductive and any(not isinstance(part, str) and not callable(part) for part in parts):
+        raise ValueError(
+            "inductive training has a propagation matrix of its own: give a function from a "
+            "graph to a Propagation instead of one matrix"
+        )
+
+
+def _check_relations(trace: Trace, P: Mapping[Relation, Propagation]) -> None:
+    for over in {over for level in trace.levels for over in level}:
+        if over in P:
+            continue
+        if over is None:
+            names = ", ".join(map(repr, P))
+            raise ValueError(f"propagation has the relations {names}: call propagate(h, over=...)")
+        known = [repr(name) for name in P if name is not None]
+        raise ValueError(
+            f"the model propagates over {over!r}, and propagation has "
+            f"{', '.join(known) or 'one matrix without a name'}; give a dict with a matrix for each"
+        )

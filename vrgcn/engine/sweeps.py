@@ -1,0 +1,133 @@
+"""Forward-only sweeps over nodes in chunks, every neighbour read from a table.
+
+Theorem 1 in action: a sweep over the nodes makes the first table exact; the next sweep the second;
+and so on. Memory is one chunk and the tables, however deep the model and however large a node's
+receptive field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+from torch import Tensor, nn
+
+from vrgcn.engine.history import Histories
+from vrgcn.engine.passes import PassEnded
+from vrgcn.engine.plan import Relation
+from vrgcn.engine.propagate import Propagate
+from vrgcn.engine.setup import Setup
+from vrgcn.engine.trace import set_mode
+from vrgcn.graph.propagation import Propagation, chunks
+from vrgcn.graph.sparse import CSR, scale_rows, select_rows
+
+# Rows of P without its diagonal for some nodes.
+Rows = Callable[[Propagation, Tensor], CSR]
+
+
+@dataclass(frozen=True)
+class Swept:
+    """nodes: (chunk,); received: by level, what the model propagated; outputs: the model's, or None
+    where the sweep stopped inside it"""
+
+    nodes: Tensor
+    received: list[Tensor]
+    outputs: Tensor | None
+
+
+def sweep(
+    model: nn.Module,
+    setup: Setup,
+    nodes: Tensor,
+    tables: Histories,
+    *,
+    stop: int | None = None,
+    keep_averages: bool = False,
+    rows: Rows = Propagation.rows,
+) -> Iterator[Swept]:
+    """Run the model without dropout and gradients, neighbours read from the tables.
+
+    stop: the level at which to end; its h is received and not propagated
+    keep_averages: keep the rows of P X that are computed for the next sweep
+    """
+    for chunk in chunks(nodes, *setup.P.values()):
+        # Not around the loop: whoever takes the chunks would be in these modes too.
+        with torch.no_grad(), set_mode(model, training=False, norms=False):
+            swept = _forward(model, setup, chunk, tables, stop, keep_averages, rows)
+        yield swept
+
+
+def fill_tables(
+    model: nn.Module,
+    setup: Setup,
+    needed: Sequence[Tensor],
+    tables: Histories,
+    *,
+    step: int = 0,
+    keep_averages: bool = False,
+    on_chunk: Callable[[int], None] | None = None,
+) -> None:
+    """Make one table after the other exact for the model's present weights.
+
+    needed: the nodes of each table, first to last: each includes the neighbours of the next
+    """
+    for level, nodes in enumerate(needed, start=setup.evaluation.first_table):
+        for swept in sweep(model, setup, nodes, tables, stop=level, keep_averages=keep_averages):
+            h = swept.received[level]
+            tables.table(level, h.shape[1]).write(swept.nodes.to(h.device), h, step)
+            if on_chunk is not None:
+                on_chunk(len(swept.nodes))
+
+
+def refresh_tables(
+    model: nn.Module,
+    setup: Setup,
+    nodes: Tensor,
+    tables: Histories,
+    *,
+    step: int,
+    rows: Rows = Propagation.rows,
+) -> None:
+    """Write all tables' rows of some nodes in one sweep, from the tables as they are."""
+    first = setup.evaluation.first_table
+    for swept in sweep(model, setup, nodes, tables, rows=rows):
+        for level, h in enumerate(swept.received[first:], start=first):
+            tables.table(level, h.shape[1]).write(swept.nodes.to(h.device), h, step)
+
+
+def _forward(
+    model: nn.Module,
+    setup: Setup,
+    chunk: Tensor,
+    tables: Histories,
+    stop: int | None,
+    keep_averages: bool,
+    rows: Rows,
+) -> Swept:
+    x = select_rows(setup.graph.features, chunk).to(setup.device)
+    received: list[Tensor] = []
+    # A sweep that stops at the first table needs no row of P where P X is known.
+    rows_over = cache(lambda over: rows(setup.P[over], chunk).to(setup.device))
+
+    def answer(level: int, over: Relation, h: Tensor) -> Tensor:
+        if level == len(received):
+            received.append(h)
+        if level == stop:
+            raise PassEnded
+        if level < setup.evaluation.first_table:
+            return setup.averages[over].rows(chunk, keep=keep_averages).to(setup.device)
+        average = tables.table(level, h.shape[1]).average(rows_over(over), h.dtype)
+        own = setup.P[over].own_rows(chunk)
+        if isinstance(own, Tensor):
+            own = own.to(setup.device)
+        elif own == 0:
+            return average
+        return scale_rows(own, h) + average
+
+    outputs = None
+    with suppress(PassEnded):
+        outputs = model(x, Propagate([len(chunk)] * (setup.evaluation.depth + 1), answer))
+    return Swept(chunk, received, outputs)

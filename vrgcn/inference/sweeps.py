@@ -1,0 +1,79 @@
+"""Exact outputs of a model for any number of nodes in bounded memory.
+
+Sweeps over the nodes fill one table after the other (engine.sweeps), and the last gives the
+outputs. Memory is one chunk and one table per layer (of P X for the first).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from vrgcn.engine.history import exact_tables
+from vrgcn.engine.setup import Setup
+from vrgcn.engine.sweeps import fill_tables, sweep
+from vrgcn.graph.propagation import with_neighbours
+
+
+class ExactSweeps:
+    """Exact outputs of a model on a graph.
+
+    directory: keep the tables in files there instead of in memory
+    on_chunk: called with the number of nodes after each chunk of each sweep
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        setup: Setup,
+        *,
+        directory: Path | None = None,
+        on_chunk: Callable[[int], None] | None = None,
+    ) -> None:
+        self.model = model
+        self.setup = setup
+        self.on_chunk = on_chunk
+        graph = setup.graph
+        self.tables = exact_tables(graph.num_nodes, graph.features.dtype, setup.device, directory)
+
+    def outputs(self, nodes: Tensor | None = None) -> Tensor:
+        """(nodes, classes), exact; all nodes if none are named."""
+        return torch.cat([outputs for _, outputs in self.stream(nodes)])
+
+    def stream(self, nodes: Tensor | None = None) -> Iterator[tuple[Tensor, Tensor]]:
+        """The same, a chunk at a time: its nodes, in the order asked for, and their outputs."""
+        needed = self._needed(nodes)
+        # Averages of wide features are the larger part of the work, and every sweep needs them.
+        keep = len(needed) > 1
+        fill_tables(
+            self.model,
+            self.setup,
+            needed[:-1],
+            self.tables,
+            keep_averages=keep,
+            on_chunk=self.on_chunk,
+        )
+        last = sweep(self.model, self.setup, needed[-1], self.tables, keep_averages=keep)
+        for swept in last:
+            assert swept.outputs is not None
+            yield swept.nodes, swept.outputs.cpu()
+            if self.on_chunk is not None:
+                self.on_chunk(len(swept.nodes))
+
+    def work(self, nodes: Tensor | None = None) -> int:
+        """How many nodes all sweeps visit together, for showing progress."""
+        return sum(map(len, self._needed(nodes)))
+
+    def _needed(self, nodes: Tensor | None) -> list[Tensor]:
+        """The nodes of each sweep, first to last: each includes the neighbours of the next."""
+        evaluation = self.setup.evaluation
+        sweeps = evaluation.depth - evaluation.first_table + 1
+        if nodes is None:
+            return [torch.arange(self.setup.graph.num_nodes)] * sweeps
+        needed = [nodes]
+        for _ in range(sweeps - 1):
+            needed.append(with_neighbours(needed[-1], *self.setup.P.values()))
+        return needed[::-1]
