@@ -43,8 +43,8 @@ _HOME = {
     "GraphSAGE": "models.models",
     "Propagate": "engine.propagate",
     "Propagation": "graph.propagation",
-    "Epoch": "training.fit",
-    "TrainResult": "training.fit",
+    "Epoch": "training.state",
+    "TrainResult": "training.trainer",
     "fit": "training.fit",
 }
 

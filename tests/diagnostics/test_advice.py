@@ -8,8 +8,8 @@ import torch
 from vrgcn import TrainConfig
 from vrgcn.diagnostics.advice import added_error, added_noise, advise
 from vrgcn.diagnostics.diagnosis import Diagnosis, Measured
-from vrgcn.diagnostics.page import bias_text, conditions, page, quantities, rows, staleness_rows
 from vrgcn.diagnostics.staleness import Staleness
+from vrgcn.pages.diagnosis import bias_text, conditions, page, quantities, rows, staleness_rows
 from vrgcn.training.moments import Deviation
 
 NOTHING = Deviation(0.0, 0.0, 0.0)

@@ -23,9 +23,9 @@ from vrgcn.benchmarks.pyg import (
     training_graph,
 )
 from vrgcn.benchmarks.section import Section, Table
+from vrgcn.engine.setup import Setup, set_up
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.propagation import build_propagation
-from vrgcn.inference.predict import ExactSweeps, propagate_features
+from vrgcn.inference.sweeps import ExactSweeps
 from vrgcn.models.models import GraphSAGE
 from vrgcn.training.metrics import score
 
@@ -83,21 +83,20 @@ class Runner:
 
 
 class Validation:
-    """Exact scores on all edges; P X is computed once for all algorithms."""
+    """Exact scores on all edges; the models are alike, so P X is computed once for all of them."""
 
     def __init__(self, graph: Graph) -> None:
         if graph.labels is None or not len(graph.val):
             raise ValueError("time to accuracy needs validation nodes: the graph has none")
         self.graph, self.labels = graph, graph.labels[graph.val]
-        P = build_propagation("mean", graph)
-        self.inputs = {
-            "mean": (P, propagate_features(P, graph.features)),
-            "identity": (build_propagation("identity", graph), graph.features),
-        }
+        self.setups: dict[str, Setup] = {}
 
     def __call__(self, model: GraphSAGE, propagation: str) -> float:
-        P, averaged = self.inputs[propagation]
-        sweeps = ExactSweeps(model, self.graph.features, P, preprocessed=averaged)
+        if propagation not in self.setups:
+            self.setups[propagation] = set_up(
+                model, self.graph, propagation=propagation, preprocess=True
+            )
+        sweeps = ExactSweeps(model, self.setups[propagation])
         return score(sweeps.outputs(self.graph.val), self.labels)
 
 

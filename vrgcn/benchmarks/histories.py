@@ -36,7 +36,7 @@ def _speed(bench: Bench) -> tuple[dict[str, Any], Table]:
     P = build_propagation("mean", graph.among(graph.train))
     generator = torch.Generator().manual_seed(0)
     order = graph.train[torch.randperm(len(graph.train), generator=generator)]
-    batches = [P.neighbours.rows(nodes) for nodes in order.split(scale.batch)[:_BATCHES]]
+    batches = [P.rows(nodes) for nodes in order.split(scale.batch)[:_BATCHES]]
     timers = {name: _timer(bench, name, batches) for name in DTYPES}
     times = take_turns(timers, bench.track(range(scale.turns), "histories: taking turns"))
     entries = round(mean(rows.num_entries for rows in batches))

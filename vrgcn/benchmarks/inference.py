@@ -14,8 +14,9 @@ from vrgcn.benchmarks.memory import size_of
 from vrgcn.benchmarks.pyg import SAGE, adjacency
 from vrgcn.benchmarks.section import Section, Table
 from vrgcn.benchmarks.timing import Spread, ratio, seconds, take_turns
+from vrgcn.engine.setup import Setup, set_up
 from vrgcn.graph.propagation import build_propagation
-from vrgcn.inference.predict import ExactSweeps, propagate_features
+from vrgcn.inference.sweeps import ExactSweeps
 
 OURS = "exact sweeps"
 KNOWN = "exact sweeps, P X at hand"
@@ -27,17 +28,17 @@ def run(bench: Bench) -> Section:
     graph, architecture = bench.graph, bench.architecture
     model = architecture.model(graph)
     P = build_propagation("mean", graph)
-    averaged = propagate_features(P, graph.features)
+    known = set_up(model, graph, propagation=P, preprocess=True)
     peer, edges = SAGE(graph, architecture).eval(), adjacency(graph)
     table = torch.randn(graph.num_nodes, architecture.hidden)
-    parts = [graph.features, P.neighbours.indices, P.neighbours.values, table]
+    parts = [graph.features, P.adjacency.indices, table]
 
-    def forward(preprocessed: Tensor | None) -> None:
-        ExactSweeps(model, graph.features, P, preprocessed=preprocessed).outputs()
+    def forward(setup: Setup | None) -> None:
+        ExactSweeps(model, setup or set_up(model, graph, propagation=P)).outputs()
 
     work: dict[str, Callable[[], object]] = {
         OURS: partial(forward, None),
-        KNOWN: partial(forward, averaged),
+        KNOWN: partial(forward, known),
         PEER: partial(_peer, peer, graph.features, edges),
         READING: partial(_read, parts),
     }

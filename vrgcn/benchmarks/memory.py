@@ -99,7 +99,9 @@ def graph_bytes(graph: Graph) -> int:
 
 def tables_bytes(batches: MiniBatches) -> int:
     """P, P X and the histories."""
-    return size_of(batches.P, batches.preprocessed, batches.histories)
+    setup = batches.setup
+    averages = [averages.values for averages in setup.averages.values()]
+    return size_of(dict(setup.P), averages, batches.histories)
 
 
 def size_of(*things: Any) -> int:

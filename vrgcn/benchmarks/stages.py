@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 from vrgcn.benchmarks.algorithms import Algorithm
 from vrgcn.engine.history import History
+from vrgcn.engine.plan import Relation
 from vrgcn.graph.sparse import CSR
 from vrgcn.training.metrics import loss_per_node
 
@@ -55,8 +56,8 @@ class StagedAlgorithm:
         self.model = _TimedModel(algorithm.model, self.clock)
         algorithm.run(1)  # makes the history tables
         tables = algorithm.batches.histories.tables
-        for call, table in tables.items():
-            tables[call] = _TimedHistory(table, self.clock)
+        for key, table in tables.items():
+            tables[key] = _TimedHistory(table, self.clock)
 
     def step(self) -> dict[str, float]:
         """One step: seconds of each stage."""
@@ -111,9 +112,9 @@ class _TimedPropagate:
         self._propagate = propagate
         self._clock = clock
 
-    def __call__(self, h: Tensor) -> Tensor:
+    def __call__(self, h: Tensor, over: Relation = None) -> Tensor:
         with self._clock("propagate"):
-            answer: Tensor = self._propagate(h)
+            answer: Tensor = self._propagate(h, over)
         return answer
 
     def __getattr__(self, name: str) -> Callable[..., Any]:

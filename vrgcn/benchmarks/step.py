@@ -79,16 +79,18 @@ def _work(staged: StagedAlgorithm, plan: Plan) -> dict[str, int]:
         staged.step()
     features = batches.graph.features
     # The rows of X, and those of P X for the level above.
-    rows = plan.sizes[0] + (plan.sizes[1] if batches.preprocess else 0)
+    rows = plan.sizes[0] + (plan.sizes[1] if batches.setup.preprocess else 0)
     gathered = 2 * rows * features.shape[1] * features.element_size()
     averaged = 0
-    for call, hop in enumerate(plan.hops):
-        if hop is None or hop.history is None:
-            continue
-        table = batches.histories.tables[call].values
-        width = table.shape[1] * table.element_size()
-        index = hop.history.indices.element_size() + hop.history.values.element_size()
-        averaged += hop.history.num_entries * (width + index) + plan.sizes[call + 1] * width
+    for number, level in enumerate(plan.levels):
+        for hop in level.hops.values():
+            assert hop.history is not None
+            table = batches.histories.tables[number, "h"].values
+            width = table.shape[1] * table.element_size()
+            index = hop.history.indices.element_size()
+            if hop.history.values is not None:
+                index += hop.history.values.element_size()
+            averaged += hop.history.num_entries * (width + index) + hop.targets * width
     return {"flops": counter.get_total_flops(), "gathered": gathered, "averaged": averaged}
 
 

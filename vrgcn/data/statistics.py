@@ -168,12 +168,10 @@ def _pattern(indptr: Tensor, indices: Tensor, columns: int) -> Any:
 
 
 def _symmetric(A: CSR) -> bool:
-    T = A.transposed
-    return (
-        torch.equal(A.indptr, T.indptr)
-        and torch.equal(A.indices, T.indices)
-        and torch.allclose(A.values, T.values)
-    )
+    T = A.transpose()
+    if not torch.equal(A.indptr, T.indptr) or not torch.equal(A.indices, T.indices):
+        return False
+    return A.values is None or torch.allclose(A.weights(), T.weights())
 
 
 def _density(features: Tensor) -> float:

@@ -166,7 +166,7 @@ def _arrays(graph: Graph) -> dict[str, Tensor]:
         matrix = CSR.from_torch(graph.features)
         arrays["feature_indptr"] = matrix.indptr
         arrays["feature_indices"] = matrix.indices
-        arrays["feature_values"] = matrix.values
+        arrays["feature_values"] = graph.features.values()
     else:
         arrays["features"] = graph.features
     if graph.labels is not None:

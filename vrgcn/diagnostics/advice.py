@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from vrgcn.diagnostics.diagnosis import REFERENCE, Diagnosis
 from vrgcn.diagnostics.trajectory import COMPARED
 from vrgcn.engine.estimators import ESTIMATORS
+from vrgcn.engine.samplers import sampler_class
 from vrgcn.training.moments import ROUNDING, Deviation
 
 NOISIER = 1.1  # times the added noise of `ns` at a layer: above, the history does harm
@@ -57,15 +58,14 @@ def _unwritten(diagnosis: Diagnosis, used: str) -> Iterator[str]:
         if table.unwritten > UNWRITTEN:
             yield (
                 f"{table.unwritten:.0%} of the histories that this minibatch reads at layer "
-                f"{table.call + 1} were never written and count as zero: start warm "
+                f"{table.level + 1} were never written and count as zero: start warm "
                 "(--warm-start), visit all nodes (--visit all) or refresh (--refresh always)"
             )
 
 
 def _noisier_than_ns(diagnosis: Diagnosis, used: str) -> Iterator[str]:
     estimators = diagnosis.estimators
-    samples = COMPARED[used].history and COMPARED[used].sampler == "uniform"
-    if not samples or "ns" not in estimators:
+    if not (COMPARED[used].history and _random(used)) or "ns" not in estimators:
         return
     for call, layer in estimators[used].layers.items():
         exact = estimators[REFERENCE].layers[call]
@@ -79,6 +79,13 @@ def _noisier_than_ns(diagnosis: Diagnosis, used: str) -> Iterator[str]:
             )
 
 
+def _random(used: str) -> bool:
+    """Whether an estimator samples neighbours at random."""
+    sampler = COMPARED[used].sampler
+    kind = sampler_class(sampler) if isinstance(sampler, str) else sampler
+    return bool(kind.random)
+
+
 def _biased(diagnosis: Diagnosis, used: str) -> Iterator[str]:
     gradient = diagnosis.estimators[used].gradient
     if not (gradient.biased and gradient.bias > BIASED):
@@ -89,7 +96,7 @@ def _biased(diagnosis: Diagnosis, used: str) -> Iterator[str]:
             f"the histories it reads are off by {stale:.0%} of the activations: lower the learning "
             "rate, raise the fan-out, or refresh (--visit all, --refresh always)"
         )
-    elif COMPARED[used].sampler in ("uniform", "importance"):
+    elif _random(used):
         why = "noise that passes through nonlinear layers does not average out: raise the fan-out"
     else:
         why = "neighbours have no gradient of their own: sample some (--estimator cvd)"

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from vrgcn.diagnostics.recorder import Recorder
 from vrgcn.diagnostics.staleness import Staleness, measure_staleness
 from vrgcn.diagnostics.trajectory import COMPARED, train_beside
 from vrgcn.engine.estimators import ESTIMATORS, Estimator
@@ -21,7 +22,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.graph.sparse import first_rows, is_sparse, select_columns
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.gradients import Recorder, frozen, gradient, trainable
+from vrgcn.training.gradients import frozen, gradient, trainable
 from vrgcn.training.moments import Deviation, Moments, deviation
 
 REFERENCE = "exact"
@@ -106,7 +107,7 @@ def diagnose(
         config,
         nodes,
         config.epochs * len(exact),
-        exact.preprocess,
+        exact.setup.preprocess,
         measured,
         trajectory.impossible,
         {
@@ -162,7 +163,8 @@ def measure(
 
 def _estimated(batches: MiniBatches) -> range:
     """The calls of `propagate` that are not answered from P X."""
-    return range(int(batches.preprocess), batches.trace.calls)
+    calls = [len(level) for level in batches.setup.training.levels]
+    return range(calls[0] if batches.setup.preprocess else 0, sum(calls))
 
 
 def _repeat(
@@ -177,10 +179,10 @@ def _repeat(
     moments = Moments()
     recorder = Recorder(model)
     parameters = trainable(model)
-    with frozen(recorder, batches, seed):
+    with frozen(recorder, seed) as generator:
         while moments.count < passes:
             recorder.passes.clear()
-            batch = batches.batch(nodes)
+            batch = batches.batch(nodes, generator)
             outputs = batch.run(recorder)
             answers = [recorder.passes[-1].answers[call] for call in _estimated(batches)]
             shown = [_columns(first_rows(answer, len(nodes)), seed) for answer in answers]
@@ -196,7 +198,7 @@ def _draws_nothing(batches: MiniBatches) -> bool:
     """Whether all plans of a minibatch are the same; dropout may still differ."""
     planner = batches.planner
     capped = planner.history and planner.history_cap is not None
-    return planner.sampler in ("full", "none") and not capped
+    return not planner.sampler.random and not capped
 
 
 def _still(moments: Moments) -> bool:

@@ -8,23 +8,24 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from vrgcn.diagnostics.recorder import Recorder
 from vrgcn.engine.history import NEVER
 from vrgcn.engine.minibatches import MiniBatches
-from vrgcn.training.gradients import Recorder, frozen
+from vrgcn.training.gradients import frozen
 
 
 @dataclass(frozen=True)
 class Staleness:
     """One table, at the rows that the exact computation of one minibatch uses.
 
-    call: the call of `propagate` whose input it keeps, from 0
+    level: whose activations it keeps, from 0
     age: (rows,) steps since the row was written, NEVER where it was not
     degree: (rows,) neighbours of its node
     size: (rows,) ‖μ‖ of the present activation μ, without dropout
     change: (rows,) ‖μ - h̄‖
     """
 
-    call: int
+    level: int
     age: Tensor
     degree: Tensor
     size: Tensor
@@ -85,23 +86,22 @@ def measure_staleness(
     from them by its dropout noise too, however fresh it is.
     """
     recorder = Recorder(model)
-    with torch.no_grad(), frozen(recorder, exact, 0, dropout=False):
-        batch = exact.batch(nodes)
+    with torch.no_grad(), frozen(recorder, 0, dropout=False) as generator:
+        batch = exact.batch(nodes, generator)
         batch.run(recorder)
-    degrees = exact.P.neighbours.indptr.diff()
     found = []
-    for call, h in enumerate(recorder.passes[0].inputs):
-        table = batches.histories.tables.get(call)
+    for level, h in enumerate(recorder.passes[0].inputs):
+        table = batches.histories.tables.get((level, "h"))
         if table is None:
             continue
-        rows = batch.plan.levels[call]
+        rows = batch.plan.levels[level].nodes
         written = table.written[rows.to(table.written.device)].cpu()
         held = table.read(rows.to(h.device), h.dtype)
         found.append(
             Staleness(
-                call,
+                level,
                 torch.where(written == NEVER, NEVER, batches.step - written),
-                degrees[rows.cpu()],
+                torch.stack([P.degrees(rows.cpu()) for P in exact.setup.P.values()]).sum(0),
                 h.norm(dim=1).double().cpu(),
                 (h - held).norm(dim=1).double().cpu(),
             )

@@ -13,17 +13,13 @@ import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-import torch
 from torch import nn
 
 from vrgcn.engine.devices import find_device
-from vrgcn.engine.estimators import ESTIMATORS, Estimator, find_estimator
-from vrgcn.engine.history import Histories
+from vrgcn.engine.estimators import ESTIMATORS, Estimator
 from vrgcn.engine.minibatches import Batch, MiniBatches
-from vrgcn.engine.planner import Planner
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
-from vrgcn.inference.predict import propagation_of
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.fit import build_minibatches, fit, refreshed_nodes
 from vrgcn.training.gradients import frozen
@@ -31,7 +27,7 @@ from vrgcn.training.gradients import frozen
 # What is compared: the named estimators, and values from the history with gradients from samples.
 COMPARED = {
     **ESTIMATORS,
-    "gradient-only": Estimator("uniform", history=True, value=False, dropout_residual=True),
+    "gradient-only": Estimator("uniform", "history", "sampled", dropout_residual=True),
 }
 
 
@@ -61,10 +57,9 @@ def train_beside(
     The validation scores are of no interest here, so none are computed, and the last weights stay.
     """
     model = copy.deepcopy(model).to(find_device(config.device))
-    rule = config.propagation or propagation_of(model) if propagation is None else propagation
-    first = build_minibatches(model, graph, config, propagation=rule)
+    first = build_minibatches(model, graph, config, propagation=propagation)
     trajectory = Trajectory(
-        model, {name: sibling(first, estimator) for name, estimator in estimators.items()}
+        model, {name: first.sibling(estimator) for name, estimator in estimators.items()}
     )
     followers = _Followers(trajectory, config)
     followers.start()
@@ -74,32 +69,12 @@ def train_beside(
         model,
         unscored,
         replace(config, diagnostics=0, select="last", patience=None),
-        propagation=rule,
+        propagation=propagation,
         on_batch=followers.follow,
         on_step=on_step,
         on_epoch=lambda _: followers.refresh(),
     )
     return trajectory
-
-
-def sibling(batches: MiniBatches, estimator: str | Estimator) -> MiniBatches:
-    """The same minibatches by another estimator, its histories empty; P and P X are shared."""
-    other = copy.copy(batches)
-    other.estimator = find_estimator(estimator)
-    planner = batches.planner
-    other.planner = Planner(
-        planner.P,
-        planner.calls,
-        other.estimator.sampler,
-        fanout=planner.fanouts,
-        sample_size=planner.sample_size,
-        preprocess=planner.preprocess,
-        history=other.estimator.history,
-        history_cap=planner.history_cap,
-    )
-    dtype = str(batches.histories.dtype).removeprefix("torch.")
-    other.histories = Histories(batches.graph.num_nodes, dtype, batches.device)
-    return other
 
 
 class _Followers:
@@ -135,12 +110,10 @@ class _Followers:
         for name, batches in list(self.trajectory.batches.items()):
             if not batches.estimator.history:
                 continue
-            # Those of cvd come from its first pass, without dropout: the second is not needed.
-            dropout = not batches.estimator.dropout_residual
             try:
-                with torch.no_grad(), frozen(self.model, batches, seed, dropout=dropout):
-                    theirs = batches.batch(batch.nodes)
-                    theirs.run(self.model)
+                with frozen(self.model, seed) as generator:
+                    theirs = batches.batch(batch.nodes, generator)
+                    theirs.renew(self.model)
                 theirs.commit()
             except ValueError as error:  # sparse features under dropout have no history
                 self.trajectory.impossible[name] = str(error)

@@ -24,6 +24,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from vrgcn.diagnostics.recorder import Recorder
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.experiments.charts import correlations as correlation_panels
 from vrgcn.experiments.experiment import (
@@ -42,7 +43,6 @@ from vrgcn.graph.sparse import CSR
 from vrgcn.pages.page import Page
 from vrgcn.pages.panels import save_panels, show_panels
 from vrgcn.training.fit import fit
-from vrgcn.training.gradients import Recorder
 
 DATASETS = ("cora",)
 LAYERS = 10
@@ -79,9 +79,10 @@ def correlations(
     batches = MiniBatches(model, graph, estimator="exact", nodes=torch.arange(graph.num_nodes))
     batch = batches.batch(torch.arange(graph.num_nodes))
     generator = torch.Generator().manual_seed(seed)
-    v, w = neighbour_pairs(batches.P, pairs, generator)
+    P = batches.setup.P[None]
+    v, w = neighbour_pairs(P, pairs, generator)
     recorder = Recorder(model.train())
-    layers = [Layer(batches.P, v, w, generator) for _ in range(1, batches.trace.calls)]
+    layers = [Layer(P, v, w, generator) for _ in range(1, batches.setup.training.depth)]
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         for _ in range(masks):
@@ -98,7 +99,7 @@ def neighbour_pairs(
     P: Propagation, count: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
     """(count,) twice: two different nodes out of a random node and its neighbours."""
-    indptr, columns = P.neighbours.indptr, P.neighbours.indices
+    indptr, columns = P.adjacency.indptr, P.adjacency.indices
     degree = indptr.diff()
     able = (degree > 0).nonzero()[:, 0]
     u = able[torch.randint(len(able), (count,), generator=generator)]
@@ -194,9 +195,11 @@ def _summary(name: str, correlation: Tensor) -> dict[str, float | None]:
 
 
 def _squared(P: Propagation) -> Propagation:
-    N = P.neighbours
-    values = N.values.double().square()
-    return Propagation(P.diagonal.double().square(), CSR(N.indptr, N.indices, values, N.columns))
+    """The matrix of the squares of P's entries."""
+    A = P.rows(torch.arange(P.num_nodes))
+    squares = CSR(A.indptr, A.indices, A.weights(torch.float64).square(), A.columns)
+    own = P.own.double().square() if isinstance(P.own, Tensor) else P.own**2
+    return Propagation(own, None, squares, None, torch.float64)
 
 
 def floor(masks: int) -> float:

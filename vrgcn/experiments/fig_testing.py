@@ -99,12 +99,12 @@ def cv_sweeps(model: nn.Module, graph: Graph, exact: Tensor, seed: int) -> list[
     assert graph.labels is not None
     batches = MiniBatches(model, graph, estimator="cv", fanout=1, nodes="all", seed=seed)
     out = []
-    for number in range(1, batches.trace.calls + 2):
+    for number in range(1, batches.setup.training.depth + 2):
         outputs = sweep(model, batches)
         out.append(
             {
                 "sweep": number,
-                "propagations": batches.trace.calls,
+                "propagations": batches.setup.training.depth,
                 "score": score(outputs[graph.test], graph.labels[graph.test]),
                 "difference": float((outputs - exact).abs().max() / exact.abs().max()),
                 "changed": _changed(outputs, exact, graph.multilabel),

@@ -9,10 +9,10 @@ from typing import Any
 
 from torch import nn
 
+from vrgcn.engine.setup import set_up
 from vrgcn.experiments.experiment import Record
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.propagation import build_propagation
-from vrgcn.inference.predict import ExactSweeps, propagate_features, propagation_of
+from vrgcn.inference.sweeps import ExactSweeps
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.fit import Epoch, TrainResult, fit
 from vrgcn.training.metrics import loss_per_node
@@ -76,10 +76,14 @@ def exact_training_loss(model: nn.Module, graph: Graph, config: TrainConfig) -> 
     the mean of a run's own minibatch losses would flatter an estimator whose noise was fitted.
     The weight decay is not in it.
     """
-    among = graph.among(graph.train) if config.inductive else graph
-    P = build_propagation(config.propagation or propagation_of(model), among)
-    preprocessed = propagate_features(P, graph.features) if config.preprocess else None
-    sweeps = ExactSweeps(model, graph.features, P, preprocessed=preprocessed)
+    setup = set_up(
+        model,
+        graph,
+        propagation=config.propagation,
+        preprocess=config.preprocess,
+        inductive=config.inductive,
+    )
+    sweeps = ExactSweeps(model, setup)
     assert graph.labels is not None
     labels = graph.labels[graph.train]
     return lambda: float(loss_per_node(sweeps.outputs(graph.train), labels).mean())

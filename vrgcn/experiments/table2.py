@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from vrgcn.diagnostics.recorder import Recorder
 from vrgcn.engine.estimators import ESTIMATORS
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.experiments.charts import dropout_variances
@@ -34,7 +35,6 @@ from vrgcn.graph.graph import Graph
 from vrgcn.pages.page import Page
 from vrgcn.pages.panels import save_panels, show_panels
 from vrgcn.training.fit import Epoch, build_minibatches, fit
-from vrgcn.training.gradients import Recorder
 
 DATASETS = ("cora", "communities")
 FANOUTS = (1, 2)
@@ -54,7 +54,7 @@ def run(dataset: str, seed: int, choice: Choice) -> dict[str, Any]:
     model, earlier, epochs, batches = _partly_trained(dataset, graph, seed, choice)
     generator = torch.Generator().manual_seed(seed)
     rows = [
-        measure(around, batches.P, fanout, draws, generator)
+        measure(around, batches.setup.P[None], fanout, draws, generator)
         for around in _neighbourhoods(model, earlier, batches, count, masks, seed)
         for fanout in FANOUTS
         if fanout < len(around.weights)
@@ -93,8 +93,9 @@ def _neighbourhoods(
     model: nn.Module, earlier: nn.Module, batches: MiniBatches, count: int, masks: int, seed: int
 ) -> list[Neighbourhood]:
     """Of `count` nodes of all degrees, with their activations at the weights of both models."""
-    chosen = spread_by_degree(batches.P.neighbours.indptr.diff(), count)
-    nodes = torch.unique(torch.cat([chosen, batches.P.neighbours.rows(chosen).indices]))
+    P = batches.setup.P[None]
+    chosen = spread_by_degree(P.adjacency.counts, count)
+    nodes = torch.unique(torch.cat([chosen, P.rows(chosen).indices]))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         trial = _activations(model.train(), batches, nodes, 10, None)
@@ -104,14 +105,14 @@ def _neighbourhoods(
         scaled = _activations(model.eval(), batches, nodes, 1, varied)[0]
     out = []
     for u in chosen:
-        own, others = batches.P.rows(u[None])
+        own, others = P.own_rows(u[None]), P.rows(u[None])
         place = torch.searchsorted(nodes, torch.cat([u[None], others.indices]))
         out.append(
             Neighbourhood(
                 int(u),
                 others.indices,
                 float(own),
-                others.values.double(),
+                others.weights(torch.float64),
                 pool[:, place],
                 scaled[place],
                 past[place],

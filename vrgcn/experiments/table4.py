@@ -14,7 +14,7 @@ from statistics import fmean, median
 
 import torch
 
-from vrgcn.engine.sampling import uniform
+from vrgcn.engine.samplers.uniform import uniform
 from vrgcn.experiments.experiment import Choice, Experiment, Record, Unit, Verdict
 from vrgcn.experiments.paper import TABLE4, TABLE4_DEEP, Convergence
 from vrgcn.experiments.runs import in_order, of, train_run

@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 
 from vrgcn.diagnostics.variances import standard_errors_off, table_of_variances
-from vrgcn.engine.estimators import ESTIMATORS, corrected, residual, sampled
+from vrgcn.engine.estimators import ESTIMATORS
+from vrgcn.engine.formulas import from_history, residual, sampled
 from vrgcn.engine.plan import Hop
-from vrgcn.engine.sampling import uniform
+from vrgcn.engine.samplers.uniform import uniform
 from vrgcn.graph.propagation import Propagation
 from vrgcn.graph.sparse import CSR
 
@@ -140,14 +141,12 @@ def _estimates(
 
 def _cv(around: Neighbourhood, hop: Hop, h: Tensor, past: Tensor) -> Tensor:
     average = around.weights @ past[:, 1:]
-    h, past = _sources(h), hop.pick(_sources(past))
-    return corrected(hop, h, hop.pick(h), past, average, ESTIMATORS["cv"])
+    past = hop.pick(_sources(past))
+    return from_history(hop, _sources(h), past, average, ESTIMATORS["cv"])
 
 
 def _cvd(around: Neighbourhood, hop: Hop, h: Tensor, mu: Tensor, past_mu: Tensor) -> Tensor:
-    difference = _sources(h - mu)
-    mean = _cv(around, hop, mu, past_mu)
-    return residual(hop, mean, difference, hop.pick(difference))
+    return residual(hop, _cv(around, hop, mu, past_mu), _sources(h - mu))
 
 
 def _product(around: Neighbourhood, h: Tensor) -> Tensor:
@@ -171,8 +170,8 @@ def _hop(
     place[around.neighbours] = torch.arange(n)
     drawn = sample.edges
     columns = count + drawn.row_of_entry * n + place[drawn.indices]
-    edges = CSR(drawn.indptr, columns, drawn.values.double(), count * (1 + n))
-    return Hop(sample.own.double(), edges, sample.scale.double(), None)
+    edges = CSR(drawn.indptr, columns, drawn.weights(torch.float64), count * (1 + n))
+    return Hop(torch.full((count,), around.own), edges, sample.scale.double(), None)
 
 
 def _noise(pool: Tensor, count: int, generator: torch.Generator) -> Tensor:

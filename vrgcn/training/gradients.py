@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -24,12 +22,10 @@ from vrgcn.training.moments import Moments
 
 
 @contextmanager
-def frozen(
-    model: nn.Module, batches: MiniBatches, seed: int, *, dropout: bool = True
-) -> Iterator[None]:
-    """Passes in here leave no trace: not in random numbers (they draw their own, from `seed`), nor
-    in the model's mode, nor in statistics that it keeps in buffers, as BatchNorm does. Histories
-    are safe as long as no batch is committed.
+def frozen(model: nn.Module, seed: int, *, dropout: bool = True) -> Iterator[torch.Generator]:
+    """Passes in here leave no trace: not in random numbers (dropout draws its own, from `seed`, and
+    plans from the generator that is given), nor in the model's mode, nor in statistics that it
+    keeps in buffers, as BatchNorm does. Histories are safe as long as no batch is committed.
 
     dropout: whether dropout is on; layers that normalise over the batch do so either way, as in
         training
@@ -37,14 +33,11 @@ def frozen(
     device = device_of(model)
     devices = [device] if device.type == "cuda" else []
     buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
-    before = dict(vars(batches))
     with torch.random.fork_rng(devices), set_mode(model, training=dropout, norms=True):
         torch.manual_seed(seed)
-        batches.generator = torch.Generator().manual_seed(seed)
         try:
-            yield
+            yield torch.Generator().manual_seed(seed)
         finally:
-            vars(batches).update(before)
             for buffer, value in buffers:
                 buffer.copy_(value)
 
@@ -69,9 +62,9 @@ def gradient_moments(
     """
     chosen = trainable(model) if parameters is None else list(parameters)
     moments = Moments()
-    with frozen(model, batches, seed, dropout=dropout):
+    with frozen(model, seed, dropout=dropout) as generator:
         for _ in range(passes):
-            batch = batches.batch(nodes)
+            batch = batches.batch(nodes, generator)
             moments.add(gradient(batch, batch.run(model), chosen))
     return moments
 
@@ -89,52 +82,3 @@ def gradient(batch: Batch, outputs: Tensor, parameters: Sequence[Tensor]) -> tup
 
 def trainable(model: nn.Module) -> list[Tensor]:
     return [parameter for parameter in model.parameters() if parameter.requires_grad]
-
-
-class Recorder(nn.Module):
-    """A model that notes what each of its calls of `propagate` was given and answered.
-
-    A minibatch asks the recorder's mode whether dropout is on: whoever changes the model's while it
-    records must change that too, as `frozen(recorder)` does.
-
-    passes: one entry for each forward pass (`cvd` makes two: without dropout, then with it)
-    """
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-        self.training = model.training  # not of the parts: each keeps its own mode
-        self.passes: list[Calls] = []
-
-    def forward(self, x: Tensor, propagate: Any) -> Tensor:
-        calls = Calls()
-        self.passes.append(calls)
-        output: Tensor = self.model(x, _Noting(propagate, calls))
-        return output
-
-
-@dataclass
-class Calls:
-    """Of each call of `propagate` in one forward pass: what it was given, and what it answered. A
-    pass that is not needed to its end may lack its last answer."""
-
-    inputs: list[Tensor] = field(default_factory=list)
-    answers: list[Tensor] = field(default_factory=list)
-
-
-class _Noting:
-    """A `propagate` that notes its calls."""
-
-    def __init__(self, propagate: Any, calls: Calls) -> None:
-        self._propagate = propagate
-        self._calls = calls
-
-    def __call__(self, h: Tensor) -> Tensor:
-        self._calls.inputs.append(h)
-        answer: Tensor = self._propagate(h)
-        self._calls.answers.append(answer)
-        return answer
-
-    def own(self, h: Tensor) -> Tensor:
-        own: Tensor = self._propagate.own(h)
-        return own

@@ -62,11 +62,11 @@ class Monitor:
 def read(model: nn.Module, batches: MiniBatches, seed: int) -> Reading:
     """Measure on a random minibatch of the visited nodes; nothing is changed."""
     parameters, moments, staleness = trainable(model), Moments(), None
-    with frozen(model, batches, seed):
-        order = torch.randperm(len(batches.nodes), generator=batches.generator)
+    with frozen(model, seed) as generator:
+        order = torch.randperm(len(batches.nodes), generator=generator)
         nodes = batches.nodes[order[: batches.batch_size]]
         for number in range(PASSES):
-            batch = batches.batch(nodes)
+            batch = batches.batch(nodes, generator)
             with torch.set_grad_enabled(bool(batch.in_loss.any())):
                 outputs = batch.run(model)
             if not number:
@@ -80,10 +80,10 @@ def read(model: nn.Module, batches: MiniBatches, seed: int) -> Reading:
 def batch_staleness(batches: MiniBatches, batch: Batch) -> float | None:
     """Of the rows that a minibatch computed, just before they would be written."""
     change, size = 0.0, 0.0
-    for call, h in batch.activations.items():
-        table = batches.histories.tables.get(call)
+    for level, h in batch.activations.items():
+        table = batches.histories.tables.get((level, "h"))
         if table is not None:
-            held = table.read(batch.plan.levels[call].to(h.device), h.dtype)
+            held = table.read(batch.plan.levels[level].nodes.to(h.device), h.dtype)
             change += _squares(h.detach() - held)
             size += _squares(h.detach())
     return _finite(math.sqrt(change / size)) if size else None

@@ -24,7 +24,7 @@ _LIKELY_MISSING = {"-1", "nan", "na", "n/a", "null", "none", "?", "unknown"}
 
 
 @dataclass(frozen=True)
-class ImportReport:
+class ImportSummary:
     """The counts of an import.
 
     rows: edges in the file; entries: edges in the graph, an undirected one counts twice
@@ -103,14 +103,14 @@ class ImportReport:
         yield "split     " + ", ".join(f"{name} {self.splits[name]:,}" for name in SPLITS)
 
 
-def make_report(
+def summarise(
     out: Path,
     nodes: Nodes,
     pairs: Pairs,
     adjacency: Adjacency,
     features: Features,
     columns: list[str],
-) -> ImportReport:
+) -> ImportSummary:
     labels = nodes.labels
     classes = None
     if labels is not None:
@@ -118,7 +118,7 @@ def make_report(
     sizes = dict.fromkeys(SPLITS, 0)
     if nodes.split is not None:
         sizes = {name: int((nodes.split == code).sum()) for code, name in enumerate(SPLITS)}
-    return ImportReport(
+    return ImportSummary(
         out=out,
         nodes=len(nodes.ids),
         rows=pairs.rows,

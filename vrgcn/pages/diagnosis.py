@@ -44,7 +44,7 @@ def rows(deviations: dict[str, Deviation]) -> list[tuple[str, ...]]:
 def staleness_rows(diagnosis: Diagnosis) -> list[tuple[str, ...]]:
     return [
         (
-            f"{name}, layer {table.call + 1}",
+            f"{name}, layer {table.level + 1}",
             f"{len(table.age):,}",
             share(table.unwritten),
             "–" if math.isnan(table.mean_age) else f"{table.mean_age:.1f} steps",
@@ -144,7 +144,7 @@ def _draw_deviations(deviations: dict[str, Deviation], axes: Any) -> None:
 
 def staleness_panels(name: str, table: Staleness) -> list[Panel]:
     """Histogram of ages, and the distance from the present by age and by degree."""
-    title = f"{name}, layer {table.call + 1}"
+    title = f"{name}, layer {table.level + 1}"
     ages = table.age[table.age != NEVER].tolist()
     if not ages:
         return []

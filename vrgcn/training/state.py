@@ -1,0 +1,85 @@
+"""The state of a training run as a value: everything the next step depends on.
+
+It can be taken between any two steps and put back into a trainer of the same model, graph and
+config, which then goes on to the same bits. What is not in it does not matter for the next step.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from torch import Tensor
+
+from vrgcn.engine.minibatches import Position
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One point of the curve.
+
+    loss: mean training loss of the epoch's minibatches
+    val: validation score after it; None where it was not evaluated
+    seconds: training time since the start, evaluation not counted
+    age: mean age of the histories in steps; None without histories
+    sampled, history_reads: neighbours computed anew, and read from the history, per visited node
+    staleness, gradient_noise: see training.monitor; None where they were not measured
+    """
+
+    epoch: int
+    loss: float
+    val: float | None
+    seconds: float
+    age: float | None
+    sampled: float
+    history_reads: float
+    staleness: float | None = None
+    gradient_noise: float | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass
+class Progress:
+    """What a run has to show so far.
+
+    curve: a point per finished epoch; best: that of the best validation score
+    behind: evaluations since then
+    loss, sampled, history_reads: sums over the minibatches of the present epoch
+    seconds: of training, of evaluation and of diagnostics
+    """
+
+    curve: list[Epoch] = field(default_factory=list)
+    best: Epoch | None = None
+    behind: int = 0
+    loss: float = 0.0
+    sampled: int = 0
+    history_reads: int = 0
+    seconds: float = 0.0
+    evaluation_seconds: float = 0.0
+    diagnostics_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class TrainState:
+    """model, optimizer: their state dicts
+    best: the weights of the best epoch so far; None before there is one
+    histories: the tables and when each row was written
+    random: the states of all generators, by name
+    position: epoch, place in it, step; the order of an epoch follows from the seed
+    progress: curve, best epoch, patience, sums of the present epoch, seconds
+    """
+
+    model: dict[str, Tensor]
+    optimizer: dict[str, Any]
+    best: dict[str, Tensor] | None
+    histories: dict[str, Tensor]
+    random: dict[str, Tensor]
+    position: Position
+    progress: Progress
+
+    def copy(self) -> TrainState:
+        """One that does not change while training goes on."""
+        return TrainState(**{f.name: copy.deepcopy(getattr(self, f.name)) for f in fields(self)})

@@ -1,0 +1,323 @@
+"""A training run, one step at a time: what happens in a step, between epochs, and at the end."""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from vrgcn.engine.estimators import Estimator
+from vrgcn.engine.minibatches import Batch, MiniBatches
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.propagation import PropagationLike
+from vrgcn.inference.sweeps import ExactSweeps
+from vrgcn.training.config import TrainConfig
+from vrgcn.training.monitor import Monitor
+from vrgcn.training.objectives import Objective, build_objective
+from vrgcn.training.optimizer import build_optimizer
+from vrgcn.training.state import Epoch, Progress, TrainState
+
+
+@dataclass
+class TrainResult:
+    """curve: a point per epoch; epoch: the one whose weights were kept; val, test: their scores;
+    seconds: training time, evaluation_seconds, diagnostics_seconds: that of evaluation and of
+    diagnostics, not counted in it; weights: the kept weights."""
+
+    curve: list[Epoch]
+    epoch: int
+    val: float | None
+    test: float | None
+    seconds: float
+    evaluation_seconds: float
+    diagnostics_seconds: float
+    weights: dict[str, Tensor] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Callbacks:
+    """Whom to tell, and when.
+
+    on_epoch: each point of the curve
+    on_kept: the point of an epoch whose weights would be kept if training ended now; the model has
+        them
+    on_step: (steps done, steps in the epoch)
+    on_batch: each minibatch before its step
+    """
+
+    on_epoch: Callable[[Epoch], None] | None = None
+    on_kept: Callable[[Epoch], None] | None = None
+    on_step: Callable[[int, int], None] | None = None
+    on_batch: Callable[[Batch], None] | None = None
+
+
+class Trainer:
+    """Trains a model in place, on the random numbers of PyTorch's default generator.
+
+    `advance` makes one step; between two of them `state` and `restore` take the run's state and
+    put it back.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        graph: Graph,
+        config: TrainConfig,
+        *,
+        estimator: Estimator | None = None,
+        propagation: PropagationLike | None = None,
+        callbacks: Callbacks | None = None,
+    ) -> None:
+        self.model = model
+        self.graph = graph
+        self.config = config
+        self.callbacks = callbacks or Callbacks()
+        self.objective = build_objective(graph, config)
+        self.objective.prepare(model)
+        self.minibatches = build_minibatches(
+            model,
+            graph,
+            config,
+            estimator=estimator,
+            propagation=propagation,
+            objective=self.objective,
+        )
+        self.refreshed = refreshed_nodes(self.minibatches, config.refresh)
+        self.monitor = Monitor(
+            model, self.minibatches, config.diagnostics, config.seed, self.objective
+        )
+        self.optimizer = build_optimizer(model, config)
+        self.evaluation = ExactSweeps(model, self.minibatches.setup.on_all_edges())
+        self.progress = Progress()
+        self.best: dict[str, Tensor] | None = None
+        self._trained = int(self.objective.trained.sum())
+        self._stream: Iterator[Batch] | None = None
+
+    def run(self) -> TrainResult:
+        """All that is left of the training; the model ends with the chosen weights."""
+        while self.advance():
+            pass
+        progress = self.progress
+        chosen = progress.curve[-1]
+        if self.config.select == "best" and progress.best is not None and self.best is not None:
+            chosen = progress.best
+            self.model.load_state_dict(self.best)
+        self.model.eval()
+        test = self._score(self.graph.test)
+        return TrainResult(
+            progress.curve,
+            chosen.epoch,
+            chosen.val,
+            test,
+            progress.seconds,
+            progress.evaluation_seconds,
+            progress.diagnostics_seconds,
+            _copy(self.model),
+        )
+
+    @property
+    def finished(self) -> bool:
+        """Whether no step is left."""
+        patience, done = self.config.patience, len(self.progress.curve)
+        return done == self.config.epochs or (
+            patience is not None and self.progress.behind >= patience
+        )
+
+    def advance(self) -> bool:
+        """One step, with what is due before and after it; False where none is left."""
+        if self.finished:
+            return False
+        start = time.perf_counter()
+        self.model.train()
+        if self._stream is None:
+            self._stream = self._open_epoch()
+        batch = next(self._stream)
+        self.progress.seconds += time.perf_counter() - start
+        if self.callbacks.on_batch is not None:
+            self.callbacks.on_batch(batch)
+        start = time.perf_counter()
+        self._step(batch)
+        self.progress.seconds += time.perf_counter() - start
+        place, steps = self.minibatches.position.place, len(self.minibatches)
+        if self.callbacks.on_step is not None:
+            self.callbacks.on_step(place, steps)
+        if place == steps:
+            self._stream = None
+            self._close_epoch()
+        return True
+
+    def state(self, *, copied: bool = True) -> TrainState:
+        """Everything the next step depends on.
+
+        copied: False gives the tensors themselves, which the next step changes
+        """
+        random = {"default": torch.get_rng_state()}
+        random["minibatches"] = self.minibatches.generator.get_state()
+        device = self.minibatches.setup.device
+        if device.type == "cuda":
+            random["cuda"] = torch.cuda.get_rng_state(device)
+        state = TrainState(
+            self.model.state_dict(),
+            self.optimizer.state_dict(),
+            self.best,
+            self.minibatches.histories.state_dict(),
+            random,
+            self.minibatches.position,
+            self.progress,
+        )
+        return state.copy() if copied else state
+
+    def restore(self, state: TrainState) -> None:
+        """Go back, or forward, to a state that was taken of a run like this one."""
+        state = state.copy()
+        self.model.load_state_dict(state.model)
+        self.optimizer.load_state_dict(state.optimizer)
+        self.best = state.best
+        self.minibatches.histories.load_state_dict(state.histories)
+        self.minibatches.generator.set_state(state.random["minibatches"])
+        self.minibatches.position = state.position
+        self.progress = state.progress
+        self._stream = None
+        torch.set_rng_state(state.random["default"])
+        if "cuda" in state.random:
+            torch.cuda.set_rng_state(state.random["cuda"], self.minibatches.setup.device)
+
+    def _open_epoch(self) -> Iterator[Batch]:
+        """The minibatches of the next epoch, or what is left of one that was begun."""
+        batches = self.minibatches
+        if batches.position.epoch > len(self.progress.curve):
+            return batches.rest_of_epoch()
+        if not self.progress.curve and self.config.warm_start and batches.estimator.history:
+            batches.warm_start(self.model)
+        if self.refreshed is not None:
+            batches.refresh(self.model, self.refreshed)
+        return iter(batches)
+
+    def _close_epoch(self) -> None:
+        """Measure, evaluate, tell; remember the weights if they are the best so far."""
+        progress, batches = self.progress, self.minibatches
+        number, visited = batches.position.epoch, len(batches.nodes)
+        start = time.perf_counter()
+        reading = self.monitor.after_epoch(number)
+        progress.diagnostics_seconds += time.perf_counter() - start
+        evaluate = number == self.config.epochs or number % self.config.evaluate_every == 0
+        age = batches.mean_age()
+        point = Epoch(
+            epoch=number,
+            loss=progress.loss / self._trained,
+            val=self._score(self.graph.val) if evaluate else None,
+            seconds=progress.seconds,
+            age=None if math.isnan(age) else age,
+            sampled=progress.sampled / visited,
+            history_reads=progress.history_reads / visited,
+            staleness=reading.staleness,
+            gradient_noise=reading.gradient_noise,
+        )
+        progress.curve.append(point)
+        progress.loss, progress.sampled, progress.history_reads = 0.0, 0, 0
+        best = self._is_best(point)
+        if self.callbacks.on_epoch is not None:
+            self.callbacks.on_epoch(point)
+        kept = best or self.config.select == "last" or not len(self.graph.val)
+        if kept and self.callbacks.on_kept is not None:
+            self.callbacks.on_kept(point)
+
+    def _is_best(self, point: Epoch) -> bool:
+        progress = self.progress
+        if point.val is None:
+            return False
+        best = None if progress.best is None else progress.best.val
+        if best is not None and not self.objective.better(point.val, best):
+            progress.behind += 1
+            return False
+        progress.best, progress.behind, self.best = point, 0, _copy(self.model)
+        return True
+
+    def _step(self, batch: Batch) -> None:
+        """One update."""
+        in_loss = self.objective.trained.index_select(0, batch.nodes)
+        if in_loss.any():
+            self.progress.loss += self._update(batch, in_loss)
+        else:  # the batch only refreshes histories
+            batch.renew(self.model)
+        batch.commit()
+        self.progress.sampled += batch.plan.sampled_edges
+        self.progress.history_reads += batch.plan.history_reads
+
+    def _update(self, batch: Batch, in_loss: Tensor) -> float:
+        """Move the weights; the sum of the loss over the batch's training nodes."""
+        outputs = batch.run(self.model)
+        self.objective.check_outputs(outputs)
+        losses = self.objective.loss(outputs[in_loss], batch.nodes[in_loss]).sum()
+        # The expected number of training nodes in a batch, not the number in this one: dividing
+        # by the latter would bias the gradient when all nodes are visited. Visiting the training
+        # nodes alone, the two are the same.
+        visited = len(self.minibatches.nodes)
+        loss = losses * (visited / (self._trained * len(batch.nodes)))
+        value = losses.item()
+        if not math.isfinite(value):
+            position = self.minibatches.position
+            raise FloatingPointError(
+                f"the training loss became {value} at epoch {position.epoch}, step "
+                f"{position.place}; lower the learning rate (now {self.config.learning_rate:g}) or "
+                "look at the features' scale"
+            )
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        return value
+
+    def _score(self, nodes: Tensor) -> float | None:
+        if not len(nodes):
+            return None
+        start = time.perf_counter()
+        value = self.objective.score(self.evaluation.outputs(nodes), nodes)
+        self.progress.evaluation_seconds += time.perf_counter() - start
+        return value
+
+
+def build_minibatches(
+    model: nn.Module,
+    graph: Graph,
+    config: TrainConfig,
+    *,
+    estimator: Estimator | None = None,
+    propagation: PropagationLike | None = None,
+    objective: Objective | None = None,
+) -> MiniBatches:
+    """The minibatches that `fit` trains on."""
+    objective = objective or build_objective(graph, config)
+    return MiniBatches(
+        model,
+        graph,
+        estimator=estimator or config.estimator,
+        fanout=config.fanout,
+        nodes=objective.visit,
+        batch_size=config.batch_size,
+        propagation=config.propagation if propagation is None else propagation,
+        preprocess=config.preprocess,
+        inductive=config.inductive,
+        sample_size=config.sample_size,
+        history_dtype=config.history_dtype,
+        history_cap=config.history_cap,
+        seed=config.seed,
+    )
+
+
+def refreshed_nodes(batches: MiniBatches, refresh: str) -> Tensor | None:
+    """Nodes whose histories to refresh before each epoch (TrainConfig.refresh); None for none."""
+    if refresh == "never" or not batches.estimator.history:
+        return None
+    if refresh == "auto" and batches.samples_neighbours:
+        return None
+    nodes = batches.unvisited()
+    return nodes if len(nodes) else None
+
+
+def _copy(model: nn.Module) -> dict[str, Tensor]:
+    return {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
