@@ -21,7 +21,8 @@ from vrgcn import (
 )
 from vrgcn.graph.propagation import build_propagation
 from vrgcn.inference.predict import with_neighbours
-from vrgcn.training.metrics import loss_per_node, score, score_name
+from vrgcn.training.metrics import score, score_name
+from vrgcn.training.objectives import loss_per_node
 
 NODES, IN, CLASSES = 60, 6, 3
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)

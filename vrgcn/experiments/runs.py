@@ -15,7 +15,7 @@ from vrgcn.graph.propagation import build_propagation
 from vrgcn.inference.predict import ExactSweeps, propagate_features, propagation_of
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.fit import Epoch, TrainResult, fit
-from vrgcn.training.metrics import loss_per_node
+from vrgcn.training.objectives import loss_per_node
 
 
 class _EnoughError(Exception):

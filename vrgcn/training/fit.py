@@ -19,8 +19,8 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike, build_propagation
 from vrgcn.inference.predict import ExactSweeps, propagate_features, propagation_of
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.metrics import check_outputs, loss_per_node, score
 from vrgcn.training.monitor import Monitor
+from vrgcn.training.objectives import Objective, build_objective
 from vrgcn.training.optimizer import build_optimizer
 
 
@@ -105,14 +105,16 @@ def build_minibatches(
     *,
     estimator: Estimator | None = None,
     propagation: PropagationLike | None = None,
+    objective: Objective | None = None,
 ) -> MiniBatches:
     """The minibatches that `fit` trains on."""
+    objective = objective or build_objective(graph, config)
     return MiniBatches(
         model,
         graph,
         estimator=estimator or config.estimator,
         fanout=config.fanout,
-        nodes=config.visit,
+        nodes=objective.visit,
         batch_size=config.batch_size,
         propagation=config.propagation if propagation is None else propagation,
         preprocess=config.preprocess,
@@ -136,20 +138,20 @@ class _Training:
         estimator: Estimator | None,
         propagation: PropagationLike | None,
     ) -> None:
-        if graph.labels is None:
-            raise ValueError("the graph has no labels to train on")
-        if not len(graph.train):
-            raise ValueError("the graph has no training nodes: give it a train split")
         rule = config.propagation or propagation_of(model) if propagation is None else propagation
         self.model = model
         self.graph = graph
-        self.labels = graph.labels
         self.config = config
+        self.objective = build_objective(graph, config)
+        self.objective.prepare(model)
+        self.trained = int(self.objective.trained.sum())
         self.minibatches = build_minibatches(
-            model, graph, config, estimator=estimator, propagation=rule
+            model, graph, config, estimator=estimator, propagation=rule, objective=self.objective
         )
         self.refreshed = refreshed_nodes(self.minibatches, config.refresh)
-        self.monitor = Monitor(model, self.minibatches, config.diagnostics, config.seed)
+        self.monitor = Monitor(
+            model, self.minibatches, config.diagnostics, config.seed, self.objective
+        )
         self.optimizer = build_optimizer(model, config)
         self.evaluation = self._evaluation(rule)
         self.seconds = 0.0
@@ -169,7 +171,7 @@ class _Training:
                 on_epoch(point)
             if point.val is None:
                 continue
-            if best is None or best.val is None or point.val > best.val:
+            if best is None or best.val is None or self.objective.better(point.val, best.val):
                 best, best_weights, behind = point, _copy(self.model), 0
             else:
                 behind += 1
@@ -214,7 +216,7 @@ class _Training:
         visited = len(batches.nodes)
         return Epoch(
             epoch=number,
-            loss=total / len(self.graph.train),
+            loss=total / self.trained,
             val=self._score(self.graph.val) if evaluate else None,
             seconds=self.seconds,
             age=None if math.isnan(age) else age,
@@ -226,8 +228,7 @@ class _Training:
 
     def _step(self, batch: Batch, epoch: int, step: int) -> float:
         """One update; the sum of the loss over the batch's training nodes."""
-        assert batch.labels is not None
-        in_loss = batch.in_loss
+        in_loss = self.objective.trained[batch.nodes]
         if not in_loss.any():  # the batch only refreshes histories
             # Those of cvd come from its first pass, without dropout: the second is not needed.
             dropout = not self.minibatches.estimator.dropout_residual
@@ -236,13 +237,13 @@ class _Training:
             batch.commit()
             return 0.0
         outputs = batch.run(self.model)
-        check_outputs(outputs, self.graph.num_classes)
-        losses = loss_per_node(outputs[in_loss], batch.labels[in_loss]).sum()
+        self.objective.check_outputs(outputs)
+        losses = self.objective.loss(outputs[in_loss], batch.nodes[in_loss]).sum()
         # The expected number of training nodes in a batch, not the number in this one: dividing
         # by the latter would bias the gradient when all nodes are visited. Visiting the training
         # nodes alone, the two are the same.
         visited = len(self.minibatches.nodes)
-        loss = losses * (visited / (len(self.graph.train) * len(batch.nodes)))
+        loss = losses * (visited / (self.trained * len(batch.nodes)))
         value = losses.item()
         if not math.isfinite(value):
             raise FloatingPointError(
@@ -270,7 +271,7 @@ class _Training:
         if not len(nodes):
             return None
         start = time.perf_counter()
-        value = score(self.evaluation.outputs(nodes), self.labels[nodes])
+        value = self.objective.score(self.evaluation.outputs(nodes), nodes)
         self.evaluation_seconds += time.perf_counter() - start
         return value
 

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from vrgcn.engine.minibatches import Batch, MiniBatches
 from vrgcn.training.gradients import frozen, gradient, trainable
 from vrgcn.training.moments import Moments, noise_scale
+from vrgcn.training.objectives import Objective, build_objective
 
 PASSES = 4  # the fewest that tell a variance to about a half where few weights dominate it
 BUDGET = 0.015  # passes of diagnostics per step of training; a pass costs about as much as a step
@@ -36,16 +37,23 @@ class Reading:
 
 class Monitor:
     """every: epochs between measurements; 0 never; None as many as keep within BUDGET
+    objective: whose gradient is measured; None: that of the graph's labels
     seconds: time spent so far
     """
 
     def __init__(
-        self, model: nn.Module, batches: MiniBatches, every: int | None, seed: int
+        self,
+        model: nn.Module,
+        batches: MiniBatches,
+        every: int | None,
+        seed: int,
+        objective: Objective | None = None,
     ) -> None:
         self.model = model
         self.batches = batches
         self.every = math.ceil(PASSES / (BUDGET * len(batches))) if every is None else every
         self.seed = seed
+        self.objective = objective
         self.seconds = 0.0
 
     def after_epoch(self, number: int) -> Reading:
@@ -54,13 +62,16 @@ class Monitor:
             return Reading()
         start = time.perf_counter()
         # A seed from the number alone: what is measured does not depend on what was before.
-        reading = read(self.model, self.batches, self.seed * 1_000_003 + number)
+        reading = read(self.model, self.batches, self.seed * 1_000_003 + number, self.objective)
         self.seconds += time.perf_counter() - start
         return reading
 
 
-def read(model: nn.Module, batches: MiniBatches, seed: int) -> Reading:
+def read(
+    model: nn.Module, batches: MiniBatches, seed: int, objective: Objective | None = None
+) -> Reading:
     """Measure on a random minibatch of the visited nodes; nothing is changed."""
+    objective = objective or build_objective(batches.graph)
     parameters, moments, staleness = trainable(model), Moments(), None
     with frozen(model, batches, seed):
         order = torch.randperm(len(batches.nodes), generator=batches.generator)
@@ -73,7 +84,7 @@ def read(model: nn.Module, batches: MiniBatches, seed: int) -> Reading:
                 staleness = batch_staleness(batches, batch)
             if not batch.in_loss.any():  # of several visits, one without training nodes
                 break
-            moments.add(gradient(batch, outputs, parameters))
+            moments.add(gradient(objective, batch, outputs, parameters))
     return Reading(staleness, _finite(noise_scale(moments)) if moments.count else None)
 
 
