@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from vrgcn.models.dropout import Dropout
     from vrgcn.models.models import GCN, MLP, GraphSAGE
     from vrgcn.training.config import TrainConfig
-    from vrgcn.training.fit import Epoch, TrainResult, fit
+    from vrgcn.training.fit import fit
+    from vrgcn.training.state import Epoch
+    from vrgcn.training.trainer import TrainResult
 
 __version__ = "0.1.0"
 

@@ -103,5 +103,5 @@ def test_a_graph_without_validation_nodes_is_refused(graph):
 
 def test_the_mlp_is_the_same_model_without_neighbours(graph):
     algorithm = Algorithm(graph, ALGORITHMS["MLP"], Architecture(hidden=8, batch=64))
-    assert algorithm.batches.P.neighbours.num_entries == 0
+    assert algorithm.batches.setup.P[None].adjacency.num_entries == 0
     assert type(algorithm.model).__name__ == "GraphSAGE"

@@ -23,6 +23,7 @@ DENSE = torch.arange(12, dtype=torch.float32).reshape(4, 3)
 SPARSE = torch.eye(4, 3)
 CLASSES = torch.tensor([0, 2, -1, 1])
 SEVERAL = torch.tensor([[0, 1], [1, 1], [-1, -1], [0, 0]])
+NUMBERS = torch.tensor([0.5, 1e9 + 0.25, float("nan"), -3], dtype=torch.float64)
 
 GRAPHS: dict[str, Callable[[], Graph]] = {
     "dense": lambda: Graph(EDGES, DENSE, CLASSES, train=[0], val=[1], test=[3]),
@@ -32,6 +33,7 @@ GRAPHS: dict[str, Callable[[], Graph]] = {
     "multilabel": lambda: Graph(EDGES, DENSE, SEVERAL, train=[0, 1]),
     "unlabelled": lambda: Graph(EDGES, DENSE),
     "spare classes": lambda: Graph(EDGES, DENSE, CLASSES, num_classes=9),
+    "numbers": lambda: Graph(EDGES, DENSE, NUMBERS, train=[0, 1], task="regression"),
     "no edges": lambda: Graph(EDGES[:, :0], DENSE, CLASSES),
     "zero features": lambda: Graph(EDGES, torch.zeros(4, 3).to_sparse_csr(), CLASSES),
 }
@@ -48,7 +50,11 @@ def same(a: torch.Tensor | None, b: torch.Tensor | None) -> bool:
         return a is b
     if a.layout == torch.sparse_csr:
         a, b = a.to_dense(), b.to_dense()
-    return a.dtype == b.dtype and torch.equal(a, b)
+    return (
+        a.dtype == b.dtype
+        and torch.equal(a.isnan(), b.isnan())
+        and torch.equal(a.nan_to_num(), b.nan_to_num())
+    )
 
 
 def edit_meta(path: Path, **changes: object) -> None:
@@ -66,7 +72,7 @@ def test_a_graph_comes_back_as_it_was(kind: str, tmp_path: Path) -> None:
     for name in ("indptr", "indices", "values"):
         assert same(getattr(loaded.adjacency, name), getattr(graph.adjacency, name)), name
     assert loaded.features.layout == graph.features.layout
-    for name in ("num_classes", "weighted", "multilabel", "num_nodes", "num_edges"):
+    for name in ("num_classes", "weighted", "task", "multilabel", "num_nodes", "num_edges"):
         assert getattr(loaded, name) == getattr(graph, name), name
     assert repr(loaded) == repr(graph)
 
@@ -188,6 +194,25 @@ def test_an_unknown_version_is_refused(saved: Path) -> None:
         ValueError, match=r"meta\.json has version 7 and this vrgcn reads version 1"
     ):
         load_graph(saved)
+
+
+@pytest.mark.parametrize("kind", ["dense", "multilabel", "unlabelled"])
+def test_folders_from_before_there_was_regression_are_read(kind: str, tmp_path: Path) -> None:
+    graph = GRAPHS[kind]()
+    save_graph(graph, tmp_path / "graph")
+    meta = json.loads((tmp_path / "graph" / "meta.json").read_text())
+    assert meta.pop("task") == graph.task
+    assert meta["version"] == 1
+    (tmp_path / "graph" / "meta.json").write_text(json.dumps(meta))
+    loaded = load_graph(tmp_path / "graph")
+    assert repr(loaded) == repr(graph)
+    assert loaded.task == graph.task
+
+
+def test_numbers_are_of_a_version_that_an_older_vrgcn_refuses(tmp_path: Path) -> None:
+    save_graph(GRAPHS["numbers"](), tmp_path / "graph")
+    meta = json.loads((tmp_path / "graph" / "meta.json").read_text())
+    assert (meta["version"], meta["task"], meta["num_classes"]) == (2, "regression", 0)
 
 
 def test_a_missing_entry_of_meta_is_named(saved: Path) -> None:

@@ -107,10 +107,10 @@ def test_training_is_that_of_fit_and_every_estimator_keeps_its_own_histories(est
         assert bool(batches.histories.tables) == COMPARED[name].history
         if COMPARED[name].history:
             assert batches.step == 3 * len(batches)
-            assert (batches.histories.tables[1].written != NEVER).all()
+            assert (batches.histories.tables[1, "h"].written != NEVER).all()
     # cvd keeps μ: nothing of it is dropped. cv keeps what dropout left.
     zeros = {
-        name: float((trajectory.batches[name].histories.tables[1].values == 0).double().mean())
+        name: float((trajectory.batches[name].histories.tables[1, "h"].values == 0).double().mean())
         for name in ("cv", "cvd")
     }
     assert zeros["cv"] > zeros["cvd"] + 0.2
@@ -127,7 +127,7 @@ def test_staleness_is_measured_at_the_rows_that_the_batch_reads():
     batches.warm_start(model)
     (warm,) = measure_staleness(model, exact, batches, NODES)
     read = exact.batch(NODES).plan.levels[1]
-    assert torch.equal(warm.degree, batches.P.neighbours.indptr.diff()[read])
+    assert torch.equal(warm.degree, batches.setup.P[None].adjacency.indptr.diff()[read])
     assert warm.relative < 1e-12
     # Rows of the second half are written again, in step 5, at twice the weights.
     batches.step = 5
@@ -135,7 +135,7 @@ def test_staleness_is_measured_at_the_rows_that_the_batch_reads():
         model.layers[0].linears[0].weight.mul_(2)
     half = read[len(read) // 2 :]
     h = exact_pass(model, GRAPH)[1].detach()
-    batches.histories.tables[1].write(half, h[half], batches.step)
+    batches.histories.tables[1, "h"].write(half, h[half], batches.step)
     batches.step = 8
     (mixed,) = measure_staleness(model, exact, batches, NODES)
     bins = {(b.first, b.last): b for b in mixed.by_age()}

@@ -255,7 +255,7 @@ def test_cvd_keeps_the_history_of_activations_without_dropout(name):
     with torch.no_grad():
         model.eval()(graph.features, dense)
     assert sorted(batches.histories.tables) == list(range(1, len(received)))
-    torch.testing.assert_close(batches.histories.tables[1].values, received[1])
+    torch.testing.assert_close(batches.histories.tables[1, "h"].values, received[1])
 
 
 class OwnOfAnother(Own):

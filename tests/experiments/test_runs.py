@@ -12,7 +12,7 @@ from vrgcn.experiments.runs import exact_training_loss, in_order, label_seeds, o
 from vrgcn.experiments.settings import open_graph, setting
 from vrgcn.experiments.summary import difference_error, mean_text, tail_mean
 from vrgcn.graph.propagation import build_propagation
-from vrgcn.training.metrics import loss_per_node
+from vrgcn.training.objectives import loss_per_node
 
 QUICK = Choice(quick=True)
 

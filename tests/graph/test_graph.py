@@ -254,6 +254,26 @@ def test_among_is_the_masked_adjacency(case, chosen):
     assert torch.equal(dense(graph.among(mask.nonzero()[:, 0])), expected)
 
 
+def test_labels_may_be_numbers():
+    graph = Graph([], X3, [1.5, float("nan"), 7], train=[0], test=[2], task="regression")
+    assert (graph.task, graph.num_classes, graph.multilabel) == ("regression", 0, False)
+    assert graph.labels.dtype == torch.float64
+    assert graph.labelled.tolist() == [True, False, True]
+    assert "regression, train=1, val=0, test=1" in repr(graph)
+    for other in (graph.among(torch.tensor([0])), graph.with_features(torch.ones(3, 5))):
+        assert other.task == "regression"
+    whole = Graph([], X3, [3, -1, 2], task="regression")
+    assert whole.labels.tolist() == [3, -1, 2]
+    assert whole.labelled.all()
+
+
+def test_a_task_that_the_labels_tell_may_be_named_too():
+    assert Graph([], X3, [0, 1, 1], task="classes").task == Graph([], X3, [0, 1, 1]).task
+    several = [[0, 1], [1, 1], [0, 0]]
+    assert Graph([], X3, several, task="multilabel").task == Graph([], X3, several).task
+    assert Graph([], X3, task="regression").task == "regression"
+
+
 def test_from_parts_takes_what_a_graph_has():
     graph = Graph([[0, 1], [1, 2]], X3, [0, 1, 0], train=[0], test=[2])
     splits = {name: graph.split(name) for name in ("train", "val", "test")}

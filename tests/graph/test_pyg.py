@@ -63,6 +63,29 @@ def test_labels_as_ogb_and_ppi_have_them():
     regression.y = torch.tensor([0.5, 1.0, 2.0, 3.0])
     with pytest.raises(ValueError, match="no regression"):
         Graph.from_pyg(regression)
+    with pytest.raises(ValueError, match=r'Graph\.from_pyg\(data, task="regression"\)'):
+        Graph.from_pyg(regression)
+
+
+@pytest.mark.parametrize("shape", [(4,), (4, 1)])
+@pytest.mark.parametrize("values", [[0.5, 1.0, 2.0, 3.0], [3, 2, 1, 0]])
+def test_numbers_go_both_ways(values, shape):
+    given = data()
+    given.y = torch.tensor(values).reshape(shape)
+    graph = Graph.from_pyg(given, task="regression")
+    assert (graph.task, graph.num_classes) == ("regression", 0)
+    assert graph.labels.tolist() == values
+    back = graph.to_pyg()
+    assert back.y.tolist() == values
+    assert torch.equal(Graph.from_pyg(back, task="regression").labels, graph.labels)
+
+
+def test_a_single_class_of_several_is_asked_for():
+    given = data()
+    given.y = torch.tensor([[0], [1], [1], [0]])
+    assert Graph.from_pyg(given).task == "classes"
+    graph = Graph.from_pyg(given, task="multilabel")
+    assert (graph.task, graph.num_classes) == ("multilabel", 1)
 
 
 def test_what_is_missing_or_of_another_kind_is_named():

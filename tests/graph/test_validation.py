@@ -86,6 +86,12 @@ BAD_LABELS = {
     "multi-label half unknown": ({"labels": [[0, 1], [-1, 1], [1, 1], [0, 0]]}, "a whole row of -1.*node 1, class 0"),
     "multi-label, other num_classes": ({"labels": torch.zeros(N, 3), "num_classes": 2}, "num_classes is 2 but labels have 3"),
     "multi-label without classes": ({"labels": torch.zeros(N, 0), "train": [0]}, r"labels.*\(4, 0\)"),
+    "unknown task": ({"labels": Y, "task": "ranking"}, "task 'ranking' is none of classes, multilabel, regression"),
+    "classes in columns": ({"labels": torch.zeros(N, 2), "task": "classes"}, r"'classes' takes labels of shape \(nodes,\), not \(4, 2\)"),
+    "multi-label in one column": ({"labels": Y, "task": "multilabel"}, r"'multilabel' takes labels of shape \(nodes, classes\), not \(4,\)"),
+    "numbers in columns": ({"labels": torch.zeros(N, 2), "task": "regression"}, r"labels must be \(4,\), one number per node; not \(4, 2\)"),
+    "infinite number": ({"labels": [0.5, 1, INF, -INF], "task": "regression"}, "2 labels are infinite, first: node 2; give NaN"),
+    "classes of numbers": ({"labels": [0.5] * N, "task": "regression", "num_classes": 3}, "num_classes is 3, and task=\"regression\" has no"),
 }  # fmt: skip
 
 BAD_SPLITS = {
@@ -99,6 +105,7 @@ BAD_SPLITS = {
     "mask of the wrong length": ({"train": [True, False]}, "train is a mask of 2 for 4 nodes"),
     "two dimensions": ({"train": [[0], [1]]}, r"train must be one-dimensional, not of shape \(2, 1\)"),
     "no label": ({"labels": [0, 1, -1, -1], "train": [1, 2, 3]}, "train has 2 nodes without a label, first: node 2"),
+    "no number": ({"labels": [0.5, NAN, 1, 2], "task": "regression", "train": [0, 1]}, "train has 1 nodes without a label, first: node 1"),
     "no multi-label": ({"labels": [[0, 1]] * 3 + [[NAN, NAN]], "val": [3]}, "val has 1 nodes without a label"),
     "no labels at all": ({"labels": None, "train": [0]}, "there is a train split but there are no labels"),
 }  # fmt: skip
@@ -115,6 +122,9 @@ WRONG_TYPES = {
     "words as features": ({"features": [["a"], ["b"], ["c"], ["d"]]}, "features must be a tensor or an array"),
     "features in columns": ({"features": X.to_sparse_csc()}, "features must be dense or sparse CSR, not torch.sparse_csc"),
     "float classes": ({"labels": [0.0, 1.0, 0.0, 1.0]}, "labels .*must be integers"),
+    "float classes, what to do": ({"labels": [0.5, 1.0, 0.0, 1.0]}, 'not torch.float64; if .*task="regression"'),
+    "boolean numbers": ({"labels": [True] * N, "task": "regression"}, "must be real numbers, not torch.bool"),
+    "complex numbers": ({"labels": np.ones(N) * 1j, "task": "regression"}, "must be real numbers"),
     "complex multi-labels": ({"labels": torch.ones(N, 2) * 1j}, "0 or 1"),
     "float split": ({"train": [0.0, 1.0]}, "train must be node ids or a boolean mask, not torch.float64"),
 }  # fmt: skip

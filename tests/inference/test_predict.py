@@ -69,7 +69,7 @@ def test_averages_leave_the_tables_that_were_given_alone() -> None:
     P = build_propagation("gcn", GRAPH)
     made = ExactSweeps(model, GRAPH.features, P, histories=training.histories)
     assert torch.equal(made.outputs(), predict(model, GRAPH))
-    assert torch.equal(training.histories.tables[0].values, GRAPH.features)
+    assert torch.equal(training.histories.tables[0, "h"].values, GRAPH.features)
 
 
 def test_averages_may_lie_in_a_file(tmp_path) -> None:

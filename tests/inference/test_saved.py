@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import save_file
 
 from vrgcn.graph.scaling import Scaling
@@ -58,3 +59,49 @@ def test_a_cut_off_file_is_refused(tmp_path: Path):
     path.write_bytes(path.read_bytes()[:-10])
     with pytest.raises(ValueError, match="not a safetensors file, or not all of one"):
         load_model(path)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_model_of_numbers_comes_back_with_its_unit(dtype, tmp_path: Path):
+    model = GraphSAGE(4, 8, 1, dropout=0.0).to(dtype).eval()
+    x = torch.randn(5, 4, dtype=dtype)
+    propagate = _Own()
+    plain = model(x, propagate)
+    model.set_output_scale(1.7e9, 3.5)
+    save_model(SavedModel(model, "mean", regression=True), tmp_path / "m.safetensors")
+    loaded = load_model(tmp_path / "m.safetensors")
+    assert (loaded.task, loaded.regression, loaded.multilabel) == ("regression", True, False)
+    assert torch.equal(loaded.model(x, propagate), model(x, propagate))
+    assert torch.equal(loaded.model(x, propagate), plain.double() * 3.5 + 1.7e9)
+    assert next(loaded.model.parameters()).dtype == dtype
+    assert _description(tmp_path / "m.safetensors")["version"] == 2
+
+
+def test_files_from_before_there_was_regression_are_read(tmp_path: Path):
+    path = tmp_path / "m.safetensors"
+    model = GCN(4, 8, 3).eval()
+    save_model(SavedModel(model, "gcn", multilabel=True), path)
+    description = _description(path)
+    assert description.pop("regression") is False
+    assert description["version"] == 1
+    tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
+    save_file(tensors, path, metadata={"vrgcn-model": json.dumps(description)})
+    loaded = load_model(path)
+    assert loaded.task == "multilabel"
+    x = torch.randn(5, 4)
+    assert torch.equal(loaded.model(x, lambda h: h), model(x, lambda h: h))
+
+
+class _Own:
+    """P = I."""
+
+    def __call__(self, h: torch.Tensor) -> torch.Tensor:
+        return h
+
+    def own(self, h: torch.Tensor) -> torch.Tensor:
+        return h
+
+
+def _description(path: Path) -> dict:
+    with safe_open(path, framework="pt") as file:
+        return json.loads(file.metadata()["vrgcn-model"])

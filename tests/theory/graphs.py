@@ -18,13 +18,14 @@ import torch
 from torch import Tensor, nn
 
 from vrgcn.diagnostics import variances
-from vrgcn.engine.estimators import ESTIMATORS, corrected, residual, sampled
+from vrgcn.engine.estimators import ESTIMATORS
+from vrgcn.engine.formulas import from_history, residual, sampled
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.engine.plan import Hop
-from vrgcn.engine.sampling import Importance, uniform
+from vrgcn.engine.samplers.importance import Importance
+from vrgcn.engine.samplers.uniform import uniform
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import Propagation, build_propagation
-from vrgcn.graph.sparse import CSR
 from vrgcn.models.dropout import Dropout
 
 WIDTH = 3
@@ -126,15 +127,15 @@ class Outcomes:
     hop: Hop
 
     def __len__(self) -> int:
-        return len(self.hop.own)
+        return self.hop.targets
 
     def ns(self, h: Tensor) -> Tensor:
         return sampled(self.hop, self._sources(h))
 
     def cv(self, h: Tensor, past: Tensor) -> Tensor:
         average = self.hop.history @ past
-        h, past = self._sources(h), self.hop.pick(self._sources(past))
-        return corrected(self.hop, h, self.hop.pick(h), past, average, ESTIMATORS["cv"])
+        past = self.hop.pick(self._sources(past))
+        return from_history(self.hop, self._sources(h), past, average, ESTIMATORS["cv"])
 
     def cvd(self, h: Tensor, mean: Tensor, past: Tensor) -> Tensor:
         return self.cv(mean, past) + self.residual(h - mean)
@@ -142,7 +143,7 @@ class Outcomes:
     def residual(self, difference: Tensor) -> Tensor:
         difference = self._sources(difference)
         nothing = torch.zeros(len(self), difference.shape[1], dtype=difference.dtype)
-        return residual(self.hop, nothing, difference, self.hop.pick(difference))
+        return residual(self.hop, nothing, difference)
 
     def _sources(self, h: Tensor) -> Tensor:
         """The targets (u, many times), then all nodes."""
@@ -151,19 +152,14 @@ class Outcomes:
 
 def every_sample(P: Propagation, u: int, fanout: int) -> Outcomes:
     """All sets of `fanout` of u's neighbours, with R = n / fanout."""
-    N = P.neighbours
-    first, end = N.indptr[u : u + 2].tolist()
+    first, end = P.adjacency.indptr[u : u + 2].tolist()
     sets = torch.tensor(list(combinations(range(first, end), fanout)), dtype=torch.int64)
     count = len(sets)
-    edges = CSR(
-        torch.arange(count + 1) * fanout,
-        N.indices[sets.flatten()] + count,
-        N.values[sets.flatten()],
-        count + P.num_nodes,
-    )
     targets = torch.full((count,), u)
+    drawn = P.take(targets, torch.arange(count + 1) * fanout, sets.flatten())
+    edges = drawn.with_columns(drawn.indices + count, count + P.num_nodes)
     scale = torch.full((count,), (end - first) / max(fanout, 1), dtype=torch.float64)
-    return Outcomes(u, Hop(P.diagonal[targets], edges, scale, N.rows(targets)))
+    return Outcomes(u, Hop(P.own_rows(targets), edges, scale, P.rows(targets)))
 
 
 def real_samples(P: Propagation, u: int, fanout: int, count: int, seed: int) -> Outcomes:
@@ -171,17 +167,17 @@ def real_samples(P: Propagation, u: int, fanout: int, count: int, seed: int) -> 
     targets = torch.full((count,), u)
     sample = uniform(P, targets, fanout, seeded(seed))
     drawn = sample.edges
-    edges = CSR(drawn.indptr, drawn.indices + count, drawn.values, count + P.num_nodes)
-    return Outcomes(u, Hop(sample.own, edges, sample.scale, P.neighbours.rows(targets)))
+    edges = drawn.with_columns(drawn.indices + count, count + P.num_nodes)
+    return Outcomes(u, Hop(sample.own, edges, sample.scale, P.rows(targets)))
 
 
 def importance_draws(case: Case, size: int, count: int, seed: int) -> Tensor:
     """(count, nodes, nodes): what real importance samples put in the place of P."""
-    draw, nodes = Importance(case.P), torch.arange(case.graph.num_nodes)
+    sampler, nodes = Importance(size), torch.arange(case.graph.num_nodes)
     generator = seeded(seed)
-    samples = [draw(case.P, nodes, size, generator) for _ in range(count)]
+    samples = [sampler.sample(case.P, nodes, 0, generator) for _ in range(count)]
     # The paper's formula draws own edges like any others, and has no further scale.
-    assert not any(sample.own.any() or (sample.scale != 1).any() for sample in samples)
+    assert not any(sample.own or (sample.scale != 1).any() for sample in samples)
     return torch.stack([sample.edges.to_torch().to_dense() for sample in samples])
 
 

@@ -12,8 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vrgcn.engine.minibatches import Batch, MiniBatches
+from vrgcn.engine.setup import propagation_of
 from vrgcn.graph.graph import Graph
-from vrgcn.inference.predict import propagation_of
 from vrgcn.models.models import GCN, GraphSAGE
 
 FEATURES, HIDDEN, CLASSES = 5, 8, 3
@@ -116,12 +116,15 @@ class DensePropagate:
     def own(self, h: Tensor) -> Tensor:
         return h
 
+    def beside(self, h: Tensor) -> Tensor:
+        return torch.cat([h, self(h)], dim=-1)
+
 
 def dense_matrix(graph: Graph, rule: Any) -> Tensor:
     """P by the definitions, from the edge list: (nodes, nodes) float64."""
     sources, targets = graph.edge_index()
     A = torch.zeros(graph.num_nodes, graph.num_nodes, dtype=torch.float64)
-    A[targets, sources] = graph.adjacency.values.double()
+    A[targets, sources] = graph.adjacency.weights(torch.float64)
     if rule == "mean":
         return A / A.sum(1, keepdim=True).clamp(min=1e-300)
     assert rule == "gcn"

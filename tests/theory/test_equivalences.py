@@ -81,8 +81,8 @@ def test_without_dropout_cvd_is_cv_to_the_last_bit(name: str, preprocess: bool |
     )
     assert cv.batches.histories.tables.keys() == cvd.batches.histories.tables.keys()
     for call, table in cv.batches.histories.tables.items():
-        assert torch.equal(table.values, cvd.batches.histories.tables[call].values)
-        assert torch.equal(table.written, cvd.batches.histories.tables[call].written)
+        assert torch.equal(table.values, cvd.batches.histories.tables[call, "h"].values)
+        assert torch.equal(table.written, cvd.batches.histories.tables[call, "h"].written)
     for left, right in zip(cv.outputs, cvd.outputs, strict=True):
         assert torch.equal(left, right)
     for left, right in zip(cv.gradients, cvd.gradients, strict=True):
@@ -202,7 +202,7 @@ def value_and_gradient(estimator: str | Estimator) -> tuple[Tensor, Tensor]:
     model = Watched()
     batches = double_minibatches(model, GRAPH, estimator=estimator, fanout=2, seed=3)
     batches.warm_start(model)
-    batches.histories.tables[1].values.mul_(0.5)
+    batches.histories.tables[1, "h"].values.mul_(0.5)
     answer = batches.batch(BATCH).run(model)
     generator = torch.Generator().manual_seed(4)
     weights = torch.randn(answer.shape, generator=generator, dtype=torch.float64)
@@ -254,9 +254,9 @@ def test_a_warm_start_knows_the_features_that_training_will_drop() -> None:
     batches = double_minibatches(model, GRAPH, estimator="cv")
     batches.warm_start(model)
     assert sorted(batches.histories.tables) == [0, 1]
-    assert torch.equal(batches.histories.tables[0].values, GRAPH.features)
+    assert torch.equal(batches.histories.tables[0, "h"].values, GRAPH.features)
     model.eval()
-    assert error(batches.histories.tables[1].values, exact_pass(model, GRAPH)[1]) < ROUNDING
+    assert error(batches.histories.tables[1, "h"].values, exact_pass(model, GRAPH)[1]) < ROUNDING
 
 
 @pytest.mark.parametrize(("dtype", "unit"), [("float16", 2**-11), ("bfloat16", 2**-8)])
@@ -270,7 +270,7 @@ def test_half_precision_histories_are_the_same_up_to_their_rounding(
     def outputs(dtype: str) -> Tensor:
         batches = MiniBatches(model, GRAPH, estimator="cv", history_dtype=dtype, seed=3)
         batches.warm_start(model)
-        assert batches.histories.tables[1].values.dtype == getattr(torch, dtype)
+        assert batches.histories.tables[1, "h"].values.dtype == getattr(torch, dtype)
         return batches.batch(BATCH).run(model)
 
     wanted = exact_pass(model, GRAPH)[-1][BATCH]
@@ -291,7 +291,7 @@ def test_a_row_written_at_step_s_has_age_step_minus_s() -> None:
     assert batches.step == 12
     ages = []
     for call, steps in written.items():
-        table = batches.histories.tables[call]
+        table = batches.histories.tables[call, "h"]
         assert torch.equal(table.written, steps)
         assert table.values[steps == -1].abs().max() == 0
         ages.append(12 - steps[steps != -1])

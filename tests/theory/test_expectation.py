@@ -17,6 +17,7 @@ from itertools import combinations_with_replacement, permutations
 import pytest
 import torch
 from torch import Tensor
+from vrgcn.engine.sampling import Importance, full, uniform
 
 from tests.theory.graphs import (
     CASES,
@@ -34,7 +35,6 @@ from tests.theory.graphs import (
 )
 from vrgcn.engine.estimators import sampled
 from vrgcn.engine.plan import Hop
-from vrgcn.engine.sampling import Importance, full, uniform
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import Propagation, gcn
 
@@ -162,7 +162,7 @@ def test_is_averages_to_p_over_every_outcome_of_its_probabilities(name: str, siz
     # Every multiset of nodes turns up among the draws (the rarest is expected 20 times), so the
     # mean over them is exact. That they turn up as often as they should: p > 1e-5, where drawing
     # uniformly, by the root of q, or without replacement is missed with probability below 1e-20.
-    case, q = CASES[name], Importance(CASES[name].P).probability
+    case, q = CASES[name], Importance(1).distribution(CASES[name].P).probability
     torch.testing.assert_close(q, case.matrix.square().sum(0) / case.matrix.square().sum())
     draws = importance_draws(case, size, count=3000, seed=5)
     share = (draws.sum(1) / case.matrix.sum(0)).nan_to_num(0)  # of a column: count / (size q)
@@ -218,7 +218,7 @@ def test_the_appendix_rule_for_the_self_edge_is_biased() -> None:
 
 def test_is_without_replacement_weighted_as_with_replacement_is_biased() -> None:
     case = CASES["directed-gcn"]
-    q, size, count = Importance(case.P).probability, 5, 2000
+    q, size, count = Importance(1).distribution(case.P).probability, 5, 2000
     drawn = torch.multinomial(q.expand(count, -1), size, generator=seeded(8))
     kept = torch.zeros(count, 8, dtype=torch.float64).scatter_(1, drawn, 1.0)
     biased = kept[:, None] * case.matrix / (size * q)

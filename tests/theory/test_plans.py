@@ -27,7 +27,7 @@ from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.engine.plan import Hop, Plan
 from vrgcn.engine.planner import Planner
 from vrgcn.engine.relabel import Relabel
-from vrgcn.engine.sampling import uniform
+from vrgcn.engine.samplers.uniform import uniform
 from vrgcn.graph.propagation import build_propagation, gcn
 
 SINGLE = 1e-6  # what is left by sums of histories, which are in single precision

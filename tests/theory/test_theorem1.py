@@ -57,7 +57,7 @@ def assert_exact_after_the_epochs_of_the_theorem(
         outputs = epoch(batches, model)
         assert sorted(batches.histories.tables) == list(range(first_table, calls))
         errors = [
-            error(batches.histories.tables[call].values, activations[call])
+            error(batches.histories.tables[call, "h"].values, activations[call])
             for call in range(first_table, calls)
         ]
         assert max(errors[:number]) < EXACT
@@ -87,7 +87,7 @@ def test_a_model_that_embeds_the_features_first_needs_one_epoch_more(
 ) -> None:
     model = Embedded(layers)
     batches = batches_of(model, estimator=estimator)
-    assert not batches.preprocess
+    assert not batches.setup.preprocess
     assert_exact_after_the_epochs_of_the_theorem(model, batches, first_table=0)
 
 
@@ -131,7 +131,7 @@ def test_cvd_keeps_exact_histories_of_the_mean_even_while_it_drops(name: str) ->
     model.train()
     outputs = [epoch(batches, model) for _ in range(3)][-1]
     for call in (1, 2):
-        assert error(batches.histories.tables[call].values, activations[call]) < EXACT
+        assert error(batches.histories.tables[call, "h"].values, activations[call]) < EXACT
     assert error(outputs, output) > WRONG  # this one is dropped
 
 
@@ -144,7 +144,7 @@ def test_cv_keeps_dropped_activations_and_is_not_exact_under_dropout(name: str) 
     model.train()
     for _ in range(4):
         epoch(batches, model)
-    assert error(batches.histories.tables[1].values, activations[1]) > WRONG
+    assert error(batches.histories.tables[1, "h"].values, activations[1]) > WRONG
 
 
 def test_visiting_only_some_nodes_breaks_the_theorem_and_refreshing_the_others_restores_it() -> (

@@ -15,6 +15,7 @@ from itertools import product
 import pytest
 import torch
 from torch import Tensor, nn
+from vrgcn.engine.sampling import Importance
 
 from tests.theory.graphs import (
     CASES,
@@ -33,7 +34,6 @@ from tests.theory.graphs import (
 )
 from vrgcn.diagnostics import variances
 from vrgcn.diagnostics.variances import proposition_1
-from vrgcn.engine.sampling import Importance
 
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 with_and_without_own_edge = pytest.mark.parametrize("name", ["directed-gcn", "directed-mean"])
@@ -221,7 +221,7 @@ def importance_variance(case: Case, h: Tensor, size: int) -> Tensor:
 @pytest.mark.parametrize("name", ["directed-gcn", "directed-mean", "undirected-gcn"])
 def test_the_variance_of_is_holds_over_every_outcome(name: str) -> None:
     case, h = CASES[name], normal(8, WIDTH, seed=30)
-    q = Importance(case.P).probability
+    q = Importance(1).distribution(case.P).probability
     nodes = q.nonzero()[:, 0].tolist()
     # The real sampler's answer to each node that it can draw, whenever that turned up.
     answers = {

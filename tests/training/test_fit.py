@@ -21,7 +21,8 @@ from vrgcn import (
 )
 from vrgcn.graph.propagation import build_propagation
 from vrgcn.inference.predict import with_neighbours
-from vrgcn.training.metrics import loss_per_node, score, score_name
+from vrgcn.training.metrics import score, score_name
+from vrgcn.training.objectives import loss_per_node
 
 NODES, IN, CLASSES = 60, 6, 3
 PLAIN = {"dropout": 0.5, "layer_norm": False}
@@ -252,9 +253,9 @@ def used(monkeypatch) -> list[MiniBatches]:
 def unwritten_reads(batches: MiniBatches) -> list[int]:
     """For each table, how many rows that training depends on were never written."""
     missing, reached = [], batches.nodes
-    for call in reversed(range(batches.trace.first_table, batches.trace.calls)):
+    for call in reversed(range(batches.setup.training.first_table, batches.setup.training.depth)):
         reached = with_neighbours(batches.P, reached)
-        table = batches.histories.tables.get(call)
+        table = batches.histories.tables.get((call, "h"))
         missing.append(len(reached) if table is None else int((table.written[reached] < 0).sum()))
     return missing
 
@@ -399,12 +400,12 @@ def test_a_refresh_is_without_dropout():
     network.train()
     batches = MiniBatches(network, data, estimator="history")
     batches.refresh(network, torch.arange(NODES))
-    once = batches.histories.tables[1].values.clone()
+    once = batches.histories.tables[1, "h"].values.clone()
     batches.refresh(network, torch.arange(NODES))
-    assert torch.equal(batches.histories.tables[1].values, once)
+    assert torch.equal(batches.histories.tables[1, "h"].values, once)
     exact = MiniBatches(network, data, estimator="history")
     exact.warm_start(network)
-    assert torch.allclose(exact.histories.tables[1].values, once, atol=1e-6)
+    assert torch.allclose(exact.histories.tables[1, "h"].values, once, atol=1e-6)
 
 
 def test_a_matrix_of_ones_own_can_be_given_as_it_is():

@@ -11,13 +11,13 @@ from torch import nn
 from tests.diagnostics.models import Normed
 from tests.theory.problems import double_minibatches, exact_pass, gcn, random_graph
 from vrgcn.training.gradients import gradient_moments
-from vrgcn.training.metrics import loss_per_node
 from vrgcn.training.moments import (
     Moments,
     deviation,
     mean_absolute_deviation,
     noise_scale,
 )
+from vrgcn.training.objectives import loss_per_node
 
 GRAPH = random_graph()
 NODES = torch.arange(12)

@@ -16,7 +16,7 @@ import torch
 from vrgcn.engine.minibatches import Batch, MiniBatches
 from vrgcn.graph.graph import Graph
 from vrgcn.models.models import GraphSAGE
-from vrgcn.training.metrics import loss_per_node
+from vrgcn.training.objectives import loss_per_node
 
 
 @dataclass(frozen=True)

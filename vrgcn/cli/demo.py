@@ -12,7 +12,7 @@ from vrgcn.experiments.demo import RUNS, results_table, train_runs
 from vrgcn.graph.graph import Graph
 from vrgcn.pages.figures import check_figure, draw_validation
 from vrgcn.pages.progress import progress_bar
-from vrgcn.training.fit import TrainResult
+from vrgcn.training.trainer import TrainResult
 
 
 def run_demo(options: DemoOptions) -> None:

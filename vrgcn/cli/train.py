@@ -19,9 +19,11 @@ from vrgcn.inference.saved import SavedModel, save_model
 from vrgcn.models.models import GraphModel, build_model
 from vrgcn.pages.progress import EpochProgress
 from vrgcn.pages.wording import seconds_text
-from vrgcn.training.fit import Epoch, TrainResult, fit
+from vrgcn.training.fit import fit
 from vrgcn.training.metrics import score_name
 from vrgcn.training.runs import CONFIG, METRICS, MODEL, RESULT
+from vrgcn.training.state import Epoch
+from vrgcn.training.trainer import TrainResult
 
 
 def run_train(options: TrainOptions) -> None:

@@ -7,7 +7,8 @@ larger than memory opens at once. A folder appears under its name only when it i
     indptr.npy  indices.npy  [weights.npy]            adjacency as CSR, weights if there are any
     features.npy                                      dense features, (nodes, width); or sparse:
     feature_indptr.npy  feature_indices.npy  feature_values.npy
-    [labels.npy]                                      (nodes,) or (nodes, classes)
+    [labels.npy]                                      (nodes,) or (nodes, classes); of regression
+                                                      (nodes,) float64, NaN where unknown
     train.npy  val.npy  test.npy                      node numbers, ascending
     [ids.arrow]                                       the user's own node ids, column `id`
 """
@@ -32,10 +33,10 @@ from torch import Tensor
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.graph.sparse import CSR, is_sparse
-from vrgcn.graph.validation import SPLITS
+from vrgcn.graph.validation import SPLITS, Task
 
 FORMAT = "vrgcn-graph"
-VERSION = 1
+VERSIONS = (1, 2)  # that are read; 2 has labels that are numbers, and is written for them alone
 META = "meta.json"
 IDS = "ids.arrow"
 
@@ -53,7 +54,7 @@ def save_graph(graph: Graph, path: str | Path) -> None:
     with new_folder(path) as folder:
         for name, tensor in _arrays(graph).items():
             write_array(folder, name, tensor.numpy())
-        write_meta(folder, graph.num_features, graph.num_classes, graph.names)
+        write_meta(folder, graph.num_features, graph.num_classes, graph.names, graph.task)
 
 
 @contextmanager
@@ -85,7 +86,7 @@ def write_array(folder: Path, name: str, array: NDArray[Any]) -> None:
         os.fsync(file.fileno())
 
 
-def write_meta(folder: Path, width: int, num_classes: int, names: Names) -> None:
+def write_meta(folder: Path, width: int, num_classes: int, names: Names, task: Task) -> None:
     """The last step: the user's ids, then `meta.json` about the arrays that are in the folder.
 
     width: feature columns, which the arrays of sparse features do not tell
@@ -93,7 +94,7 @@ def write_meta(folder: Path, width: int, num_classes: int, names: Names) -> None
     if names.nodes is not None:
         write_ids(names.nodes, folder / IDS)
     with open(folder / META, "w", encoding="utf-8") as file:
-        json.dump(_describe(folder, width, num_classes, names), file, indent=2)
+        json.dump(_describe(folder, width, num_classes, names, task), file, indent=2)
         file.flush()
         os.fsync(file.fileno())
 
@@ -122,6 +123,7 @@ def load_graph(path: str | Path) -> Graph:
         {name: arrays[name] for name in SPLITS},
         meta["num_classes"],
         _names(path, meta),
+        meta.get("task"),  # folders from before there was regression do not say
     )
 
 
@@ -174,7 +176,9 @@ def _arrays(graph: Graph) -> dict[str, Tensor]:
     return arrays | {name: graph.split(name) for name in SPLITS}
 
 
-def _describe(folder: Path, width: int, num_classes: int, names: Names) -> dict[str, Any]:
+def _describe(
+    folder: Path, width: int, num_classes: int, names: Names, task: Task
+) -> dict[str, Any]:
     """The contents of `meta.json`."""
     arrays = {
         name: np.load(folder / f"{name}.npy", mmap_mode="r")
@@ -184,7 +188,7 @@ def _describe(folder: Path, width: int, num_classes: int, names: Names) -> dict[
     sparse = "feature_values" in arrays
     return {
         "format": FORMAT,
-        "version": VERSION,
+        "version": 2 if task == "regression" else 1,
         "nodes": len(arrays["indptr"]) - 1,
         "edges": len(arrays["indices"]),
         "width": width,
@@ -192,7 +196,8 @@ def _describe(folder: Path, width: int, num_classes: int, names: Names) -> dict[
         "feature_entries": len(arrays["feature_values"]) if sparse else None,
         "num_classes": num_classes,
         "labelled": "labels" in arrays,
-        "multilabel": "labels" in arrays and arrays["labels"].ndim == 2,
+        "task": task,
+        "multilabel": task == "multilabel",
         "weighted": "weights" in arrays,
         "splits": {name: len(arrays[name]) for name in SPLITS},
         "names": {
@@ -239,10 +244,10 @@ def _read_meta(path: Path) -> dict[str, Any]:
         raise ValueError(f"{file} is not valid JSON: {error}") from None
     if not isinstance(meta, dict) or meta.get("format") != FORMAT:
         raise ValueError(f"{path} is not a saved graph: {file} does not say format {FORMAT!r}")
-    if meta.get("version") != VERSION:
+    if meta.get("version") not in VERSIONS:
         raise ValueError(
-            f"{file} has version {meta.get('version')!r} and this vrgcn reads version {VERSION}; "
-            "save the graph again"
+            f"{file} has version {meta.get('version')!r} and this vrgcn reads version "
+            f"{' or '.join(map(str, VERSIONS))}; save the graph again"
         )
     missing = [key for key in _META_KEYS if key not in meta]
     if missing:

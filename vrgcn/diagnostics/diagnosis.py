@@ -24,6 +24,7 @@ from vrgcn.graph.sparse import first_rows, is_sparse, select_columns
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.gradients import frozen, gradient, trainable
 from vrgcn.training.moments import Deviation, Moments, deviation
+from vrgcn.training.objectives import Objective, build_objective
 
 REFERENCE = "exact"
 _MOST_COLUMNS = 1024  # of wider activations, such as propagated sparse features, a random part
@@ -102,6 +103,7 @@ def diagnose(
         passes=passes,
         seed=config.seed,
         on_pass=on_pass,
+        objective=build_objective(graph, config),
     )
     return Diagnosis(
         config,
@@ -137,12 +139,15 @@ def measure(
     passes: int = 100,
     seed: int = 0,
     on_pass: Callable[[int, int], None] | None = None,
+    objective: Objective | None = None,
 ) -> dict[str, Measured]:
     """Every estimator's activations and gradients on one minibatch, at the model's weights and the
     histories in `batches`, which must have an entry "exact": the reference is its mean.
 
     nodes: (batch,) the minibatch
+    objective: whose gradient; if None, that of the graph's labels
     """
+    objective = objective or build_objective(batches[REFERENCE].graph)
     names = [name for name, parameter in model.named_parameters() if parameter.requires_grad]
     done = 0
 
@@ -153,7 +158,8 @@ def measure(
             on_pass(done, passes * len(batches))
 
     found = {
-        name: _repeat(model, their, nodes, passes, seed, count) for name, their in batches.items()
+        name: _repeat(model, their, nodes, objective, passes, seed, count)
+        for name, their in batches.items()
     }
     return {
         name: _against(moments, found[REFERENCE], names, _estimated(batches[name]))
@@ -171,6 +177,7 @@ def _repeat(
     model: nn.Module,
     batches: MiniBatches,
     nodes: Tensor,
+    objective: Objective,
     passes: int,
     seed: int,
     count: Callable[[int], None],
@@ -186,7 +193,7 @@ def _repeat(
             outputs = batch.run(recorder)
             answers = [recorder.passes[-1].answers[call] for call in _estimated(batches)]
             shown = [_columns(first_rows(answer, len(nodes)), seed) for answer in answers]
-            moments.add([*shown, outputs, *gradient(batch, outputs, parameters)])
+            moments.add([*shown, outputs, *gradient(objective, batch, outputs, parameters)])
             if moments.count == 2 and _draws_nothing(batches) and _still(moments):
                 count(passes - 1)
                 return moments

@@ -21,8 +21,9 @@ from vrgcn.engine.minibatches import Batch, MiniBatches
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.fit import build_minibatches, fit, refreshed_nodes
+from vrgcn.training.fit import fit
 from vrgcn.training.gradients import frozen
+from vrgcn.training.trainer import build_minibatches, refreshed_nodes
 
 # What is compared: the named estimators, and values from the history with gradients from samples.
 COMPARED = {

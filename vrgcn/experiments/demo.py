@@ -12,7 +12,9 @@ from vrgcn.models.config import ModelConfig
 from vrgcn.models.models import build_model
 from vrgcn.pages.terminal import text_table
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.fit import Epoch, TrainResult, fit
+from vrgcn.training.fit import fit
+from vrgcn.training.state import Epoch
+from vrgcn.training.trainer import TrainResult
 
 # label in the table: estimator and model
 RUNS = {

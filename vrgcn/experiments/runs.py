@@ -14,8 +14,10 @@ from vrgcn.experiments.experiment import Record
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.sweeps import ExactSweeps
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.fit import Epoch, TrainResult, fit
-from vrgcn.training.metrics import loss_per_node
+from vrgcn.training.fit import fit
+from vrgcn.training.objectives import loss_per_node
+from vrgcn.training.state import Epoch
+from vrgcn.training.trainer import TrainResult
 
 
 class _EnoughError(Exception):

@@ -12,6 +12,7 @@ from vrgcn.graph.sparse import CSR, is_sparse, offsets
 from vrgcn.graph.validation import (
     SPLITS,
     UNLABELLED,
+    Task,
     check_edges,
     check_features,
     check_labels,
@@ -20,22 +21,26 @@ from vrgcn.graph.validation import (
 
 
 class Graph:
-    """A graph with node features, for node classification.
+    """A graph with node features, for classification of nodes or for numbers that they have.
 
     edge_index: (2, edges) integer; row 0 the source, row 1 the target, as in PyG. Node u averages
         over the edges into u. Duplicate edges are merged, their weights summed.
     features: (nodes, width) floating point, dense or sparse CSR.
     labels: (nodes,) integer, one class per node, -1 where unknown; or (nodes, classes) of 0 and 1,
-        several classes per node, a row of -1 (or NaN) where unknown.
+        several classes per node, a row of -1 (or NaN) where unknown; or with task="regression"
+        (nodes,) numbers, NaN where unknown.
     edge_weight: (edges,) floating point; without it every edge weighs 1.
     train, val, test: node ids, or a boolean mask over the nodes.
     undirected: every edge was given once and counts in both directions.
     names: the user's own names of nodes, classes and features.
+    task: "classes", "multilabel" or "regression"; without it one of the first two, as the shape of
+        the labels tells.
 
     After construction: `adjacency` is the (nodes, nodes) CSR matrix A with A[u, v] the weight of
     the edge v -> u, columns ascending, its `values` None where no weights were given; `labels` is
-    int64 (nodes,) or float (nodes, classes); each split is a sorted int64 tensor of ids, empty
-    where none was given.
+    int64 (nodes,), float (nodes, classes) or float64 (nodes,), of which `task` says which;
+    `num_classes` is 0 for numbers; each split is a sorted int64 tensor of ids, empty where none
+    was given.
     """
 
     def __init__(
@@ -51,11 +56,14 @@ class Graph:
         num_classes: int | None = None,
         undirected: bool = False,
         names: Names | None = None,
+        task: Task | None = None,
     ) -> None:
         self.features = check_features(features)
         edges, weight = check_edges(edge_index, edge_weight, self.num_nodes)
         self.adjacency = _adjacency(edges, weight, self.num_nodes, undirected)
-        self.labels, self.num_classes = check_labels(labels, num_classes, self.num_nodes)
+        self.labels, self.num_classes, self.task = check_labels(
+            labels, num_classes, self.num_nodes, task
+        )
         splits = {"train": train, "val": val, "test": test}
         self.train, self.val, self.test = check_splits(splits, self.num_nodes)
         self._check_split_labels()
@@ -71,11 +79,14 @@ class Graph:
         splits: dict[str, Tensor],
         num_classes: int,
         names: Names | None = None,
+        task: Task | None = None,
     ) -> Graph:
         """A graph from parts that were checked before, such as those of a saved graph."""
         graph = cls.__new__(cls)
         graph.adjacency, graph.features, graph.labels = adjacency, features, labels
         graph.num_classes = num_classes
+        several = labels is not None and labels.dim() == 2
+        graph.task = task or ("multilabel" if several else "classes")
         graph.names = names or Names()
         for name in SPLITS:
             setattr(graph, name, splits[name])
@@ -101,13 +112,15 @@ class Graph:
 
     @property
     def multilabel(self) -> bool:
-        return self.labels is not None and self.labels.dim() == 2
+        return self.task == "multilabel"
 
     @property
     def labelled(self) -> Tensor:
         """(nodes,) bool: whether a node's label is known."""
         if self.labels is None:
             return torch.zeros(self.num_nodes, dtype=torch.bool)
+        if self.task == "regression":
+            return ~self.labels.isnan()
         return self.labels.reshape(self.num_nodes, -1)[:, 0] != UNLABELLED
 
     def split(self, name: str) -> Tensor:
@@ -143,11 +156,14 @@ class Graph:
         return self._replaced(self.adjacency, features)
 
     @classmethod
-    def from_pyg(cls, data: Any) -> Graph:
-        """A graph from PyG's `Data`: x, edge_index, y, masks, edge_weight or edge_attr."""
+    def from_pyg(cls, data: Any, task: Task | None = None) -> Graph:
+        """A graph from PyG's `Data`: x, edge_index, y, masks, edge_weight or edge_attr.
+
+        task: "regression" where y holds numbers to be predicted
+        """
         from vrgcn.graph.pyg import graph_from_pyg
 
-        return graph_from_pyg(data)
+        return graph_from_pyg(data, task)
 
     def to_pyg(self) -> Any:
         """The graph as PyG's `Data`, with masks, and edge_weight where it is weighted."""
@@ -158,17 +174,22 @@ class Graph:
     def _replaced(self, adjacency: CSR, features: Tensor) -> Graph:
         splits = {name: self.split(name) for name in SPLITS}
         return Graph.from_parts(
-            adjacency, features, self.labels, splits, self.num_classes, self.names
+            adjacency,
+            features,
+            self.labels,
+            splits,
+            self.num_classes,
+            self.names,
+            self.task,
         )
 
     def __repr__(self) -> str:
         kind = "multi-label" if self.multilabel else "classes"
+        labels = "regression" if self.task == "regression" else f"{kind}={self.num_classes}"
         return (
             f"Graph(nodes={self.num_nodes:,}, edges={self.num_edges:,}, "
             f"features={self.num_features:,}{' sparse' if is_sparse(self.features) else ''}, "
-            f"{kind}={self.num_classes}, "
-            + ", ".join(f"{name}={len(self.split(name)):,}" for name in SPLITS)
-            + ")"
+            f"{labels}, " + ", ".join(f"{name}={len(self.split(name)):,}" for name in SPLITS) + ")"
         )
 
     def _check_names(self) -> None:

@@ -8,25 +8,27 @@ import torch
 from torch import Tensor
 
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.validation import SPLITS
+from vrgcn.graph.validation import SPLITS, Task
 
 
-def graph_from_pyg(data: Any) -> Graph:
+def graph_from_pyg(data: Any, task: Task | None = None) -> Graph:
     """A Graph of `Data` with x and edge_index, and where present y, masks and edge weights.
 
     Edge weights are `edge_weight`, or else `edge_attr` if it has one number per edge. Masks that
-    leave no node in a split leave the split out.
+    leave no node in a split leave the split out. Whole numbers in y are classes, unless `task` is
+    "regression".
     """
     if getattr(data, "x", None) is None:
         raise ValueError("data.x is missing: a graph needs node features (nodes, width)")
     return Graph(
         _edge_index(data),
         data.x,
-        _labels(data),
+        _labels(data, task),
         edge_weight=_edge_weight(data),
         train=_mask(data, "train_mask"),
         val=_mask(data, "val_mask"),
         test=_mask(data, "test_mask"),
+        task=task,
     )
 
 
@@ -72,16 +74,17 @@ def _edge_weight(data: Any) -> Tensor | None:
     return attributes
 
 
-def _labels(data: Any) -> Tensor | None:
+def _labels(data: Any, task: Task | None) -> Tensor | None:
     y = getattr(data, "y", None)
     if y is None:
         return None
-    if y.dim() == 2 and y.shape[1] == 1:  # as OGB has them
+    if y.dim() == 2 and y.shape[1] == 1 and task != "multilabel":  # as OGB has them
         y = y[:, 0]
-    if y.dim() == 1 and y.is_floating_point():
+    if y.dim() == 1 and y.is_floating_point() and task != "regression":
         if not ((y == y.round()) | y.isnan()).all():
             raise ValueError(
-                "data.y holds fractions: vrgcn classifies nodes, it does no regression"
+                "data.y holds fractions, and no regression was asked for: to predict numbers, "
+                'give Graph.from_pyg(data, task="regression")'
             )
         y = torch.nan_to_num(y, nan=-1).long()
     return y

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -12,6 +12,9 @@ from vrgcn.graph.sparse import CSR, is_sparse
 
 UNLABELLED = -1
 SPLITS = ("train", "val", "test")
+
+Task = Literal["classes", "multilabel", "regression"]
+TASKS: tuple[Task, ...] = get_args(Task)
 
 
 def _tensor(value: Any, name: str) -> Tensor:
@@ -132,22 +135,57 @@ def check_edges(edge_index: Any, edge_weight: Any, num_nodes: int) -> tuple[Tens
     return edges, weight
 
 
-def check_labels(labels: Any, num_classes: int | None, num_nodes: int) -> tuple[Tensor | None, int]:
+def check_labels(
+    labels: Any, num_classes: int | None, num_nodes: int, task: Task | None = None
+) -> tuple[Tensor | None, int, Task]:
+    """The labels as the graph keeps them, the number of classes, and the task.
+
+    task: None where the labels' shape tells it: one class per node or several
+    """
+    if task is not None and task not in TASKS:
+        raise ValueError(f"task {task!r} is none of {', '.join(TASKS)}")
+    if task == "regression" and num_classes:
+        raise ValueError(f'num_classes is {num_classes}, and task="regression" has no classes')
     if labels is None:
-        return None, num_classes or 0
+        return None, num_classes or 0, task or "classes"
     y = _tensor(labels, "labels")
+    if task == "regression":
+        return _check_numbers(y, num_nodes), 0, task
     if y.dim() not in (1, 2) or y.shape[0] != num_nodes or 0 in y.shape:
         raise ValueError(
             f"labels must be ({num_nodes},), one class per node, or ({num_nodes}, classes); "
             f"not {tuple(y.shape)}"
         )
-    return _check_classes(y, num_classes) if y.dim() == 1 else _check_multilabel(y, num_classes)
+    if task == ("multilabel" if y.dim() == 1 else "classes"):
+        wanted = "(nodes, classes)" if task == "multilabel" else "(nodes,)"
+        raise ValueError(f"task {task!r} takes labels of shape {wanted}, not {tuple(y.shape)}")
+    if y.dim() == 1:
+        return *_check_classes(y, num_classes), "classes"
+    return *_check_multilabel(y, num_classes), "multilabel"
+
+
+def _check_numbers(y: Tensor, num_nodes: int) -> Tensor:
+    if y.shape != (num_nodes,):
+        raise ValueError(
+            f"labels must be ({num_nodes},), one number per node; not {tuple(y.shape)}"
+        )
+    if y.is_complex() or y.dtype == torch.bool:
+        raise TypeError(f"labels of one number per node must be real numbers, not {y.dtype}")
+    bad = y.isinf()
+    if bad.any():
+        first = int(bad.nonzero()[0, 0])
+        raise ValueError(
+            f"{int(bad.sum())} labels are infinite, first: node {first}; give NaN where unknown"
+        )
+    # Double: of a time in seconds, single precision would leave minutes.
+    return y.double()
 
 
 def _check_classes(y: Tensor, num_classes: int | None) -> tuple[Tensor, int]:
     if not _is_integer(y):
         raise TypeError(
-            f"labels of one class per node must be integers (-1 where unknown), not {y.dtype}"
+            f"labels of one class per node must be integers (-1 where unknown), not {y.dtype}; if "
+            'they are numbers to be predicted, give task="regression"'
         )
     y = y.long()
     classes = num_classes if num_classes is not None else int(y.max()) + 1

@@ -23,11 +23,11 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PROPAGATIONS
 from vrgcn.graph.scaling import Scaling
 from vrgcn.graph.sparse import select_columns
-from vrgcn.graph.validation import UNLABELLED
+from vrgcn.graph.validation import UNLABELLED, Task
 from vrgcn.models.models import MODELS, GraphModel
 
 FORMAT = "vrgcn-model"
-VERSION = 1
+VERSIONS = (1, 2)  # that are read; 2 predicts numbers, and is written for them alone
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class SavedModel:
     multilabel: several classes per node (outputs above 0), or one (the largest)
     classes: the classes' names, in the order of the outputs; None where they have none
     features: the feature columns' names, in order; None where they have none
+    regression: one number per node, in the unit of the labels, in place of classes
     """
 
     model: GraphModel
@@ -47,6 +48,14 @@ class SavedModel:
     multilabel: bool = False
     classes: list[str] | None = None
     features: list[str] | None = None
+    regression: bool = False
+
+    @property
+    def task(self) -> Task:
+        """What the graphs are called that the model was trained for: `Graph.task`."""
+        if self.regression:
+            return "regression"
+        return "multilabel" if self.multilabel else "classes"
 
 
 def save_model(saved: SavedModel, path: str | Path) -> None:
@@ -63,12 +72,13 @@ def save_model(saved: SavedModel, path: str | Path) -> None:
         raise ValueError(f"propagation {saved.propagation!r} is none of {', '.join(PROPAGATIONS)}")
     description = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": 2 if saved.regression else 1,
         "model": names[type(model)],
         "arguments": model.arguments,
         "propagation": saved.propagation,
         "scaling": saved.scaling.kind,
         "multilabel": saved.multilabel,
+        "regression": saved.regression,
         "classes": saved.classes,
         "features": saved.features,
     }
@@ -92,7 +102,7 @@ def load_model(path: str | Path) -> SavedModel:
         for name, value in tensors.items()
         if name.startswith(prefix)
     }
-    dtypes = {value.dtype for value in weights.values() if value.is_floating_point()}
+    dtypes = {weights[name].dtype for name, _ in model.named_parameters() if name in weights}
     if len(dtypes) == 1:
         model = model.to(dtypes.pop())
     model.load_state_dict(weights)
@@ -105,6 +115,7 @@ def load_model(path: str | Path) -> SavedModel:
         description["multilabel"],
         description["classes"],
         description["features"],
+        description.get("regression", False),
     )
 
 
@@ -172,8 +183,9 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     if metadata is None:
         raise ValueError(f"{path}: was not written by vrgcn; it lacks the entry {FORMAT!r}")
     description = json.loads(metadata)
-    if description["version"] != VERSION:
+    if description["version"] not in VERSIONS:
         raise ValueError(
-            f"{path}: is of version {description['version']}, and this vrgcn reads {VERSION}"
+            f"{path}: is of version {description['version']}, and this vrgcn reads "
+            f"{' and '.join(map(str, VERSIONS))}"
         )
     return description, tensors

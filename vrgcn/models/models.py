@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from vrgcn.graph.sparse import CSR, is_sparse
 from vrgcn.models.config import ModelConfig
 from vrgcn.models.dropout import Dropout
+from vrgcn.models.output_scale import OutputScale
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": torch.relu,
@@ -83,7 +84,7 @@ class Dense(nn.Module):
 class GraphModel(nn.Module):
     """What GCN, GraphSAGE and MLP share: `layers` graph layers of `dense` dense layers each.
 
-    in_features, hidden, classes: widths
+    in_features, hidden, classes: widths; for one number per node, classes is 1
     dropout: probability of dropping, before every linear layer
     order: "after" drops P h (the paper's M1, which allows preprocessing), "before" drops h (M0)
     layer_norm: LayerNorm after each linear layer but the last
@@ -140,13 +141,22 @@ class GraphModel(nn.Module):
             )
             for layer in range(layers)
         )
+        self.output_scale = OutputScale()
+
+    def set_output_scale(self, mean: float, deviation: float) -> None:
+        """From now on the outputs are multiplied by `deviation` and moved by `mean`.
+
+        `fit` does this for numbers, so that the outputs are in the labels' unit.
+        """
+        self.output_scale.set(mean, deviation, next(self.parameters()).device)
 
     def forward(self, x: Tensor, propagate: Callable[[Tensor], Tensor]) -> Tensor:
         for layer in self.layers:
             if self.order == "before":
                 x = self.dropout(x)
             x = layer(self.gather(x, propagate))
-        return x
+        scaled: Tensor = self.output_scale(x)
+        return scaled
 
     def gather(self, x: Tensor, propagate: Any) -> Tensor:
         """What a graph layer's dense part is given for each node."""

@@ -9,8 +9,8 @@ from typing import Any
 from torch import Tensor
 
 from vrgcn.pages.destination import check_out
-from vrgcn.training.fit import Epoch
 from vrgcn.training.metrics import ClassScores
+from vrgcn.training.state import Epoch
 
 SUFFIXES = (".png", ".svg", ".pdf")
 

@@ -17,7 +17,7 @@ from rich.progress import (
 from vrgcn.pages.wording import seconds_text
 
 if TYPE_CHECKING:  # an import of tables needs no torch
-    from vrgcn.training.fit import Epoch
+    from vrgcn.training.state import Epoch
 
 
 def progress_bar(*columns: ProgressColumn) -> Progress:

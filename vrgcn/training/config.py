@@ -49,6 +49,16 @@ class TrainConfig:
     """L2 penalty."""
     decay: Literal["first", "all"] = "first"
     """Weights under the L2 penalty: the first weight matrix alone, or all parameters."""
+    loss: Literal["auto", "mse", "mae"] = "auto"
+    """Loss of numbers: mean squared or mean absolute error; auto: squared. Of classes it is the
+    cross-entropy, which auto stands for too."""
+    class_weights: Literal["none", "balanced"] = "none"
+    """Weights of the classes in the loss. balanced: each class counts the same, however few
+    training nodes have it."""
+    metric: str | None = None
+    """Score that is reported, and that decides which epoch is the best: of classes accuracy,
+    micro-f1, macro-f1 or roc-auc; of numbers rmse, mae or r2. None: accuracy, micro-f1 where nodes
+    have several classes, rmse for numbers."""
     evaluate_every: int = 1
     """Epochs between exact evaluations on the validation nodes."""
     patience: int | None = None

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from vrgcn.engine.minibatches import Batch, MiniBatches
 from vrgcn.engine.trace import device_of, set_mode
-from vrgcn.training.metrics import loss_per_node
 from vrgcn.training.moments import Moments
+from vrgcn.training.objectives import Objective, build_objective
 
 
 @contextmanager
@@ -51,6 +51,7 @@ def gradient_moments(
     parameters: Sequence[Tensor] | None = None,
     dropout: bool = True,
     seed: int = 0,
+    objective: Objective | None = None,
 ) -> Moments:
     """Moments of the gradient of one minibatch's mean loss, over passes that draw a new plan and
     new dropout masks each. Nothing changes: weights, histories, random numbers, `grad` of weights.
@@ -59,24 +60,29 @@ def gradient_moments(
     nodes: (batch,) ids, the minibatch
     parameters: whose gradient, such as [model.layers[0].linears[0].weight]; if None, of all
     dropout: False measures without dropout a model that has it
+    objective: whose loss; if None, that of the graph's labels
     """
+    objective = objective or build_objective(batches.graph)
     chosen = trainable(model) if parameters is None else list(parameters)
     moments = Moments()
     with frozen(model, seed, dropout=dropout) as generator:
         for _ in range(passes):
             batch = batches.batch(nodes, generator)
-            moments.add(gradient(batch, batch.run(model), chosen))
+            moments.add(gradient(objective, batch, batch.run(model), chosen))
     return moments
 
 
-def gradient(batch: Batch, outputs: Tensor, parameters: Sequence[Tensor]) -> tuple[Tensor, ...]:
+def gradient(
+    objective: Objective, batch: Batch, outputs: Tensor, parameters: Sequence[Tensor]
+) -> tuple[Tensor, ...]:
     """That of the mean loss of the batch's training nodes, zero for parameters without part in it.
 
     outputs: (batch, classes), of `batch.run`
     """
-    if batch.labels is None or not batch.in_loss.any():
+    in_loss = batch.in_loss.to(batch.nodes.device)
+    if not in_loss.any():
         raise ValueError("the minibatch has no labelled training node, so its loss has no gradient")
-    loss = loss_per_node(outputs[batch.in_loss], batch.labels[batch.in_loss]).mean()
+    loss = objective.loss(outputs[batch.in_loss], batch.nodes[in_loss]).mean()
     return torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
 
 

@@ -1,44 +1,152 @@
-"""Losses and scores, for one class per node and for several."""
+"""Scores by name, and scores class by class.
+
+Outputs are a model's, (nodes, classes), or (nodes, 1) for numbers. Labels are as a graph has them:
+(nodes,) classes, (nodes, classes) of 0 and 1, or (nodes,) floating point.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from vrgcn.graph.validation import Task
 
-def loss_per_node(outputs: Tensor, labels: Tensor) -> Tensor:
-    """(nodes,): softmax cross-entropy for labels (nodes,), mean sigmoid cross-entropy over the
-    classes for labels (nodes, classes)."""
+
+@dataclass(frozen=True)
+class Metric:
+    """title: as it is printed
+    tasks: what it can score
+    compute: (outputs, labels) -> score; NaN where the labels of these nodes allow none
+    smaller: whether smaller is better
+    needs: what labels must be like for a score to exist, for errors
+    """
+
+    title: str
+    tasks: tuple[Task, ...]
+    compute: Callable[[Tensor, Tensor], float]
+    smaller: bool = False
+    needs: str = ""
+
+    def better(self, score: float, other: float) -> bool:
+        """Whether a score is better than another; any is better than NaN."""
+        if math.isnan(other):
+            return not math.isnan(score)
+        return score < other if self.smaller else score > other
+
+
+def accuracy(outputs: Tensor, labels: Tensor) -> float:
+    """Share of nodes whose largest output is that of their class."""
+    return float((outputs.argmax(1) == labels).double().mean())
+
+
+def micro_f1(outputs: Tensor, labels: Tensor) -> float:
+    """F1 over all pairs of a node and a class; of one class per node that is the accuracy."""
     if labels.dim() == 1:
-        return F.cross_entropy(outputs, labels, reduction="none")
-    loss = F.binary_cross_entropy_with_logits(outputs, labels.to(outputs.dtype), reduction="none")
-    return loss.mean(1)
-
-
-def score(outputs: Tensor, labels: Tensor) -> float:
-    """Accuracy for labels (nodes,), micro-F1 for labels (nodes, classes)."""
-    if labels.dim() == 1:
-        return float((outputs.argmax(1) == labels).double().mean())
+        return accuracy(outputs, labels)
     predicted, actual = outputs > 0, labels > 0
     hits = int((predicted & actual).sum())
     total = int(predicted.sum()) + int(actual.sum())
     return 2 * hits / total if total else 0.0
 
 
-def score_name(labels: Tensor) -> str:
-    return "accuracy" if labels.dim() == 1 else "micro-F1"
+def macro_f1(outputs: Tensor, labels: Tensor) -> float:
+    """Mean F1 over the classes that are present or predicted."""
+    return class_scores(outputs, labels).macro_f1
 
 
-def check_outputs(outputs: Tensor, classes: int) -> None:
-    """Refuse a model whose outputs cannot be compared with the labels."""
-    if outputs.dim() != 2 or outputs.shape[1] != classes:
+def roc_auc(outputs: Tensor, labels: Tensor) -> float:
+    """Chance that a node of a class has a larger output for it than a node of another, half of it
+    where they are the same; the mean over the classes that some nodes have and others do not.
+
+    Of one class per node, an output counts by its share of the softmax.
+    """
+    from scipy.stats import rankdata
+
+    actual = _members(labels, outputs.shape[1])
+    scores = outputs.double().softmax(1) if labels.dim() == 1 else outputs
+    ranks = torch.from_numpy(rankdata(scores.cpu().numpy(), axis=0)).to(outputs.device)
+    members = actual.sum(0)
+    others = len(actual) - members
+    # The ranks of n members among themselves are 1 to n: what is above that are pairs won.
+    won = (ranks * actual).sum(0) - members * (members + 1) / 2
+    return float((won / (members * others))[(members > 0) & (others > 0)].mean())
+
+
+def rmse(outputs: Tensor, labels: Tensor) -> float:
+    """Root of the mean squared error, in the unit of the labels."""
+    return math.sqrt(_errors(outputs, labels).square().mean())
+
+
+def mae(outputs: Tensor, labels: Tensor) -> float:
+    """Mean absolute error, in the unit of the labels."""
+    return float(_errors(outputs, labels).abs().mean())
+
+
+def r2(outputs: Tensor, labels: Tensor) -> float:
+    """1 - (squared error) / (squared error of the labels' mean)."""
+    spread = float((labels - labels.mean()).double().square().sum())
+    error = float(_errors(outputs, labels).square().sum())
+    return 1 - error / spread if spread else math.nan
+
+
+def _errors(outputs: Tensor, labels: Tensor) -> Tensor:
+    return outputs[:, 0].double() - labels.double()
+
+
+_CLASSES: tuple[Task, ...] = ("classes", "multilabel")
+_NUMBERS: tuple[Task, ...] = ("regression",)
+
+METRICS: dict[str, Metric] = {
+    "accuracy": Metric("accuracy", ("classes",), accuracy),
+    "micro-f1": Metric("micro-F1", _CLASSES, micro_f1),
+    "macro-f1": Metric("macro-F1", _CLASSES, macro_f1),
+    "roc-auc": Metric(
+        "ROC-AUC", _CLASSES, roc_auc, needs="a class that some of them have and others do not"
+    ),
+    "rmse": Metric("RMSE", _NUMBERS, rmse, smaller=True),
+    "mae": Metric("MAE", _NUMBERS, mae, smaller=True),
+    "r2": Metric("R2", _NUMBERS, r2, needs="labels that are not all the same"),
+}
+
+# What is reported where no metric is asked for.
+DEFAULT_METRICS: dict[Task, str] = {
+    "classes": "accuracy",
+    "multilabel": "micro-f1",
+    "regression": "rmse",
+}
+
+
+def find_metric(name: str | None, task: Task) -> Metric:
+    """A metric by name, None for the task's own; an error where it cannot score the task."""
+    name = DEFAULT_METRICS[task] if name is None else name
+    possible = [known for known, metric in METRICS.items() if task in metric.tasks]
+    if name not in possible:
+        other = "is for another task" if name in METRICS else "is not known"
         raise ValueError(
-            f"the model's output has shape {tuple(outputs.shape)}, and the graph {classes} "
-            f"classes: it must be (nodes, {classes})"
+            f"metric {name!r} (--metric) {other}; for {task} there are {', '.join(possible)}"
         )
+    return METRICS[name]
+
+
+def score(outputs: Tensor, labels: Tensor) -> float:
+    """By the metric that is reported where none is asked for."""
+    return _default(labels).compute(outputs, labels)
+
+
+def score_name(labels: Tensor) -> str:
+    """The title of that metric."""
+    return _default(labels).title
+
+
+def _default(labels: Tensor) -> Metric:
+    if labels.dim() == 2:
+        return find_metric(None, "multilabel")
+    return find_metric(None, "regression" if labels.is_floating_point() else "classes")
 
 
 @dataclass(frozen=True)
@@ -67,14 +175,16 @@ class ClassScores:
 def class_scores(outputs: Tensor, labels: Tensor) -> ClassScores:
     """Scores class by class, for labels (nodes,) or (nodes, classes)."""
     classes = outputs.shape[1]
-    if labels.dim() == 1:
-        predicted = F.one_hot(outputs.argmax(1), classes) > 0
-        actual = F.one_hot(labels, classes) > 0
-    else:
-        predicted, actual = outputs > 0, labels > 0
+    predicted = _members(outputs.argmax(1) if labels.dim() == 1 else outputs, classes)
+    actual = _members(labels, classes)
     hits = (predicted & actual).sum(0)
     given, support = predicted.sum(0), actual.sum(0)
     return ClassScores(hits / given, hits / support, support, given)
+
+
+def _members(labels: Tensor, classes: int) -> Tensor:
+    """(nodes, classes) bool: which classes a node has, of (nodes,) or of what is above 0."""
+    return F.one_hot(labels, classes) > 0 if labels.dim() == 1 else labels > 0
 
 
 def confusion(outputs: Tensor, labels: Tensor) -> Tensor:

@@ -12,7 +12,6 @@ new plan and new dropout masks, and never committed: training goes on as if noth
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 
 import torch
@@ -21,6 +20,7 @@ from torch import Tensor, nn
 from vrgcn.engine.minibatches import Batch, MiniBatches
 from vrgcn.training.gradients import frozen, gradient, trainable
 from vrgcn.training.moments import Moments, noise_scale
+from vrgcn.training.objectives import Objective, build_objective
 
 PASSES = 4  # the fewest that tell a variance to about a half where few weights dominate it
 BUDGET = 0.015  # passes of diagnostics per step of training; a pass costs about as much as a step
@@ -36,31 +36,36 @@ class Reading:
 
 class Monitor:
     """every: epochs between measurements; 0 never; None as many as keep within BUDGET
-    seconds: time spent so far
+    objective: whose gradient is measured; None: that of the graph's labels
     """
 
     def __init__(
-        self, model: nn.Module, batches: MiniBatches, every: int | None, seed: int
+        self,
+        model: nn.Module,
+        batches: MiniBatches,
+        every: int | None,
+        seed: int,
+        objective: Objective | None = None,
     ) -> None:
         self.model = model
         self.batches = batches
         self.every = math.ceil(PASSES / (BUDGET * len(batches))) if every is None else every
         self.seed = seed
-        self.seconds = 0.0
+        self.objective = objective
 
     def after_epoch(self, number: int) -> Reading:
         """The measurement after epoch `number` (from 1), nothing where none is due."""
         if not self.every or number % self.every:
             return Reading()
-        start = time.perf_counter()
         # A seed from the number alone: what is measured does not depend on what was before.
-        reading = read(self.model, self.batches, self.seed * 1_000_003 + number)
-        self.seconds += time.perf_counter() - start
-        return reading
+        return read(self.model, self.batches, self.seed * 1_000_003 + number, self.objective)
 
 
-def read(model: nn.Module, batches: MiniBatches, seed: int) -> Reading:
+def read(
+    model: nn.Module, batches: MiniBatches, seed: int, objective: Objective | None = None
+) -> Reading:
     """Measure on a random minibatch of the visited nodes; nothing is changed."""
+    objective = objective or build_objective(batches.graph)
     parameters, moments, staleness = trainable(model), Moments(), None
     with frozen(model, seed) as generator:
         order = torch.randperm(len(batches.nodes), generator=generator)
@@ -73,7 +78,7 @@ def read(model: nn.Module, batches: MiniBatches, seed: int) -> Reading:
                 staleness = batch_staleness(batches, batch)
             if not batch.in_loss.any():  # of several visits, one without training nodes
                 break
-            moments.add(gradient(batch, outputs, parameters))
+            moments.add(gradient(objective, batch, outputs, parameters))
     return Reading(staleness, _finite(noise_scale(moments)) if moments.count else None)
 
 

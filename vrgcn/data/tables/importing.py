@@ -28,7 +28,7 @@ from vrgcn.data.tables.reading import Table, open_table
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.summary import ImportSummary, summarise
 from vrgcn.graph.names import Names
-from vrgcn.graph.validation import SPLITS
+from vrgcn.graph.validation import SPLITS, Task
 
 
 def run_import(spec: ImportSpec, on_rows: Callable[[str, int], None]) -> ImportSummary:
@@ -57,8 +57,9 @@ def run_import(spec: ImportSpec, on_rows: Callable[[str, int], None]) -> ImportS
         _write_labels(nodes, folder)
         classes = nodes.labels.classes if nodes.labels is not None else None
         names = Names(nodes.ids.natural(), classes, features.names)
-        write_meta(folder, features.width, len(classes or []), names)
         several = nodes.labels is not None and nodes.labels.several
+        task: Task = "multilabel" if several else "classes"
+        write_meta(folder, features.width, len(classes or []), names, task)
         columns = _told(node_table, node, edge_table, edge, spec, several)
         return summarise(spec.out, nodes, pairs, adjacency, features, columns)
 

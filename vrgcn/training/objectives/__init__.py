@@ -1,0 +1,43 @@
+"""What a model is trained for: one class per node, several, or a number.
+
+A new objective is a class with the methods of `Objective`, in a file of its own, and a line in
+`OBJECTIVES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import Tensor
+
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.validation import Task
+from vrgcn.training.config import TrainConfig
+from vrgcn.training.objectives.number import Number
+from vrgcn.training.objectives.objective import Objective
+from vrgcn.training.objectives.one_class import OneClass, cross_entropy
+from vrgcn.training.objectives.several_classes import SeveralClasses, sigmoid_cross_entropy
+
+__all__ = ["OBJECTIVES", "Objective", "build_objective", "loss_per_node"]
+
+OBJECTIVES: dict[Task, Callable[[Graph, TrainConfig], Objective]] = {
+    "classes": OneClass,
+    "multilabel": SeveralClasses,
+    "regression": Number,
+}
+
+
+def build_objective(graph: Graph, config: TrainConfig | None = None) -> Objective:
+    """The objective that a graph's labels stand for, as the config says."""
+    if graph.labels is None:
+        raise ValueError("the graph has no labels to train on")
+    if not len(graph.train):
+        raise ValueError("the graph has no training nodes: give it a train split")
+    return OBJECTIVES[graph.task](graph, config or TrainConfig())
+
+
+def loss_per_node(outputs: Tensor, labels: Tensor) -> Tensor:
+    """(nodes,): the loss of `OneClass` for labels (nodes,), of `SeveralClasses` for labels
+    (nodes, classes), all classes weighing the same."""
+    one = labels.dim() == 1
+    return cross_entropy(outputs, labels) if one else sigmoid_cross_entropy(outputs, labels)
