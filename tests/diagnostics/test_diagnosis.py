@@ -23,8 +23,9 @@ from tests.theory.problems import (
 from vrgcn import GCN, Graph, TrainConfig, fit
 from vrgcn.diagnostics.diagnosis import diagnose, measure, measured_nodes
 from vrgcn.diagnostics.staleness import measure_staleness
-from vrgcn.diagnostics.trajectory import COMPARED, sibling, train_beside
+from vrgcn.diagnostics.trajectory import COMPARED, train_beside
 from vrgcn.engine.history import NEVER
+from vrgcn.engine.minibatches import Position
 from vrgcn.training.gradients import gradient_moments
 from vrgcn.training.moments import deviation
 
@@ -36,7 +37,7 @@ KIPF = {"dropout": 0.5, "layer_norm": False}
 def compared(model: nn.Module, names=tuple(COMPARED), *, warm: bool, passes: int):
     """The estimators on GRAPH, their histories empty or exact."""
     first = double_minibatches(model, GRAPH)
-    batches = {name: sibling(first, COMPARED[name]) for name in names}
+    batches = {name: first.sibling(COMPARED[name]) for name in names}
     if warm:
         for theirs in batches.values():
             theirs.warm_start(model)
@@ -119,24 +120,24 @@ def test_training_is_that_of_fit_and_every_estimator_keeps_its_own_histories(est
 def test_staleness_is_measured_at_the_rows_that_the_batch_reads():
     model = gcn()
     batches = double_minibatches(model, GRAPH, estimator="cv")
-    exact = sibling(batches, "exact")
+    exact = batches.sibling("exact")
     batches.histories.table(1, 8)
     (cold,) = measure_staleness(model, exact, batches, NODES)
     assert (cold.relative, cold.unwritten) == (1, 1)
     assert cold.by_age() == []
     batches.warm_start(model)
     (warm,) = measure_staleness(model, exact, batches, NODES)
-    read = exact.batch(NODES).plan.levels[1]
+    read = exact.batch(NODES).plan.levels[1].nodes
     assert torch.equal(warm.degree, batches.setup.P[None].adjacency.indptr.diff()[read])
     assert warm.relative < 1e-12
     # Rows of the second half are written again, in step 5, at twice the weights.
-    batches.step = 5
+    batches.position = Position(step=5)
     with torch.no_grad():
         model.layers[0].linears[0].weight.mul_(2)
     half = read[len(read) // 2 :]
     h = exact_pass(model, GRAPH)[1].detach()
     batches.histories.tables[1, "h"].write(half, h[half], batches.step)
-    batches.step = 8
+    batches.position = Position(step=8)
     (mixed,) = measure_staleness(model, exact, batches, NODES)
     bins = {(b.first, b.last): b for b in mixed.by_age()}
     assert set(bins) == {(2, 3), (8, 15)}
@@ -217,7 +218,7 @@ def test_a_model_without_propagation_has_only_outputs_and_gradient():
 def test_gradient_is_measured_as_by_gradient_moments():
     model = gcn(dropout=0.5)
     batches = double_minibatches(model, GRAPH, estimator="ns")
-    exact = sibling(batches, "exact")
+    exact = batches.sibling("exact")
     found = measure(model, {"exact": exact, "ns": batches}, NODES, passes=9, seed=4)
     moments = [gradient_moments(model, b, NODES, passes=9, seed=4) for b in (batches, exact)]
     assert found["ns"].gradient == deviation(*moments)

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vrgcn import Graph, Propagation
-from vrgcn.graph.propagation import PROPAGATIONS, build_propagation
-from vrgcn.inference.predict import chunks, propagate_features, with_neighbours
+from vrgcn.engine.averages import AveragedFeatures
+from vrgcn.graph.propagation import PROPAGATIONS, build_propagation, chunks, with_neighbours
 
 
 @st.composite
@@ -56,7 +56,8 @@ def test_matrix_is_the_dense_formula(rule, graph):
     P = build_propagation(rule, graph)
     expected = DENSE[rule](dense_adjacency(graph))
     torch.testing.assert_close(P.to_dense().double(), expected, rtol=1e-6, atol=1e-7)
-    assert (P.neighbours.indices != P.neighbours.row_of_entry).all()
+    assert (P.adjacency.indices != P.adjacency.row_of_entry).all()
+    torch.testing.assert_close(P.transposed.to_dense(), P.to_dense().T)
     h = torch.randn(graph.num_nodes, 3, generator=torch.Generator().manual_seed(1))
     torch.testing.assert_close(P @ h, (expected @ h.double()).float(), rtol=1e-5, atol=1e-6)
 
@@ -92,7 +93,7 @@ def test_mean_weighs_by_edge_and_leaves_isolated_nodes_at_zero():
     graph = Graph([[0, 1, 2], [2, 2, 2]], torch.ones(4, 1), edge_weight=[1.0, 3.0, 4.0])
     P = PROPAGATIONS["mean"](graph)
     assert P.to_dense().tolist() == [[0] * 4, [0] * 4, [0.125, 0.375, 0.5, 0], [0] * 4]
-    assert P.diagonal.tolist() == [0, 0, 0.5, 0]
+    assert P.own.tolist() == [0, 0, 0.5, 0]
 
 
 def test_mean_of_zero_weights_is_zero_not_nan():
@@ -103,7 +104,7 @@ def test_mean_of_zero_weights_is_zero_not_nan():
 def test_double_precision_features_get_a_double_precision_matrix():
     graph = Graph([[0, 1], [1, 2]], torch.ones(3, 1, dtype=torch.float64), undirected=True)
     P = PROPAGATIONS["gcn"](graph)
-    assert P.diagonal.dtype == P.neighbours.values.dtype == torch.float64
+    assert P.own.dtype == P.rows(torch.arange(3)).weights().dtype == torch.float64
     assert P.to_dense()[0, 1].item() == pytest.approx(6**-0.5, rel=1e-15)
 
 
@@ -126,9 +127,9 @@ M = torch.tensor([[0.5, -1.0, 0.0], [0.0, 0.0, 0.0], [2.0, 0.0, -3.0]])
 def test_own_matrix_in_any_form_is_taken_as_it_is(form):
     P = Propagation.from_matrix(forms(M)[form])
     assert torch.equal(P.to_dense(), M)
-    assert P.diagonal.tolist() == [0.5, 0, -3]
-    assert P.neighbours.num_entries == 2
-    assert P.diagonal.dtype == torch.float32
+    assert P.own.tolist() == [0.5, 0, -3]
+    assert P.adjacency.num_entries == 2
+    assert P.own.dtype == torch.float32
 
 
 def test_entries_of_an_own_matrix_at_the_same_place_are_summed():
@@ -145,14 +146,29 @@ def test_own_rule_and_own_matrix_are_used():
 
 @settings(max_examples=60, deadline=None)
 @given(graphs())
-def test_rows_of_one_value_are_known_as_such(graph):
-    for rule in PROPAGATIONS:
-        neighbours = build_propagation(rule, graph).neighbours
-        if neighbours.row_values is not None:
-            repeated = neighbours.row_values.repeat_interleave(neighbours.counts)
-            assert torch.equal(repeated, neighbours.values)
-    if not graph.weighted:
-        assert build_propagation("mean", graph).neighbours.row_values is not None
+def test_the_adjacency_is_shared_unless_it_has_self_loops(graph):
+    A = graph.adjacency
+    loops = bool((A.indices == A.row_of_entry).any())
+    for rule in ("gcn", "mean"):
+        P = build_propagation(rule, graph)
+        assert (P.adjacency is A) != loops
+        for factor in (P.own, P.left, P.right):
+            assert not isinstance(factor, torch.Tensor) or factor.shape == (graph.num_nodes,)
+
+
+def test_the_mean_of_an_unweighted_graph_has_no_value_for_each_entry():
+    graph = Graph([[0, 1, 2], [1, 2, 0]], torch.ones(3, 1), undirected=True)
+    rows = build_propagation("mean", graph).rows(torch.arange(3))
+    assert rows.values is None
+    assert rows.scale.tolist() == [0.5, 0.5, 0.5]
+
+
+def test_the_transpose_of_an_undirected_graph_shares_its_edges():
+    graph = Graph([[0, 1, 2], [1, 2, 3]], torch.ones(4, 1), undirected=True)
+    P = build_propagation("mean", graph)
+    assert P.transposed.adjacency is P.adjacency
+    directed = build_propagation("mean", Graph([[0, 1, 2], [1, 2, 3]], torch.ones(4, 1)))
+    assert directed.transposed.adjacency is not directed.adjacency
 
 
 @pytest.mark.parametrize("rule", PROPAGATIONS)
@@ -161,10 +177,15 @@ def test_rows_of_one_value_are_known_as_such(graph):
 def test_rows_are_rows_of_the_matrix(rule, graph, seed):
     P = PROPAGATIONS[rule](graph)
     nodes = torch.randperm(graph.num_nodes, generator=torch.Generator().manual_seed(seed))[:3]
-    diagonal, neighbours = P.rows(nodes)
-    rows = neighbours.to_torch().to_dense()
-    rows[torch.arange(len(nodes)), nodes] += diagonal
+    rows = P.rows(nodes).to_torch(P.dtype).to_dense()
+    rows[torch.arange(len(nodes)), nodes] += P.own_rows(nodes)
     assert torch.equal(rows, P.to_dense()[nodes])
+
+
+def filled(P, features, nodes=None):
+    averages = AveragedFeatures(P, features)
+    averages.fill(nodes)
+    return averages.table
 
 
 @given(graph=graphs())
@@ -172,11 +193,11 @@ def test_rows_are_rows_of_the_matrix(rule, graph, seed):
 def test_propagated_features_are_the_product_dense_or_sparse(graph):
     P = PROPAGATIONS["gcn"](graph)
     expected = P @ graph.features
-    torch.testing.assert_close(propagate_features(P, graph.features), expected)
-    sparse = propagate_features(P, graph.features.to_sparse_csr())
+    torch.testing.assert_close(filled(P, graph.features), expected)
+    sparse = filled(P, graph.features.to_sparse_csr())
     torch.testing.assert_close(sparse.to_dense(), expected)
     some = torch.arange(graph.num_nodes)[::2]
-    part = propagate_features(P, graph.features, some)
+    part = filled(P, graph.features, some)
     torch.testing.assert_close(part[some], expected[some])
     assert part[1::2].abs().sum() == 0
 
@@ -191,16 +212,16 @@ def test_with_neighbours_is_the_support_of_the_rows(graph, chosen):
     stored[A.row_of_entry, A.indices] = True
     expected = stored[nodes].any(0)
     expected[nodes] = True
-    assert with_neighbours(P, nodes).tolist() == expected.nonzero()[:, 0].tolist()
+    assert with_neighbours(nodes, P).tolist() == expected.nonzero()[:, 0].tolist()
 
 
 def test_chunks_partition_the_nodes_and_bound_the_entries(monkeypatch):
-    monkeypatch.setattr("vrgcn.inference.predict.CHUNK_COST", 500)
+    monkeypatch.setattr("vrgcn.graph.propagation.CHUNK_COST", 500)
     hub = np.stack([np.arange(1, 400), np.zeros(399, dtype=np.int64)])
     P = PROPAGATIONS["mean"](Graph(hub, torch.ones(400, 1), undirected=True))
     nodes = torch.arange(400)
-    parts = list(chunks(P, nodes))
+    parts = list(chunks(nodes, P))
     assert torch.equal(torch.cat(parts), nodes)
     assert len(parts) > 40
-    costs = [int((P.neighbours.counts[part] + 64).sum()) for part in parts]
+    costs = [int((P.degrees(part) + 64).sum()) for part in parts]
     assert max(costs) <= 500 + 399 + 64

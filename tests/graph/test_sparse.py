@@ -16,7 +16,6 @@ from vrgcn.graph.sparse import (
     scale_rows,
     select_columns,
     select_rows,
-    select_rows_beside,
     with_values,
 )
 
@@ -221,60 +220,6 @@ def test_product_with_few_entries_and_its_gradient(counts):
     (product * weights).sum().backward()
     (matrix.to_torch().to_dense() @ other * weights).sum().backward()
     torch.testing.assert_close(h.grad, other.grad)
-
-
-class TestBeside:
-    nodes = torch.tensor([3, 0, 2])
-    left, right = random_dense(5, 2, seed=1, density=1.0), random_dense(5, 2, seed=2, density=1.0)
-
-    def test_rows_chosen_beside_each_other_are_concatenated_without_a_copy(self):
-        left, right = select_rows_beside(self.left, self.right, self.nodes)
-        assert torch.equal(left, self.left[self.nodes])
-        assert torch.equal(right, self.right[self.nodes])
-        both = concatenate(first_rows(left, 2), first_rows(right, 2))
-        assert torch.equal(both, torch.cat([self.left, self.right], 1)[self.nodes[:2]])
-        assert both.data_ptr() == left.data_ptr()
-
-    def test_anything_else_is_copied(self):
-        left, right = select_rows_beside(self.left, self.right, self.nodes)
-        for a, b in [
-            (right, left),
-            (left, left),
-            (left[:, :1], right),
-            (left, right[:, :1]),
-            (left[1:], right[:2]),
-            (left[:2], right[1:]),
-            (left.clone().requires_grad_(), right),
-        ]:
-            both = concatenate(a, b)
-            assert torch.equal(both, torch.cat([a, b], 1))
-            assert both.data_ptr() not in (a.data_ptr(), b.data_ptr())
-
-    def test_sparse_rows_and_other_widths_and_dtypes(self):
-        left, right = select_rows_beside(
-            self.left.to_sparse_csr(), self.right.to_sparse_csr(), self.nodes
-        )
-        both = concatenate(left, right).to_dense()
-        assert torch.equal(both, torch.cat([self.left, self.right], 1)[self.nodes])
-        wide = torch.cat([self.right, self.right], 1)
-        both = concatenate(*select_rows_beside(self.left, wide, self.nodes))
-        assert torch.equal(both, torch.cat([self.left, wide], 1)[self.nodes])
-        left, right = select_rows_beside(self.left, self.right.float(), self.nodes)
-        assert (left.dtype, right.dtype) == (torch.float64, torch.float32)
-
-    def test_a_change_of_one_side_in_place_is_not_one_of_the_other(self):
-        left, right = select_rows_beside(self.left, self.right, self.nodes)
-        before = left._version
-        right.mul_(2)
-        assert left._version == before
-        assert torch.equal(left, self.left[self.nodes])
-
-    def test_gradients_flow_to_rows_chosen_beside_each_other(self):
-        learned = self.left.clone().requires_grad_()
-        left, right = select_rows_beside(learned, self.right, self.nodes)
-        concatenate(left, right).sum().backward()
-        counts = torch.bincount(self.nodes, minlength=len(learned))
-        assert torch.equal(learned.grad, counts[:, None].expand_as(learned).to(learned.dtype))
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 100])

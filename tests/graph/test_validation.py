@@ -20,7 +20,7 @@ from vrgcn import (
     fit,
     predict,
 )
-from vrgcn.engine.planner import Planner
+from vrgcn.engine.estimators import find_estimator
 from vrgcn.graph.propagation import gcn
 
 NAN, INF = float("nan"), float("inf")
@@ -245,8 +245,13 @@ BAD_MODELS = {
     "order": (lambda: GCN(2, 3, 2, order="M0"), "order must be 'after' or 'before', not 'M0'"),
     "activation": (lambda: GCN(2, 3, 2, activation="sin"), "activation 'sin' is none of relu"),
     "residual alone": (lambda: Estimator("full", dropout_residual=True), "needs the history"),
-    "no correction": (lambda: Estimator("full", value=False), "parts of the correction"),
-    "sampler": (lambda: Planner(gcn(path()), 2, "best"), "sampler 'best' is none of full"),
+    "forward": (lambda: Estimator("full", "none"), "forward 'none' is none of sampled, history"),
+    "backward": (lambda: Estimator("full", backward="guess"), "backward 'guess' is none of none"),
+    "sampler": (lambda: Estimator("best"), "sampler 'best' is none of full"),
+    "composition": (lambda: find_estimator("uniform/history"), "SAMPLER/FORWARD/BACKWARD"),
+    "part of a composition": (
+        lambda: find_estimator("best/history/none"), "'best/history/none': sampler 'best' is none"
+    ),
 }  # fmt: skip
 
 

@@ -8,9 +8,9 @@ import torch
 
 from tests.theory.problems import MODELS, random_graph
 from vrgcn import Graph, MiniBatches, predict
-from vrgcn.graph.propagation import build_propagation
 from vrgcn.graph.sparse import CSR
-from vrgcn.inference.predict import ExactSweeps
+from vrgcn.inference.predict import exact_sweeps
+from vrgcn.inference.sweeps import ExactSweeps
 
 GRAPH = random_graph()
 
@@ -32,7 +32,7 @@ def products(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def sweeps(graph: Graph = GRAPH, layers: int = 3) -> ExactSweeps:
     model = MODELS["gcn"](layers).double()
-    return ExactSweeps(model, graph.features, build_propagation("gcn", graph))
+    return exact_sweeps(model, graph)
 
 
 def test_features_are_averaged_once_for_all_sweeps(products: list[int]) -> None:
@@ -56,18 +56,17 @@ def test_averages_are_kept_for_the_nodes_that_were_needed(products: list[int]) -
 def test_one_sweep_and_sparse_features_keep_none() -> None:
     one = sweeps(layers=1)
     one.outputs()
-    assert not one._averages.tables
+    assert one.setup.averages[None].values is None
     sparse = sweeps(GRAPH.with_features(GRAPH.features.to_sparse_csr()))
     torch.testing.assert_close(sparse.outputs(), sweeps().outputs())
-    assert not sparse._averages.tables
+    assert sparse.setup.averages[None].values is None
 
 
-def test_averages_leave_the_tables_that_were_given_alone() -> None:
+def test_exact_sweeps_share_the_setup_of_training_and_leave_its_histories_alone() -> None:
     model = MODELS["gcn"](2, order="before", dropout=0.5).double()
     training = MiniBatches(model, GRAPH, estimator="cv", history_dtype="float64")
     training.warm_start(model)  # the history of its first call is of the features
-    P = build_propagation("gcn", GRAPH)
-    made = ExactSweeps(model, GRAPH.features, P, histories=training.histories)
+    made = ExactSweeps(model, training.setup)
     assert torch.equal(made.outputs(), predict(model, GRAPH))
     assert torch.equal(training.histories.tables[0, "h"].values, GRAPH.features)
 
@@ -76,4 +75,4 @@ def test_averages_may_lie_in_a_file(tmp_path) -> None:
     model = MODELS["gcn"](2).double()
     wanted = predict(model, GRAPH)
     assert torch.equal(predict(model, GRAPH, directory=tmp_path), wanted)
-    assert (tmp_path / "history-0.bin").stat().st_size == GRAPH.features.numel() * 8
+    assert (tmp_path / "averages-0.bin").stat().st_size == GRAPH.features.numel() * 8

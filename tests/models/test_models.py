@@ -186,7 +186,7 @@ def test_order_before_drops_what_will_be_averaged_once_the_papers_m0():
 
 @pytest.mark.parametrize(("order", "preprocess"), [("after", True), ("before", False)])
 def test_preprocessing_is_used_exactly_where_the_features_are_propagated(order, preprocess):
-    assert MiniBatches(GCN(12, 8, 3, order=order, **KIPF), small()).preprocess is preprocess
+    assert MiniBatches(GCN(12, 8, 3, order=order, **KIPF), small()).setup.preprocess is preprocess
 
 
 @pytest.mark.parametrize(("kind", "rule"), [(MLP, None), (GCN, "identity")])

@@ -32,6 +32,11 @@ WIDTH = 3
 STANDARD_ERRORS = 5.0
 
 
+def per_target(own: Tensor | float, count: int) -> Tensor:
+    """(count,): weights of own edges, which may be given as one number for all."""
+    return own if isinstance(own, Tensor) else torch.full((count,), own, dtype=torch.float64)
+
+
 def seeded(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 

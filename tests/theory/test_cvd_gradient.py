@@ -38,9 +38,9 @@ from tests.theory.problems import (
     double_minibatches,
     ring_edges,
 )
-from vrgcn.engine import estimators
-from vrgcn.engine.plan import Hop
-from vrgcn.engine.propagate import ResidualPass
+from vrgcn.engine import formulas
+from vrgcn.engine.passes import ResidualPass
+from vrgcn.engine.plan import Hop, Relation
 from vrgcn.models.dropout import Dropout
 
 NODES, COPIES, RUNS = 8, 600, 20
@@ -129,12 +129,11 @@ def gradient_stopped_at_the_mean(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in the authors' code: μ and its estimate are constants to the pass with dropout."""
     call = ResidualPass.__call__
 
-    def stopped(self: ResidualPass, number: int, h: Tensor) -> Tensor:
+    def stopped(self: ResidualPass, level: int, over: Relation, h: Tensor) -> Tensor:
         first = self.first
-        first.received[number] = first.received[number].detach()
-        first.picked[number] = first.picked[number].detach()
-        first.answered[number] = first.answered[number].detach()
-        return call(self, number, h)
+        first.received[level] = first.received[level].detach()
+        first.answered[level, over] = first.answered[level, over].detach()
+        return call(self, level, over, h)
 
     monkeypatch.setattr(ResidualPass, "__call__", stopped)
 
@@ -188,11 +187,11 @@ def test_with_another_scale_than_root_r_for_the_residual_it_is_not(
     power: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Measured: 0.18 without a scale, 0.74 with R.
-    def residual(hop: Hop, base: Tensor, own: Tensor, picked: Tensor) -> Tensor:
+    def residual(hop: Hop, base: Tensor, difference: Tensor) -> Tensor:
         other = replace(hop, scale=hop.scale ** (2 * power))  # whose root is R^power
-        return estimators.residual(other, base, own, picked)
+        return formulas.residual(other, base, difference)
 
-    monkeypatch.setattr("vrgcn.engine.propagate.residual", residual)
+    monkeypatch.setattr("vrgcn.engine.passes.residual", residual)
     model = DropLast()
     exact = mean_gradient(model, quadratic, "exact")
     assert relative_error(mean_gradient(model, quadratic, "cvd"), exact) > 1.5 * TOLERANCE

@@ -17,7 +17,6 @@ from itertools import combinations_with_replacement, permutations
 import pytest
 import torch
 from torch import Tensor
-from vrgcn.engine.sampling import Importance, full, uniform
 
 from tests.theory.graphs import (
     CASES,
@@ -29,12 +28,16 @@ from tests.theory.graphs import (
     every_sample,
     importance_draws,
     normal,
+    per_target,
     real_samples,
     seeded,
     standard_errors_off,
 )
-from vrgcn.engine.estimators import sampled
+from vrgcn.engine.formulas import sampled
 from vrgcn.engine.plan import Hop
+from vrgcn.engine.samplers.full import Full
+from vrgcn.engine.samplers.importance import Importance
+from vrgcn.engine.samplers.uniform import uniform
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import Propagation, gcn
 
@@ -113,10 +116,11 @@ def test_uniform_keeps_own_edges_entries_of_p_and_r_exact(case: Case) -> None:
     for fanout in range(9):
         sample = uniform(case.P, nodes, fanout, seeded(fanout))
         count = degrees.clamp(max=fanout)
-        torch.testing.assert_close(sample.own, case.matrix.diag()[nodes])
+        own = per_target(sample.own, len(nodes))
+        torch.testing.assert_close(own, case.matrix.diag()[nodes])
         assert torch.equal(sample.edges.counts, count)
         entries = case.others[nodes[sample.edges.row_of_entry], sample.edges.indices]
-        torch.testing.assert_close(sample.edges.values, entries)
+        torch.testing.assert_close(sample.edges.weights(torch.float64), entries)
         drawn = count > 0
         assert torch.equal(sample.scale[drawn], (degrees / count.double())[drawn])
 
@@ -124,7 +128,7 @@ def test_uniform_keeps_own_edges_entries_of_p_and_r_exact(case: Case) -> None:
 @every_case
 def test_exact_and_uniform_with_all_neighbours_are_p_h(case: Case) -> None:
     h, nodes = normal(8, WIDTH, seed=10), torch.arange(8)
-    samples = [full(case.P, nodes)]
+    samples = [Full().sample(case.P, nodes, 0, seeded(0))]
     samples += [uniform(case.P, nodes, fanout, seeded(0)) for fanout in (6, 7, 1000)]
     for sample in samples:
         hop = Hop(sample.own, sample.edges, sample.scale, None)

@@ -55,7 +55,8 @@ def assert_exact_after_the_epochs_of_the_theorem(
     calls = len(activations)
     for number in range(1, calls - first_table + 2):
         outputs = epoch(batches, model)
-        assert sorted(batches.histories.tables) == list(range(first_table, calls))
+        tables = [(level, "h") for level in range(first_table, calls)]
+        assert sorted(batches.histories.tables) == tables
         errors = [
             error(batches.histories.tables[call, "h"].values, activations[call])
             for call in range(first_table, calls)
@@ -213,7 +214,7 @@ def test_predictions_are_the_dense_formula_whatever_the_chunks_and_wherever_the_
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr("vrgcn.inference.predict.CHUNK_COST", chunk_cost)
+    monkeypatch.setattr("vrgcn.graph.propagation.CHUNK_COST", chunk_cost)
     sizes: list[int] = []
     directory = tmp_path / "tables" if on_disk else None
     outputs = predict(trained, GRAPH, directory=directory, on_chunk=sizes.append)
@@ -227,7 +228,7 @@ def test_predictions_are_the_dense_formula_whatever_the_chunks_and_wherever_the_
 def test_predictions_of_chosen_nodes_are_their_rows_in_the_order_asked(
     trained: nn.Module, chunk_cost: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("vrgcn.inference.predict.CHUNK_COST", chunk_cost)
+    monkeypatch.setattr("vrgcn.graph.propagation.CHUNK_COST", chunk_cost)
     wanted = dense_outputs(trained)
     for nodes in ([59, 3, 58, 3, 17], [57], list(range(60))[::-1]):
         assert error(predict(trained, GRAPH, nodes), wanted[nodes]) < EXACT

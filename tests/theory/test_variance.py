@@ -15,7 +15,6 @@ from itertools import product
 import pytest
 import torch
 from torch import Tensor, nn
-from vrgcn.engine.sampling import Importance
 
 from tests.theory.graphs import (
     CASES,
@@ -34,6 +33,7 @@ from tests.theory.graphs import (
 )
 from vrgcn.diagnostics import variances
 from vrgcn.diagnostics.variances import proposition_1
+from vrgcn.engine.samplers.importance import Importance
 
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 with_and_without_own_edge = pytest.mark.parametrize("name", ["directed-gcn", "directed-mean"])

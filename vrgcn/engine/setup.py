@@ -60,7 +60,7 @@ class Setup:
         if not self.preprocess:
             return Inputs(select_rows(features, nodes).to(self.device), features)
         tables = {over: self.averages[over].table for over in self.training.levels[0]}
-        if len(tables) > 1 or is_sparse(features):
+        if len(tables) > 1 or is_sparse(features) or features.requires_grad:
             rows = {over: select_rows(t, nodes).to(self.device) for over, t in tables.items()}
             return Inputs(select_rows(features, nodes).to(self.device), features, rows)
         # In one piece, which models that set h beside P h take as it is.
