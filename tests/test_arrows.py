@@ -27,6 +27,7 @@ LAYERS = (
 TO_TURN = {("vrgcn.engine.minibatches", "vrgcn.inference.predict")}
 LAYER = {folder: height for height, layer in enumerate(LAYERS) for folder in layer}
 PACKAGE = Path(vrgcn.__file__).parent
+ROOT = Path(__file__).resolve().parents[1]
 
 
 class Arrow(NamedTuple):
@@ -106,6 +107,14 @@ def test_no_import_points_back() -> None:
 
 def test_arrows_that_were_turned_are_not_on_the_list_any_more() -> None:
     assert {ends(arrow) for arrow in all_arrows() if points_back(arrow)} >= TO_TURN
+
+
+def test_scripts_beside_the_package_do_without_the_command_line() -> None:
+    scripts = [*ROOT.glob("benchmarks/*.py"), *ROOT.glob("examples/*.py")]
+    assert len(scripts) >= 2
+    for path in scripts:
+        imported = {arrow.imported for arrow in arrows(path.read_text(encoding="utf-8"), path.stem)}
+        assert not [name for name in imported if folder(name) == "cli"], path
 
 
 @pytest.mark.parametrize(
