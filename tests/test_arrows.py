@@ -24,7 +24,7 @@ LAYERS = (
     ("cli",),
 )
 # Arrows that point back and are still to be turned, (importer, imported). Never add one.
-TO_TURN = {("vrgcn.engine.minibatches", "vrgcn.inference.predict")}
+TO_TURN: set[tuple[str, str]] = set()
 LAYER = {folder: height for height, layer in enumerate(LAYERS) for folder in layer}
 PACKAGE = Path(vrgcn.__file__).parent
 ROOT = Path(__file__).resolve().parents[1]

@@ -24,11 +24,11 @@ def test_tables_are_the_matrix_the_averaged_features_and_the_histories(graph):
     algorithm.run(1)
     V = graph.num_nodes
     inside = graph.among(graph.train).num_edges
-    P = 2 * V * 4 + (V + 1) * 8 + inside * (8 + 4)  # diagonal and the one value of each row
+    P = V * 4 + (V + 1) * 8 + inside * 8  # the factor of each row, and the edges
     history = V * (8 * 2 + 8)  # float16, and the step of each row
     assert tables_bytes(algorithm.batches) == P + V * graph.num_features * 4 + history
     splits = len(graph.train) + len(graph.val) + len(graph.test)
-    adjacency = (V + 1) * 8 + graph.num_edges * (8 + 4)
+    adjacency = (V + 1) * 8 + graph.num_edges * 8
     assert graph_bytes(graph) == adjacency + V * 8 + splits * 8
 
 

@@ -49,7 +49,7 @@ def named(graph: Graph, order: list[int] | None = None) -> Graph:
     )
     splits = {name: graph.split(name) for name in ("train", "val", "test")}
     return Graph.from_parts(
-        graph.adjacency, graph.features[:, order], graph.labels, splits, 3, graph.weighted, names
+        graph.adjacency, graph.features[:, order], graph.labels, splits, 3, names
     )
 
 

@@ -48,7 +48,6 @@ def test_evaluate_matches_classes_by_name(vrgcn, run, tmp_path):
         2 - graph.labels,
         {name: graph.split(name) for name in ("train", "val", "test")},
         3,
-        False,
         Names(graph.names.nodes, CLASSES[::-1], graph.names.features),
     )
     save_graph(turned, tmp_path / "turned")

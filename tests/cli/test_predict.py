@@ -68,7 +68,7 @@ def test_a_graph_whose_features_do_not_agree_is_refused(vrgcn, run, tmp_path):
     names = Names(features=[f"f{i}" for i in range(6)])
     splits = {name: graph.split(name) for name in ("train", "val", "test")}
     narrow = Graph.from_parts(
-        graph.adjacency, graph.features[:, :6], graph.labels, splits, 3, False, names
+        graph.adjacency, graph.features[:, :6], graph.labels, splits, 3, names
     )
     save_graph(narrow, tmp_path / "narrow")
     code, _, err = vrgcn("predict", "run", "--graph", "narrow", "--out", "p.csv")

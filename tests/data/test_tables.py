@@ -45,8 +45,10 @@ def edge_set(graph: Graph) -> set[tuple[str, str]]:
 
 
 def assert_same_graph(graph: Graph, other: Graph) -> None:
-    for name in ("indptr", "indices", "values"):
+    assert graph.weighted == other.weighted
+    for name in ("indptr", "indices"):
         assert torch.equal(getattr(graph.adjacency, name), getattr(other.adjacency, name)), name
+    assert torch.equal(graph.adjacency.weights(), other.adjacency.weights())
 
 
 # ------------------------------------------------------------------------------- round trips
@@ -178,7 +180,9 @@ def test_the_adjacency_is_that_of_graph_also_when_sorted_in_parts(
     )
     assert torch.equal(graph.adjacency.indptr, expected.adjacency.indptr)
     assert torch.equal(graph.adjacency.indices, expected.adjacency.indices)
-    assert torch.allclose(graph.adjacency.values, expected.adjacency.values, rtol=1e-6)
+    assert graph.weighted == weighted
+    weights = (each.adjacency.weights() for each in (graph, expected))
+    assert torch.allclose(*weights, rtol=1e-6)
     pairs = {(s, t) for s, t in ends.T.tolist()}
     assert summary.duplicates == 700 - len(pairs)
     both = sum((t, s) in pairs for s, t in pairs if s != t) // 2

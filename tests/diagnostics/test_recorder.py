@@ -16,7 +16,7 @@ def test_inputs_and_answers_are_those_of_the_calls_and_outputs_those_of_the_mode
     model = gcn(2).eval()
     batches = double_minibatches(model, GRAPH, estimator="exact", preprocess=False)
     recorder = Recorder(model)
-    with torch.no_grad(), frozen(recorder, batches, 0, dropout=False):
+    with torch.no_grad(), frozen(recorder, 0, dropout=False):
         outputs = batches.batch(NODES).run(recorder)
         plain = batches.batch(NODES).run(model)
     (calls,) = recorder.passes

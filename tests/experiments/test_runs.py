@@ -58,8 +58,7 @@ def test_the_measured_loss_is_the_exact_objective_on_the_training_edges(algorith
     # By hand: dense P of the graph among training nodes, the model with its final weights.
     rule = "identity" if algorithm == "MLP" else "mean"
     P = build_propagation(rule, graph.among(graph.train))
-    own, rows = P.rows(torch.arange(graph.num_nodes))
-    dense = torch.diag(own) + rows @ torch.eye(graph.num_nodes)
+    dense = P.to_dense()
 
     class By:
         def __call__(self, h):

@@ -279,7 +279,7 @@ def test_from_parts_takes_what_a_graph_has():
     splits = {name: graph.split(name) for name in ("train", "val", "test")}
     A = graph.adjacency
     copy = Graph.from_parts(
-        CSR(A.indptr, A.indices, A.values, 3), graph.features, graph.labels, splits, 2, False
+        CSR(A.indptr, A.indices, A.values, 3), graph.features, graph.labels, splits, 2
     )
     assert torch.equal(dense(copy), dense(graph))
     assert repr(copy) == repr(graph)

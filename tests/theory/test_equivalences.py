@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tests.theory.problems import (
+    CLASSES,
     FEATURES,
     HIDDEN,
     MODELS,
@@ -26,9 +27,9 @@ from tests.theory.problems import (
     exact_pass,
     random_graph,
 )
-from vrgcn.engine.estimators import ESTIMATORS, Estimator
+from vrgcn.engine.estimators import Estimator
 from vrgcn.engine.history import Histories
-from vrgcn.engine.minibatches import Batch, MiniBatches
+from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.engine.passes import FirstPass
 
 ROUNDING = 1e-12
@@ -303,6 +304,20 @@ def test_a_row_written_at_step_s_has_age_step_minus_s() -> None:
     assert len(torch.cat(ages).unique()) > 4
 
 
+class GeneratorOfItsOwn(nn.Module):
+    """Drops by random numbers that are not PyTorch's default ones."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = nn.Linear(FEATURES, CLASSES, dtype=torch.float64)
+        self.generator = torch.Generator().manual_seed(0)
+
+    def forward(self, x: Tensor, propagate: Any) -> Tensor:
+        if self.training:
+            x = x * torch.rand(x.shape, generator=self.generator, dtype=x.dtype)
+        return self.last(propagate(x))
+
+
 class WholePass(FirstPass):
     """A first pass that goes on to the model's end."""
 
@@ -334,7 +349,7 @@ def test_cvd_that_ends_its_first_pass_early_gives_the_same_bits(
     assert all(torch.equal(a, b) for a, b in zip(early, run(), strict=True))
 
 
-def test_cvd_leaves_out_the_end_of_its_first_pass_once_something_was_dropped() -> None:
+def test_cvd_leaves_out_the_end_of_its_first_pass() -> None:
     model = MODELS["graphsage"](2, dropout=0.3).train()
     ends: list[bool] = []
     model.layers[-1].register_forward_hook(lambda module, *_: ends.append(module.training))
@@ -342,20 +357,20 @@ def test_cvd_leaves_out_the_end_of_its_first_pass_once_something_was_dropped() -
     ends.clear()
     for _ in range(3):
         batches.batch(BATCH).run(model)
-    assert ends == [False, True, True, True]
-    model.dropout.threshold = 0  # nothing is dropped any more: then it is cv, gradients and all
-    for layer in model.layers:
-        layer.dropout.threshold = 0
-    plan = batches.batch(BATCH).plan
-    outputs = []
-    for estimator in ("cvd", "cv"):
-        batch = Batch(batches, plan, ESTIMATORS[estimator])
-        model.zero_grad()
-        output = batch.run(model)
-        output.square().sum().backward()
-        outputs.append([output, *(weight.grad for weight in model.parameters())])
-    for a, b in zip(*outputs, strict=True):
-        assert torch.equal(a, b)
+    assert ends == [True, True, True]
+
+
+@pytest.mark.parametrize("kind", [GeneratorOfItsOwn, FunctionalDropout])
+def test_cvd_runs_twice_where_the_model_is_random_however_it_draws(kind: type) -> None:
+    model = kind().train()
+    passes: list[bool] = []
+    model.register_forward_hook(lambda module, *_: passes.append(module.training))
+    batches = double_minibatches(model, GRAPH, estimator="cvd", batch_size=16, nodes="all")
+    assert batches.setup.training.random == (kind is GeneratorOfItsOwn)
+    passes.clear()
+    batches.batch(BATCH).run(model)
+    assert passes == [True]  # the first is cut short and its end not seen
+    assert not batches.setup.evaluation.random
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])

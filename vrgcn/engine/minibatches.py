@@ -85,6 +85,8 @@ class MiniBatches:
     ) -> None:
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, not {batch_size}")
+        if sample_size < 1:
+            raise ValueError(f"sample_size must be at least 1, not {sample_size}")
         self.graph = graph
         self.batch_size = batch_size
         self.nodes = _visited(graph, nodes, inductive)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -14,7 +14,7 @@ from vrgcn.engine.plan import Relation
 from vrgcn.engine.trace import Trace, device_of, trace
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import Propagation, PropagationLike, build_propagation
-from vrgcn.graph.sparse import is_sparse, select_rows
+from vrgcn.graph.sparse import select_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,23 +56,11 @@ class Setup:
 
     def inputs(self, nodes: Tensor) -> Inputs:
         """What the passes of a minibatch start from. nodes: those of level 0."""
-        features = self.graph.features
-        if not self.preprocess:
-            return Inputs(select_rows(features, nodes).to(self.device), features)
-        tables = {over: self.averages[over].table for over in self.training.levels[0]}
-        if len(tables) > 1 or is_sparse(features) or features.requires_grad:
-            rows = {over: select_rows(t, nodes).to(self.device) for over, t in tables.items()}
-            return Inputs(select_rows(features, nodes).to(self.device), features, rows)
-        # In one piece, which models that set h beside P h take as it is.
-        ((over, table),) = tables.items()
-        width = features.shape[1]
-        both = features.new_empty((len(nodes), 2 * width))
-        torch.index_select(features, 0, nodes, out=both[:, :width])
-        torch.index_select(table, 0, nodes, out=both[:, width:])
-        both = both.to(self.device)
-        # Not views to autograd: a change of one in place must not count as one of the other.
-        x, averaged = both[:, :width].data, both[:, width:].data
-        return Inputs(x, features, {over: averaged}, both)
+        features, averaged = self.graph.features, {}
+        if self.preprocess:
+            for over in self.training.levels[0]:
+                averaged[over] = select_rows(self.averages[over].table, nodes).to(self.device)
+        return Inputs(select_rows(features, nodes).to(self.device), features, averaged)
 
     def on_all_edges(self) -> Setup:
         """The same model for evaluation: of an inductive one, P has the edges of all nodes."""
@@ -90,18 +78,11 @@ class Inputs:
     x: (level 0, features), what the model is given
     features: (nodes, features), to know the neighbours of level 0 exactly
     averaged: (level 1, features) rows of P X by relation, where level 0 is preprocessed
-    both: (level 1, 2 features), [x, P x] in one piece, where there is one relation
     """
 
     x: Tensor
     features: Tensor
-    averaged: Mapping[Relation, Tensor] = field(default_factory=dict)
-    both: Tensor | None = None
-
-    @property
-    def ready(self) -> tuple[Tensor, Tensor] | None:
-        """For `Propagate.beside`."""
-        return None if self.both is None else (self.x, self.both)
+    averaged: Mapping[Relation, Tensor]
 
     def answer(self, h: Tensor, over: Relation) -> Tensor:
         """P h for the preprocessed level, whose h must be the features."""

@@ -33,8 +33,6 @@ class Importance:
     shared = True
 
     def __init__(self, size: int) -> None:
-        if size < 1:
-            raise ValueError(f"sample_size must be at least 1, not {size}")
         self.size = size
         self._known: WeakKeyDictionary[Propagation, Distribution] = WeakKeyDictionary()
 
