@@ -68,7 +68,7 @@ def test_a_much_better_estimator_is_named():
     (biased,) = advise(diagnosis("ns", history=measured((0, 0.1), (0.09, 0))))
     assert "; but more of it is bias, 9% against 0%, which does not average out" in biased
     (other,) = advise(diagnosis("ns", **{"gradient-only": measured((0, 0.1), (0, 0.2))}))
-    assert other.endswith("(a composition, for fit's `estimator`)")
+    assert other.endswith("try gradient-only")
     (same,) = advise(diagnosis("ns", cvd=measured((0, 0.4), (0, 0.4))))
     assert "nothing to change" in same
 

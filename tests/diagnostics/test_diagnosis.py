@@ -23,7 +23,8 @@ from tests.theory.problems import (
 from vrgcn import GCN, Graph, TrainConfig, fit
 from vrgcn.diagnostics.diagnosis import diagnose, measure, measured_nodes
 from vrgcn.diagnostics.staleness import measure_staleness
-from vrgcn.diagnostics.trajectory import COMPARED, train_beside
+from vrgcn.diagnostics.trajectory import train_beside
+from vrgcn.engine.estimators import ESTIMATORS
 from vrgcn.engine.history import NEVER
 from vrgcn.engine.minibatches import Position
 from vrgcn.training.gradients import gradient_moments
@@ -34,10 +35,10 @@ NODES = torch.arange(3, 15)
 KIPF = {"dropout": 0.5, "layer_norm": False}
 
 
-def compared(model: nn.Module, names=tuple(COMPARED), *, warm: bool, passes: int):
+def compared(model: nn.Module, names=tuple(ESTIMATORS), *, warm: bool, passes: int):
     """The estimators on GRAPH, their histories empty or exact."""
     first = double_minibatches(model, GRAPH)
-    batches = {name: first.sibling(COMPARED[name]) for name in names}
+    batches = {name: first.sibling(ESTIMATORS[name]) for name in names}
     if warm:
         for theirs in batches.values():
             theirs.warm_start(model)
@@ -105,8 +106,8 @@ def test_training_is_that_of_fit_and_every_estimator_keeps_its_own_histories(est
         assert torch.equal(value, fitted[name]), name
     assert all(torch.equal(value, untouched[name]) for name, value in model.state_dict().items())
     for name, batches in trajectory.batches.items():
-        assert bool(batches.histories.tables) == COMPARED[name].history
-        if COMPARED[name].history:
+        assert bool(batches.histories.tables) == ESTIMATORS[name].history
+        if ESTIMATORS[name].history:
             assert batches.step == 3 * len(batches)
             assert (batches.histories.tables[1, "h"].written != NEVER).all()
     # cvd keeps μ: nothing of it is dropped. cv keeps what dropout left.
@@ -189,7 +190,7 @@ def test_settings_of_training_hold_for_every_estimator(settings, changed):
     torch.manual_seed(0)
     config = TrainConfig(**{"epochs": 2, "batch_size": 10, "estimator": "cv", **settings})
     found = diagnose(GCN(6, 8, 3, **KIPF), float_graph(**changed), config, passes=3)
-    assert list(found.estimators) == list(COMPARED)
+    assert list(found.estimators) == list(ESTIMATORS)
     assert found.steps == 2 * -(-(40 if settings.get("visit") else 24) // config.batch_size)
     assert found.preprocessed == settings.get("preprocess", True)
     assert (0 in found.estimators["cv"].layers) != found.preprocessed

@@ -14,8 +14,8 @@ from vrgcn.cli.train import scaled_graph
 from vrgcn.data import DATASETS
 from vrgcn.diagnostics.advice import advise
 from vrgcn.diagnostics.diagnosis import Diagnosis, diagnose
-from vrgcn.diagnostics.trajectory import COMPARED
 from vrgcn.engine.devices import find_device, use_threads
+from vrgcn.engine.estimators import find_estimator
 from vrgcn.graph.graph import Graph
 from vrgcn.models.models import MODELS, GraphModel, build_model
 from vrgcn.pages.diagnosis import (
@@ -131,7 +131,9 @@ def _diagnose(subject: _Subject, options: DiagnoseOptions) -> Diagnosis:
             subject.model,
             subject.graph,
             subject.config,
-            estimators={name: COMPARED[name] for name in options.compare},
+            estimators={
+                name: find_estimator(name) for name in (*options.compare, subject.config.estimator)
+            },
             passes=options.passes,
             on_step=on_step,
             on_pass=lambda done, total: progress.update(measuring, completed=done, total=total),

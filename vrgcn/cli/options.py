@@ -9,6 +9,7 @@ from typing import Literal, get_args
 from tyro.conf import FlagCreatePairsOff, Positional, configure
 
 from vrgcn.data.tables.spec import ImportSpec
+from vrgcn.engine.estimators import ESTIMATORS, find_estimator
 from vrgcn.models.config import ModelConfig
 from vrgcn.training.config import TrainConfig, at_least
 
@@ -119,11 +120,8 @@ class DiagnoseOptions(TrainingOptions):
     """The folder of a run, whose model and settings are taken, flags winning over them; or a graph
     by name, on which the model that the options describe is trained first."""
     train: TrainConfig = field(default_factory=lambda: TrainConfig(epochs=3))
-    compare: tuple[Literal["ns", "is", "cv", "cvd", "history", "gradient-only"], ...] = (
-        "ns", "is", "cv", "cvd", "history", "gradient-only",
-    )  # fmt: skip
-    """Estimators to measure beside exact. gradient-only: values from the history, gradients from
-    sampled neighbours."""
+    compare: tuple[str, ...] = tuple(name for name in ESTIMATORS if name != "exact")
+    """Estimators to measure beside exact and the one that trains, by name or composition."""
     passes: int = 100
     """Repeated passes of each, with new samples and dropout masks: more show smaller biases."""
     out: Path | None = None
@@ -133,6 +131,8 @@ class DiagnoseOptions(TrainingOptions):
     """TOML file with any of these options; flags win over it."""
 
     def __post_init__(self) -> None:
+        for name in self.compare:
+            find_estimator(name)
         if self.passes < 2:  # before a graph is opened, or even downloaded
             raise ValueError(f"passes must be at least 2 to tell a variance, not {self.passes}")
 

@@ -68,19 +68,20 @@ def _train(
         (folder / METRICS).open("w", encoding="utf-8") as metrics,
         EpochProgress(options.train.epochs, name) as progress,
     ):
-        best = -1.0
 
         def on_epoch(point: Epoch) -> None:
-            nonlocal best
             metrics.write(json.dumps(point.as_dict()) + "\n")
             metrics.flush()  # what is known stays known if the run is cut short
             progress.epoch(point)
-            value = -1.0 if point.val is None else point.val
-            if options.train.select == "last" or not len(graph.val) or value > best:
-                best = value
-                save_model(saved, folder / MODEL)
 
-        result = fit(model, graph, options.train, on_epoch=on_epoch, on_step=progress.step)
+        result = fit(
+            model,
+            graph,
+            options.train,
+            on_epoch=on_epoch,
+            on_kept=lambda _: save_model(saved, folder / MODEL),
+            on_step=progress.step,
+        )
     save_model(saved, folder / MODEL)
     scores = _scores(result, name)
     (folder / RESULT).write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
@@ -124,7 +125,8 @@ def _folder(options: TrainOptions) -> Path:
     name = options.name
     if name is None:
         graph = options.dataset or (options.graph.name if options.graph else "")
-        name = f"{graph}-{options.model.model}-{options.train.estimator}"
+        estimator = options.train.estimator.replace("/", "-")
+        name = f"{graph}-{options.model.model}-{estimator}"
     folder, number = Path("runs") / name, 1
     while folder.exists():
         number += 1

@@ -10,8 +10,7 @@ import math
 from collections.abc import Iterator
 
 from vrgcn.diagnostics.diagnosis import REFERENCE, Diagnosis
-from vrgcn.diagnostics.trajectory import COMPARED
-from vrgcn.engine.estimators import ESTIMATORS
+from vrgcn.engine.estimators import find_estimator
 from vrgcn.engine.samplers import sampler_class
 from vrgcn.training.moments import ROUNDING, Deviation
 
@@ -65,7 +64,7 @@ def _unwritten(diagnosis: Diagnosis, used: str) -> Iterator[str]:
 
 def _noisier_than_ns(diagnosis: Diagnosis, used: str) -> Iterator[str]:
     estimators = diagnosis.estimators
-    if not (COMPARED[used].history and _random(used)) or "ns" not in estimators:
+    if not (find_estimator(used).history and _random(used)) or "ns" not in estimators:
         return
     for call, layer in estimators[used].layers.items():
         exact = estimators[REFERENCE].layers[call]
@@ -81,7 +80,7 @@ def _noisier_than_ns(diagnosis: Diagnosis, used: str) -> Iterator[str]:
 
 def _random(used: str) -> bool:
     """Whether an estimator samples neighbours at random."""
-    sampler = COMPARED[used].sampler
+    sampler = find_estimator(used).sampler
     kind = sampler_class(sampler) if isinstance(sampler, str) else sampler
     return bool(kind.random)
 
@@ -110,12 +109,11 @@ def _better(diagnosis: Diagnosis, used: str) -> Iterator[str]:
     errors = _gradient_errors(diagnosis)
     best = min(errors, key=errors.__getitem__)
     if errors[best] * BETTER < errors[used] and errors[used] > ROUNDING:
-        how = "" if best in ESTIMATORS else " (a composition, for fit's `estimator`)"
         theirs, mine = (diagnosis.estimators[name].gradient for name in (best, used))
         more = theirs.biased and theirs.bias > mine.bias
         yield (
             f"the gradient of {best} is off by {errors[best]:.0%} on the same minibatch, that of "
-            f"{used} by {errors[used]:.0%} (dropout's own noise aside): try {best}{how}"
+            f"{used} by {errors[used]:.0%} (dropout's own noise aside): try {best}"
             + (
                 f"; but more of it is bias, {theirs.bias:.0%} against {mine.bias:.0%}, which does "
                 "not average out over steps"

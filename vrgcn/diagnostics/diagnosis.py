@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from vrgcn.diagnostics.recorder import Recorder
 from vrgcn.diagnostics.staleness import Staleness, measure_staleness
-from vrgcn.diagnostics.trajectory import COMPARED, train_beside
+from vrgcn.diagnostics.trajectory import train_beside
 from vrgcn.engine.estimators import ESTIMATORS, Estimator
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.graph.graph import Graph
@@ -71,7 +71,7 @@ def diagnose(
     graph: Graph,
     config: TrainConfig | None = None,
     *,
-    estimators: Mapping[str, Estimator] = COMPARED,
+    estimators: Mapping[str, Estimator] = ESTIMATORS,
     propagation: PropagationLike | None = None,
     passes: int = 100,
     on_step: Callable[[int, int], None] | None = None,

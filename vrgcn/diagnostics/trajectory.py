@@ -25,12 +25,6 @@ from vrgcn.training.fit import fit
 from vrgcn.training.gradients import frozen
 from vrgcn.training.trainer import build_minibatches, refreshed_nodes
 
-# What is compared: the named estimators, and values from the history with gradients from samples.
-COMPARED = {
-    **ESTIMATORS,
-    "gradient-only": Estimator("uniform", "history", "sampled", dropout_residual=True),
-}
-
 
 @dataclass
 class Trajectory:
@@ -49,7 +43,7 @@ def train_beside(
     graph: Graph,
     config: TrainConfig,
     *,
-    estimators: Mapping[str, Estimator] = COMPARED,
+    estimators: Mapping[str, Estimator] = ESTIMATORS,
     propagation: PropagationLike | None = None,
     on_step: Callable[[int, int], None] | None = None,
 ) -> Trajectory:

@@ -19,10 +19,11 @@ scale, h̄ the history, and a node's own edge exact in every case:
     cvd       uniform      corrected    sampled    control variate for dropout:
                                                    √R P̂ (h - μ) + R P̂ (μ - μ̄) + P μ̄
     history   none         history      none       neighbours from the history alone
+    gradient-only          uniform with history forward and sampled backward: values from the
+                           history alone, gradients from the sampled neighbours, with the dropout
+                           residual of cvd
 
-Forward and backward are separable because the correction R P̂ (h - h̄) has a value and a gradient:
-`history` forward with `sampled` backward takes values from the history alone and gradients from the
-sampled neighbours.
+Forward and backward are separable because the correction R P̂ (h - h̄) has a value and a gradient.
 
 `cvd` needs the activations without dropout, μ. So it runs the model twice over the same plan: once
 with dropout off, where each `propagate` answers with the `cv` estimate for μ and remembers both;
@@ -83,6 +84,7 @@ ESTIMATORS = {
     "cv": Estimator("uniform", "corrected"),
     "cvd": Estimator("uniform", "corrected", dropout_residual=True),
     "history": Estimator("none", "history", "none"),
+    "gradient-only": Estimator("uniform", "history", "sampled", dropout_residual=True),
 }
 
 

@@ -71,8 +71,8 @@ class FirstPass:
         for (level, over), answer in self.answered.items():
             if version(answer) != self._versions[level, over][1]:
                 raise RuntimeError(
-                    f"the answer of propagate call {level + 1} was changed in place, and cvd needs "
-                    "it again; use y = y + ... instead of y += ... in the model"
+                    f"the answer of propagate call {level + 1} was changed in place, and a "
+                    "second pass needs it again; use y = y + ... instead of y += ... in the model"
                 )
 
     @property

@@ -54,7 +54,7 @@ def train_runs(
         if on_run is not None:
             on_run(label)
         config = TrainConfig(
-            estimator=estimator,  # type: ignore[arg-type]
+            estimator=estimator,
             epochs=epochs,
             seed=seed,
             threads=threads,

@@ -5,14 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args, get_origin, get_type_hints
 
+from vrgcn.engine.estimators import find_estimator
+
 
 @dataclass(frozen=True)
 class TrainConfig:
     """How it is trained."""
 
-    estimator: Literal["exact", "ns", "is", "cv", "cvd", "history"] = "cvd"
+    estimator: str = "cvd"
     """Estimate of the neighbour average: exact; ns and is sample neighbours (GraphSAGE, FastGCN);
-    cv and cvd correct the sample by the history; history reads neighbours from it alone."""
+    cv and cvd correct the sample by the history; history reads neighbours from it alone;
+    gradient-only samples for the gradient alone. Or a composition SAMPLER/FORWARD/BACKWARD, such as
+    uniform/corrected/none; docs/estimators.md."""
     fanout: tuple[int, ...] = (1,)
     """Neighbours sampled per node besides itself: one number, or one per layer from the input."""
     sample_size: int = 512
@@ -87,6 +91,10 @@ class TrainConfig:
             value = getattr(self, name)
             if choices and value not in choices and value is not None:
                 raise ValueError(f"{name} {value!r} is none of {', '.join(choices)}")
+        try:
+            find_estimator(self.estimator)
+        except ValueError as error:
+            raise ValueError(f"{error} (--estimator)") from None
         at_least(1, epochs=self.epochs, batch_size=self.batch_size, sample_size=self.sample_size)
         at_least(1, evaluate_every=self.evaluate_every, patience=self.patience)
         at_least(1, threads=self.threads, history_cap=self.history_cap)
