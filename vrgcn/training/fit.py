@@ -73,6 +73,7 @@ def fit(
     *,
     estimator: Estimator | None = None,
     propagation: PropagationLike | None = None,
+    objective: Objective | None = None,
     diagnostics: int | None = None,
     on_epoch: Callable[[Epoch], None] | None = None,
     on_step: Callable[[int, int], None] | None = None,
@@ -81,6 +82,7 @@ def fit(
     """Train the model in place; it ends with the chosen weights, in evaluation mode.
 
     estimator, propagation: a composition, matrix or rule of one's own in place of the config's name
+    objective: loss and score of one's own in place of those that the graph's labels stand for
     diagnostics: epochs between measurements of staleness and noise, in place of the config's
     on_epoch: called with each point of the curve; on_step: with (steps done, steps in the epoch);
     on_batch: with each minibatch before its step
@@ -93,7 +95,8 @@ def fit(
     devices = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices):
         torch.manual_seed(config.seed)
-        training = _Training(model.to(device), graph, config, estimator, propagation)
+        objective = objective or build_objective(graph, config)
+        training = _Training(model.to(device), graph, config, objective, estimator, propagation)
         training.on_step, training.on_batch = on_step, on_batch
         return training.run(on_epoch)
 
@@ -135,6 +138,7 @@ class _Training:
         model: nn.Module,
         graph: Graph,
         config: TrainConfig,
+        objective: Objective,
         estimator: Estimator | None,
         propagation: PropagationLike | None,
     ) -> None:
@@ -142,7 +146,7 @@ class _Training:
         self.model = model
         self.graph = graph
         self.config = config
-        self.objective = build_objective(graph, config)
+        self.objective = objective
         self.objective.prepare(model)
         self.trained = int(self.objective.trained.sum())
         self.minibatches = build_minibatches(
