@@ -61,8 +61,8 @@ def again(batches: MiniBatches) -> Iterator[Batch]:
 
 def main() -> None:
     use_threads(2)
-    graph, kind = open_graph("reddit-like", None, None)
-    graph = scale_graph(graph, kind)[0]
+    opened = open_graph("reddit-like")
+    graph = scale_graph(opened.graph, opened.scaling)[0]
     algorithms = {
         name: Algorithm(graph, ALGORITHMS[name], Architecture())
         for name in ("MLP", "CVD+PP", "exact+PP")

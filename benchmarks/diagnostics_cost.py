@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.table import Table
 
 from vrgcn import TrainConfig, fit, load_dataset
-from vrgcn.cli.options import ModelOptions
-from vrgcn.cli.train import build_model
+from vrgcn.models.config import ModelConfig
+from vrgcn.models.models import build_model
 
 
 @dataclass
@@ -44,7 +44,8 @@ def main(options: Options) -> None:
             evaluate_every=options.epochs,
             threads=options.threads,
         )
-        result = fit(build_model(ModelOptions(), graph, 0), graph, config)
+        model = build_model(ModelConfig(), graph.num_features, graph.num_classes, seed=0)
+        result = fit(model, graph, config)
         measured = sum(point.gradient_noise is not None for point in result.curve)
         ratio = result.diagnostics_seconds / result.seconds
         table.add_row(

@@ -1,16 +1,22 @@
-"""A small graph on disk, and a way to run the command line in this process."""
+"""A small graph on disk, a run trained on it, and a way to run the command line in this process."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 import torch
 
 from vrgcn.cli import main
 from vrgcn.data.store import save_graph
 from vrgcn.graph.graph import Graph
+from vrgcn.graph.names import Names
+from vrgcn.inference.predict import predict
+from vrgcn.inference.saved import load_model
+
+CLASSES = ["amber", "blue", "cyan"]
 
 
 def small_graph(nodes: int = 120, classes: int = 3, seed: int = 0) -> Graph:
@@ -31,6 +37,26 @@ def small_graph(nodes: int = 120, classes: int = 3, seed: int = 0) -> Graph:
         val=order[nodes // 2 : 3 * nodes // 4],
         test=order[3 * nodes // 4 :],
     )
+
+
+def named(graph: Graph, order: list[int] | None = None) -> Graph:
+    """The graph with ids n-0, n-1, ..., class names, and feature columns f0, ... in some order."""
+    order = order or list(range(graph.num_features))
+    names = Names(
+        pa.array([f"n-{i}" for i in range(graph.num_nodes)]),
+        CLASSES,
+        [f"f{i}" for i in order],
+    )
+    splits = {name: graph.split(name) for name in ("train", "val", "test")}
+    return Graph.from_parts(
+        graph.adjacency, graph.features[:, order], graph.labels, splits, 3, graph.weighted, names
+    )
+
+
+def expected(run: Path, graph: Graph) -> torch.Tensor:
+    saved = load_model(run / "model.safetensors")
+    scaled = graph.with_features(saved.scaling.apply(graph.features))
+    return torch.softmax(predict(saved.model, scaled, propagation=saved.propagation), 1)
 
 
 @pytest.fixture
@@ -57,3 +83,27 @@ def vrgcn(
         return code, captured.out, captured.err
 
     return run
+
+
+@pytest.fixture
+def run(vrgcn, tmp_path: Path) -> Path:
+    """A trained run on a named graph, its features standardised."""
+    save_graph(named(small_graph()), tmp_path / "graph")
+    code, _, err = vrgcn(
+        "train",
+        "--graph",
+        tmp_path / "graph",
+        "--scaling",
+        "standard",
+        "--epochs",
+        5,
+        "--out",
+        "run",
+    )
+    assert code == 0, err
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def cached(graph_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VRGCN_CACHE", str(graph_cache))

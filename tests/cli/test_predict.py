@@ -1,9 +1,6 @@
-"""`vrgcn predict` and `vrgcn evaluate`, on a run that `vrgcn train` wrote."""
+"""`vrgcn predict`, on a run that `vrgcn train` wrote."""
 
 from __future__ import annotations
-
-import json
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -12,53 +9,10 @@ import pyarrow.parquet
 import pytest
 import torch
 
-from tests.cli.conftest import small_graph
+from tests.cli.conftest import CLASSES, expected, named, small_graph
 from vrgcn.data.store import load_graph, save_graph
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
-from vrgcn.inference.predict import predict
-from vrgcn.inference.saved import load_model
-
-CLASSES = ["amber", "blue", "cyan"]
-
-
-def named(graph: Graph, order: list[int] | None = None) -> Graph:
-    """The graph with ids n-0, n-1, ..., class names, and feature columns f0, ... in some order."""
-    order = order or list(range(graph.num_features))
-    names = Names(
-        pa.array([f"n-{i}" for i in range(graph.num_nodes)]),
-        CLASSES,
-        [f"f{i}" for i in order],
-    )
-    splits = {name: graph.split(name) for name in ("train", "val", "test")}
-    return Graph.from_parts(
-        graph.adjacency, graph.features[:, order], graph.labels, splits, 3, graph.weighted, names
-    )
-
-
-@pytest.fixture
-def run(vrgcn, tmp_path: Path) -> Path:
-    """A trained run on a named graph, its features standardised."""
-    save_graph(named(small_graph()), tmp_path / "graph")
-    code, _, err = vrgcn(
-        "train",
-        "--graph",
-        tmp_path / "graph",
-        "--scaling",
-        "standard",
-        "--epochs",
-        5,
-        "--out",
-        "run",
-    )
-    assert code == 0, err
-    return tmp_path / "run"
-
-
-def expected(run: Path, graph: Graph) -> torch.Tensor:
-    saved = load_model(run / "model.safetensors")
-    scaled = graph.with_features(saved.scaling.apply(graph.features))
-    return torch.softmax(predict(saved.model, scaled, propagation=saved.propagation), 1)
 
 
 def test_predictions_come_back_under_the_users_ids_and_labels(vrgcn, run, tmp_path):
@@ -154,52 +108,6 @@ def test_bad_requests_are_named_without_a_traceback(vrgcn, run, tmp_path, flags,
     assert message in err
     assert "Traceback" not in err
     assert (tmp_path / "bad.txt.csv").read_text() == "kept"
-
-
-def test_evaluate_prints_and_writes_scores_by_split_and_class(vrgcn, run, tmp_path):
-    code, out, err = vrgcn("evaluate", "run")
-    assert code == 0, err
-    graph = load_graph(tmp_path / "graph")
-    guess = expected(run, graph).argmax(1)
-    numbers = json.loads((run / "evaluation-test.json").read_text())
-    for name in ("train", "val", "test"):
-        nodes = graph.split(name)
-        accuracy = float((guess[nodes] == graph.labels[nodes]).double().mean())
-        assert numbers["scores"][name] == pytest.approx(accuracy, abs=1e-6)
-        assert f"accuracy {accuracy:.4f}" in out
-    truth, test_guess = graph.labels[graph.test], guess[graph.test]
-    for place, name in enumerate(CLASSES):
-        hits = int(((truth == place) & (test_guess == place)).sum())
-        assert numbers["recall"][place] == pytest.approx(hits / int((truth == place).sum()))
-        assert numbers["confusion"][place][place] == hits
-        assert name in out
-    assert (run / "confusion-test.png").stat().st_size > 1000
-
-
-def test_evaluate_looks_at_the_split_asked_for_and_keeps_the_others(vrgcn, run):
-    assert vrgcn("evaluate", "run")[0] == 0
-    assert vrgcn("evaluate", "run", "--split", "val")[0] == 0
-    names = {file.name for file in run.iterdir()}
-    assert {"confusion-test.png", "evaluation-test.json"} <= names
-    assert {"confusion-val.png", "evaluation-val.json"} <= names
-
-
-def test_evaluate_matches_classes_by_name(vrgcn, run, tmp_path):
-    graph = load_graph(tmp_path / "graph")
-    turned = Graph.from_parts(
-        graph.adjacency,
-        graph.features,
-        2 - graph.labels,
-        {name: graph.split(name) for name in ("train", "val", "test")},
-        3,
-        False,
-        Names(graph.names.nodes, CLASSES[::-1], graph.names.features),
-    )
-    save_graph(turned, tmp_path / "turned")
-    vrgcn("evaluate", "run")
-    before = json.loads((run / "evaluation-test.json").read_text())
-    assert vrgcn("evaluate", "run", "--graph", "turned")[0] == 0
-    assert json.loads((run / "evaluation-test.json").read_text()) == before
 
 
 def test_a_run_of_several_classes_per_node_predicts_and_evaluates(vrgcn, tmp_path):

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.cli.conftest import small_graph
-from tests.cli.test_predict import named
+from tests.cli.conftest import named, small_graph
 from vrgcn.cli.config_file import write_config
 from vrgcn.data.store import save_graph
 from vrgcn.graph.graph import Graph

@@ -8,11 +8,13 @@ from typing import get_args, get_type_hints
 
 import pytest
 
+from vrgcn.cli import reproduce as command_module
 from vrgcn.cli.options import ReproduceOptions
+from vrgcn.cli.reproduce import command, run_reproduce
 from vrgcn.experiments import reproduce
 from vrgcn.experiments.experiment import Choice, Experiment, Unit, Verdict
 from vrgcn.experiments.records import read_records
-from vrgcn.experiments.reproduce import EXPERIMENTS, command, find_experiment, run_reproduce
+from vrgcn.experiments.reproduce import EXPERIMENTS, find_experiment
 
 
 def test_the_command_line_offers_every_experiment():
@@ -44,7 +46,7 @@ def test_each_experiment_runs_quickly_writes_its_page_and_is_not_run_again(
         assert (folder / f"{name}.svg").read_bytes().startswith(b"<?xml")
         assert "data:image/svg+xml" in page
     before = (folder / f"{name}.jsonl").read_bytes()
-    monkeypatch.setattr(reproduce, "write_report", lambda *_: {})  # the same page once more
+    monkeypatch.setattr(reproduce, "write_page", lambda *_: {})  # the same page once more
     code, out, _ = vrgcn("reproduce", name, "--quick", "--runs", 1)
     assert f"{name}: 0 units to run, {len(records)} there already" in out
     assert (folder / f"{name}.jsonl").read_bytes() == before
@@ -77,7 +79,8 @@ def counted(monkeypatch):
         return [Verdict(len(records) == 4, f"{len(records)} squares are four")]
 
     experiment = Experiment("table1", "Squares", units, render)
-    monkeypatch.setattr(reproduce, "EXPERIMENTS", {"table1": ""})
+    for module in (reproduce, command_module):
+        monkeypatch.setattr(module, "EXPERIMENTS", {"table1": ""})
     monkeypatch.setattr(reproduce, "find_experiment", lambda name: experiment)
     return state
 

@@ -163,33 +163,11 @@ def test_a_folder_given_as_a_data_set_is_explained(vrgcn, graph_folder):
 
 
 def test_the_paper_settings_that_are_not_followed_are_noted(vrgcn, graph_folder, monkeypatch):
-    from vrgcn.cli import train
-    from vrgcn.data import opening as graphs
+    from vrgcn.data import opening
 
-    monkeypatch.setattr(graphs, "load_dataset", lambda name, root: load_graph(graph_folder))
-    monkeypatch.setattr(train, "print_graph_note", lambda *_: None)
+    monkeypatch.setattr(opening, "load_dataset", lambda name, root: load_graph(graph_folder))
+    monkeypatch.setattr(opening, "_note", lambda *_: None)
     _, out, _ = vrgcn("train", "--dataset", "reddit", "--epochs", 1)
     assert "the paper trains on reddit inductively" in out
     _, out, _ = vrgcn("train", "--dataset", "reddit", "--epochs", 1, "--inductive")
     assert "note:" not in out
-
-
-def test_the_commands_are_listed_and_an_unknown_one_is_refused(vrgcn):
-    code, out, _ = vrgcn("--help")
-    assert code == 0
-    assert "train" in out
-    assert "demo" in out
-    code, _, err = vrgcn("trian")
-    assert code == 2
-    assert "there is no command 'trian'" in err
-
-
-def test_help_needs_no_torch():
-    import subprocess
-    import sys
-
-    script = (
-        "import sys; from vrgcn.cli import main; main(['--help']); "
-        "assert 'torch' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)

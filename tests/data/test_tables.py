@@ -27,15 +27,15 @@ EDGES = "source,target\nada,bob\ncy,ada\n"
 
 
 def imported(folder: Path, nodes: str | bytes | None, edge_text: str | bytes, **options):
-    """The graph and the report of two files, CSV by default."""
+    """The graph and the summary of two files, CSV by default."""
     files = {"edges": ("edges.csv", edge_text), "nodes": ("nodes.csv", nodes)}
     for kind, (name, text) in files.items():
         if text is not None:
             path = folder / options.pop(f"{kind}_name", name)
             path.write_bytes(text.encode() if isinstance(text, str) else text)
             options[kind] = path
-    report = import_tables(ImportSpec(out=folder / "graph", **options))
-    return load_graph(folder / "graph"), report
+    summary = import_tables(ImportSpec(out=folder / "graph", **options))
+    return load_graph(folder / "graph"), summary
 
 
 def edge_set(graph: Graph) -> set[tuple[str, str]]:
@@ -53,7 +53,7 @@ def assert_same_graph(graph: Graph, other: Graph) -> None:
 
 
 def test_two_small_files_become_the_graph_they_describe(tmp_path):
-    graph, report = imported(tmp_path, NODES, EDGES)
+    graph, summary = imported(tmp_path, NODES, EDGES)
     assert graph.names.nodes.to_pylist() == ["ada", "bob", "cy"]
     assert graph.names.classes == ["art", "math"]
     assert graph.names.features == ["age", "height"]
@@ -61,7 +61,7 @@ def test_two_small_files_become_the_graph_they_describe(tmp_path):
     assert graph.labels.tolist() == [1, 0, 0]
     assert [graph.split(name).tolist() for name in ("train", "val", "test")] == [[0], [1], [2]]
     assert edge_set(graph) == {("ada", "bob"), ("bob", "ada"), ("cy", "ada"), ("ada", "cy")}
-    assert (report.nodes, report.rows, report.entries) == (3, 2, 4)
+    assert (summary.nodes, summary.rows, summary.entries) == (3, 2, 4)
 
 
 # Ids that hold whatever a text may hold, but not nothing.
@@ -166,7 +166,7 @@ def test_the_adjacency_is_that_of_graph_also_when_sorted_in_parts(
     weight = random.random(700)
     table = {"source": ends[0], "target": ends[1]} | ({"weight": weight} if weighted else {})
     pq.write_table(pa.table(table), tmp_path / "e.parquet", row_group_size=90)
-    report = import_tables(
+    summary = import_tables(
         ImportSpec(edges=tmp_path / "e.parquet", out=tmp_path / "g", directed=directed)
     )
     graph = load_graph(tmp_path / "g")
@@ -180,10 +180,10 @@ def test_the_adjacency_is_that_of_graph_also_when_sorted_in_parts(
     assert torch.equal(graph.adjacency.indices, expected.adjacency.indices)
     assert torch.allclose(graph.adjacency.values, expected.adjacency.values, rtol=1e-6)
     pairs = {(s, t) for s, t in ends.T.tolist()}
-    assert report.duplicates == 700 - len(pairs)
+    assert summary.duplicates == 700 - len(pairs)
     both = sum((t, s) in pairs for s, t in pairs if s != t) // 2
-    assert report.reciprocal == (0 if directed else both)
-    assert report.self_loops == (ends[0] == ends[1]).sum()
+    assert summary.reciprocal == (0 if directed else both)
+    assert summary.self_loops == (ends[0] == ends[1]).sum()
     assert sorted(p.name for p in (tmp_path / "g").iterdir()) == sorted(
         ["features.npy", "ids.arrow", "indices.npy", "indptr.npy", "meta.json"]
         + ["test.npy", "train.npy", "val.npy"]
@@ -229,11 +229,11 @@ def test_another_delimiter_serves_any_suffix(tmp_path):
 @pytest.mark.parametrize("delimiter", [",", "\t", ";", "|"])
 def test_each_file_has_the_delimiter_that_divides_its_first_line(tmp_path, nodes_name, delimiter):
     nodes = NODES.replace(",", delimiter).replace("height", '"height, m"')
-    graph, report = imported(tmp_path, nodes, EDGES, nodes_name=nodes_name)
+    graph, summary = imported(tmp_path, nodes, EDGES, nodes_name=nodes_name)
     assert graph.names.features == ["age", "height, m"]
     assert graph.num_edges == 4
     usual = (nodes_name[-3:], delimiter) in {("csv", ","), ("tsv", "\t")}
-    assert ("cells divided by" in str(report)) == (not usual)
+    assert ("cells divided by" in str(summary)) == (not usual)
 
 
 def test_the_delimiter_of_the_ending_goes_before_others(tmp_path):
@@ -255,9 +255,9 @@ def test_comments_at_the_top_are_passed_over_and_ids_below_may_look_like_them(tm
     text = '# made by "hand\r\n\n# From\tTo\na\t#b\n#b\tc\n#c\ta\n'
     data = change(text.encode())
     name = "e.txt.gz" if data[:2] == b"\x1f\x8b" else "e.txt"
-    graph, report = imported(tmp_path, None, data, edges_name=name, headerless=True, directed=True)
+    graph, summary = imported(tmp_path, None, data, edges_name=name, headerless=True, directed=True)
     assert edge_set(graph) == {("a", "#b"), ("#b", "c"), ("#c", "a")}
-    assert "passed over 3 lines of comments at the top" in str(report)
+    assert "passed over 3 lines of comments at the top" in str(summary)
 
 
 def test_a_file_larger_than_a_block_keeps_its_rows_in_order(tmp_path, monkeypatch):
@@ -327,7 +327,7 @@ def test_categories_of_parquet_are_texts(tmp_path):
 
 def test_columns_are_found_by_flag_pattern_or_place(tmp_path):
     nodes = "who,f_b,f_a,note,kind,part\nada,1,2,hi,x,train\nbob,3,4,ho,y,test\n"
-    graph, report = imported(
+    graph, summary = imported(
         tmp_path,
         nodes,
         "w,from,to\n2,ada,bob\n",
@@ -342,17 +342,17 @@ def test_columns_are_found_by_flag_pattern_or_place(tmp_path):
     assert graph.names.classes == ["x", "y"]
     assert graph.train.tolist() == [0]
     assert graph.adjacency.values.tolist() == [2, 2]
-    assert "id 'who'" in str(report)
+    assert "id 'who'" in str(summary)
 
 
 def test_all_the_rest_are_features_but_not_what_is_dropped_or_has_no_name(tmp_path):
     nodes = ",id,x,note,n_1,n_2\n0,ada,1,hi,8,8\n1,bob,2,ho,9,9\n"
-    graph, report = imported(
+    graph, summary = imported(
         tmp_path, nodes, "source,target,weight\nada,bob,3\n", drop=("note", "n_*", "weight")
     )
     assert graph.names.features == ["x"]
     assert not graph.weighted
-    assert "left aside ''" in str(report)
+    assert "left aside ''" in str(summary)
 
 
 def test_features_follow_the_order_of_the_flag(tmp_path):
@@ -395,7 +395,7 @@ def test_missing_features_can_be_filled(tmp_path):
 
 
 def test_without_a_node_file_the_nodes_are_those_of_the_edges_sorted(tmp_path):
-    graph, report = imported(tmp_path, None, "source,target\n10,9\n9,2\n2,10\n9,100\n")
+    graph, summary = imported(tmp_path, None, "source,target\n10,9\n9,2\n2,10\n9,100\n")
     assert graph.names.nodes.to_pylist() == [2, 9, 10, 100]
     assert graph.labels is None
     assert graph.names.features[0] == "log_degree"
@@ -405,7 +405,7 @@ def test_without_a_node_file_the_nodes_are_those_of_the_edges_sorted(tmp_path):
     assert mean == pytest.approx(np.log(4))
     assert largest == pytest.approx(np.log(4))
     assert graph.features[3, 3] == pytest.approx(graph.features[1, 1])
-    assert "no labels" in str(report)
+    assert "no labels" in str(summary)
 
 
 def test_structural_features_tell_in_from_out_and_are_zero_without_neighbours(tmp_path):
@@ -417,11 +417,11 @@ def test_structural_features_tell_in_from_out_and_are_zero_without_neighbours(tm
 
 def test_a_node_file_without_features_gets_structural_ones(tmp_path):
     nodes = "id,label\na,x\nb,y\nc,x\n"
-    graph, report = imported(tmp_path, nodes, "source,target\na,b\nb,b\n")
+    graph, summary = imported(tmp_path, nodes, "source,target\na,b\nb,b\n")
     assert graph.num_features == 4
     assert graph.labels.tolist() == [0, 1, 0]
-    assert report.isolated == 1
-    assert "features from the edges" in str(report)
+    assert summary.isolated == 1
+    assert "features from the edges" in str(summary)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16])
@@ -437,20 +437,20 @@ def test_features_from_a_file_of_the_sorted_ids(tmp_path, dtype):
 
 def test_whole_numbers_are_rows_of_the_features_file(tmp_path):
     np.save(tmp_path / "x.npy", np.eye(5))
-    graph, report = imported(
+    graph, summary = imported(
         tmp_path, None, "source,target\n3,1\n1,0\n", features_file=tmp_path / "x.npy"
     )
     assert graph.names.nodes.to_pylist() == [0, 1, 2, 3, 4]
     assert edge_set(graph) == {("3", "1"), ("1", "3"), ("1", "0"), ("0", "1")}
-    assert report.isolated == 2
+    assert summary.isolated == 2
 
 
 def test_a_features_file_beside_a_node_file(tmp_path):
     np.save(tmp_path / "x.npy", np.array([[1.0], [2.0], [np.nan]]))
-    graph, report = imported(tmp_path, NODES, EDGES, features_file=tmp_path / "x.npy", fill=7)
+    graph, summary = imported(tmp_path, NODES, EDGES, features_file=tmp_path / "x.npy", fill=7)
     assert graph.features.tolist() == [[1], [2], [7]]
     assert graph.train.tolist() == [0]
-    assert "left aside 'age', 'height'" in str(report)
+    assert "left aside 'age', 'height'" in str(summary)
 
 
 # -------------------------------------------------------------------------------- interruption

@@ -25,10 +25,10 @@ def imported(folder: Path, nodes: str | pa.Table, **options):
         path.write_text(nodes)
     else:
         pq.write_table(nodes, path)
-    report = import_tables(
+    summary = import_tables(
         ImportSpec(nodes=path, edges=folder / "e.csv", out=folder / "g", **options)
     )
-    return load_graph(folder / "g"), report
+    return load_graph(folder / "g"), summary
 
 
 @pytest.mark.parametrize(
@@ -47,11 +47,11 @@ def test_classes_are_in_natural_order_under_their_own_names(tmp_path, cells, cla
 
 
 def test_empty_labels_and_the_users_words_for_missing_are_unknown(tmp_path):
-    graph, report = imported(tmp_path, "id,x,label\na,1,\nb,2,?\nc,3,y\nd,4,-1\n",
+    graph, summary = imported(tmp_path, "id,x,label\na,1,\nb,2,?\nc,3,y\nd,4,-1\n",
                              missing=("?", "-1"))  # fmt: skip
     assert graph.labels.tolist() == [-1, -1, 0, -1]
-    assert report.unlabelled == 3
-    assert report.classes == {"y": 1}
+    assert summary.unlabelled == 3
+    assert summary.classes == {"y": 1}
 
 
 def test_numbers_of_parquet_are_classes_and_nan_is_unknown(tmp_path):
@@ -65,11 +65,11 @@ def test_numbers_of_parquet_are_classes_and_nan_is_unknown(tmp_path):
 def test_a_delimited_column_gives_several_classes(tmp_path, monkeypatch):
     monkeypatch.setattr(labels, "_CHUNK", 4)
     text = "id,x,label\na,1,red | blue\nb,2,\nc,3,|\nd,4,blue|blue\n"
-    graph, report = imported(tmp_path, text, label_delimiter="|")
+    graph, summary = imported(tmp_path, text, label_delimiter="|")
     assert graph.names.classes == ["blue", "red"]
     assert graph.labels.tolist() == [[1, 1], [-1, -1], [0, 0], [1, 0]]
-    assert report.classes == {"blue": 2, "red": 1}
-    assert report.unlabelled == 1
+    assert summary.classes == {"blue": 2, "red": 1}
+    assert summary.unlabelled == 1
 
 
 @pytest.mark.parametrize("values", [[["2", "1"], None, [], ["2"]], [[2, 1], None, [], [2]]])
@@ -90,9 +90,9 @@ def test_a_column_for_each_class_gives_several_classes(tmp_path):
 @pytest.mark.parametrize(("delimiter", "labels_"), [(None, [-1, -1]), ("|", [[], []])])
 def test_no_label_at_all_is_reported(tmp_path, delimiter, labels_):
     text = "id,x,label\na,1,\nb,2,\n"
-    graph, report = imported(tmp_path, text, label_delimiter=delimiter)
+    graph, summary = imported(tmp_path, text, label_delimiter=delimiter)
     assert graph.labels.tolist() == labels_
-    assert "no node has a label" in report.warnings
+    assert "no node has a label" in summary.warnings
 
 
 def test_splits_are_read_in_every_spelling(tmp_path):
@@ -107,13 +107,13 @@ def test_a_ratio_splits_every_class_in_the_same_way(tmp_path):
     random = np.random.default_rng(0)
     cells = random.choice(["a", "b", "c", ""], 1000, p=[0.6, 0.3, 0.05, 0.05])
     text = "id,x,label\na,1,a\nb,1,b\n" + "".join(f"{i},1,{c}\n" for i, c in enumerate(cells))
-    graph, report = imported(tmp_path, text, ratio=(0.6, 0.2, 0.2), split_seed=3)
+    graph, summary = imported(tmp_path, text, ratio=(0.6, 0.2, 0.2), split_seed=3)
     sizes = np.bincount(graph.labels[graph.labels >= 0])
     for name, share in zip(SPLITS, (0.6, 0.2, 0.2), strict=True):
         counts = np.bincount(graph.labels[graph.split(name)], minlength=3)
         assert (abs(counts - share * sizes) <= 1).all()
-    assert sum(report.splits.values()) == sizes.sum()
-    assert "0.6 0.2 0.2 class by class" in str(report)
+    assert sum(summary.splits.values()) == sizes.sum()
+    assert "0.6 0.2 0.2 class by class" in str(summary)
 
 
 def one_class(codes: np.ndarray, classes: int) -> Labels:
@@ -172,24 +172,24 @@ def test_every_class_is_split_in_the_ratio_and_all_together_are(sizes, val, test
 
 def test_labels_that_look_like_measurements_are_told(tmp_path):
     rows = "".join(f"{c},1,{i + 0.25}\n" for i, c in enumerate("abcdefghijklmnop"))
-    _, report = imported(tmp_path, "id,x,label\n" + rows)
+    _, summary = imported(tmp_path, "id,x,label\n" + rows)
     message = (
         "the label looks continuous: 16 different numbers among 16 labels, each a class now; to "
         "predict the number, import it with --task regression"
     )
-    assert message in report.warnings
+    assert message in summary.warnings
 
 
 @pytest.mark.parametrize("label", ["{i}", "v{i}.5"])
 def test_whole_numbers_and_names_do_not_look_like_measurements(tmp_path, label):
     rows = "".join(f"{c},1,{label.format(i=i)}\n" for i, c in enumerate("abcdefghijklmnop"))
-    _, report = imported(tmp_path, "id,x,label\n" + rows)
-    assert not [warning for warning in report.warnings if "continuous" in warning]
+    _, summary = imported(tmp_path, "id,x,label\n" + rows)
+    assert not [warning for warning in summary.warnings if "continuous" in warning]
 
 
 def test_one_class_is_counted_as_one(tmp_path):
-    _, report = imported(tmp_path, "id,x,label\na,1,u\nb,2,u\n")
-    assert "\n1 class; 0 of the nodes unlabelled\n" in str(report)
+    _, summary = imported(tmp_path, "id,x,label\na,1,u\nb,2,u\n")
+    assert "\n1 class; 0 of the nodes unlabelled\n" in str(summary)
 
 
 def test_another_seed_draws_another_split():
@@ -200,9 +200,9 @@ def test_another_seed_draws_another_split():
 
 def test_nodes_of_several_classes_are_split_at_random_and_that_is_said(tmp_path):
     text = "id,x,label\n" + "".join(f"{c},1,{c}|y\n" for c in "abcdefghij")
-    graph, report = imported(tmp_path, text, label_delimiter="|", ratio=(0.5, 0.3, 0.2))
+    graph, summary = imported(tmp_path, text, label_delimiter="|", ratio=(0.5, 0.3, 0.2))
     assert [len(graph.split(name)) for name in SPLITS] == [5, 3, 2]
-    assert "at random (several classes per node)" in str(report)
+    assert "at random (several classes per node)" in str(summary)
 
 
 def test_a_ratio_wins_over_a_split_column_that_was_not_asked_for(tmp_path):

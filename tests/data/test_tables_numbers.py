@@ -34,23 +34,23 @@ def imported(nodes: str | pa.Table, **options):
     else:
         pq.write_table(nodes, path)
     options = {"label": ("price",), "task": "regression", **options}
-    report = import_tables(ImportSpec(nodes=path, edges=Path("e.csv"), out=Path("g"), **options))
-    return load_graph("g"), report
+    summary = import_tables(ImportSpec(nodes=path, edges=Path("e.csv"), out=Path("g"), **options))
+    return load_graph("g"), summary
 
 
 def test_a_column_of_numbers_is_the_label():
-    graph, report = imported(HOUSES, missing=("?",))
+    graph, summary = imported(HOUSES, missing=("?",))
     assert (graph.task, graph.num_classes, graph.names.classes) == ("regression", 0, None)
     assert graph.labels[[0, 1, 5]].tolist() == [250000.5, 1e5, -3]
     assert graph.labelled.tolist() == [True, True, False, False, False, True]
     assert [graph.split(name).tolist() for name in SPLITS] == [[0], [1], [5]]
     assert graph.features[:, 0].tolist() == [1, 2, 3, 4, 5, 6]
-    text = str(report)
+    text = str(summary)
     assert "label 'price' (numbers), split 'split'" in text
     assert "numbers from -3 to 250,000, mean 116,666, deviation 102,742; 3 of the nodes" in text
     assert "split     train 1, val 1, test 1" in text
-    assert (report.numbers.least, report.numbers.greatest) == (-3, 250000.5)
-    assert (report.classes, report.multilabel, report.unlabelled) == (None, False, 3)
+    assert (summary.numbers.least, summary.numbers.greatest) == (-3, 250000.5)
+    assert (summary.classes, summary.multilabel, summary.unlabelled) == (None, False, 3)
 
 
 @pytest.mark.parametrize("kind", [pa.int64(), pa.float32(), pa.float64(), pa.string()])
@@ -107,28 +107,28 @@ def test_a_ratio_splits_few_numbers_too(count):
 
 def test_how_numbers_were_split_is_said():
     rows = "".join(f"{c},1,{i / 7}\n" for i, c in enumerate("abcdefghij"))
-    graph, report = imported("id,x,price\n" + rows, ratio=(0.6, 0.2, 0.2))
+    graph, summary = imported("id,x,price\n" + rows, ratio=(0.6, 0.2, 0.2))
     assert [len(graph.split(name)) for name in SPLITS] == [6, 2, 2]
-    assert "split 0.6 0.2 0.2 evenly over the numbers" in str(report)
-    assert not [warning for warning in report.warnings if "label" in warning]
+    assert "split 0.6 0.2 0.2 evenly over the numbers" in str(summary)
+    assert not [warning for warning in summary.warnings if "label" in warning]
 
 
 def test_numbers_that_teach_nothing_are_told():
-    _, report = imported("id,x,price\na,1,5\nb,2,5\n")
-    assert "all labels are the same number, 5" in report.warnings
-    assert any("no nodes are set apart for training" in warning for warning in report.warnings)
+    _, summary = imported("id,x,price\na,1,5\nb,2,5\n")
+    assert "all labels are the same number, 5" in summary.warnings
+    assert any("no nodes are set apart for training" in warning for warning in summary.warnings)
 
 
 def test_no_known_number_is_told():
-    _, report = imported("id,x,price\na,1,\nb,2,\n")
-    assert "no node has a label" in report.warnings
+    _, summary = imported("id,x,price\na,1,\nb,2,\n")
+    assert "no node has a label" in summary.warnings
 
 
 def test_a_named_task_of_classes_is_not_doubted():
     rows = "".join(f"{c},1,{i + 0.25}\n" for i, c in enumerate("abcdefghijklmnop"))
-    graph, report = imported("id,x,price\n" + rows, task="classes")
+    graph, summary = imported("id,x,price\n" + rows, task="classes")
     assert (graph.task, graph.num_classes) == ("classes", 16)
-    assert not [warning for warning in report.warnings if "continuous" in warning]
+    assert not [warning for warning in summary.warnings if "continuous" in warning]
 
 
 def test_one_column_of_0_and_1_may_be_one_of_several_classes():

@@ -3,35 +3,11 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
-from vrgcn import TrainConfig
+from tests.diagnostics.made_up import NOTHING, diagnosis, measured, table
 from vrgcn.diagnostics.advice import added_error, added_noise, advise
-from vrgcn.diagnostics.diagnosis import Diagnosis, Measured
-from vrgcn.diagnostics.page import bias_text, conditions, page, quantities, rows, staleness_rows
-from vrgcn.diagnostics.staleness import Staleness
+from vrgcn.diagnostics.diagnosis import Measured
 from vrgcn.training.moments import Deviation
-
-NOTHING = Deviation(0.0, 0.0, 0.0)
-
-
-def measured(layer=(0.0, 0.0), gradient=(0.0, 0.0), floor=0.01) -> Measured:
-    """(bias, std) of layer 2 and of the gradient."""
-    found = Deviation(gradient[0], floor, gradient[1])
-    return Measured({1: Deviation(layer[0], floor, layer[1])}, NOTHING, found, {}, 10)
-
-
-def table(relative: float = 0.0, unwritten: float = 0.0) -> Staleness:
-    age = torch.full((100,), 3)
-    age[: int(100 * unwritten)] = -1
-    return Staleness(1, age, torch.arange(100), torch.ones(100), torch.full((100,), relative))
-
-
-def diagnosis(used="cv", tables=None, warm_start=False, **estimators: Measured) -> Diagnosis:
-    estimators = {"exact": measured(), "ns": measured((0, 0.5), (0, 0.5)), **estimators}
-    config = TrainConfig(estimator=used, learning_rate=0.02, warm_start=warm_start)
-    staleness = {used: [table()] if tables is None else tables}
-    return Diagnosis(config, torch.arange(9), 30, True, estimators, {}, staleness)
 
 
 def test_noise_above_that_of_ns_is_named_with_rate_layer_and_remedies():
@@ -109,22 +85,3 @@ def test_exact_training_and_training_without_estimates_are_told_so():
     nothing = diagnosis("cv", exact=empty, ns=empty, cv=empty)
     assert advise(nothing)[0].startswith("nothing is estimated")
     assert "was not among" in advise(diagnosis("cvd"))[0]
-
-
-def test_the_report_shows_every_number_and_marks_biases_that_were_not_seen():
-    found = diagnosis(cv=measured((0.2, 0.1), (0.004, 0.00005)), tables=[table(0.25, 0.2)])
-    shown = quantities(found)
-    assert list(shown) == ["layer 2: P h", "outputs", "gradient"]
-    by_name = {row[0]: row[1:] for row in rows(shown["layer 2: P h"])}
-    assert by_name["exact"] == ("reference", "0", "0")
-    assert by_name["ns"] == ("< 1.0%", "50.0%", "50.0%")
-    assert by_name["cv"] == ("20.0%", "10.0%", "22.4%")
-    assert bias_text(NOTHING) == "0"
-    assert staleness_rows(found) == [("cv, layer 2", "100", "20.0%", "3.0 steps", "25.0%")]
-    assert "after 30 epochs (30 steps) of training by cv, learning rate 0.02" in conditions(found)
-    html = page(found, ["lower <the> rate"], "Diagnosis").html()
-    # Bias and noise of the layer, the outputs and the gradient; ages, and two kinds of distance.
-    assert html.count("<figure>") == 6
-    assert html.count("<li>") == 3  # bias, noise and floor in the legend
-    assert "lower &lt;the&gt; rate" in html
-    assert "22.4%" in html

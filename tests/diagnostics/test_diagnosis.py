@@ -30,6 +30,7 @@ from vrgcn.training.moments import deviation
 
 GRAPH = random_graph()
 NODES = torch.arange(3, 15)
+KIPF = {"dropout": 0.5, "layer_norm": False}
 
 
 def compared(model: nn.Module, names=tuple(COMPARED), *, warm: bool, passes: int):
@@ -165,7 +166,7 @@ def float_graph(**changed) -> Graph:
 def test_what_an_estimator_cannot_do_is_reported_and_the_others_are_measured():
     torch.manual_seed(0)
     sparse = float_graph(features=torch.randn(40, 6).relu().to_sparse_csr())
-    model = GCN(6, 8, 3, order="before")
+    model = GCN(6, 8, 3, order="before", **KIPF)
     found = diagnose(model, sparse, TrainConfig(epochs=1, batch_size=10), passes=3)
     assert set(found.impossible) == {"cv", "history"}
     assert all("sparse features under dropout" in why for why in found.impossible.values())
@@ -186,7 +187,7 @@ SETTINGS = {
 def test_settings_of_training_hold_for_every_estimator(settings, changed):
     torch.manual_seed(0)
     config = TrainConfig(**{"epochs": 2, "batch_size": 10, "estimator": "cv", **settings})
-    found = diagnose(GCN(6, 8, 3), float_graph(**changed), config, passes=3)
+    found = diagnose(GCN(6, 8, 3, **KIPF), float_graph(**changed), config, passes=3)
     assert list(found.estimators) == list(COMPARED)
     assert found.steps == 2 * -(-(40 if settings.get("visit") else 24) // config.batch_size)
     assert found.preprocessed == settings.get("preprocess", True)
@@ -229,7 +230,7 @@ def test_wide_activations_are_measured_on_some_of_their_columns():
     torch.manual_seed(0)
     wide = float_graph(features=torch.randn(40, 1500))
     found = diagnose(
-        GCN(1500, 8, 3, order="before"), wide, TrainConfig(epochs=1), passes=5
+        GCN(1500, 8, 3, order="before", **KIPF), wide, TrainConfig(epochs=1), passes=5
     ).estimators
     assert 0.5 < found["ns"].layers[0].std / found["exact"].layers[0].std < 5
 
@@ -253,5 +254,5 @@ def test_the_documented_python_runs(capsys):
     text = (Path(__file__).parents[2] / "docs" / "diagnostics.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     torch.manual_seed(0)
-    exec(block, {"model": GCN(6, 8, 3), "graph": float_graph()})
+    exec(block, {"model": GCN(6, 8, 3, **KIPF), "graph": float_graph()})
     assert "dropout" in capsys.readouterr().out

@@ -53,7 +53,7 @@ def copies(edges: Tensor, features: Tensor, count: int) -> Graph:
 
 def gcn(layers: int = 2, **settings: Any) -> GCN:
     torch.manual_seed(layers)
-    settings = {"dropout": 0.0, **settings}
+    settings = {"dropout": 0.0, "layer_norm": False, **settings}
     return GCN(FEATURES, HIDDEN, CLASSES, layers=layers, **settings).double()
 
 

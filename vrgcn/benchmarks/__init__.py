@@ -1,6 +1,6 @@
 """What `vrgcn bench` measures, one module a section.
 
 Sections share `bench.Bench` (the graph, how much to do), `timing` (turns, medians, ratios) and
-`report` (tables and JSON), and answer with a `report.Section`. A new section is one new file and
+`section` (tables and JSON), and answer with a `section.Section`. A new section is one new file and
 one line in `run.SECTIONS`.
 """

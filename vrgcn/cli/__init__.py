@@ -38,9 +38,9 @@ COMMANDS: dict[str, tuple[type, str, str]] = {
     "diagnose": (DiagnoseOptions, "vrgcn.cli.diagnose", "run_diagnose"),
     "datasets": (DatasetsOptions, "vrgcn.cli.datasets", "run_datasets"),
     "info": (InfoOptions, "vrgcn.cli.info", "run_info"),
-    "demo": (DemoOptions, "vrgcn.experiments.demo", "run_demo"),
+    "demo": (DemoOptions, "vrgcn.cli.demo", "run_demo"),
     "bench": (BenchOptions, "vrgcn.cli.bench", "run_bench"),
-    "reproduce": (ReproduceOptions, "vrgcn.experiments.reproduce", "run_reproduce"),
+    "reproduce": (ReproduceOptions, "vrgcn.cli.reproduce", "run_reproduce"),
 }
 
 # What the user can mend. Anything else is a defect of ours and keeps its traceback.

@@ -45,10 +45,10 @@ def run_bench(options: BenchOptions) -> None:
 def _graph(options: BenchOptions) -> Graph:
     if options.quick:
         return community_graph(QUICK_GRAPH)
-    graph, kind = open_graph(options.dataset, None, options.data_root)
-    if not len(graph.train):
+    opened = open_graph(options.dataset, data_root=options.data_root)
+    if not len(opened.graph.train):
         raise ValueError(f"--dataset: {options.dataset} has no training nodes")
-    return scale_graph(graph, kind)[0]
+    return scale_graph(opened.graph, opened.scaling)[0]
 
 
 def _scale(options: BenchOptions) -> Scale:

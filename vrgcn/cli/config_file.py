@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-RUN_CONFIG = "config.toml"  # in the folder of a run
+from vrgcn.training import runs
 
 
 def expand_config(options: type, flags: list[str]) -> list[str]:
@@ -24,7 +24,7 @@ def expand_config(options: type, flags: list[str]) -> list[str]:
     if place is None:
         return [*expanded, *flags]
     run = flags[place]
-    theirs = read_flags(Path(run) / RUN_CONFIG, kinds, without=("dataset", "graph", "epochs"))
+    theirs = read_flags(Path(run) / runs.CONFIG, kinds, without=("dataset", "graph", "epochs"))
     return [run, *theirs, *expanded, *flags[:place], *flags[place + 1 :]]
 
 
@@ -85,7 +85,7 @@ def _run_place(flags: list[str], kinds: dict[str, Any]) -> int | None:
     taking = {f"--{name.replace('_', '-')}" for name in paths}
     for place, flag in enumerate(flags):
         valued = place > 0 and flags[place - 1] in taking
-        if not valued and not flag.startswith("-") and (Path(flag) / RUN_CONFIG).is_file():
+        if not valued and not flag.startswith("-") and (Path(flag) / runs.CONFIG).is_file():
             return place
     return None
 

@@ -8,14 +8,17 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import DiagnoseOptions
-from vrgcn.cli.runs import open_run, open_run_graph
-from vrgcn.cli.train import build_model, scaled_graph
+from vrgcn.cli.train import scaled_graph
 from vrgcn.data import DATASETS
-from vrgcn.data.opening import print_graph_note
 from vrgcn.diagnostics.advice import advise
 from vrgcn.diagnostics.diagnosis import Diagnosis, diagnose
-from vrgcn.diagnostics.page import (
+from vrgcn.diagnostics.trajectory import COMPARED
+from vrgcn.engine.devices import find_device, use_threads
+from vrgcn.graph.graph import Graph
+from vrgcn.models.models import MODELS, GraphModel, build_model
+from vrgcn.pages.diagnosis import (
     COLUMNS,
     STALENESS_COLUMNS,
     conditions,
@@ -24,14 +27,11 @@ from vrgcn.diagnostics.page import (
     rows,
     staleness_rows,
 )
-from vrgcn.diagnostics.trajectory import COMPARED
-from vrgcn.engine.devices import find_device, use_threads
-from vrgcn.graph.graph import Graph
-from vrgcn.models.models import MODELS, GraphModel
 from vrgcn.pages.figures import check_figure
 from vrgcn.pages.progress import progress_bar
 from vrgcn.pages.terminal import text_table
 from vrgcn.training.config import TrainConfig
+from vrgcn.training.runs import open_run, open_run_graph
 
 
 @dataclass(frozen=True)
@@ -100,17 +100,18 @@ def _of_run(options: DiagnoseOptions, folder: Path) -> _Subject:
     # A run keeps no histories. An exact pass at its weights, and the epochs after it, stand for
     # those that it had.
     config = replace(options.train, warm_start=True)
-    graph = open_run_graph(run, None, None, options.data_root)
-    return _Subject(f"Diagnosis of the run {folder.name}", run.saved.model, graph, config)
+    opened = open_run_graph(run, None, None, options.data_root)
+    print_note(opened.note)
+    return _Subject(f"Diagnosis of the run {folder.name}", run.saved.model, opened.graph, config)
 
 
 def _of_graph(options: DiagnoseOptions) -> _Subject:
     if options.target is not None:
         options = replace(options, dataset=options.target)
     find_device(options.train.device)
-    graph, _ = scaled_graph(options)
-    print_graph_note(options.dataset, options.data_root)
-    model = build_model(options.model, graph, options.train.seed)
+    graph, _, note = scaled_graph(options)
+    print_note(note)
+    model = build_model(options.model, graph.num_features, graph.num_classes, options.train.seed)
     name = options.dataset or options.graph
     return _Subject(f"Diagnosis of {options.model.model} on {name}", model, graph, options.train)
 

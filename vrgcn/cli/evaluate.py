@@ -7,31 +7,31 @@ import math
 from pathlib import Path
 from typing import Any
 
-import torch
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
+from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import EvaluateOptions
-from vrgcn.cli.runs import open_run, open_run_graph
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.validation import SPLITS, UNLABELLED
+from vrgcn.graph.validation import SPLITS
 from vrgcn.inference.predict import predict
-from vrgcn.inference.saved import SavedModel
+from vrgcn.inference.saved import model_labels
+from vrgcn.pages.classes import CLASS_COLUMNS, class_row, main_classes
 from vrgcn.pages.figures import check_figure, draw_class_scores, draw_confusion
 from vrgcn.pages.terminal import text_table
 from vrgcn.training.metrics import ClassScores, class_scores, confusion, score, score_name
-
-CLASS_COLUMNS = ("precision", "recall", "F1", "support", "predicted")
-_MOST_ROWS = 25
+from vrgcn.training.runs import open_run, open_run_graph
 
 
 def run_evaluate(options: EvaluateOptions) -> None:
     """Print the scores, draw the picture, and write the numbers beside it."""
     use_threads(options.threads)
     run = open_run(options.run, find_device(options.device))
-    graph = open_run_graph(run, options.dataset, options.graph, options.data_root)
+    opened = open_run_graph(run, options.dataset, options.graph, options.data_root)
+    print_note(opened.note)
+    graph = opened.graph
     labels = model_labels(run.saved, graph)
     split = _split(options.split, graph)
     picture = options.out or run.folder / f"confusion-{split}.png"
@@ -72,36 +72,6 @@ def _split(asked: str | None, graph: Graph) -> str:
     return asked or present[0]
 
 
-def model_labels(saved: SavedModel, graph: Graph) -> Tensor:
-    """The graph's labels, counted as the model counts its classes."""
-    if graph.labels is None:
-        raise ValueError("the graph has no labels to compare with")
-    if graph.multilabel != saved.multilabel:
-        kinds = ("one class per node", "several classes per node")
-        raise ValueError(
-            f"the model was trained for {kinds[saved.multilabel]}, and the graph has "
-            f"{kinds[graph.multilabel]}"
-        )
-    theirs, ours = graph.names.classes, saved.classes
-    if theirs is None or ours is None or theirs == ours:
-        if graph.num_classes != saved.model.arguments["classes"]:
-            raise ValueError(
-                f"the model knows {saved.model.arguments['classes']} classes, and the graph has "
-                f"{graph.num_classes}"
-            )
-        return graph.labels
-    unknown = [name for name in theirs if name not in set(ours)]
-    if unknown:
-        raise ValueError(f"the model does not know the class {unknown[0]!r} of the graph")
-    place = torch.tensor([ours.index(name) for name in theirs])
-    if graph.multilabel:
-        labels = torch.zeros(graph.num_nodes, len(ours))
-        labels[:, place] = graph.labels
-        labels[(graph.labels == UNLABELLED).all(1)] = UNLABELLED
-        return labels
-    return torch.where(graph.labels >= 0, place[graph.labels.clamp(min=0)], UNLABELLED)
-
-
 def _table(classes: list[str], scores: ClassScores, split: str) -> Table:
     """The largest classes, and how many more there are."""
     shown = main_classes(scores)
@@ -113,26 +83,6 @@ def _table(classes: list[str], scores: ClassScores, split: str) -> Table:
     if len(shown) < len(classes):
         table.caption = f"the {len(shown)} largest of {len(classes)} classes"
     return table
-
-
-def main_classes(scores: ClassScores) -> list[int]:
-    """All classes if they are few, else the largest of those present or predicted."""
-    count = len(scores.support)
-    if count <= _MOST_ROWS:
-        return list(range(count))
-    order = scores.support.argsort(descending=True, stable=True).tolist()
-    return [c for c in order if scores.support[c] or scores.predicted[c]][:_MOST_ROWS]
-
-
-def class_row(scores: ClassScores, place: int) -> list[str]:
-    """A class's numbers as text, for `CLASS_COLUMNS`."""
-    shares = (scores.precision, scores.recall, scores.f1)
-    counts = (scores.support, scores.predicted)
-    return [*(_number(v[place]) for v in shares), *(f"{int(v[place]):,}" for v in counts)]
-
-
-def _number(value: Tensor) -> str:
-    return "–" if math.isnan(value) else f"{float(value):.3f}"
 
 
 def _write(

@@ -13,7 +13,7 @@ from vrgcn.pages.progress import progress_bar
 
 
 def run_import(options: ImportOptions) -> None:
-    """Import as the options say and print the report."""
+    """Import as the options say and print what was read."""
     start = time.perf_counter()
     with progress_bar(
         SpinnerColumn(),
@@ -25,5 +25,5 @@ def run_import(options: ImportOptions) -> None:
         def on_rows(name: str, rows: int) -> None:
             progress.update(task, description=f"{name}: {counted(rows, 'row')}")
 
-        report = import_tables(options, on_rows)
-    print(f"{report}\n\nwritten to {report.out} in {time.perf_counter() - start:.1f} s")
+        summary = import_tables(options, on_rows)
+    print(f"{summary}\n\nwritten to {summary.out} in {time.perf_counter() - start:.1f} s")

@@ -5,24 +5,26 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
+from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import InfoOptions
 from vrgcn.data import find_dataset
-from vrgcn.data.opening import open_graph, print_graph_note
+from vrgcn.data.opening import open_graph
 from vrgcn.data.statistics import Average, Statistics, statistics
 from vrgcn.pages.terminal import text_table
+from vrgcn.pages.wording import bytes_text
 
 
 def run_info(options: InfoOptions) -> None:
     """Print what there is to know about a graph before training on it."""
     if (options.dataset is None) == (options.graph is None):
         raise ValueError("give a graph: either a NAME or --graph PATH")
-    graph, scaling = open_graph(options.dataset, options.graph, options.data_root)
-    found = statistics(graph)
+    opened = open_graph(options.dataset, options.graph, options.data_root)
+    found = statistics(opened.graph)
     if options.dataset is not None:
         print(f"{options.dataset}: {find_dataset(options.dataset).description}")
-    print_graph_note(options.dataset, options.data_root)
+    print_note(opened.note)
     Console().print(_table_1(found))
-    lines = _lines(found, scaling)
+    lines = _lines(found, opened.scaling)
     width = max(map(len, lines))
     for heading, text in lines.items():
         print(f"{heading:<{width}}  {text}")
@@ -64,12 +66,3 @@ def _average(average: Average) -> str:
         f"about {average.value:,.0f} ± {average.error:,.0f} (standard error) on average, "
         f"from {average.nodes:,} random nodes"
     )
-
-
-def bytes_text(size: float) -> str:
-    """Such as 1.5 MB."""
-    for unit in ("B", "kB", "MB"):
-        if size < 999.5:
-            return f"{size:.3g} {unit}"
-        size /= 1000
-    return f"{size:,.3g} GB" if size < 1000 else f"{size:,.0f} GB"

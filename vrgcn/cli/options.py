@@ -9,30 +9,8 @@ from typing import Literal, get_args
 from tyro.conf import FlagCreatePairsOff, Positional, configure
 
 from vrgcn.data.tables.spec import ImportSpec
+from vrgcn.models.config import ModelConfig
 from vrgcn.training.config import TrainConfig, at_least
-
-
-@dataclass(frozen=True)
-class ModelOptions:
-    """What is trained."""
-
-    model: Literal["gcn", "graphsage", "mlp"] = "graphsage"
-    """Architecture: gcn averages a node with its neighbours; graphsage sets its own activation
-    beside their mean; mlp looks at no neighbours."""
-    hidden: int = 128
-    """Hidden width."""
-    layers: int = 2
-    """Graph layers."""
-    dense: int = 1
-    """Dense layers in each graph layer."""
-    dropout: float = 0.2
-    """Probability of dropping, before every dense layer."""
-    order: Literal["after", "before"] = "after"
-    """Dropout after the propagation (allows preprocessing) or before it (as Kipf and Welling)."""
-    layer_norm: bool = True
-    """LayerNorm after each dense layer but the last."""
-    bias: bool = False
-    """Biases in the dense layers."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +27,7 @@ class TrainingOptions:
     """Scaling of the features: standard gives columns mean 0 and deviation 1 on the training nodes,
     row makes each node's sum to 1. auto: as the paper does for the data set; for a graph from disk,
     standard for dense and row for sparse features."""
-    model: ModelOptions = field(default_factory=ModelOptions)
+    model: ModelConfig = field(default_factory=ModelConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import PredictOptions
-from vrgcn.cli.runs import open_run, open_run_graph
 from vrgcn.data.predictions import check_path, prediction_file
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.engine.trace import device_of
@@ -19,6 +19,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import build_propagation
 from vrgcn.inference.predict import ExactSweeps, exact_tables
 from vrgcn.pages.progress import progress_bar
+from vrgcn.training.runs import open_run, open_run_graph
 
 
 def run_predict(options: PredictOptions) -> None:
@@ -29,13 +30,15 @@ def run_predict(options: PredictOptions) -> None:
     check_path(options.out, saved.model.arguments["classes"], options.top)
     classes = saved.classes or [str(i) for i in range(saved.model.arguments["classes"])]
     with _scratch(options.memory, options.out.parent) as folder:
-        graph = open_run_graph(
+        opened = open_run_graph(
             run,
             options.dataset,
             options.graph,
             options.data_root,
             None if folder is None else folder / "features.bin",
         )
+        print_note(opened.note)
+        graph = opened.graph
         nodes = None if options.nodes is None else _read_nodes(options.nodes, graph)
         count = graph.num_nodes if nodes is None else len(nodes)
         sweeps = ExactSweeps(

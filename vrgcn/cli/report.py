@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import ReportOptions
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.pages.figures import check_figure
@@ -46,7 +47,7 @@ def run_report(options: ReportOptions) -> None:
     page.write(options.out)
     twice = len(folders) - len(records)
     if twice:
-        print(f"note: {twice} of the folders were given more than once; each run is shown once")
+        print_note(f"{twice} of the folders were given more than once; each run is shown once")
     count = "1 run" if len(records) == 1 else f"{len(records)} runs"
     print(f"report of {count}: {options.out}")
 
@@ -66,7 +67,7 @@ def _add_scores(page: Page, graphs: dict[str, list[Record]], scorer: Scorer) -> 
             page.heading(_on("Scores by class", graph, graphs))
             failed += show_scores(page, runs, score_run)
     for line in failed:
-        print(f"note: {line}")
+        print_note(line)
 
 
 def _folders(given: Sequence[Path]) -> list[Path]:
@@ -74,7 +75,7 @@ def _folders(given: Sequence[Path]) -> list[Path]:
     files = [path for path in given if path.is_file()]
     if files and len(files) < len(given):
         names = ", ".join(path.name for path in files)
-        print(f"note: left out, for a run is a folder: {names}")
+        print_note(f"left out, for a run is a folder: {names}")
         return [path for path in given if path not in files]
     return list(given)
 

@@ -4,35 +4,34 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from vrgcn.cli.config_file import RUN_CONFIG, flatten, write_config
-from vrgcn.cli.options import ModelOptions, TrainingOptions, TrainOptions
-from vrgcn.cli.runs import METRICS, MODEL, RESULT
+from vrgcn.cli.config_file import flatten, write_config
+from vrgcn.cli.notes import print_note
+from vrgcn.cli.options import TrainingOptions, TrainOptions
 from vrgcn.data import find_dataset
-from vrgcn.data.opening import open_graph, print_graph_note
+from vrgcn.data.opening import open_graph
 from vrgcn.engine.devices import find_device
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.scaling import Scaling, scale_graph
 from vrgcn.inference.saved import SavedModel, save_model
-from vrgcn.models.models import MODELS, GraphModel
-from vrgcn.pages.progress import EpochProgress, seconds_text
+from vrgcn.models.models import GraphModel, build_model
+from vrgcn.pages.progress import EpochProgress
+from vrgcn.pages.wording import seconds_text
 from vrgcn.training.fit import Epoch, TrainResult, fit
 from vrgcn.training.metrics import score_name
+from vrgcn.training.runs import CONFIG, METRICS, MODEL, RESULT
 
 
 def run_train(options: TrainOptions) -> None:
     """Train as the options say, keeping the best model so far on disk."""
     find_device(options.train.device)
-    graph, scaling = scaled_graph(options)
-    model = build_model(options.model, graph, options.train.seed)
+    graph, scaling, note = scaled_graph(options)
+    model = build_model(options.model, graph.num_features, graph.num_classes, options.train.seed)
     folder = _folder(options)
     try:
-        _train(options, graph, model, scaling, folder)
+        _train(options, graph, model, scaling, note, folder)
     except BaseException as error:
         if not (folder / MODEL).exists():  # nothing worth keeping, and in the way of another try
             shutil.rmtree(folder)
@@ -42,11 +41,17 @@ def run_train(options: TrainOptions) -> None:
 
 
 def _train(
-    options: TrainOptions, graph: Graph, model: GraphModel, scaling: Scaling, folder: Path
+    options: TrainOptions,
+    graph: Graph,
+    model: GraphModel,
+    scaling: Scaling,
+    note: str | None,
+    folder: Path,
 ) -> None:
-    write_config(folder / RUN_CONFIG, _found_again(flatten(options)))
+    write_config(folder / CONFIG, _found_again(flatten(options)))
     print(f"{graph}\n{_summary(model)}, features scaled: {scaling.kind}, writing to {folder}")
-    _print_notes(options)
+    print_note(note)
+    print_note(_unlike_the_paper(options))
     assert graph.labels is not None
     name = score_name(graph.labels)
     saved = SavedModel(
@@ -77,13 +82,13 @@ def _train(
     save_model(saved, folder / MODEL)
     scores = _scores(result, name)
     (folder / RESULT).write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
-    _report(result, name, folder)
+    _print_result(result, name, folder)
 
 
-def _print_notes(options: TrainOptions) -> None:
-    print_graph_note(options.dataset, options.data_root)
+def _unlike_the_paper(options: TrainOptions) -> str | None:
     if options.dataset and find_dataset(options.dataset).inductive and not options.train.inductive:
-        print(f"note: the paper trains on {options.dataset} inductively; --inductive does that")
+        return f"the paper trains on {options.dataset} inductively; --inductive does that"
+    return None
 
 
 def _found_again(options: dict[str, Any]) -> dict[str, Any]:
@@ -93,18 +98,10 @@ def _found_again(options: dict[str, Any]) -> dict[str, Any]:
     return options | {name: path.resolve() for name, path in paths.items()}
 
 
-def build_model(options: ModelOptions, graph: Graph, seed: int) -> GraphModel:
-    """The model with weights from the seed, whatever was drawn before."""
-    arguments = asdict(options)
-    kind = MODELS[arguments.pop("model")]
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return kind(graph.num_features, classes=graph.num_classes, **arguments)
-
-
-def scaled_graph(options: TrainingOptions) -> tuple[Graph, Scaling]:
-    """The graph with its features scaled, and the scaling, which is saved with the model."""
-    graph, kind = open_graph(options.dataset, options.graph, options.data_root)
+def scaled_graph(options: TrainingOptions) -> tuple[Graph, Scaling, str | None]:
+    """The graph with its features scaled, the scaling, which is saved with the model, and a note
+    on the graph, if there is one."""
+    graph, kind, note = open_graph(options.dataset, options.graph, options.data_root)
     if graph.labels is None or not len(graph.train):
         raise ValueError(
             "the graph has no labelled training nodes; import it again with a --label column and "
@@ -112,7 +109,7 @@ def scaled_graph(options: TrainingOptions) -> tuple[Graph, Scaling]:
         )
     if options.scaling != "auto":
         kind = options.scaling
-    return scale_graph(graph, kind)
+    return *scale_graph(graph, kind), note
 
 
 def _folder(options: TrainOptions) -> Path:
@@ -151,7 +148,7 @@ def _scores(result: TrainResult, name: str) -> dict[str, Any]:
     }
 
 
-def _report(result: TrainResult, name: str, folder: Path) -> None:
+def _print_result(result: TrainResult, name: str, folder: Path) -> None:
     kept = f"kept epoch {result.epoch} of {len(result.curve)}"
     if result.val is not None:
         kept += f", validation {name} {result.val:.4f}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 from vrgcn.data import DATASETS, find_dataset, load_dataset
 from vrgcn.data import data_root as default_root
@@ -11,10 +12,20 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import is_sparse
 
 
+class Opened(NamedTuple):
+    """scaling: what suits the features, a kind of `vrgcn.graph.scaling`
+    note: what people must know about a named data set as it was found; None if nothing
+    """
+
+    graph: Graph
+    scaling: str
+    note: str | None
+
+
 def open_graph(
-    dataset: str | None, graph: Path | None, data_root: Path | None = None
-) -> tuple[Graph, str]:
-    """A graph and the scaling that suits its features: a kind of `vrgcn.graph.scaling`.
+    dataset: str | None, graph: Path | None = None, data_root: Path | None = None
+) -> Opened:
+    """A graph by name or from disk.
 
     dataset: a name of `vrgcn.data`
     graph: a folder written by `save_graph`, in place of a name
@@ -27,18 +38,16 @@ def open_graph(
         raise ValueError("give a graph: either --dataset NAME or --graph PATH")
     if graph is not None:
         opened = load_graph(graph)
-        return opened, "row" if is_sparse(opened.features) else "standard"
+        return Opened(opened, "row" if is_sparse(opened.features) else "standard", None)
     assert dataset is not None
     if dataset not in DATASETS and Path(dataset).is_dir():
         raise ValueError(
             f"{dataset} is a folder, not the name of a data set: say --graph {dataset}"
         )
-    return load_dataset(dataset, root=data_root), find_dataset(dataset).scaling
+    opened = load_dataset(dataset, root=data_root)
+    return Opened(opened, find_dataset(dataset).scaling, _note(dataset, data_root))
 
 
-def print_graph_note(dataset: str | None, data_root: Path | None = None) -> None:
-    """Print what people must know about a named data set as it was found, if anything."""
-    raw = find_dataset(dataset).raw if dataset is not None else None
-    note = None if raw is None else raw.note(raw.folder(default_root(data_root)))
-    if note is not None:
-        print(f"note: {note}")
+def _note(dataset: str, data_root: Path | None) -> str | None:
+    raw = find_dataset(dataset).raw
+    return None if raw is None else raw.note(raw.folder(default_root(data_root)))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from vrgcn.diagnostics.recorder import Recorder
 from vrgcn.diagnostics.staleness import Staleness, measure_staleness
 from vrgcn.diagnostics.trajectory import COMPARED, train_beside
 from vrgcn.engine.estimators import ESTIMATORS, Estimator
@@ -21,7 +22,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.graph.sparse import first_rows, is_sparse, select_columns
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.gradients import Recorder, frozen, gradient, trainable
+from vrgcn.training.gradients import frozen, gradient, trainable
 from vrgcn.training.moments import Deviation, Moments, deviation
 from vrgcn.training.objectives import Objective, build_objective
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from vrgcn.diagnostics.recorder import Recorder
 from vrgcn.engine.history import NEVER
 from vrgcn.engine.minibatches import MiniBatches
-from vrgcn.training.gradients import Recorder, frozen
+from vrgcn.training.gradients import frozen
 
 
 @dataclass(frozen=True)

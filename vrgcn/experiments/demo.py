@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from rich.console import Console
 from rich.table import Table
 
-from vrgcn.cli.options import DemoOptions, ModelOptions
-from vrgcn.cli.train import build_model
-from vrgcn.data import load_dataset
 from vrgcn.graph.graph import Graph
-from vrgcn.pages.figures import check_figure, draw_validation
-from vrgcn.pages.progress import progress_bar
+from vrgcn.models.config import ModelConfig
+from vrgcn.models.models import build_model
 from vrgcn.pages.terminal import text_table
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.fit import Epoch, TrainResult, fit
 
-# label in the table: estimator, and the model if it is not the demo's GraphSAGE
+# label in the table: estimator and model
 RUNS = {
     "MLP": ("exact", "mlp"),
     "exact": ("exact", "graphsage"),
@@ -38,41 +34,44 @@ class Row:
     reached: Epoch | None
 
 
-def run_demo(options: DemoOptions) -> None:
-    """Train, print the table, draw the curves, say where."""
-    check_figure(options.out)
-    start = time.perf_counter()
-    graph = load_dataset(options.dataset, seed=options.seed)
-    print(graph)
-    results = _train(options, graph)
+def train_runs(
+    graph: Graph,
+    *,
+    epochs: int,
+    seed: int,
+    threads: int | None = None,
+    on_run: Callable[[str], None] | None = None,
+    on_epoch: Callable[[Epoch], None] | None = None,
+) -> dict[str, TrainResult]:
+    """The result of each of `RUNS`, all from the same seed.
+
+    on_run: called with a run's label before it starts; on_epoch: after each epoch of each run
+    """
+    results = {}
+    for label, (estimator, model) in RUNS.items():
+        if on_run is not None:
+            on_run(label)
+        config = TrainConfig(
+            estimator=estimator,  # type: ignore[arg-type]
+            epochs=epochs,
+            seed=seed,
+            threads=threads,
+        )
+        net = build_model(
+            ModelConfig(model=model),  # type: ignore[arg-type]
+            graph.num_features,
+            graph.num_classes,
+            seed,
+        )
+        results[label] = fit(net, graph, config, on_epoch=on_epoch)
+    return results
+
+
+def results_table(results: dict[str, TrainResult]) -> Table:
+    """A line for each run: its score, and what it took to come near the exact run's best."""
     target = NEAR * max(point.val or 0.0 for point in results["exact"].curve)
     rows = [Row(label, result, _first(result, target)) for label, result in results.items()]
-    Console().print(_table(rows, target))
-    draw_validation(
-        {label: result.curve for label, result in results.items()},
-        options.out,
-        f"{options.dataset}: GraphSAGE, one sampled neighbour per node (NS, CV, CVD)",
-        "accuracy",
-    )
-    print(f"curves: {options.out}")
-    print(f"{time.perf_counter() - start:.0f} seconds in all")
-
-
-def _train(options: DemoOptions, graph: Graph) -> dict[str, TrainResult]:
-    results = {}
-    with progress_bar() as progress:
-        task = progress.add_task("", total=len(RUNS) * options.epochs)
-        for label, (estimator, model) in RUNS.items():
-            progress.update(task, description=f"{label:<5}")
-            config = TrainConfig(
-                estimator=estimator,  # type: ignore[arg-type]
-                epochs=options.epochs,
-                seed=options.seed,
-                threads=options.threads,
-            )
-            net = build_model(ModelOptions(model=model), graph, options.seed)  # type: ignore[arg-type]
-            results[label] = fit(net, graph, config, on_epoch=lambda _: progress.advance(task))
-    return results
+    return _table(rows, target)
 
 
 def _first(result: TrainResult, target: float) -> Epoch | None:

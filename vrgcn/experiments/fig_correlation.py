@@ -24,6 +24,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from vrgcn.diagnostics.recorder import Recorder
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.experiments.charts import correlations as correlation_panels
 from vrgcn.experiments.experiment import (
@@ -42,7 +43,6 @@ from vrgcn.graph.sparse import CSR
 from vrgcn.pages.page import Page
 from vrgcn.pages.panels import save_panels, show_panels
 from vrgcn.training.fit import fit
-from vrgcn.training.gradients import Recorder
 
 DATASETS = ("cora",)
 LAYERS = 10

@@ -11,17 +11,18 @@ from pathlib import Path
 import torch
 
 from vrgcn import __version__
-from vrgcn.cli.info import bytes_text
 from vrgcn.experiments.experiment import Experiment, Verdict
 from vrgcn.experiments.records import read_records
 from vrgcn.pages.page import VERDICTS, Page
-from vrgcn.pages.progress import seconds_text
+from vrgcn.pages.wording import bytes_text, seconds_text
+
+PAGE = "report.html"
 
 
-def write_report(
+def write_page(
     experiments: Sequence[Experiment], folder: Path, quick: bool, command: str
 ) -> dict[str, list[Verdict]]:
-    """Write folder/report.html from the records there; the verdicts of each experiment.
+    """Write the page from the records in a folder, into it; the verdicts of each experiment.
 
     quick: show the records of quick runs, or those of real ones; never both on a page
     """
@@ -63,7 +64,7 @@ def write_report(
     if not verdicts:
         page.text("There are no records yet.")
     page.append(body)
-    page.write(folder / "report.html")
+    page.write(folder / PAGE)
     return verdicts
 
 

@@ -1,7 +1,7 @@
-"""`vrgcn reproduce`: run the units that have no record yet, then write the page of all records.
+"""Run the units that have no record yet, then write the page of all records.
 
 A new experiment is a module that exports EXPERIMENT and a line in `EXPERIMENTS`; its name goes into
-`ReproduceOptions.what` too, which the command line reads without loading anything.
+the options of `vrgcn reproduce` too, which the command line reads without loading anything.
 """
 
 from __future__ import annotations
@@ -19,19 +19,16 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from vrgcn.cli.options import ReproduceOptions
-from vrgcn.data import data_root
 from vrgcn.engine.devices import use_threads
-from vrgcn.experiments.experiment import Choice, Experiment, Unit
-from vrgcn.experiments.page import write_report
+from vrgcn.experiments.experiment import Choice, Experiment, Unit, Verdict
+from vrgcn.experiments.page import write_page
 from vrgcn.experiments.records import append_record, missing_units, read_records
-from vrgcn.experiments.settings import absent, setting
 from vrgcn.pages.destination import check_out_folder
 from vrgcn.pages.figures import check_drawing
-from vrgcn.pages.page import VERDICTS
-from vrgcn.pages.progress import progress_bar, seconds_text
+from vrgcn.pages.progress import progress_bar
+from vrgcn.pages.wording import seconds_text
 
-# name: module, in the order of the report
+# name: module, in the order of the page
 EXPERIMENTS = {
     "table1": "vrgcn.experiments.table1",
     "table2": "vrgcn.experiments.table2",
@@ -45,62 +42,28 @@ EXPERIMENTS = {
 }
 
 
-def run_reproduce(options: ReproduceOptions) -> None:
-    """Run, write the report, print the verdicts of what was asked for."""
-    start = time.perf_counter()
-    folder = options.out or Path("results-quick" if options.quick else "results")
+def reproduce(
+    names: Sequence[str], choice: Choice, folder: Path, command: str
+) -> dict[str, list[Verdict]]:
+    """Run what is missing, write the page; the verdicts of each experiment that was asked for.
+
+    names: of `EXPERIMENTS`
+    folder: of the records, figures and the page, which is made of all records there
+    command: what was typed, for the page
+    """
     check_drawing()
     check_out_folder(folder)
-    use_threads(options.threads)
-    choice = Choice(
-        options.datasets, options.runs, options.quick, options.data_root, options.threads
-    )
-    names = list(EXPERIMENTS) if "all" in options.what else list(dict.fromkeys(options.what))
-    _check_datasets(choice)
+    use_threads(choice.threads)
     _run([find_experiment(name) for name in names], choice, folder)
     experiments = [find_experiment(name) for name in EXPERIMENTS]
-    verdicts = write_report(experiments, folder, choice.quick, command(options))
-    for name in names:
-        for verdict in verdicts.get(name, []):
-            print(f"{VERDICTS[verdict.holds]}: {verdict.text}")
-    print(f"report: {folder / 'report.html'}")
-    print(f"{seconds_text(time.perf_counter() - start)} in all")
+    verdicts = write_page(experiments, folder, choice.quick, command)
+    return {name: verdicts.get(name, []) for name in names}
 
 
 def find_experiment(name: str) -> Experiment:
     """The experiment of a name, its module imported now."""
     experiment: Experiment = importlib.import_module(EXPERIMENTS[name]).EXPERIMENT
     return experiment
-
-
-def command(options: ReproduceOptions) -> str:
-    """The command line that asks for these options."""
-    words = ["vrgcn reproduce", *options.what]
-    if options.datasets:
-        words += ["--datasets", *options.datasets]
-    for flag in ("runs", "out", "data_root", "threads"):
-        value = getattr(options, flag)
-        if value is not None:
-            words += [f"--{flag.replace('_', '-')}", str(value)]
-    return " ".join([*words, *(["--quick"] if options.quick else [])])
-
-
-def _check_datasets(choice: Choice) -> None:
-    """Refuse data sets that were asked for and are not here; say which of the others are not."""
-    for name in choice.datasets or ():
-        setting(name)
-    missing = absent(choice)
-    if missing and choice.datasets:
-        raise ValueError(
-            f"--datasets: the files of {', '.join(missing)} are not in "
-            f"{data_root(choice.data_root)}; say with --data-root where they are, or leave "
-            f"{'it' if len(missing) == 1 else 'them'} out (`vrgcn datasets` lists them)"
-        )
-    if missing:
-        print(
-            f"left out, their files are not here: {', '.join(missing)} "
-            "(`vrgcn datasets` says where they are looked for)"
-        )
 
 
 def _run(experiments: Sequence[Experiment], choice: Choice, folder: Path) -> None:

@@ -12,14 +12,13 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
-from vrgcn.cli.options import ModelOptions
-from vrgcn.cli.train import build_model
 from vrgcn.data import DATASETS, data_root, find_dataset, load_dataset
 from vrgcn.data.synthetic import COMMUNITIES, community_graph
 from vrgcn.experiments.experiment import Choice, Unit
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.scaling import scale_graph
-from vrgcn.models.models import GraphModel
+from vrgcn.models.config import ModelConfig
+from vrgcn.models.models import GraphModel, build_model
 from vrgcn.training.config import TrainConfig
 
 
@@ -65,7 +64,7 @@ class Setting:
 
     dataset: str
     label: str
-    model: ModelOptions
+    model: ModelConfig
     train: TrainConfig
     convergence_epochs: int
     runs: int
@@ -76,9 +75,9 @@ class Setting:
         return self.convergence_epochs * (2 if twice else 1)
 
     def build(self, algorithm: str, graph: Graph, seed: int, **changes: Any) -> GraphModel:
-        """The untrained model of an algorithm; changes: of ModelOptions, such as dropout=0.0."""
-        options = replace(self.model, order=ALGORITHMS[algorithm].order, **changes)
-        return build_model(options, graph, seed)
+        """The untrained model of an algorithm; changes: of ModelConfig, such as dropout=0.0."""
+        config = replace(self.model, order=ALGORITHMS[algorithm].order, **changes)
+        return build_model(config, graph.num_features, graph.num_classes, seed)
 
     def config(self, algorithm: str, seed: int, **changes: Any) -> TrainConfig:
         """How an algorithm trains; changes: of TrainConfig, such as epochs=3."""
@@ -93,11 +92,11 @@ class Setting:
         return replace(self.train, **chosen | changes)
 
 
-_GCN = ModelOptions(model="gcn", hidden=32, dropout=0.5, layer_norm=False)
+_GCN = ModelConfig(model="gcn", hidden=32, dropout=0.5, layer_norm=False)
 _PLANETOID = TrainConfig(
     epochs=200, batch_size=1000, weight_decay=5e-4, decay="first", select="last"
 )  # a batch is all training nodes
-_SAGE = ModelOptions(model="graphsage", hidden=128, dense=2, dropout=0.2, layer_norm=True)
+_SAGE = ModelConfig(model="graphsage", hidden=128, dense=2, dropout=0.2, layer_norm=True)
 _REDDIT = TrainConfig(epochs=30, batch_size=512, inductive=True, select="last")
 
 SETTINGS = {

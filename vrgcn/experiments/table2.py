@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from vrgcn.diagnostics.recorder import Recorder
 from vrgcn.engine.estimators import ESTIMATORS
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.experiments.charts import dropout_variances
@@ -34,7 +35,6 @@ from vrgcn.graph.graph import Graph
 from vrgcn.pages.page import Page
 from vrgcn.pages.panels import save_panels, show_panels
 from vrgcn.training.fit import Epoch, build_minibatches, fit
-from vrgcn.training.gradients import Recorder
 
 DATASETS = ("cora", "communities")
 FANOUTS = (1, 2)

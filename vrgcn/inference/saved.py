@@ -2,6 +2,8 @@
 
 Weights and feature scaling are tensors; architecture, propagation and names are JSON in the file's
 metadata. Loading reads tensors and JSON, never pickled code.
+
+Features and labels of a graph are matched with a saved model by the names of columns and classes.
 """
 
 from __future__ import annotations
@@ -12,13 +14,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PROPAGATIONS
 from vrgcn.graph.scaling import Scaling
-from vrgcn.graph.validation import Task
+from vrgcn.graph.sparse import select_columns
+from vrgcn.graph.validation import UNLABELLED, Task
 from vrgcn.models.models import MODELS, GraphModel
 
 FORMAT = "vrgcn-model"
@@ -112,6 +117,58 @@ def load_model(path: str | Path) -> SavedModel:
         description["features"],
         description.get("regression", False),
     )
+
+
+def fit_features(saved: SavedModel, graph: Graph, scaled: Path | None = None) -> Graph:
+    """The graph with features in the model's order and scale; an error where they do not agree."""
+    wanted: int = saved.model.arguments["in_features"]
+    names = graph.names.features
+    if saved.features is not None and names is not None and saved.features != names:
+        missing = [name for name in saved.features if name not in set(names)]
+        if missing:
+            raise ValueError(
+                f"the graph lacks {len(missing)} of the {wanted} feature columns that the model "
+                f"was trained on, first: {missing[0]!r}"
+            )
+        place = {name: column for column, name in enumerate(names)}
+        columns = torch.tensor([place[name] for name in saved.features])
+        graph = graph.with_features(select_columns(graph.features, columns))
+    if graph.num_features != wanted:
+        raise ValueError(
+            f"the model was trained on {wanted} feature columns, and the graph has "
+            f"{graph.num_features}"
+        )
+    return graph.with_features(saved.scaling.apply(graph.features, scaled))
+
+
+def model_labels(saved: SavedModel, graph: Graph) -> Tensor:
+    """The graph's labels, counted as the model counts its classes."""
+    if graph.labels is None:
+        raise ValueError("the graph has no labels to compare with")
+    if graph.multilabel != saved.multilabel:
+        kinds = ("one class per node", "several classes per node")
+        raise ValueError(
+            f"the model was trained for {kinds[saved.multilabel]}, and the graph has "
+            f"{kinds[graph.multilabel]}"
+        )
+    theirs, ours = graph.names.classes, saved.classes
+    if theirs is None or ours is None or theirs == ours:
+        if graph.num_classes != saved.model.arguments["classes"]:
+            raise ValueError(
+                f"the model knows {saved.model.arguments['classes']} classes, and the graph has "
+                f"{graph.num_classes}"
+            )
+        return graph.labels
+    unknown = [name for name in theirs if name not in set(ours)]
+    if unknown:
+        raise ValueError(f"the model does not know the class {unknown[0]!r} of the graph")
+    place = torch.tensor([ours.index(name) for name in theirs])
+    if graph.multilabel:
+        labels = torch.zeros(graph.num_nodes, len(ours))
+        labels[:, place] = graph.labels
+        labels[(graph.labels == UNLABELLED).all(1)] = UNLABELLED
+        return labels
+    return torch.where(graph.labels >= 0, place[graph.labels.clamp(min=0)], UNLABELLED)
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:

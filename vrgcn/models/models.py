@@ -7,6 +7,7 @@ propagate.Propagate for what it is given. `propagation` names the matrix it is m
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
 
@@ -15,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vrgcn.graph.sparse import CSR, concatenate, is_sparse
+from vrgcn.models.config import ModelConfig
 from vrgcn.models.dropout import Dropout
 from vrgcn.models.output_scale import OutputScale
 
@@ -97,12 +99,12 @@ class GraphModel(nn.Module):
         hidden: int,
         classes: int,
         *,
-        layers: int = 2,
-        dense: int = 1,
-        dropout: float = 0.5,
-        order: str = "after",
-        layer_norm: bool = False,
-        bias: bool = False,
+        layers: int = ModelConfig.layers,
+        dense: int = ModelConfig.dense,
+        dropout: float = ModelConfig.dropout,
+        order: str = ModelConfig.order,
+        layer_norm: bool = ModelConfig.layer_norm,
+        bias: bool = ModelConfig.bias,
         activation: str = "relu",
     ) -> None:
         super().__init__()
@@ -189,3 +191,12 @@ class MLP(GraphModel):
 
 
 MODELS: dict[str, type[GraphModel]] = {"gcn": GCN, "graphsage": GraphSAGE, "mlp": MLP}
+
+
+def build_model(config: ModelConfig, in_features: int, classes: int, seed: int) -> GraphModel:
+    """The model with weights from the seed, whatever was drawn before."""
+    arguments = asdict(config)
+    kind = MODELS[arguments.pop("model")]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return kind(in_features, classes=classes, **arguments)

@@ -14,6 +14,8 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from vrgcn.pages.wording import seconds_text
+
 if TYPE_CHECKING:  # an import of tables needs no torch
     from vrgcn.training.fit import Epoch
 
@@ -70,10 +72,3 @@ class EpochProgress:
             parts.append(f"gradient noise {point.gradient_noise:.3g}")
         parts.append(seconds_text(point.seconds))
         return "  ".join(parts)
-
-
-def seconds_text(seconds: float) -> str:
-    """1.23 s, or 2 min 3 s."""
-    if seconds < 100:
-        return f"{seconds:.2f} s"
-    return f"{int(seconds // 60)} min {int(seconds % 60)} s"

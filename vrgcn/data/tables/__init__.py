@@ -1,7 +1,7 @@
 """Graphs from the user's own tables: CSV, TSV and Parquet files of nodes and edges.
 
-    report = import_tables(ImportSpec(nodes=Path("nodes.csv"), edges=Path("edges.csv"), out=...))
-    graph = load_graph(report.out)
+    summary = import_tables(ImportSpec(nodes=Path("nodes.csv"), edges=Path("edges.csv"), out=...))
+    graph = load_graph(summary.out)
 
 Files are read in batches and features go straight to the graph's folder, so that files larger than
 memory work. What stays in memory: ids, labels, and one range of the edges at a time.
@@ -12,7 +12,7 @@ memory work. What stays in memory: ids, labels, and one range of the edges at a 
     problems, wording       errors that name file, column and row; counts in words
     ids, labels, splits, features, nodes    one pass over the nodes
     edges, adjacency        rows to pairs of nodes, and these to a sorted matrix
-    report, importing       what was read, with warnings; the whole of it
+    summary, importing      what was read, with warnings; the whole of it
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from typing import TYPE_CHECKING
 from vrgcn.data.tables.spec import ImportSpec
 
 if TYPE_CHECKING:
-    from vrgcn.data.tables.summary import ImportReport
+    from vrgcn.data.tables.summary import ImportSummary
 
 __all__ = ["ImportSpec", "import_tables"]
 
 
 def import_tables(
     spec: ImportSpec, on_rows: Callable[[str, int], None] | None = None
-) -> ImportReport:
+) -> ImportSummary:
     """Read the tables and write the graph to the new folder `spec.out`: all of it, or nothing.
 
     on_rows: called with a file's name and the number of its rows read so far

@@ -26,12 +26,12 @@ from vrgcn.data.tables.features import (
 from vrgcn.data.tables.nodes import Nodes, check_split, nodes_of_edges, read_nodes
 from vrgcn.data.tables.reading import Table, open_table
 from vrgcn.data.tables.spec import ImportSpec
-from vrgcn.data.tables.summary import ImportReport, make_report
+from vrgcn.data.tables.summary import ImportSummary, summarise
 from vrgcn.graph.names import Names
 from vrgcn.graph.validation import SPLITS
 
 
-def run_import(spec: ImportSpec, on_rows: Callable[[str, int], None]) -> ImportReport:
+def run_import(spec: ImportSpec, on_rows: Callable[[str, int], None]) -> ImportSummary:
     """See `import_tables`."""
     # All that can be told from the first lines is told before the long reading begins.
     edge_table = open_table(spec.edges, "--edges", spec.delimiter, not spec.headerless)
@@ -61,7 +61,7 @@ def run_import(spec: ImportSpec, on_rows: Callable[[str, int], None]) -> ImportR
         write_meta(folder, features.width, len(classes or []), names, task)
         drawn = nodes.labels.drawn if nodes.labels is not None else ""
         columns = _told(node_table, node, edge_table, edge, spec, drawn)
-        return make_report(spec.out, nodes, pairs, adjacency, features, columns, spec.task)
+        return summarise(spec.out, nodes, pairs, adjacency, features, columns, spec.task)
 
 
 def _features(nodes: Nodes, adjacency: Adjacency, spec: ImportSpec, folder: Path) -> Features:

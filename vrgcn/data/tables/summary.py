@@ -27,7 +27,7 @@ _LIKELY_MISSING = {"-1", "nan", "na", "n/a", "null", "none", "?", "unknown"}
 
 
 @dataclass(frozen=True)
-class ImportReport:
+class ImportSummary:
     """The counts of an import.
 
     rows: edges in the file; entries: edges in the graph, an undirected one counts twice
@@ -115,7 +115,7 @@ class ImportReport:
             yield f"  {'':>17} and {len(order) - CLASSES_SHOWN:,} more"
 
 
-def make_report(
+def summarise(
     out: Path,
     nodes: Nodes,
     pairs: Pairs,
@@ -123,7 +123,7 @@ def make_report(
     features: Features,
     columns: list[str],
     task: str,
-) -> ImportReport:
+) -> ImportSummary:
     """task: as it was asked for"""
     labels = nodes.labels
     classes = numbers = None
@@ -134,7 +134,7 @@ def make_report(
     sizes = dict.fromkeys(SPLITS, 0)
     if nodes.split is not None:
         sizes = {name: int((nodes.split == code).sum()) for code, name in enumerate(SPLITS)}
-    return ImportReport(
+    return ImportSummary(
         out=out,
         nodes=len(nodes.ids),
         rows=pairs.rows,

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vrgcn.cli.runs import METRICS, MODEL, RESULT, graph_source, read_config
 from vrgcn.inference.saved import load_model
+from vrgcn.training.runs import METRICS, MODEL, RESULT, graph_source, read_config
 
 Point = dict[str, float | None]
 

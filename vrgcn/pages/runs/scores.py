@@ -9,16 +9,17 @@ from pathlib import Path
 
 import torch
 
-from vrgcn.cli.evaluate import CLASS_COLUMNS, class_row, main_classes, model_labels
-from vrgcn.cli.runs import fit_features, graph_source, open_run
 from vrgcn.data import data_root as default_root
 from vrgcn.data import find_dataset
 from vrgcn.data.opening import open_graph
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import predict
+from vrgcn.inference.saved import fit_features, model_labels
+from vrgcn.pages.classes import CLASS_COLUMNS, class_row, main_classes
 from vrgcn.pages.page import Page
 from vrgcn.pages.runs.records import Record
 from vrgcn.training.metrics import ClassScores, class_scores, score
+from vrgcn.training.runs import graph_source, open_run
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class Scorer:
         if self._opened is None or self._opened[0] != source:
             self._opened = None  # one graph in memory at a time
             _check_present(dataset, root)
-            self._opened = source, open_graph(*source)[0]
+            self._opened = source, open_graph(*source).graph
         return self._opened[1]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from vrgcn.pages.page import Page
 from vrgcn.pages.runs.records import Record, by_graph
+from vrgcn.training.runs import CONFIG
 
 NONE = "–"
 
@@ -87,7 +88,7 @@ def show_options(page: Page, records: Sequence[Record]) -> None:
         ["option", *(record.label for record in records)], rows, caption=caption, marked=marked
     )
     page.text("An option that is not set (–) has its default. A run is repeated by:")
-    page.code("\n".join(f"vrgcn train --config {r.folder / 'config.toml'}" for r in records))
+    page.code("\n".join(f"vrgcn train --config {r.folder / CONFIG}" for r in records))
 
 
 def option_text(value: Any) -> str:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from vrgcn.cli import demo
 from vrgcn.cli.options import DemoOptions
 from vrgcn.data.synthetic import COMMUNITIES, community_graph
-from vrgcn.experiments import demo
+from vrgcn.experiments.demo import RUNS
 
 SMALL = replace(COMMUNITIES, nodes=600, pairs=6_000, classes=4, train=300, val=150, test=150)
 
@@ -24,7 +25,7 @@ def test_the_demo_prints_a_row_for_each_run_and_draws_the_curves(small, tmp_path
     picture = tmp_path / "deep" / f"curves.{suffix}"
     demo.run_demo(DemoOptions(epochs=2, out=picture))
     out = capsys.readouterr().out
-    for label in demo.RUNS:
+    for label in RUNS:
         assert f"│ {label} " in out
     assert f"curves: {picture}" in out
     assert picture.stat().st_size > 5_000

@@ -1,0 +1,58 @@
+"""`vrgcn evaluate`, on a run that `vrgcn train` wrote."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.conftest import CLASSES, expected
+from vrgcn.data.store import load_graph, save_graph
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.names import Names
+
+
+def test_evaluate_prints_and_writes_scores_by_split_and_class(vrgcn, run, tmp_path):
+    code, out, err = vrgcn("evaluate", "run")
+    assert code == 0, err
+    graph = load_graph(tmp_path / "graph")
+    guess = expected(run, graph).argmax(1)
+    numbers = json.loads((run / "evaluation-test.json").read_text())
+    for name in ("train", "val", "test"):
+        nodes = graph.split(name)
+        accuracy = float((guess[nodes] == graph.labels[nodes]).double().mean())
+        assert numbers["scores"][name] == pytest.approx(accuracy, abs=1e-6)
+        assert f"accuracy {accuracy:.4f}" in out
+    truth, test_guess = graph.labels[graph.test], guess[graph.test]
+    for place, name in enumerate(CLASSES):
+        hits = int(((truth == place) & (test_guess == place)).sum())
+        assert numbers["recall"][place] == pytest.approx(hits / int((truth == place).sum()))
+        assert numbers["confusion"][place][place] == hits
+        assert name in out
+    assert (run / "confusion-test.png").stat().st_size > 1000
+
+
+def test_evaluate_looks_at_the_split_asked_for_and_keeps_the_others(vrgcn, run):
+    assert vrgcn("evaluate", "run")[0] == 0
+    assert vrgcn("evaluate", "run", "--split", "val")[0] == 0
+    names = {file.name for file in run.iterdir()}
+    assert {"confusion-test.png", "evaluation-test.json"} <= names
+    assert {"confusion-val.png", "evaluation-val.json"} <= names
+
+
+def test_evaluate_matches_classes_by_name(vrgcn, run, tmp_path):
+    graph = load_graph(tmp_path / "graph")
+    turned = Graph.from_parts(
+        graph.adjacency,
+        graph.features,
+        2 - graph.labels,
+        {name: graph.split(name) for name in ("train", "val", "test")},
+        3,
+        False,
+        Names(graph.names.nodes, CLASSES[::-1], graph.names.features),
+    )
+    save_graph(turned, tmp_path / "turned")
+    vrgcn("evaluate", "run")
+    before = json.loads((run / "evaluation-test.json").read_text())
+    assert vrgcn("evaluate", "run", "--graph", "turned")[0] == 0
+    assert json.loads((run / "evaluation-test.json").read_text()) == before

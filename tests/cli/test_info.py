@@ -1,0 +1,59 @@
+"""`vrgcn info`, on real data and on a graph from disk."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.conftest import small_graph
+from vrgcn.data import statistics as statistics_module
+from vrgcn.data.store import save_graph
+
+
+@pytest.mark.usefixtures("cached")
+def test_info_prints_table_1_and_more(vrgcn, real_data):
+    code, out, _ = vrgcn("info", "pubmed", "--data-root", real_data)
+    assert code == 0
+    row = next(line for line in out.splitlines() if "19,717" in line)
+    assert [cell.strip() for cell in row.strip("│").split("│")] == ["19,717", "108,365", "6", "60"]
+    assert "5.496 on average" in out
+    assert "undirected; 0 self-loops; 0 nodes without any" in out
+    assert "train 60, val 500, test 1,000" in out
+    assert "80.2% of edges join nodes of the same class" in out
+    assert "features" in out
+    assert "39.4 MB" in out
+
+
+@pytest.mark.usefixtures("cached")
+def test_info_says_when_features_and_labels_are_not_the_published_ones(vrgcn, real_data):
+    _, out, _ = vrgcn("info", "ppi-small", "--data-root", real_data)
+    assert "note: real edges and split; features and labels rebuilt from gene sets" in out
+    assert "121, several per node" in out
+
+
+def test_info_of_a_graph_from_disk_and_of_one_too_large_to_count(
+    vrgcn, tmp_path, graph_folder, monkeypatch
+):
+    code, out, _ = vrgcn("info", "--graph", graph_folder)
+    assert code == 0
+    assert "≈" not in out
+    save_graph(small_graph(nodes=900), tmp_path / "large")
+    monkeypatch.setattr(statistics_module, "STEPS", 1_000)
+    _, out, _ = vrgcn("info", "--graph", tmp_path / "large")
+    assert "≈" in out
+    assert "(standard error) on average, from 100 random nodes" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "either a NAME or --graph PATH"),
+        (("cora", "--graph", "x"), "either a NAME or --graph PATH"),
+        (("corra",), "there is no dataset 'corra'"),
+        (("--graph", "nowhere"), "nowhere"),
+    ],
+)
+def test_info_on_nothing_is_an_error_without_a_traceback(vrgcn, arguments, message):
+    code, out, err = vrgcn("info", *arguments)
+    assert code == 1
+    assert message in err
+    assert "Traceback" not in out + err

@@ -1,0 +1,112 @@
+"""`vrgcn train` on real data and on graphs from disk: features, scaling, names."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+from tests.cli.conftest import small_graph
+from vrgcn.data import load_dataset
+from vrgcn.data.store import save_graph
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.names import Names
+from vrgcn.inference.predict import predict
+from vrgcn.inference.saved import load_model
+
+
+def test_training_without_the_raw_files_says_where_to_put_them(vrgcn, tmp_path, monkeypatch):
+    def refuse(*_: object) -> None:
+        raise OSError("no route to host")
+
+    monkeypatch.setenv("VRGCN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("torch_geometric.datasets.Reddit.download", refuse)
+    code, out, err = vrgcn("train", "--dataset", "reddit", "--data-root", tmp_path / "mine")
+    assert code == 1
+    assert "no route to host" in err
+    assert str(tmp_path / "mine" / "reddit" / "raw" / "reddit_graph.npz") in err
+    assert "Traceback" not in out + err
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.usefixtures("cached")
+def test_cora_reaches_the_accuracy_of_the_paper(vrgcn, real_data, tmp_path):
+    """The paper has 82.0; one run of 100 epochs must be above 79."""
+    code, out, _ = vrgcn(
+        "train", "--dataset", "cora", "--data-root", real_data, "--out", "run",
+        "--model", "gcn", "--hidden", 32, "--dropout", 0.5, "--no-layer-norm",
+        "--weight-decay", 5e-4, "--epochs", 100, "--evaluate-every", 5, "--batch-size", 1000,
+        "--estimator", "exact", "--threads", 1,
+    )  # fmt: skip
+    assert code == 0
+    assert "features scaled: row" in out
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result["test"] > 0.79
+    # The saved model brings its scaling along.
+    saved = load_model(tmp_path / "run" / "model.safetensors")
+    assert saved.scaling.kind == "row"
+    graph = load_dataset("cora", root=real_data)
+    scaled = graph.with_features(saved.scaling.apply(graph.features))
+    right = predict(saved.model, scaled, graph.test).argmax(1) == graph.labels[graph.test]
+    assert result["test"] == pytest.approx(float(right.double().mean()), abs=1e-6)
+
+
+@pytest.mark.usefixtures("cached")
+def test_nell_trains_on_sparse_features(vrgcn, real_data, tmp_path):
+    code, out, _ = vrgcn(
+        "train", "--dataset", "nell", "--data-root", real_data, "--out", "run",
+        "--model", "gcn", "--hidden", 64, "--dropout", 0.1, "--no-layer-norm",
+        "--weight-decay", 1e-5, "--epochs", 3, "--evaluate-every", 3, "--threads", 1,
+    )  # fmt: skip
+    assert code == 0
+    assert "61,278 sparse" in out
+    points = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
+    losses = [json.loads(point)["loss"] for point in points]
+    assert losses[-1] < losses[0]
+    # 186 classes; the most common one is right for 13% of the validation nodes.
+    assert json.loads((tmp_path / "run" / "result.json").read_text())["val"] > 0.3
+
+
+@pytest.mark.parametrize(
+    ("sparse", "flags", "kind"),
+    [
+        (False, (), "standard"),
+        (True, (), "row"),
+        (False, ("--scaling", "row"), "row"),
+        (True, ("--scaling", "none"), "none"),
+    ],
+)
+def test_the_scaling_of_a_graph_from_disk_and_its_names_are_saved_with_the_model(
+    vrgcn, tmp_path, sparse, flags, kind
+):
+    graph = small_graph()
+    named = Graph(
+        graph.edge_index(),
+        graph.features.to_sparse_csr() if sparse else 100 * graph.features + 7,
+        graph.labels,
+        train=graph.train,
+        val=graph.val,
+        test=graph.test,
+        names=Names(classes=["red", "green", "blue"], features=[f"x{i}" for i in range(8)]),
+    )
+    save_graph(named, tmp_path / "named")
+    code, _, _ = vrgcn(
+        "train", "--graph", tmp_path / "named", "--epochs", 1, "--out", "run", *flags
+    )
+    assert code == 0
+    saved = load_model(tmp_path / "run" / "model.safetensors")
+    assert saved.scaling.kind == kind
+    assert saved.classes == ["red", "green", "blue"]
+    assert saved.features == [f"x{i}" for i in range(8)]
+    if kind == "standard":
+        expected = named.features[graph.train].mean(0)
+        assert torch.allclose(saved.scaling.mean, expected, rtol=1e-4, atol=1e-2)
+
+
+def test_sparse_features_are_not_standardised(vrgcn, tmp_path):
+    graph = small_graph()
+    save_graph(graph.with_features(graph.features.to_sparse_csr()), tmp_path / "sparse")
+    code, _, err = vrgcn("train", "--graph", tmp_path / "sparse", "--scaling", "standard")
+    assert code == 1
+    assert "use 'row' or 'none'" in err

@@ -1,0 +1,45 @@
+"""One place for the defaults of a model."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import pytest
+import torch
+
+from vrgcn.models.config import ModelConfig
+from vrgcn.models.models import MODELS, build_model
+
+
+def test_a_model_made_by_hand_has_the_defaults_of_the_config():
+    defaults = asdict(ModelConfig())
+    kind = MODELS[defaults.pop("model")]
+    made = kind(5, defaults["hidden"], 3).arguments
+    assert {name: made[name] for name in defaults} == defaults
+    assert (made["dropout"], made["layer_norm"]) == (0.2, True)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_is_built_as_the_config_says(name):
+    config = ModelConfig(
+        model=name, hidden=7, layers=3, dense=2, dropout=0.4, order="before",
+        layer_norm=False, bias=True,
+    )  # fmt: skip
+    model = build_model(config, 5, 3, seed=0)
+    assert type(model) is MODELS[name]
+    assert model.arguments == {
+        "in_features": 5, "hidden": 7, "classes": 3, "layers": 3, "dense": 2, "dropout": 0.4,
+        "order": "before", "layer_norm": False, "bias": True, "activation": "relu",
+    }  # fmt: skip
+
+
+def test_weights_come_from_the_seed_alone_and_no_random_number_is_used_up():
+    torch.manual_seed(1)
+    first = build_model(ModelConfig(), 5, 3, seed=4)
+    following = torch.rand(1)
+    torch.manual_seed(1)
+    assert torch.equal(torch.rand(1), following)
+    again, other = (build_model(ModelConfig(), 5, 3, seed=seed) for seed in (4, 5))
+    weights = [next(model.parameters()) for model in (first, again, other)]
+    assert torch.equal(weights[0], weights[1])
+    assert not torch.equal(weights[0], weights[2])

@@ -1,0 +1,155 @@
+"""Imports inside `vrgcn` point one way: down the list below, never back up."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import vrgcn
+
+# Lowest first. A module imports its own folder and lower layers; folders of one layer do not
+# import each other. Imports inside functions and under TYPE_CHECKING count like any other.
+LAYERS = (
+    ("graph",),
+    ("engine", "models", "data"),  # data needs Graph alone, and a run opens the graph it is of
+    ("inference",),
+    ("training",),
+    ("diagnostics",),
+    ("pages",),
+    ("experiments", "benchmarks"),
+    ("cli",),
+)
+# Arrows that point back and are still to be turned, (importer, imported). Never add one.
+TO_TURN = {("vrgcn.engine.minibatches", "vrgcn.inference.predict")}
+LAYER = {folder: height for height, layer in enumerate(LAYERS) for folder in layer}
+PACKAGE = Path(vrgcn.__file__).parent
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class Arrow(NamedTuple):
+    """An import of one module of vrgcn by another, by its place in the source."""
+
+    importer: str
+    line: int
+    imported: str
+
+
+def arrows(source: str, importer: str) -> Iterator[Arrow]:
+    """Every import of something in vrgcn that a source makes.
+
+    importer: the module's dotted name, such as vrgcn.graph.graph
+    """
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            parents = importer.split(".")[: -node.level] if node.level else []
+            origin = ".".join([*parents, *([node.module] if node.module else [])])
+            # `from vrgcn import data` and `from vrgcn.benchmarks import step` name modules too.
+            names = [f"{origin}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            if name.split(".")[0] == "vrgcn" and name != "vrgcn.__version__":
+                yield Arrow(importer, node.lineno, name)
+
+
+def points_back(arrow: Arrow) -> bool:
+    """Whether a module imports from a higher layer, or from another folder of its own."""
+    here, there = folder(arrow.importer), folder(arrow.imported)
+    return here != there and LAYER.get(there, len(LAYERS)) >= LAYER[here]
+
+
+def folder(module: str) -> str:
+    """The folder of a module; of a name that vrgcn itself exports, "vrgcn": the top of all."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 and parts[1] in LAYER else "vrgcn"
+
+
+def modules() -> Iterator[tuple[Path, str]]:
+    """Every file of the package but its public surface, and its dotted name."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if path != PACKAGE / "__init__.py":
+            yield path, ".".join(["vrgcn", *path.relative_to(PACKAGE).with_suffix("").parts])
+
+
+def all_arrows() -> list[Arrow]:
+    return [
+        arrow
+        for path, name in modules()
+        for arrow in arrows(path.read_text(encoding="utf-8"), name)
+    ]
+
+
+def ends(arrow: Arrow) -> tuple[str, str]:
+    """The importing module, and the module whose name is imported."""
+    return arrow.importer, arrow.imported.rpartition(".")[0]
+
+
+def told(arrow: Arrow) -> str:
+    """Such as vrgcn/graph/graph.py:7: graph imports vrgcn.engine.history.NEVER."""
+    file = arrow.importer.replace(".", "/") + ".py"
+    return f"{file}:{arrow.line}: {folder(arrow.importer)} imports {arrow.imported}"
+
+
+def test_every_folder_of_the_package_has_a_layer() -> None:
+    assert {name.split(".")[1] for _, name in modules()} == LAYER.keys()
+
+
+def test_no_import_points_back() -> None:
+    back = [arrow for arrow in all_arrows() if points_back(arrow) and ends(arrow) not in TO_TURN]
+    assert not back, "these imports point back up the layers:\n" + "\n".join(map(told, back))
+
+
+def test_arrows_that_were_turned_are_not_on_the_list_any_more() -> None:
+    assert {ends(arrow) for arrow in all_arrows() if points_back(arrow)} >= TO_TURN
+
+
+def test_scripts_beside_the_package_do_without_the_command_line() -> None:
+    scripts = [*ROOT.glob("benchmarks/*.py"), *ROOT.glob("examples/*.py")]
+    assert len(scripts) >= 2
+    for path in scripts:
+        imported = {arrow.imported for arrow in arrows(path.read_text(encoding="utf-8"), path.stem)}
+        assert not [name for name in imported if folder(name) == "cli"], path
+
+
+@pytest.mark.parametrize(
+    ("importer", "source"),
+    [
+        ("vrgcn.graph.graph", "import vrgcn.engine.history"),
+        ("vrgcn.graph.graph", "from vrgcn.engine.history import NEVER"),
+        ("vrgcn.graph.graph", "from vrgcn import engine"),
+        ("vrgcn.graph.graph", "from ..engine import history"),
+        ("vrgcn.graph.graph", "def late():\n    from vrgcn.cli.train import run_train"),
+        ("vrgcn.graph.graph", "if TYPE_CHECKING:\n    from vrgcn.training.fit import Epoch"),
+        ("vrgcn.engine.plan", "from vrgcn.models.models import GCN"),
+        ("vrgcn.pages.page", "from vrgcn import fit"),
+        ("vrgcn.data.store", "import vrgcn"),
+    ],
+)
+def test_an_import_of_a_higher_layer_is_caught(importer: str, source: str) -> None:
+    assert [points_back(arrow) for arrow in arrows(source, importer)] == [True]
+
+
+@pytest.mark.parametrize(
+    ("importer", "source"),
+    [
+        ("vrgcn.training.fit", "from vrgcn.graph.graph import Graph"),
+        ("vrgcn.training.fit", "from vrgcn.training.config import TrainConfig"),
+        ("vrgcn.training.fit", "from . import config"),
+        ("vrgcn.cli.train", "from vrgcn import data"),
+        ("vrgcn.graph.graph", "from vrgcn import __version__"),
+        ("vrgcn.graph.graph", "import torch"),
+    ],
+)
+def test_an_import_of_the_own_folder_or_a_lower_layer_is_not(importer: str, source: str) -> None:
+    assert not any(points_back(arrow) for arrow in arrows(source, importer))
+
+
+def test_an_arrow_is_told_by_file_line_and_what_is_imported() -> None:
+    (arrow,) = arrows("x = 1\nfrom vrgcn.engine.history import NEVER\n", "vrgcn.graph.graph")
+    assert told(arrow) == "vrgcn/graph/graph.py:2: graph imports vrgcn.engine.history.NEVER"

@@ -1,0 +1,62 @@
+"""The folder of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from vrgcn.data.store import save_graph
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.scaling import Scaling
+from vrgcn.inference.saved import SavedModel, save_model
+from vrgcn.models.models import GCN
+from vrgcn.training.runs import CONFIG, MODEL, graph_source, open_run, open_run_graph, read_config
+
+CPU = torch.device("cpu")
+FEATURES = torch.tensor([[1.0, 2.0], [3.0, 6.0], [5.0, 4.0]])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A run on the graph in `graph`, with a model that takes features halved."""
+    save_graph(Graph([[0], [1]], FEATURES), tmp_path / "graph")
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / CONFIG).write_text(f'graph = "{tmp_path / "graph"}"\nepochs = 3\n')
+    halved = Scaling("standard", torch.zeros(2), torch.full((2,), 2.0))
+    save_model(SavedModel(GCN(2, 4, 3), "gcn", halved), run / MODEL)
+    return run
+
+
+def test_a_run_opens_its_own_graph_with_features_as_the_model_takes_them(folder):
+    run = open_run(folder, CPU)
+    assert run.config["epochs"] == 3
+    opened = open_run_graph(run, None, None, None)
+    assert torch.equal(opened.graph.features, FEATURES / 2)
+    assert opened.note is None
+
+
+def test_a_run_opens_another_graph_that_is_asked_for(folder, tmp_path):
+    save_graph(Graph([[0], [1]], 10 * FEATURES), tmp_path / "other")
+    opened = open_run_graph(open_run(folder, CPU), None, tmp_path / "other", None)
+    assert torch.equal(opened.graph.features, 5 * FEATURES)
+
+
+def test_the_source_of_a_graph_is_a_name_or_a_folder():
+    assert graph_source({"dataset": "cora", "data_root": "raw"}) == ("cora", None, Path("raw"))
+    assert graph_source({"graph": "g"}) == (None, Path("g"), None)
+
+
+def test_what_is_no_run_is_told_by_what_it_lacks(folder, tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no run folder"):
+        read_config(tmp_path / "nowhere")
+    with pytest.raises(FileNotFoundError, match=r"is not a run: it has no config\.toml"):
+        read_config(tmp_path / "graph")
+    (folder / MODEL).unlink()
+    with pytest.raises(FileNotFoundError, match=r"has no model\.safetensors: its training did not"):
+        open_run(folder, CPU)
+    (folder / CONFIG).write_text("epochs = ")
+    with pytest.raises(ValueError, match="not a TOML file"):
+        read_config(folder)

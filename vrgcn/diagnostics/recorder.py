@@ -1,0 +1,57 @@
+"""What a model gives to each of its calls of `propagate`, and what it is answered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor, nn
+
+
+class Recorder(nn.Module):
+    """A model that notes what each of its calls of `propagate` was given and answered.
+
+    A minibatch asks the recorder's mode whether dropout is on: whoever changes the model's while it
+    records must change that too, as `frozen(recorder)` does.
+
+    passes: one entry for each forward pass (`cvd` makes two: without dropout, then with it)
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+        self.training = model.training  # not of the parts: each keeps its own mode
+        self.passes: list[Calls] = []
+
+    def forward(self, x: Tensor, propagate: Any) -> Tensor:
+        calls = Calls()
+        self.passes.append(calls)
+        output: Tensor = self.model(x, _Noting(propagate, calls))
+        return output
+
+
+@dataclass
+class Calls:
+    """Of each call of `propagate` in one forward pass: what it was given, and what it answered. A
+    pass that is not needed to its end may lack its last answer."""
+
+    inputs: list[Tensor] = field(default_factory=list)
+    answers: list[Tensor] = field(default_factory=list)
+
+
+class _Noting:
+    """A `propagate` that notes its calls."""
+
+    def __init__(self, propagate: Any, calls: Calls) -> None:
+        self._propagate = propagate
+        self._calls = calls
+
+    def __call__(self, h: Tensor) -> Tensor:
+        self._calls.inputs.append(h)
+        answer: Tensor = self._propagate(h)
+        self._calls.answers.append(answer)
+        return answer
+
+    def own(self, h: Tensor) -> Tensor:
+        own: Tensor = self._propagate.own(h)
+        return own
