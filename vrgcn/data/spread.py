@@ -29,5 +29,5 @@ class Spread:
 
 
 def number_text(value: float) -> str:
-    """To five digits, or as many as stand before the point: 0.012346, 41,235, 1,700,000,000."""
-    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.5g}"
+    """To five digits, or as many as stand before the point: 0.012346, 8,893.6, 1,700,000,000."""
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:,.5g}"
