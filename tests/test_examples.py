@@ -64,6 +64,19 @@ def test_the_loop_in_the_docs_trains():
     )
 
 
+def test_the_objective_in_the_docs_is_a_bound():
+    names = some_graph()
+    [block] = python_blocks("docs/objectives.md")
+    generator = torch.Generator().manual_seed(1)
+    numbers = 1000 + 50 * torch.randn(600, generator=generator)
+    features = torch.randn(600, 4, generator=generator)
+    names["graph"] = Graph([], features, numbers, train=range(600), task="regression")
+    torch.manual_seed(0)
+    exec(block, names)
+    below = numbers < predict(names["model"], names["graph"])[:, 0]
+    assert 0.85 < below.double().mean() < 0.95
+
+
 def test_the_planetoid_example_reaches_the_papers_accuracy(real_data, tmp_path):
     shutil.copytree(real_data / "planetoid" / "Cora" / "raw", tmp_path / "Cora" / "raw")
     script = ROOT / "examples" / "planetoid.py"

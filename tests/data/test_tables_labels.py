@@ -173,7 +173,10 @@ def test_every_class_is_split_in_the_ratio_and_all_together_are(sizes, val, test
 def test_labels_that_look_like_measurements_are_told(tmp_path):
     rows = "".join(f"{c},1,{i + 0.25}\n" for i, c in enumerate("abcdefghijklmnop"))
     _, summary = imported(tmp_path, "id,x,label\n" + rows)
-    message = "the label looks continuous: 16 different numbers among 16 labels; vrgcn classifies"
+    message = (
+        "the label looks continuous: 16 different numbers among 16 labels, each a class now; to "
+        "predict the number, import it with --task regression"
+    )
     assert message in summary.warnings
 
 

@@ -97,7 +97,7 @@ def test_roc_auc_of_several_classes_leaves_out_those_that_all_have_or_none():
 
 
 def test_each_metric_knows_which_way_is_up():
-    assert [name for name, metric in METRICS.items() if metric.smaller] == ["rmse", "mae"]
+    assert [name for name, metric in METRICS.items() if metric.error] == ["rmse", "mae"]
     assert METRICS["rmse"].better(1.0, 2.0)
     assert not METRICS["rmse"].better(2.0, 2.0)
     assert METRICS["r2"].better(2.0, 1.0)

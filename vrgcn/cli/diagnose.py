@@ -31,6 +31,7 @@ from vrgcn.pages.figures import check_figure
 from vrgcn.pages.progress import progress_bar
 from vrgcn.pages.terminal import text_table
 from vrgcn.training.config import TrainConfig
+from vrgcn.training.objectives import build_objective
 from vrgcn.training.runs import open_run, open_run_graph
 
 
@@ -111,7 +112,8 @@ def _of_graph(options: DiagnoseOptions) -> _Subject:
     find_device(options.train.device)
     graph, _, note = scaled_graph(options)
     print_note(note)
-    model = build_model(options.model, graph.num_features, graph.num_classes, options.train.seed)
+    outputs = build_objective(graph, options.train).outputs
+    model = build_model(options.model, graph.num_features, outputs, options.train.seed)
     name = options.dataset or options.graph
     return _Subject(f"Diagnosis of {options.model.model} on {name}", model, graph, options.train)
 

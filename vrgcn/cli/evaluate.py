@@ -1,9 +1,10 @@
-"""`vrgcn evaluate`: scores of a trained model, split by split and class by class."""
+"""`vrgcn evaluate`: scores of a trained model split by split, and of classes class by class."""
 
 from __future__ import annotations
 
 import json
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +14,54 @@ from torch import Tensor
 
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import EvaluateOptions
+from vrgcn.data.tables.wording import counted
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.validation import SPLITS
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import model_labels
 from vrgcn.pages.classes import CLASS_COLUMNS, class_row, main_classes
-from vrgcn.pages.figures import check_figure, draw_class_scores, draw_confusion
+from vrgcn.pages.figures import check_figure, draw_class_scores, draw_confusion, draw_predicted
 from vrgcn.pages.terminal import text_table
-from vrgcn.training.metrics import ClassScores, class_scores, confusion, score, score_name
-from vrgcn.training.runs import open_run, open_run_graph
+from vrgcn.training.metrics import (
+    METRICS,
+    ClassScores,
+    Metric,
+    class_scores,
+    confusion,
+    find_metric,
+)
+from vrgcn.training.runs import Run, open_run, open_run_graph
+
+
+@dataclass(frozen=True)
+class _Evaluated:
+    """outputs, labels: of all nodes; split: the one to look at closely; metric: the run's own"""
+
+    run: Run
+    graph: Graph
+    outputs: Tensor
+    labels: Tensor
+    split: str
+    metric: Metric
+
+    def by_split(self, metric: Metric) -> dict[str, float]:
+        """The score of each split that has nodes."""
+        nodes = {name: self.graph.split(name) for name in SPLITS}
+        return {
+            name: metric.compute(self.outputs[ids], self.labels[ids])
+            for name, ids in nodes.items()
+            if len(ids)
+        }
+
+    def of_split(self) -> tuple[Tensor, Tensor]:
+        """Outputs and labels of the split to look at closely."""
+        nodes = self.graph.split(self.split)
+        return self.outputs[nodes], self.labels[nodes]
+
+    @property
+    def title(self) -> str:
+        return f"{self.run.folder.name}: {self.split} nodes"
 
 
 def run_evaluate(options: EvaluateOptions) -> None:
@@ -34,32 +73,64 @@ def run_evaluate(options: EvaluateOptions) -> None:
     graph = opened.graph
     labels = model_labels(run.saved, graph)
     split = _split(options.split, graph)
-    picture = options.out or run.folder / f"confusion-{split}.png"
+    kind = "predicted" if run.saved.regression else "confusion"
+    picture = options.out or run.folder / f"{kind}-{split}.png"
     check_figure(picture)
     numbers = picture.with_name(f"evaluation-{split}.json")
     outputs = predict(run.saved.model, graph, propagation=run.saved.propagation)
-    scores = {
-        name: score(outputs[graph.split(name)], labels[graph.split(name)])
-        for name in SPLITS
-        if len(graph.split(name))
-    }
-    nodes = graph.split(split)
-    classes = run.saved.classes or [str(i) for i in range(outputs.shape[1])]
-    by_class = class_scores(outputs[nodes], labels[nodes])
-    for name, value in scores.items():
-        count = len(graph.split(name))
-        nodes_text = "1 node" if count == 1 else f"{count:,} nodes"
-        print(f"{name:<5}  {score_name(labels)} {value:.4f}  ({nodes_text})")
-    Console().print(_table(classes, by_class, split))
-    title = f"{run.folder.name}: {split} nodes"
-    if run.saved.multilabel:
-        draw_class_scores(by_class, classes, picture, title)
+    metric = find_metric(run.config.get("metric"), run.saved.task)
+    evaluated = _Evaluated(run, graph, outputs, labels, split, metric)
+    show = _show_numbers if run.saved.regression else _show_classes
+    found = {"metric": metric.title, "scores": _known(evaluated.by_split(metric)), "split": split}
+    found |= show(evaluated, picture)
+    numbers.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    print(f"picture: {picture}\nnumbers: {numbers}")
+
+
+def _show_numbers(evaluated: _Evaluated, picture: Path) -> dict[str, Any]:
+    """RMSE, MAE and R2 of every split, and a picture of one; gives what goes into the file."""
+    metrics = {name: m for name, m in METRICS.items() if "regression" in m.tasks}
+    scores = {name: evaluated.by_split(metric) for name, metric in metrics.items()}
+    _print_splits(evaluated.graph, {metrics[name]: found for name, found in scores.items()})
+    outputs, labels = evaluated.of_split()
+    draw_predicted(outputs[:, 0], labels, picture, evaluated.title)
+    return {name: _known(found) for name, found in scores.items()}
+
+
+def _show_classes(evaluated: _Evaluated, picture: Path) -> dict[str, Any]:
+    """The score of every split, of one class by class, and a picture; gives what goes into the
+    file."""
+    metric, saved = evaluated.metric, evaluated.run.saved
+    outputs, labels = evaluated.of_split()
+    classes = saved.classes or [str(i) for i in range(outputs.shape[1])]
+    by_class = class_scores(outputs, labels)
+    roc_auc = METRICS["roc-auc"].compute(outputs, labels)
+    _print_splits(evaluated.graph, {metric: evaluated.by_split(metric)})
+    Console().print(_table(classes, by_class, roc_auc, evaluated.split))
+    if saved.multilabel:
+        draw_class_scores(by_class, classes, picture, evaluated.title)
         matrix = None
     else:
-        matrix = confusion(outputs[nodes], labels[nodes])
-        draw_confusion(matrix, classes, picture, title)
-    _write(numbers, score_name(labels), scores, split, classes, by_class, matrix)
-    print(f"picture: {picture}\nnumbers: {numbers}")
+        matrix = confusion(outputs, labels)
+        draw_confusion(matrix, classes, picture, evaluated.title)
+    return {
+        "macro_f1": by_class.macro_f1,
+        "roc_auc": _number(roc_auc),
+        "classes": classes,
+        "precision": [_number(value) for value in by_class.precision.tolist()],
+        "recall": [_number(value) for value in by_class.recall.tolist()],
+        "f1": [_number(value) for value in by_class.f1.tolist()],
+        "support": by_class.support.tolist(),
+        "predicted": by_class.predicted.tolist(),
+        "confusion": None if matrix is None else matrix.tolist(),
+    }
+
+
+def _print_splits(graph: Graph, scores: dict[Metric, dict[str, float]]) -> None:
+    """A line for each split: the scores, and how many nodes."""
+    for name in next(iter(scores.values())):
+        texts = [f"{metric.title} {metric.text(found[name])}" for metric, found in scores.items()]
+        print(f"{name:<5}  {'  '.join(texts)}  ({counted(len(graph.split(name)), 'node')})")
 
 
 def _split(asked: str | None, graph: Graph) -> str:
@@ -72,11 +143,14 @@ def _split(asked: str | None, graph: Graph) -> str:
     return asked or present[0]
 
 
-def _table(classes: list[str], scores: ClassScores, split: str) -> Table:
+def _table(classes: list[str], scores: ClassScores, roc_auc: float, split: str) -> Table:
     """The largest classes, and how many more there are."""
     shown = main_classes(scores)
+    total = f"macro-F1 {scores.macro_f1:.4f}"
+    if not math.isnan(roc_auc):
+        total += f", ROC-AUC {roc_auc:.4f}"
     table = text_table(
-        f"{split} nodes, class by class (macro-F1 {scores.macro_f1:.4f})",
+        f"{split} nodes, class by class ({total})",
         ("class", *CLASS_COLUMNS),
         [(classes[place], *class_row(scores, place)) for place in shown],
     )
@@ -85,29 +159,10 @@ def _table(classes: list[str], scores: ClassScores, split: str) -> Table:
     return table
 
 
-def _write(
-    path: Path,
-    metric: str,
-    scores: dict[str, float],
-    split: str,
-    classes: list[str],
-    by_class: ClassScores,
-    matrix: Tensor | None,
-) -> None:
-    def known(values: Tensor) -> list[float | None]:
-        return [None if math.isnan(value) else value for value in values.tolist()]
+def _known(scores: dict[str, float]) -> dict[str, float | None]:
+    return {name: _number(value) for name, value in scores.items()}
 
-    numbers: dict[str, Any] = {
-        "metric": metric,
-        "scores": scores,
-        "split": split,
-        "macro_f1": by_class.macro_f1,
-        "classes": classes,
-        "precision": known(by_class.precision),
-        "recall": known(by_class.recall),
-        "f1": known(by_class.f1),
-        "support": by_class.support.tolist(),
-        "predicted": by_class.predicted.tolist(),
-        "confusion": None if matrix is None else matrix.tolist(),
-    }
-    path.write_text(json.dumps(numbers, indent=2) + "\n", encoding="utf-8")
+
+def _number(value: float) -> float | None:
+    """JSON knows no NaN."""
+    return None if math.isnan(value) else value

@@ -41,7 +41,11 @@ def _table_1(found: Statistics) -> Table:
 def _lines(found: Statistics, scaling: str) -> dict[str, str]:
     kind = "directed" if found.directed else "undirected"
     kind += ", weighted" if found.weighted else ""
-    classes = f"{found.classes:,}" + (", several per node" if found.multilabel else "")
+    label, labels = "classes", f"{found.classes:,}"
+    if found.multilabel:
+        labels += ", several per node"
+    if found.numbers is not None:
+        label, labels = "numbers", f"from {found.numbers}"
     lines = {
         "nodes within one hop": f"{found.degree.value:.3f} on average, with the node itself",
         "nodes within two hops": _average(found.two_hop),
@@ -49,7 +53,7 @@ def _lines(found: Statistics, scaling: str) -> dict[str, str]:
         "edges": f"{kind}; {found.self_loops:,} self-loops; {found.isolated:,} nodes without any",
         "features": f"{found.features:,}, {found.density:.2%} not zero; `vrgcn train` scales: "
         f"{scaling}",
-        "classes": f"{classes}; known for {found.labelled:,} nodes",
+        label: f"{labels}; known for {found.labelled:,} nodes",
         "splits": ", ".join(f"{name} {count:,}" for name, count in found.splits.items()),
     }
     if found.homophily is not None:

@@ -46,12 +46,13 @@ class TrainOptions(TrainingOptions):
 
 @dataclass(frozen=True)
 class PredictOptions:
-    """Predict the classes of nodes, exactly, with a trained model."""
+    """Predict the classes or the numbers of nodes, exactly, with a trained model."""
 
     run: Positional[Path]
     """The folder of a run that `vrgcn train` wrote."""
     out: Path
-    """File to write: .parquet or .csv (id, label, probabilities) or .npy (probabilities alone)."""
+    """File to write: .parquet or .csv (id, label, probabilities; of numbers id, prediction) or .npy
+    (probabilities or numbers alone)."""
     dataset: str | None = None
     """A graph by name in place of the one the model was trained on."""
     graph: Path | None = None
@@ -73,7 +74,7 @@ class PredictOptions:
 
 @dataclass(frozen=True)
 class EvaluateOptions:
-    """Score a trained model on each split, class by class."""
+    """Score a trained model on each split, and of classes class by class."""
 
     run: Positional[Path]
     """The folder of a run that `vrgcn train` wrote."""
@@ -86,8 +87,8 @@ class EvaluateOptions:
     split: Literal["train", "val", "test"] | None = None
     """The split of the table by class and of the picture. None: test, else val, else train."""
     out: Path | None = None
-    """Where to draw the picture (.png, .svg or .pdf). None: confusion-SPLIT.png in the run's
-    folder. The numbers are written beside it."""
+    """Where to draw the picture (.png, .svg or .pdf). None: confusion-SPLIT.png, of numbers
+    predicted-SPLIT.png, in the run's folder. The scores are written beside it."""
     device: str = "cpu"
     """Device of the model, such as cpu or cuda."""
     threads: int | None = None

@@ -16,6 +16,7 @@ from vrgcn.data.predictions import check_path, prediction_file
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import exact_sweeps
+from vrgcn.inference.saved import SavedModel
 from vrgcn.pages.progress import progress_bar
 from vrgcn.training.runs import open_run, open_run_graph
 
@@ -25,8 +26,8 @@ def run_predict(options: PredictOptions) -> None:
     use_threads(options.threads)
     run = open_run(options.run, find_device(options.device))
     saved = run.saved
-    check_path(options.out, saved.model.arguments["classes"], options.top)
-    classes = saved.classes or [str(i) for i in range(saved.model.arguments["classes"])]
+    classes = None if saved.regression else _class_names(saved)
+    check_path(options.out, None if classes is None else len(classes), options.top)
     with _scratch(options.memory, options.out.parent) as folder:
         opened = open_run_graph(
             run,
@@ -55,6 +56,10 @@ def run_predict(options: PredictOptions) -> None:
             for chunk, outputs in sweeps.stream(nodes):
                 file.write(chunk, outputs)
     print(f"exact predictions of {count:,} nodes written to {options.out}")
+
+
+def _class_names(saved: SavedModel) -> list[str]:
+    return saved.classes or [str(i) for i in range(saved.model.arguments["classes"])]
 
 
 def _read_nodes(path: Path, graph: Graph) -> Tensor:

@@ -13,7 +13,7 @@ from vrgcn.pages.page import Page
 from vrgcn.pages.progress import progress_bar
 from vrgcn.pages.runs.curves import show_curves, show_staleness
 from vrgcn.pages.runs.records import Record, by_graph, read_runs
-from vrgcn.pages.runs.scores import NoScores, RunScores, Scorer, show_scores
+from vrgcn.pages.runs.scores import NoScores, RunScores, Scorer, scores_name, show_scores
 from vrgcn.pages.runs.tables import show_options, show_results
 
 _SUFFIXES = (".html", ".htm")
@@ -64,7 +64,7 @@ def _add_scores(page: Page, graphs: dict[str, list[Record]], scorer: Scorer) -> 
 
         failed = []
         for graph, runs in graphs.items():
-            page.heading(_on("Scores by class", graph, graphs))
+            page.heading(_on(scores_name(runs), graph, graphs))
             failed += show_scores(page, runs, score_run)
     for line in failed:
         print_note(line)
@@ -92,7 +92,7 @@ def _unfinished(record: Record) -> str:
     text = f"{record.label}: still training, or stopped early; {record.epochs} epochs are shown"
     if record.torn:
         text += ", the line of the next was cut off"
-    return text + ". Scores by class are of its best model so far."
+    return text + f". {scores_name([record])} are of its best model so far."
 
 
 def _on(heading: str, graph: str, graphs: dict[str, list[Record]]) -> str:

@@ -20,7 +20,8 @@ from vrgcn.models.models import GraphModel, build_model
 from vrgcn.pages.progress import EpochProgress
 from vrgcn.pages.wording import seconds_text
 from vrgcn.training.fit import fit
-from vrgcn.training.metrics import score_name
+from vrgcn.training.metrics import Metric
+from vrgcn.training.objectives import Objective, build_objective
 from vrgcn.training.runs import CONFIG, METRICS, MODEL, RESULT
 from vrgcn.training.state import Epoch
 from vrgcn.training.trainer import TrainResult
@@ -30,10 +31,11 @@ def run_train(options: TrainOptions) -> None:
     """Train as the options say, keeping the best model so far on disk."""
     find_device(options.train.device)
     graph, scaling, note = scaled_graph(options)
-    model = build_model(options.model, graph.num_features, graph.num_classes, options.train.seed)
+    objective = build_objective(graph, options.train)
+    model = build_model(options.model, graph.num_features, objective.outputs, options.train.seed)
     folder = _folder(options)
     try:
-        _train(options, graph, model, scaling, note, folder)
+        _train(options, graph, objective, model, scaling, note, folder)
     except BaseException as error:
         if not (folder / MODEL).exists():  # nothing worth keeping, and in the way of another try
             shutil.rmtree(folder)
@@ -45,6 +47,7 @@ def run_train(options: TrainOptions) -> None:
 def _train(
     options: TrainOptions,
     graph: Graph,
+    objective: Objective,
     model: GraphModel,
     scaling: Scaling,
     note: str | None,
@@ -54,8 +57,6 @@ def _train(
     print(f"{graph}\n{_summary(model)}, features scaled: {scaling.kind}, writing to {folder}")
     print_note(note)
     print_note(_unlike_the_paper(options))
-    assert graph.labels is not None
-    name = score_name(graph.labels)
     saved = SavedModel(
         model,
         options.train.propagation or model.propagation,
@@ -63,10 +64,11 @@ def _train(
         graph.multilabel,
         graph.names.classes,
         graph.names.features,
+        graph.task == "regression",
     )
     with (
         (folder / METRICS).open("w", encoding="utf-8") as metrics,
-        EpochProgress(options.train.epochs, name) as progress,
+        EpochProgress(options.train.epochs, objective.metric) as progress,
     ):
 
         def on_epoch(point: Epoch) -> None:
@@ -78,14 +80,15 @@ def _train(
             model,
             graph,
             options.train,
+            objective=objective,
             on_epoch=on_epoch,
             on_kept=lambda _: save_model(saved, folder / MODEL),
             on_step=progress.step,
         )
     save_model(saved, folder / MODEL)
-    scores = _scores(result, name)
+    scores = _scores(result, objective.metric)
     (folder / RESULT).write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
-    _print_result(result, name, folder)
+    _print_result(result, objective.metric, folder)
 
 
 def _unlike_the_paper(options: TrainOptions) -> str | None:
@@ -140,9 +143,9 @@ def _summary(model: GraphModel) -> str:
     return f"{type(model).__name__} with {weights:,} weights"
 
 
-def _scores(result: TrainResult, name: str) -> dict[str, Any]:
+def _scores(result: TrainResult, metric: Metric) -> dict[str, Any]:
     return {
-        "metric": name,
+        "metric": metric.title,
         "epoch": result.epoch,
         "val": result.val,
         "test": result.test,
@@ -152,11 +155,13 @@ def _scores(result: TrainResult, name: str) -> dict[str, Any]:
     }
 
 
-def _print_result(result: TrainResult, name: str, folder: Path) -> None:
+def _print_result(result: TrainResult, metric: Metric, folder: Path) -> None:
     kept = f"kept epoch {result.epoch} of {len(result.curve)}"
     if result.val is not None:
-        kept += f", validation {name} {result.val:.4f}"
-    test = "no test nodes" if result.test is None else f"test {name} {result.test:.4f}"
+        kept += f", validation {metric.title} {metric.text(result.val)}"
+    test = "no test nodes"
+    if result.test is not None:
+        test = f"test {metric.title} {metric.text(result.test)}"
     print(
         f"{test} ({kept})\n"
         f"{seconds_text(result.seconds)} of training, "

@@ -28,25 +28,38 @@ class Writer(Protocol):
 
 @contextmanager
 def prediction_file(
-    path: Path, names: Names, classes: list[str], *, multilabel: bool, count: int, top: int | None
+    path: Path,
+    names: Names,
+    classes: list[str] | None,
+    *,
+    multilabel: bool,
+    count: int,
+    top: int | None,
 ) -> Iterator[Writer]:
     """A writer for `count` predictions; the file appears under its name when all are written.
 
     Columns of .parquet and .csv: `id`, `label`, and `p_CLASS` for each class; with `top`, instead
     `label_1`, `p_1`, ... from the most probable down. A node of several classes has its labels
     joined by "|". A .npy file holds the probabilities alone: (count, classes), float32.
+
+    classes: None for numbers. Their columns are `id` and `prediction`, their .npy file holds
+        (count,), float64.
     """
-    check_path(path, len(classes), top)
+    check_path(path, None if classes is None else len(classes), top)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
     try:
         if path.suffix == ".npy":
             with open(partial, "wb") as file:
-                header = {"descr": "<f4", "fortran_order": False, "shape": (count, len(classes))}
+                shape = (count,) if classes is None else (count, len(classes))
+                kind = "<f8" if classes is None else "<f4"
+                header = {"descr": kind, "fortran_order": False, "shape": shape}
                 np.lib.format.write_array_header_1_0(file, header)
-                yield _ArrayWriter(file, multilabel)
+                yield _NumberArray(file) if classes is None else _ProbabilityArray(file, multilabel)
         else:
-            table = _Rows(names, classes, multilabel, top)
+            table: _Numbers | _Classes = _Numbers(names)
+            if classes is not None:
+                table = _Classes(names, classes, multilabel, top)
             with _arrow_writer(path.suffix, partial, table.schema) as writer:
                 yield _TableWriter(writer, table)
         os.replace(partial, path)
@@ -54,13 +67,18 @@ def prediction_file(
         partial.unlink(missing_ok=True)
 
 
-def check_path(path: Path, classes: int, top: int | None) -> None:
-    """Refuse what could not be written, before the work that leads to it."""
+def check_path(path: Path, classes: int | None, top: int | None) -> None:
+    """Refuse what could not be written, before the work that leads to it.
+
+    classes: how many; None for numbers
+    """
     if path.suffix not in SUFFIXES:
         raise ValueError(f"--out: {path} must end in one of {', '.join(SUFFIXES)}")
     if path.exists():
         raise FileExistsError(f"--out: {path} exists already; choose another name")
-    if top is not None and not 1 <= top <= classes:
+    if top is not None and classes is None:
+        raise ValueError("--top: the model predicts numbers, which have no classes to choose from")
+    if top is not None and classes is not None and not 1 <= top <= classes:
         raise ValueError(f"--top: must be between 1 and the number of classes, {classes}")
     if top is not None and path.suffix == ".npy":
         raise ValueError("--top: a .npy file holds all probabilities; use .parquet or .csv")
@@ -71,7 +89,15 @@ def probabilities(outputs: Tensor, multilabel: bool) -> Tensor:
     return torch.sigmoid(outputs) if multilabel else torch.softmax(outputs, 1)
 
 
-class _ArrayWriter:
+class _NumberArray:
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def write(self, nodes: Tensor, outputs: Tensor) -> None:
+        self._file.write(outputs[:, 0].double().contiguous().numpy().tobytes())
+
+
+class _ProbabilityArray:
     def __init__(self, file: Any, multilabel: bool) -> None:
         self._file = file
         self._multilabel = multilabel
@@ -82,7 +108,7 @@ class _ArrayWriter:
 
 
 class _TableWriter:
-    def __init__(self, writer: Any, rows: _Rows) -> None:
+    def __init__(self, writer: Any, rows: _Numbers | _Classes) -> None:
         self._writer = writer
         self._rows = rows
 
@@ -90,16 +116,28 @@ class _TableWriter:
         self._writer.write_batch(self._rows.batch(nodes, outputs))
 
 
-class _Rows:
-    """Turns outputs into the columns of a table."""
+class _Numbers:
+    """Turns the outputs (chunk, 1) of a model of numbers into the columns of a table."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+        self.schema = pa.schema([("id", _id_kind(names)), ("prediction", pa.float64())])
+
+    def batch(self, nodes: Tensor, outputs: Tensor) -> pa.RecordBatch:
+        numbers = pa.array(outputs[:, 0].double().contiguous().numpy())
+        columns = [self._names.node_ids(nodes.numpy()), numbers]
+        return pa.record_batch(columns, schema=self.schema)
+
+
+class _Classes:
+    """Turns the outputs (chunk, classes) of a model of classes into the columns of a table."""
 
     def __init__(self, names: Names, classes: list[str], multilabel: bool, top: int | None) -> None:
         self._names = names
         self._classes = pa.array(classes, type=pa.string())
         self._multilabel = multilabel
         self._top = top
-        ids = names.node_ids(np.empty(0, dtype=np.int64)).type
-        fields = [("id", ids)]
+        fields = [("id", _id_kind(names))]
         if top is None:
             fields.append(("label", pa.string()))
             fields += [(f"p_{name}", pa.float32()) for name in classes]
@@ -130,6 +168,10 @@ class _Rows:
         starts[1:] = chosen.sum(1).cumsum(0)
         lists = pa.ListArray.from_arrays(pa.array(starts.numpy()), values)
         return pa.compute.binary_join(lists, SEPARATOR)
+
+
+def _id_kind(names: Names) -> pa.DataType:
+    return names.node_ids(np.empty(0, dtype=np.int64)).type
 
 
 def _arrow_writer(suffix: str, path: Path, schema: pa.Schema) -> Any:

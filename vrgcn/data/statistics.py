@@ -20,6 +20,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from vrgcn.data.spread import Spread
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import CSR, is_sparse
 from vrgcn.graph.validation import SPLITS
@@ -54,7 +55,9 @@ class Statistics:
     median_degree, max_degree: neighbours of a node without itself
     self_loops, isolated: nodes with an edge to themselves; nodes with no other edge
     homophily: the share of edges, self-loops aside, that join nodes of the same class, among those
-        whose ends both have a known one; None where nodes have several classes or none is known
+        whose ends both have a known one; None where nodes have several classes, or numbers, or
+        none is known
+    numbers: of labels that are numbers; None where they are classes, or none is known
     memory: bytes of what training holds, by name
     """
 
@@ -75,6 +78,7 @@ class Statistics:
     labelled: int
     splits: dict[str, int]
     homophily: float | None
+    numbers: Spread | None
     memory: dict[str, int]
 
 
@@ -104,6 +108,7 @@ def statistics(graph: Graph, seed: int = 0) -> Statistics:
         labelled=int(graph.labelled.sum()),
         splits={name: len(graph.split(name)) for name in SPLITS},
         homophily=_homophily(graph),
+        numbers=_numbers(graph),
         memory=_memory(graph),
     )
 
@@ -180,8 +185,14 @@ def _density(features: Tensor) -> float:
     return sum(int(x.count_nonzero()) for x in features.split(65_536)) / features.numel()
 
 
+def _numbers(graph: Graph) -> Spread | None:
+    if graph.labels is None or graph.task != "regression" or not graph.labelled.any():
+        return None
+    return Spread.of(graph.labels[graph.labelled].numpy())
+
+
 def _homophily(graph: Graph) -> float | None:
-    if graph.labels is None or graph.multilabel:
+    if graph.labels is None or graph.task != "classes":
         return None
     A, known = graph.adjacency, graph.labelled
     rows = A.row_of_entry

@@ -193,7 +193,8 @@ def _repeat(
             outputs = batch.run(recorder)
             answers = [recorder.passes[-1].answers[call] for call in _estimated(batches)]
             shown = [_columns(first_rows(answer, len(nodes)), seed) for answer in answers]
-            moments.add([*shown, outputs, *gradient(objective, batch, outputs, parameters)])
+            centred = outputs - objective.centre
+            moments.add([*shown, centred, *gradient(objective, batch, outputs, parameters)])
             if moments.count == 2 and _draws_nothing(batches) and _still(moments):
                 count(passes - 1)
                 return moments

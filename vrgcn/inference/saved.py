@@ -28,6 +28,11 @@ from vrgcn.models.models import MODELS, GraphModel
 
 FORMAT = "vrgcn-model"
 VERSIONS = (1, 2)  # that are read; 2 predicts numbers, and is written for them alone
+_LABELS: dict[Task, str] = {
+    "classes": "one class per node",
+    "multilabel": "several classes per node",
+    "regression": "one number per node",
+}
 
 
 @dataclass(frozen=True)
@@ -142,15 +147,16 @@ def fit_features(saved: SavedModel, graph: Graph, scaled: Path | None = None) ->
 
 
 def model_labels(saved: SavedModel, graph: Graph) -> Tensor:
-    """The graph's labels, counted as the model counts its classes."""
+    """The graph's labels, its classes counted as the model counts them."""
     if graph.labels is None:
         raise ValueError("the graph has no labels to compare with")
-    if graph.multilabel != saved.multilabel:
-        kinds = ("one class per node", "several classes per node")
+    if graph.task != saved.task:
         raise ValueError(
-            f"the model was trained for {kinds[saved.multilabel]}, and the graph has "
-            f"{kinds[graph.multilabel]}"
+            f"the model was trained for {_LABELS[saved.task]}, and the graph has "
+            f"{_LABELS[graph.task]}"
         )
+    if saved.regression:
+        return graph.labels
     theirs, ours = graph.names.classes, saved.classes
     if theirs is None or ours is None or theirs == ours:
         if graph.num_classes != saved.model.arguments["classes"]:

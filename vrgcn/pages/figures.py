@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from vrgcn.pages.destination import check_out
@@ -13,6 +14,7 @@ from vrgcn.training.metrics import ClassScores
 from vrgcn.training.state import Epoch
 
 SUFFIXES = (".png", ".svg", ".pdf")
+MOST_POINTS = 10_000  # of a cloud: more of them hide each other
 
 
 def check_figure(path: Path, suffixes: Sequence[str] = SUFFIXES) -> None:
@@ -93,6 +95,23 @@ def draw_class_scores(scores: ClassScores, classes: list[str], path: Path, title
     if len(classes) <= 60:
         axes.set_xticks(places, classes, rotation=90)
     axes.legend()
+    _save(figure, path)
+
+
+def draw_predicted(predicted: Tensor, actual: Tensor, path: Path, title: str) -> None:
+    """(nodes,) numbers as points: predicted against actual, the line where they are the same."""
+    from matplotlib.figure import Figure
+
+    if len(actual) > MOST_POINTS:
+        chosen = torch.linspace(0, len(actual) - 1, MOST_POINTS, dtype=torch.float64).long()
+        title += f", {MOST_POINTS:,} of {len(actual):,}"
+        predicted, actual = predicted[chosen], actual[chosen]
+    figure = Figure(figsize=(6, 6), layout="constrained")
+    axes = figure.subplots()
+    axes.scatter(actual.tolist(), predicted.tolist(), s=8, alpha=0.4, linewidths=0)
+    axes.axline((float(actual.mean()), float(actual.mean())), slope=1, color="black", linewidth=1)
+    axes.set(xlabel="actual", ylabel="predicted", title=title)
+    axes.grid(alpha=0.3)
     _save(figure, path)
 
 

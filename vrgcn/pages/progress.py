@@ -17,6 +17,7 @@ from rich.progress import (
 from vrgcn.pages.wording import seconds_text
 
 if TYPE_CHECKING:  # an import of tables needs no torch
+    from vrgcn.training.metrics import Metric
     from vrgcn.training.state import Epoch
 
 
@@ -32,9 +33,9 @@ def progress_bar(*columns: ProgressColumn) -> Progress:
 class EpochProgress:
     """Shows each epoch's steps while it runs, and its numbers when it is done."""
 
-    def __init__(self, epochs: int, score: str) -> None:
+    def __init__(self, epochs: int, metric: Metric) -> None:
         self.epochs = epochs
-        self.score = score
+        self.metric = metric
         self.number = 1
         self._bar = progress_bar(
             TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
@@ -63,7 +64,7 @@ class EpochProgress:
     def _line(self, point: Epoch) -> str:
         parts = [f"epoch {point.epoch:>{len(str(self.epochs))}}", f"loss {point.loss:.4f}"]
         if point.val is not None:
-            parts.append(f"validation {self.score} {point.val:.4f}")
+            parts.append(f"validation {self.metric.title} {self.metric.text(point.val)}")
         if point.age is not None:
             parts.append(f"history age {point.age:.1f} steps")
         if point.staleness is not None:

@@ -14,6 +14,7 @@ from vrgcn.engine.minibatches import Batch
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.training.config import TrainConfig
+from vrgcn.training.objectives import Objective
 from vrgcn.training.state import Epoch
 from vrgcn.training.trainer import Callbacks, Trainer, TrainResult
 
@@ -25,6 +26,7 @@ def fit(
     *,
     estimator: Estimator | None = None,
     propagation: PropagationLike | None = None,
+    objective: Objective | None = None,
     diagnostics: int | None = None,
     on_epoch: Callable[[Epoch], None] | None = None,
     on_kept: Callable[[Epoch], None] | None = None,
@@ -34,6 +36,7 @@ def fit(
     """Train the model in place; it ends with the chosen weights, in evaluation mode.
 
     estimator, propagation: a composition, matrix or rule of one's own in place of the config's name
+    objective: loss and score of one's own in place of those that the graph's labels stand for
     diagnostics: epochs between measurements of staleness and noise, in place of the config's
     on_epoch, on_kept, on_step, on_batch: see trainer.Callbacks
     """
@@ -51,6 +54,7 @@ def fit(
             config,
             estimator=estimator,
             propagation=propagation,
+            objective=objective,
             callbacks=Callbacks(on_epoch, on_kept, on_step, on_batch),
         )
         return trainer.run()

@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from vrgcn.data.spread import number_text
 from vrgcn.graph.validation import Task
 
 
@@ -22,21 +23,27 @@ class Metric:
     """title: as it is printed
     tasks: what it can score
     compute: (outputs, labels) -> score; NaN where the labels of these nodes allow none
-    smaller: whether smaller is better
+    error: whether it is an error in the labels' unit, and smaller is better; else it is at most 1
     needs: what labels must be like for a score to exist, for errors
     """
 
     title: str
     tasks: tuple[Task, ...]
     compute: Callable[[Tensor, Tensor], float]
-    smaller: bool = False
+    error: bool = False
     needs: str = ""
 
     def better(self, score: float, other: float) -> bool:
         """Whether a score is better than another; any is better than NaN."""
         if math.isnan(other):
             return not math.isnan(score)
-        return score < other if self.smaller else score > other
+        return score < other if self.error else score > other
+
+    def text(self, score: float) -> str:
+        """A score for people."""
+        if math.isnan(score):
+            return "–"
+        return number_text(score) if self.error else f"{score:.4f}"
 
 
 def accuracy(outputs: Tensor, labels: Tensor) -> float:
@@ -108,8 +115,8 @@ METRICS: dict[str, Metric] = {
     "roc-auc": Metric(
         "ROC-AUC", _CLASSES, roc_auc, needs="a class that some of them have and others do not"
     ),
-    "rmse": Metric("RMSE", _NUMBERS, rmse, smaller=True),
-    "mae": Metric("MAE", _NUMBERS, mae, smaller=True),
+    "rmse": Metric("RMSE", _NUMBERS, rmse, error=True),
+    "mae": Metric("MAE", _NUMBERS, mae, error=True),
     "r2": Metric("R2", _NUMBERS, r2, needs="labels that are not all the same"),
 }
 
@@ -131,6 +138,11 @@ def find_metric(name: str | None, task: Task) -> Metric:
             f"metric {name!r} (--metric) {other}; for {task} there are {', '.join(possible)}"
         )
     return METRICS[name]
+
+
+def titled_metric(title: str) -> Metric | None:
+    """The metric that is printed so; None for what no metric is called."""
+    return next((metric for metric in METRICS.values() if metric.title == title), None)
 
 
 def score(outputs: Tensor, labels: Tensor) -> float:

@@ -70,13 +70,14 @@ class Trainer:
         *,
         estimator: Estimator | None = None,
         propagation: PropagationLike | None = None,
+        objective: Objective | None = None,
         callbacks: Callbacks | None = None,
     ) -> None:
         self.model = model
         self.graph = graph
         self.config = config
         self.callbacks = callbacks or Callbacks()
-        self.objective = build_objective(graph, config)
+        self.objective = objective or build_objective(graph, config)
         self.objective.prepare(model)
         self.minibatches = build_minibatches(
             model,

@@ -28,7 +28,7 @@ from vrgcn.data.tables.reading import Table, open_table
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.summary import ImportSummary, summarise
 from vrgcn.graph.names import Names
-from vrgcn.graph.validation import SPLITS, Task
+from vrgcn.graph.validation import SPLITS
 
 
 def run_import(spec: ImportSpec, on_rows: Callable[[str, int], None]) -> ImportSummary:
@@ -57,11 +57,11 @@ def run_import(spec: ImportSpec, on_rows: Callable[[str, int], None]) -> ImportS
         _write_labels(nodes, folder)
         classes = nodes.labels.classes if nodes.labels is not None else None
         names = Names(nodes.ids.natural(), classes, features.names)
-        several = nodes.labels is not None and nodes.labels.several
-        task: Task = "multilabel" if several else "classes"
+        task = nodes.labels.task if nodes.labels is not None else "classes"
         write_meta(folder, features.width, len(classes or []), names, task)
-        columns = _told(node_table, node, edge_table, edge, spec, several)
-        return summarise(spec.out, nodes, pairs, adjacency, features, columns)
+        drawn = nodes.labels.drawn if nodes.labels is not None else ""
+        columns = _told(node_table, node, edge_table, edge, spec, drawn)
+        return summarise(spec.out, nodes, pairs, adjacency, features, columns, spec.task)
 
 
 def _features(nodes: Nodes, adjacency: Adjacency, spec: ImportSpec, folder: Path) -> Features:
@@ -86,9 +86,9 @@ def _told(
     edge_table: Table,
     edge: EdgeColumns,
     spec: ImportSpec,
-    several: bool,
+    drawn: str,
 ) -> list[str]:
-    """What was taken from where."""
+    """What was taken from where; drawn: how a split in a ratio was."""
     lines = []
     features = "the edges (degrees)"
     if spec.features_file is not None:
@@ -98,10 +98,10 @@ def _told(
             count = len(node.features)
             features = f"{count:,} columns" if count > 1 else f"column {node.features[0]!r}"
         label = ", ".join(map(repr, node.label[:5])) + (", ..." if len(node.label) > 5 else "")
+        label += " (numbers)" if spec.task == "regression" else ""
         split = repr(node.split) if node.split else "none"
         if spec.ratio is not None:
-            how = "at random (several classes per node)" if several else "class by class"
-            split = f"{' '.join(f'{share:g}' for share in spec.ratio)} {how}"
+            split = f"{' '.join(f'{share:g}' for share in spec.ratio)} {drawn}"
         lines.append(
             f"{node_table.name}: id {node.id!r}, label {label or 'none'}, split {split}, "
             f"features from {features}"

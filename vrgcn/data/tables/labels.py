@@ -1,4 +1,7 @@
-"""Labels of nodes: a class each, or several, from one column or from a column per class."""
+"""Labels of nodes: a class each, or several, from one column or from a column per class.
+
+Numbers are in `numbers`.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,12 @@ from numpy.typing import NDArray
 
 from vrgcn.data.store import write_array
 from vrgcn.data.tables.growing import GrowingArray
+from vrgcn.data.tables.numbers import Numbers, OneNumber
 from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.values import is_list, is_missing, to_numbers, to_text
-from vrgcn.graph.validation import UNLABELLED
+from vrgcn.graph.validation import UNLABELLED, Task
 
 MOST_CLASSES = 65_536  # of several per node, which are written as a dense table
 _CHUNK = 1 << 22
@@ -40,6 +44,19 @@ class Labels:
     nodes: NDArray[np.int64]
     codes: NDArray[np.int64]
     several: bool
+
+    @property
+    def task(self) -> Task:
+        return "multilabel" if self.several else "classes"
+
+    @property
+    def drawn(self) -> str:
+        """How a split in a ratio is drawn."""
+        return "at random (several classes per node)" if self.several else "class by class"
+
+    def strata(self) -> NDArray[np.int64]:
+        """(known nodes,): the groups that a ratio splits each on its own."""
+        return np.zeros(int(self.known.sum()), np.int64) if self.several else self.codes
 
     def counts(self) -> NDArray[np.int64]:
         """(classes,) nodes in each class."""
@@ -72,13 +89,17 @@ class LabelReader(Protocol):
     def add(self, start: int, batch: pa.RecordBatch) -> None:
         """Take in the labels of the rows from `start` on."""
 
-    def finish(self) -> Labels: ...
+    def finish(self) -> Labels | Numbers: ...
 
 
 def label_reader(
     table: Table, columns: list[str], spec: ImportSpec, problems: Problems
 ) -> LabelReader:
     """The reader for what the label columns hold."""
+    if spec.task in ("classes", "regression"):
+        _check_one_each(table, columns, spec.task)
+    if spec.task == "regression":
+        return OneNumber(columns[0], spec.missing, problems)
     if len(columns) > 1:
         if spec.label_delimiter is not None:
             raise ValueError(
@@ -88,7 +109,22 @@ def label_reader(
     [column] = columns
     if spec.label_delimiter is not None or is_list(table.kind(column)):
         return ClassesInACell(table.name, column, spec.label_delimiter, spec.missing)
+    if spec.task == "multilabel":
+        return ColumnPerClass(columns, spec.missing, problems)
     return OneClass(column, spec.missing)
+
+
+def _check_one_each(table: Table, columns: list[str], task: str) -> None:
+    if len(columns) > 1:
+        raise ValueError(
+            f"--task {task}: takes one label column, and {table.name} has {len(columns)}: "
+            f"{', '.join(map(repr, columns[:5]))}{', ...' if len(columns) > 5 else ''}"
+        )
+    if is_list(table.kind(columns[0])):
+        raise ValueError(
+            f"--task {task}: takes one label per node, and column {columns[0]!r} of {table.name} "
+            "holds lists"
+        )
 
 
 class OneClass:

@@ -15,6 +15,7 @@ from vrgcn.data.tables.columns import EdgeColumns, NodeColumns
 from vrgcn.data.tables.features import FeatureColumns, FeatureFile, Features, open_features
 from vrgcn.data.tables.ids import IdReader, NodeIds, ids_of_edges, whole_numbers
 from vrgcn.data.tables.labels import Labels, label_reader
+from vrgcn.data.tables.numbers import Numbers
 from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec
@@ -29,7 +30,7 @@ class Nodes:
     """
 
     ids: NodeIds
-    labels: Labels | None = None
+    labels: Labels | Numbers | None = None
     split: NDArray[np.int8] | None = None
     features: Features | None = None
 
@@ -75,9 +76,11 @@ def read_nodes(
 
 
 def check_split(table: Table, columns: NodeColumns, spec: ImportSpec) -> None:
-    """Refuse a split without labels, before anything is read."""
+    """Refuse a task and a split without labels, before anything is read."""
     if columns.label:
         return
+    if spec.task != "auto":
+        raise ValueError(f"--task: {table.name} has no column 'label'; give --label COLUMN")
     if spec.ratio is not None:
         raise ValueError(f"--ratio: {table.name} has no label column to split by; give --label")
     if columns.split is not None:

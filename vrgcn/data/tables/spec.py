@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
+from typing import Literal, get_args
+
+LabelTask = Literal["auto", "classes", "multilabel", "regression"]
 
 
 @dataclass(frozen=True)
@@ -37,8 +40,11 @@ class ImportSpec:
     """Number to put where a feature is missing, NaN or infinite. None: that is an error."""
 
     label: tuple[str, ...] = ()
-    """Column of the classes; or several columns of 0 and 1, one for each class, by name or by
-    pattern. Empty: `label` if there is one."""
+    """Column of the classes, or of the numbers; or several columns of 0 and 1, one for each class,
+    by name or by pattern. Empty: `label` if there is one."""
+    task: LabelTask = "auto"
+    """What is to be predicted: the class of a node, the several classes of one, or a number such as
+    a price. auto: classes, several of them where the label columns hold several."""
     label_delimiter: str | None = None
     """Text between the classes of a node that has several in one cell, such as '|'."""
     missing: tuple[str, ...] = ()
@@ -71,6 +77,10 @@ class ImportSpec:
             raise ValueError(f"--delimiter: must be one character, or tab; not {delimiter!r}")
         if self.label_delimiter == "":
             raise ValueError("--label-delimiter: must not be empty")
+        if self.task not in get_args(LabelTask):
+            raise ValueError(f"--task: {self.task!r} is none of {', '.join(get_args(LabelTask))}")
+        if self.label_delimiter is not None and self.task in ("classes", "regression"):
+            raise ValueError(f"--label-delimiter: --task {self.task} takes one label per node")
         if self.split is not None and self.ratio is not None:
             raise ValueError("--split and --ratio: give one of them")
         if self.features and self.features_file is not None:
@@ -81,6 +91,8 @@ class ImportSpec:
             _check_ratio(self.ratio)
         if self.nodes is None:
             self._check_no_node_file()
+            if self.task != "auto":
+                raise ValueError("--task: needs a file of nodes; give --nodes FILE")
 
     def _check_no_node_file(self) -> None:
         for name in (

@@ -1,4 +1,4 @@
-"""Which nodes are for training, validation and test: from a column, or drawn class by class."""
+"""Which nodes are for training, validation and test: from a column, or drawn in a ratio."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vrgcn.data.tables.labels import Labels
+from vrgcn.data.tables.numbers import Numbers
 from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.values import is_missing, to_text
 
@@ -44,7 +45,7 @@ class SplitReader:
         )
         self._parts.append(codes)
 
-    def finish(self, labels: Labels | None) -> NDArray[np.int8]:
+    def finish(self, labels: Labels | Numbers | None) -> NDArray[np.int8]:
         codes = np.concatenate(self._parts)
         if labels is not None:
             self._problems.add(
@@ -56,14 +57,14 @@ class SplitReader:
         return codes
 
 
-def draw_split(labels: Labels, ratio: Sequence[float], seed: int) -> NDArray[np.int8]:
+def draw_split(labels: Labels | Numbers, ratio: Sequence[float], seed: int) -> NDArray[np.int8]:
     """Split the labelled nodes at random: 0 train, 1 val, 2 test, -1 none; (nodes,).
 
     Of one class per node each class is split in the ratio on its own, see `split_sizes`; of
-    several, all labelled nodes are.
+    several, all labelled nodes are; of numbers, each tenth of them by size.
     """
     nodes = np.flatnonzero(labels.known)
-    group = np.zeros(len(nodes), np.int64) if labels.several else labels.codes
+    group = labels.strata()
     random = np.random.default_rng(seed).random(len(nodes))
     order = np.lexsort((random, group))
     sizes = np.bincount(group)

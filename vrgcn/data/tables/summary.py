@@ -9,9 +9,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from vrgcn.data.spread import Spread, number_text
 from vrgcn.data.tables.adjacency import Adjacency, Pairs
 from vrgcn.data.tables.features import Features
+from vrgcn.data.tables.labels import Labels
 from vrgcn.data.tables.nodes import Nodes
+from vrgcn.data.tables.numbers import Numbers
 from vrgcn.data.tables.wording import counted
 from vrgcn.graph.validation import SPLITS
 
@@ -32,7 +35,9 @@ class ImportSummary:
         undirected graph
     isolated: nodes without an edge to another node
     histogram: (least degree, greatest degree, nodes), for 0, 1, 2-3, 4-7, ...
-    classes: name -> nodes; unlabelled: nodes without a known label
+    classes: name -> nodes, of labels that are classes; numbers: of labels that are numbers, where
+        some are known
+    unlabelled: nodes without a known label
     splits: name -> nodes
     columns: what was taken from where, for people
     """
@@ -51,6 +56,7 @@ class ImportSummary:
     width: int
     classes: dict[str, int] | None
     multilabel: bool
+    numbers: Spread | None
     unlabelled: int
     splits: dict[str, int]
     columns: list[str]
@@ -68,7 +74,7 @@ class ImportSummary:
         yield f"stored    {self.entries:>14,}   {stored}"
         yield f"features  {self.width:>14,}"
         yield from self._histogram()
-        yield from self._classes()
+        yield from self._labels()
         yield from (f"warning: {warning}" for warning in self.warnings)
 
     def _edge_details(self) -> str:
@@ -85,22 +91,28 @@ class ImportSummary:
             name = f"{least:,}" if least == greatest else f"{least:,}-{greatest:,}"
             yield f"  {name:>17} {_bar(count, most)} {count:,}"
 
-    def _classes(self) -> Iterator[str]:
+    def _labels(self) -> Iterator[str]:
         yield ""
-        if self.classes is None:
+        if self.numbers is not None:
+            yield f"numbers from {self.numbers}; {self.unlabelled:,} of the nodes unlabelled"
+        elif self.classes is not None:
+            yield from self._classes(self.classes)
+        else:
             yield "no labels"
             return
+        yield "split     " + ", ".join(f"{name} {self.splits[name]:,}" for name in SPLITS)
+
+    def _classes(self, counts: dict[str, int]) -> Iterator[str]:
         several = ", several per node" if self.multilabel else ""
-        classes = counted(len(self.classes), "class", "classes")
+        classes = counted(len(counts), "class", "classes")
         yield f"{classes}{several}; {self.unlabelled:,} of the nodes unlabelled"
-        order = sorted(self.classes.items(), key=lambda item: -item[1])
+        order = sorted(counts.items(), key=lambda item: -item[1])
         labelled = max(self.nodes - self.unlabelled, 1)
-        most = max(self.classes.values(), default=1)
+        most = max(counts.values(), default=1)
         for name, count in order[:CLASSES_SHOWN]:
             yield f"  {name[:17]:>17} {_bar(count, most)} {count:,} ({count / labelled:.1%})"
         if len(order) > CLASSES_SHOWN:
             yield f"  {'':>17} and {len(order) - CLASSES_SHOWN:,} more"
-        yield "split     " + ", ".join(f"{name} {self.splits[name]:,}" for name in SPLITS)
 
 
 def summarise(
@@ -110,10 +122,14 @@ def summarise(
     adjacency: Adjacency,
     features: Features,
     columns: list[str],
+    task: str,
 ) -> ImportSummary:
+    """task: as it was asked for"""
     labels = nodes.labels
-    classes = None
-    if labels is not None:
+    classes = numbers = None
+    if isinstance(labels, Numbers):
+        numbers = Spread.of(labels.values[labels.known]) if labels.known.any() else None
+    elif labels is not None:
         classes = dict(zip(labels.classes, labels.counts().tolist(), strict=True))
     sizes = dict.fromkeys(SPLITS, 0)
     if nodes.split is not None:
@@ -132,14 +148,15 @@ def summarise(
         histogram=degree_histogram(adjacency.degree),
         width=features.width,
         classes=classes,
-        multilabel=labels is not None and labels.several,
+        multilabel=labels is not None and labels.task == "multilabel",
+        numbers=numbers,
         unlabelled=0 if labels is None else int((~labels.known).sum()),
         splits=sizes,
         columns=columns,
         warnings=[
             *_edge_warnings(pairs, adjacency),
             *_feature_warnings(features),
-            *_label_warnings(nodes),
+            *_label_warnings(nodes, task),
         ],
     )
 
@@ -183,30 +200,41 @@ def _feature_warnings(features: Features) -> Iterator[str]:
         yield f"{some} the same for all nodes: {shown}{more}"
 
 
-def _label_warnings(nodes: Nodes) -> Iterator[str]:
+def _label_warnings(nodes: Nodes, task: str) -> Iterator[str]:
     labels = nodes.labels
     if labels is None:
         yield "without labels there is nothing to train on"
         return
-    labelled, counts = int(labels.known.sum()), labels.counts()
-    if labelled == 0 or not len(counts):
+    if not labels.known.any() or labels.classes == []:
         yield "no node has a label"
         return
+    if isinstance(labels, Numbers):
+        numbers = labels.values[labels.known]
+        if (numbers == numbers[0]).all():
+            yield f"all labels are the same number, {number_text(numbers[0])}"
+    else:
+        yield from _class_warnings(labels, task)
+    yield from _split_warnings(nodes.split)
+    if isinstance(labels, Labels) and nodes.split is not None and (nodes.split == 0).any():
+        yield from _untrained_classes(nodes.split, labels)
+
+
+def _class_warnings(labels: Labels, task: str) -> Iterator[str]:
+    labelled, counts = int(labels.known.sum()), labels.counts()
     largest = int(counts.argmax())
     if len(counts) == 1 or counts[largest] >= ONE_CLASS * labelled:
         share = counts[largest] / labelled
         yield f"{share:.1%} of the labelled nodes are of class {labels.classes[largest]!r}"
-    if not labels.several and _looks_continuous(labels.classes):
+    if task == "auto" and not labels.several and _looks_continuous(labels.classes):
         yield (
             f"the label looks continuous: {len(counts):,} different numbers among {labelled:,} "
-            "labels; vrgcn classifies"
+            "labels, each a class now; to predict the number, import it with --task regression"
         )
     elif not labels.several and len(counts) > max(20, labelled / 2):
         yield f"{len(counts):,} classes for {labelled:,} labelled nodes; is the label column right?"
     for name in labels.classes:
         if name.lower() in _LIKELY_MISSING:
             yield f"there is a class {name!r}; if that means unknown, give --missing={name}"
-    yield from _split_warnings(nodes.split, labels.classes, labels.nodes, labels.codes)
 
 
 def _looks_continuous(classes: list[str]) -> bool:
@@ -220,22 +248,20 @@ def _looks_continuous(classes: list[str]) -> bool:
     return bool((values != np.floor(values)).any())
 
 
-def _split_warnings(
-    split: NDArray[np.int8] | None,
-    classes: list[str],
-    nodes: NDArray[np.int64],
-    codes: NDArray[np.int64],
-) -> Iterator[str]:
+def _split_warnings(split: NDArray[np.int8] | None) -> Iterator[str]:
     if split is None or not (split == 0).any():
         yield "no nodes are set apart for training; give --split COLUMN or --ratio 0.6 0.2 0.2"
         return
     for place, name in ((1, "validation"), (2, "test")):
         if not (split == place).any():
             yield f"no nodes are set apart for {name}"
-    trained = np.bincount(codes[split[nodes] == 0], minlength=len(classes))
+
+
+def _untrained_classes(split: NDArray[np.int8], labels: Labels) -> Iterator[str]:
+    trained = np.bincount(labels.codes[split[labels.nodes] == 0], minlength=len(labels.classes))
     never = np.flatnonzero(trained == 0)
     if len(never):
-        shown = ", ".join(repr(classes[int(i)]) for i in never[:5])
+        shown = ", ".join(repr(labels.classes[int(i)]) for i in never[:5])
         more = ", ..." if len(never) > 5 else ""
         yield f"no training node is of class {shown}{more}"
 

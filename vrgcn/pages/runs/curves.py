@@ -8,7 +8,8 @@ from typing import Any
 
 from vrgcn.pages.page import Page
 from vrgcn.pages.panels import INCHES, TEXT, plain_ticks, swatch
-from vrgcn.pages.runs.records import Record
+from vrgcn.pages.runs.records import Record, by_metric
+from vrgcn.training.metrics import titled_metric
 
 # Colours that the colour-blind tell apart on white (Okabe and Ito's, brown for their yellow).
 _COLOURS = (
@@ -32,6 +33,16 @@ class Axis:
     most: float | None = None
 
 
+@dataclass(frozen=True)
+class _Curves:
+    """A figure: y of each run against x, and the text below it."""
+
+    records: Sequence[Record]
+    x: Axis
+    y: Axis
+    text: str
+
+
 EPOCHS = Axis("epoch", "epoch", log=False)
 SECONDS = Axis("seconds", "seconds of training")
 LOSS = Axis("loss", "training loss")
@@ -47,19 +58,20 @@ STALENESS = {
 
 def show_curves(page: Page, records: Sequence[Record], styles: Mapping[str, int]) -> None:
     """Training loss and validation score of runs on one graph, by epoch and by second."""
-    metric = next((r.metric for r in records if r.metric != "score"), "score")
-    score = Axis("val", f"validation {metric}", log=False, most=1.0)
-    _show(
-        page,
-        records,
-        styles,
-        {
-            (EPOCHS, score): f"Validation {metric} after each epoch, by exact prediction",
-            (SECONDS, score): f"Validation {metric} by seconds of training, evaluation not counted",
-            (EPOCHS, LOSS): "Mean training loss of each epoch",
-            (SECONDS, LOSS): "Training loss by seconds of training",
-        },
-    )
+    figures = []
+    for metric, alike in by_metric(records).items():
+        score, text = _score_axis(metric), f"Validation {metric}"
+        figures += [
+            _Curves(alike, EPOCHS, score, f"{text} after each epoch, by exact prediction"),
+            _Curves(
+                alike, SECONDS, score, f"{text} by seconds of training, evaluation not counted"
+            ),
+        ]
+    figures += [
+        _Curves(records, EPOCHS, LOSS, "Mean training loss of each epoch"),
+        _Curves(records, SECONDS, LOSS, "Training loss by seconds of training"),
+    ]
+    _show(page, figures, styles)
     missing = [record.label for record in records if record.best is None]
     if missing:
         page.text(f"Without a validation score: {', '.join(missing)}.")
@@ -70,7 +82,7 @@ def show_staleness(page: Page, records: Sequence[Record], styles: Mapping[str, i
     if not any(_present(records, axis) for axis in STALENESS):
         page.text("These runs keep no histories.")
         return
-    _show(page, records, styles, {(EPOCHS, axis): text for axis, text in STALENESS.items()})
+    _show(page, [_Curves(records, EPOCHS, *axis) for axis in STALENESS.items()], styles)
     missing = [record.label for record in records if not record.curve("epoch", "age")[1]]
     if missing:
         page.text(f"Without histories: {', '.join(missing)}.")
@@ -80,21 +92,24 @@ def _present(records: Sequence[Record], axis: Axis) -> bool:
     return any(record.curve("epoch", axis.name)[1] for record in records)
 
 
-def _show(
-    page: Page,
-    records: Sequence[Record],
-    styles: Mapping[str, int],
-    figures: Mapping[tuple[Axis, Axis], str],
-) -> None:
+def _score_axis(metric: str) -> Axis:
+    """Shares end at 1; errors have no end, and are spread where they need it."""
+    known = titled_metric(metric)
+    error = known is not None and known.error
+    label = f"validation {metric}"
+    return Axis("val", label) if error else Axis("val", label, log=False, most=1.0)
+
+
+def _show(page: Page, figures: Sequence[_Curves], styles: Mapping[str, int]) -> None:
     """A legend and the figures for which there are values.
 
     styles: a number for the look of each label, the same all over the page
     """
-    shown = {axes: text for axes, text in figures.items() if _present(records, axes[1])}
-    drawn = [r for r in records if any(_present([r], y) for _, y in shown)]
+    shown = [curves for curves in figures if _present(curves.records, curves.y)]
+    drawn = {r.label for curves in shown for r in curves.records if _present([r], curves.y)}
     if len(styles) > 1:
-        page.legend((record.label, _swatch(styles[record.label])) for record in drawn)
-    page.figures((draw(drawn, x, y, styles), text) for (x, y), text in shown.items())
+        page.legend((label, _swatch(style)) for label, style in styles.items() if label in drawn)
+    page.figures((draw(c.records, c.x, c.y, styles), c.text) for c in shown)
 
 
 def draw(records: Sequence[Record], x: Axis, y: Axis, styles: Mapping[str, int]) -> Any:

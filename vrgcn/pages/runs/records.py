@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from vrgcn.inference.saved import load_model
+from vrgcn.training.metrics import Metric, find_metric, titled_metric
 from vrgcn.training.runs import METRICS, MODEL, RESULT, graph_source, read_config
 
 Point = dict[str, float | None]
+NONE = "–"
+SCORE = "score"  # a metric that no file names
 
 # Without these a line of metrics is no point of a curve. All others may be missing or null.
 _NEEDED = ("epoch", "loss", "seconds")
@@ -27,7 +30,7 @@ class Record:
     config: the options it was started with
     points: a dict per epoch, from metrics.jsonl
     result: what result.json says; None if training has not ended
-    metric: accuracy or micro-F1, or "score" where no file says which
+    metric: such as accuracy, or "score" where no file says which
     torn: whether the last line of metrics.jsonl was cut off
     """
 
@@ -49,8 +52,30 @@ class Record:
     @property
     def best(self) -> Point | None:
         """The epoch of the best validation score; None if there was no validation."""
-        scored = [point for point in self.points if point.get("val") is not None]
-        return max(scored, key=lambda point: point["val"] or 0.0, default=None)
+        best: Point | None = None
+        for point in self.points:
+            val, most = point.get("val"), None if best is None else best["val"]
+            if val is not None and (most is None or self.better(val, most)):
+                best = point
+        return best
+
+    @property
+    def predicts_numbers(self) -> bool:
+        return self._metric is not None and "regression" in self._metric.tasks
+
+    def better(self, score: float, other: float) -> bool:
+        """Whether a score is better than another; larger where it is not known which score."""
+        return score > other if self._metric is None else self._metric.better(score, other)
+
+    def score_text(self, score: float | None) -> str:
+        """A score for people."""
+        if score is None:
+            return NONE
+        return f"{score:,.4f}" if self._metric is None else self._metric.text(score)
+
+    @property
+    def _metric(self) -> Metric | None:
+        return titled_metric(self.metric)
 
     def curve(self, x: str, y: str) -> tuple[list[float], list[float]]:
         """The points that have both values, such as x="seconds" and y="val"."""
@@ -87,6 +112,15 @@ def by_graph(records: Iterable[Record]) -> dict[str, list[Record]]:
     return groups
 
 
+def by_metric(records: Sequence[Record]) -> dict[str, list[Record]]:
+    """The runs that were scored alike. One that does not say how counts among the first others."""
+    known = next((record.metric for record in records if record.metric != SCORE), SCORE)
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        groups.setdefault(known if record.metric == SCORE else record.metric, []).append(record)
+    return groups
+
+
 def short_names(paths: Sequence[Path]) -> list[str]:
     """The last parts of different paths, as many as it takes to tell each from the others."""
     names = []
@@ -118,7 +152,7 @@ def _read_run(folder: Path, label: str, graph: str, config: dict[str, Any]) -> R
     result = _read_result(folder / RESULT)
     if result is None:
         label += " (unfinished)"
-    metric = _metric(folder) if result is None else result["metric"]
+    metric = _metric(folder, config) if result is None else result["metric"]
     return Record(folder, label, graph, config, points, result, metric, torn)
 
 
@@ -176,9 +210,9 @@ def _read_result(path: Path) -> dict[str, Any] | None:
     return dict(result)
 
 
-def _metric(folder: Path) -> str:
-    """The metric of a run without a result, from the kind of its best model so far."""
+def _metric(folder: Path, config: dict[str, Any]) -> str:
+    """The metric of a run without a result, from its options and its best model so far."""
     try:
-        return "micro-F1" if load_model(folder / MODEL).multilabel else "accuracy"
+        return find_metric(config.get("metric"), load_model(folder / MODEL).task).title
     except (OSError, ValueError):  # no model yet, or a broken one: the curves can still be shown
-        return "score"
+        return SCORE

@@ -1,4 +1,5 @@
-"""Scores of each class on the test nodes, by one more exact prediction with each run's model."""
+"""Scores on the test nodes, by one more exact prediction with each run's model: of each class, or
+of numbers."""
 
 from __future__ import annotations
 
@@ -18,19 +19,38 @@ from vrgcn.inference.saved import fit_features, model_labels
 from vrgcn.pages.classes import CLASS_COLUMNS, class_row, main_classes
 from vrgcn.pages.page import Page
 from vrgcn.pages.runs.records import Record
-from vrgcn.training.metrics import ClassScores, class_scores, score
+from vrgcn.training.metrics import (
+    METRICS,
+    ClassScores,
+    Metric,
+    class_scores,
+    find_metric,
+    titled_metric,
+)
 from vrgcn.training.runs import graph_source, open_run
 
 
 @dataclass(frozen=True)
 class RunScores:
-    """classes: their names; by_class: of the test nodes; total: accuracy or micro-F1; nodes: how
-    many"""
+    """total: by the run's own metric; nodes: how many"""
+
+    total: float
+    nodes: int
+
+
+@dataclass(frozen=True)
+class RunClasses(RunScores):
+    """classes: their names; by_class: of the test nodes"""
 
     classes: list[str]
     by_class: ClassScores
-    total: float
-    nodes: int
+
+
+@dataclass(frozen=True)
+class RunNumbers(RunScores):
+    """scores: by metrics of numbers"""
+
+    scores: dict[Metric, float]
 
 
 @dataclass(frozen=True)
@@ -64,11 +84,13 @@ class Scorer:
             raise ValueError("the graph has no test nodes")
         outputs = predict(run.saved.model, graph, graph.test, propagation=run.saved.propagation)
         truth = labels[graph.test]
+        metric = titled_metric(record.metric) or find_metric(None, run.saved.task)
+        total, count = metric.compute(outputs, truth), len(graph.test)
+        if run.saved.regression:
+            metrics = [m for m in METRICS.values() if "regression" in m.tasks]
+            return RunNumbers(total, count, {m: m.compute(outputs, truth) for m in metrics})
         classes = run.saved.classes or [str(place) for place in range(outputs.shape[1])]
-        outputs = outputs.to(truth.device)
-        return RunScores(
-            classes, class_scores(outputs, truth), score(outputs, truth), len(graph.test)
-        )
+        return RunClasses(total, count, classes, class_scores(outputs, truth))
 
     def _graph(self, record: Record) -> Graph:
         dataset, folder, root = graph_source(record.config)
@@ -102,7 +124,7 @@ def show_scores(
     answers = {record.label: score_run(record) for record in records}
     scored = {label: a for label, a in answers.items() if isinstance(a, RunScores)}
     failed = [
-        f"{label}: no scores by class: {answer.reason}"
+        f"{label}: no {scores_name(records).lower()}: {answer.reason}"
         for label, answer in answers.items()
         if isinstance(answer, NoScores)
     ]
@@ -111,6 +133,41 @@ def show_scores(
     for record in records:
         if record.label in scored:
             _note_difference(page, record, scored[record.label])
+    _show_classes(page, {k: v for k, v in scored.items() if isinstance(v, RunClasses)})
+    _show_numbers(page, {k: v for k, v in scored.items() if isinstance(v, RunNumbers)})
+    return failed
+
+
+def scores_name(records: Sequence[Record]) -> str:
+    """What the scores of the runs on one graph are called."""
+    return "Scores" if any(record.predicts_numbers for record in records) else "Scores by class"
+
+
+def _show_numbers(page: Page, scored: dict[str, RunNumbers]) -> None:
+    """A row for each run, a column for each metric; the best of each is marked."""
+    if not scored:
+        return
+    metrics = list(next(iter(scored.values())).scores)
+    rows, marked = [], []
+    for row, (label, run) in enumerate(scored.items()):
+        texts = [metric.text(run.scores[metric]) for metric in metrics]
+        rows.append([label, f"{run.nodes:,}", *texts])
+        for column, metric in enumerate(metrics):
+            others = [other.scores[metric] for other in scored.values()]
+            if len(set(others)) > 1 and not any(
+                metric.better(other, run.scores[metric]) for other in others
+            ):
+                marked.append((row, 2 + column))
+    caption = "On the test nodes" + ("; marked: the best" if marked else "")
+    page.table(
+        ["run", "nodes", *(metric.title for metric in metrics)],
+        rows,
+        caption=caption,
+        marked=marked,
+    )
+
+
+def _show_classes(page: Page, scored: dict[str, RunClasses]) -> None:
     if len(scored) > 1:
         _compare(page, scored)
     for label, scores in scored.items():
@@ -121,28 +178,34 @@ def show_scores(
         else:
             with page.fold(title):
                 _details(page, scores)
-    return failed
 
 
 def _note_difference(page: Page, record: Record, scores: RunScores) -> None:
     """Say so where the model does not score what the run said it did."""
     then = None if record.result is None else record.result["test"]
+    if then is None:
+        return
+    metric = titled_metric(record.metric)
     # Rounding on another machine may turn a node; more than that is another graph or model.
-    if then is not None and abs(then - scores.total) > 0.002 + 1 / scores.nodes:
+    allowed = 0.002 + 1 / scores.nodes
+    if metric is not None and metric.error:
+        allowed = 0.002 * then
+    if abs(then - scores.total) > allowed:
+        now, before = (record.score_text(score) for score in (scores.total, then))
         page.note(
-            f"{record.label}: the model's test score is {scores.total:.4f} now and was {then:.4f} "
-            "when training ended: the graph or the model is not the same any more."
+            f"{record.label}: the model's test score is {now} now and was {before} when training "
+            "ended: the graph or the model is not the same any more."
         )
 
 
-def _details(page: Page, scores: RunScores) -> None:
+def _details(page: Page, scores: RunClasses) -> None:
     page.table(
         ["class", *CLASS_COLUMNS],
         [[name, *class_row(scores.by_class, c)] for c, name in enumerate(scores.classes)],
     )
 
 
-def _compare(page: Page, scored: dict[str, RunScores]) -> None:
+def _compare(page: Page, scored: dict[str, RunClasses]) -> None:
     """F1 of each class, a column for each run; the best of each class is marked."""
     first = next(iter(scored.values()))
     alike = {label: s for label, s in scored.items() if s.classes == first.classes}

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from vrgcn.pages.page import Page
-from vrgcn.pages.runs.records import Record, by_graph
+from vrgcn.pages.runs.records import NONE, Record, by_graph, by_metric
 from vrgcn.training.runs import CONFIG
-
-NONE = "–"
 
 
 def show_results(page: Page, records: Sequence[Record]) -> None:
@@ -40,7 +38,7 @@ def show_results(page: Page, records: Sequence[Record]) -> None:
         ]
         for record in records
     ]
-    best = _best_tests(list(graphs.values()))
+    best = _best_tests([alike for group in graphs.values() for alike in by_metric(group).values()])
     marked = [(row, first) for row, record in enumerate(records) if record.label in best]
     caption = "Marked: the best test score" + (" on each graph" if several else "")
     page.table(columns, rows, caption=caption if marked else "", marked=marked)
@@ -50,8 +48,8 @@ def _numbers(record: Record) -> list[str]:
     result, best = record.result or {}, record.best or {}
     seconds = result.get("seconds", record.points[-1]["seconds"])
     return [
-        _text(result.get("test"), 4),
-        _text(best.get("val"), 4),
+        record.score_text(result.get("test")),
+        record.score_text(best.get("val")),
         _text(best.get("epoch"), 0),
         _text(result.get("epoch"), 0),
         record.epochs,
@@ -68,8 +66,9 @@ def _best_tests(groups: Sequence[Sequence[Record]]) -> set[str]:
     for records in groups:
         tests = {r.label: r.result["test"] for r in records if r.result is not None}
         tests = {label: test for label, test in tests.items() if test is not None}
+        better = records[0].better
         if len(tests) > 1:
-            best |= {label for label, test in tests.items() if test == max(tests.values())}
+            best |= {a for a in tests if not any(better(b, tests[a]) for b in tests.values())}
     return best
 
 

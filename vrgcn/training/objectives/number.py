@@ -15,7 +15,7 @@ from vrgcn.training.objectives.objective import NodeObjective
 
 
 class Number(NodeObjective):
-    """mean, deviation: of the training nodes' labels."""
+    """centre, deviation: mean and deviation of the training nodes' labels."""
 
     target = "one number per node"
     without = ("class_weights",)
@@ -23,13 +23,13 @@ class Number(NodeObjective):
     def __init__(self, graph: Graph, config: TrainConfig) -> None:
         super().__init__(graph, config, outputs=1)
         self.absolute = config.loss == "mae"
-        self.mean, self.deviation = mean_and_deviation(self.labels[graph.train])
+        self.centre, self.deviation = mean_and_deviation(self.labels[graph.train])
 
     def prepare(self, model: nn.Module) -> None:
         """A model of one's own without `set_output_scale` has to find the labels' unit itself."""
         set_output_scale = getattr(model, "set_output_scale", None)
         if set_output_scale is not None:
-            set_output_scale(self.mean, self.deviation)
+            set_output_scale(self.centre, self.deviation)
 
     def loss(self, outputs: Tensor, nodes: Tensor) -> Tensor:
         """(nodes,): ((output - label) / deviation)², or its absolute value without the square."""

@@ -20,12 +20,14 @@ class Objective(Protocol):
     visit: what an epoch visits, as `MiniBatches` takes it: "train", "all" or node ids
     trained: (nodes,) bool, the nodes that count in the loss
     metric: the score that is reported, and that decides which epoch is the best
+    centre: around what good outputs lie; how far off they are is told relative to that
     """
 
     outputs: int
     visit: Any
     trained: Tensor
     metric: Metric
+    centre: float
 
     def prepare(self, model: nn.Module) -> None:
         """What the model has to know of the labels before it is trained."""
@@ -52,6 +54,7 @@ class NodeObjective:
 
     target: str
     without: tuple[str, ...]
+    centre: float = 0.0
 
     def __init__(self, graph: Graph, config: TrainConfig, outputs: int) -> None:
         assert graph.labels is not None

@@ -1,0 +1,71 @@
+"""Labels that are numbers to be predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from vrgcn.data.store import write_array
+from vrgcn.data.tables.problems import Problems
+from vrgcn.data.tables.values import to_numbers
+from vrgcn.graph.validation import Task
+
+_STRATA = 10
+_LEAST_STRATUM = 10  # nodes: of fewer, a ratio leaves nothing to choose
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """values: (nodes,) the number of each node, NaN where unknown."""
+
+    values: NDArray[np.float64]
+    task: Task = "regression"
+    classes: None = None
+    drawn: str = "evenly over the numbers"
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """(nodes,) whether a node's number is known."""
+        return ~np.isnan(self.values)
+
+    def strata(self) -> NDArray[np.int64]:
+        """(known nodes,): tenths of the nodes by their numbers, the smallest numbers first."""
+        values = self.values[self.known]
+        count = min(_STRATA, max(1, len(values) // _LEAST_STRATUM))
+        strata = np.empty(len(values), np.int64)
+        strata[np.argsort(values, kind="stable")] = np.arange(len(values)) * count // len(values)
+        return strata
+
+    def write(self, folder: Path) -> None:
+        """As the graph's `labels.npy`."""
+        write_array(folder, "labels", self.values)
+
+
+class OneNumber:
+    """A column with the number of each node; empty or NaN: unknown."""
+
+    def __init__(self, column: str, missing: Sequence[str], problems: Problems) -> None:
+        self._column = column
+        self._missing = missing
+        self._problems = problems
+        self._parts: list[NDArray[np.float64]] = []
+
+    def add(self, start: int, batch: pa.RecordBatch) -> None:
+        column = batch.column(self._column)
+        values, wrong = to_numbers(column, np.float64, self._missing)
+        infinite = np.flatnonzero(np.isinf(values))
+        for what, rows, advice in (
+            ("is a label that is no number", wrong, "for classes leave --task regression out"),
+            ("is an infinite label", infinite, "leave it empty where it is unknown"),
+        ):
+            cells = column.take(pa.array(rows))
+            self._problems.add(what, self._column, start + rows, cells, advice)
+        self._parts.append(values)
+
+    def finish(self) -> Numbers:
+        return Numbers(np.concatenate(self._parts))
