@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -23,10 +24,11 @@ _LEAST_STRATUM = 10  # nodes: of fewer, a ratio leaves nothing to choose
 class Numbers:
     """values: (nodes,) the number of each node, NaN where unknown."""
 
+    task: ClassVar[Task] = "regression"
+    classes: ClassVar[None] = None
+    drawn: ClassVar[str] = "evenly over the numbers"
+
     values: NDArray[np.float64]
-    task: Task = "regression"
-    classes: None = None
-    drawn: str = "evenly over the numbers"
 
     @property
     def known(self) -> NDArray[np.bool_]:
