@@ -138,11 +138,43 @@ def test_product_with_a_sparse_operand_is_sparse_and_equal(shape):
     torch.testing.assert_close(product.to_dense(), left @ right)
 
 
-def test_product_is_in_the_dtype_of_the_operand():
+def test_product_is_in_the_dtype_of_the_operand_and_of_half_precision_in_float32():
     matrix = csr(random_dense(4, 6, 0))
-    for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
+    for dtype in (torch.float64, torch.float32):
         assert (matrix @ torch.ones(6, 2, dtype=dtype)).dtype == dtype
+    for dtype in (torch.float16, torch.bfloat16):
+        assert (matrix @ torch.ones(6, 2, dtype=dtype)).dtype == torch.float32
     assert (matrix @ torch.eye(6).to_sparse_csr()).dtype == torch.float32
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_a_scaled_row_is_its_scale_times_the_sum_of_its_entries(dtype, weighted):
+    generator = torch.Generator().manual_seed(0)
+    indptr, indices = torch.tensor([0, 3, 3, 7]), torch.tensor([0, 2, 5, 1, 2, 3, 4])
+    values = torch.rand(7, generator=generator) if weighted else None
+    scale = torch.tensor([0.5, 2.0, -1.0])
+    matrix = CSR(indptr, indices, values, 6, scale)
+    dense = matrix.to_torch(torch.float64).to_dense()
+    entries = torch.ones(7) if values is None else values
+    wanted = torch.zeros(3, 6).index_put_((matrix.row_of_entry, indices), entries) * scale[:, None]
+    torch.testing.assert_close(dense, wanted.double())
+    x = torch.randn(6, 4, generator=generator).to(dtype)
+    tolerance = torch.finfo(dtype).eps * 4
+    found = (matrix @ x).double()
+    torch.testing.assert_close(found, dense @ x.double(), rtol=tolerance, atol=tolerance)
+    torch.testing.assert_close(matrix.transpose().to_torch(torch.float64).to_dense(), dense.T)
+    rows = torch.tensor([2, 0, 2])
+    torch.testing.assert_close(matrix.rows(rows).to_torch(torch.float64).to_dense(), dense[rows])
+
+
+def test_the_average_of_a_hub_is_right_in_half_precision_where_its_sum_is_not():
+    neighbours = 2000
+    values = torch.full((neighbours, 3), 100.0, dtype=torch.float16)  # their sum is 200,000
+    indptr, indices = torch.tensor([0, neighbours, neighbours + 1]), torch.arange(neighbours + 1)
+    indices[-1] = 0
+    hub = CSR(indptr, indices, None, neighbours, torch.tensor([1 / neighbours, 1.0]))
+    torch.testing.assert_close(hub @ values, torch.full((2, 3), 100.0), rtol=2e-3, atol=0)
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float16, 2**-10), (torch.bfloat16, 2**-7)])

@@ -28,8 +28,6 @@ class AveragedFeatures:
         self.file = file
         self.values: Tensor | None = None
         self._known: Tensor | None = None
-        if not isinstance(P.own, Tensor) and P.own == 1 and not P.adjacency.num_entries:
-            self.values = features  # P = I
 
     @property
     def table(self) -> Tensor:
@@ -52,7 +50,8 @@ class AveragedFeatures:
         """
         if self.values is None and (is_sparse(self.features) or not keep):
             return self.P.product(self.features, nodes)
-        self._keep(nodes)
+        if not is_sparse(self.features):
+            self._keep(nodes)
         return select_rows(self.table, nodes)
 
     def _keep(self, nodes: Tensor) -> None:
@@ -61,8 +60,7 @@ class AveragedFeatures:
             shape = tuple(self.features.shape)
             self.values = zeros(shape, self.features.dtype, self.file)
             self._known = torch.zeros(shape[0], dtype=torch.bool)
-        if self._known is None:  # all are
-            return
+        assert self._known is not None
         missing = nodes[~self._known[nodes]]
         if len(missing):
             self.values[missing] = self.P.product(self.features, missing)

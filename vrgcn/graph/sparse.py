@@ -7,6 +7,7 @@ offers and reads half-precision tables directly.
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
@@ -135,9 +136,10 @@ class CSR:
         return CSR(offsets(counts), self.row_of_entry[order], values, self.num_rows)
 
     def __matmul__(self, dense: Tensor) -> Tensor:
-        """(rows, columns) @ (columns, width) -> (rows, width), in the dtype of `dense`.
+        """(rows, columns) @ (columns, width) -> (rows, width).
 
-        Gradients flow to `dense` alone. A sparse CSR tensor gives a sparse CSR tensor.
+        In the dtype of `dense`; tables of half precision are read as they are and answered in
+        float32. Gradients flow to `dense` alone. A sparse CSR tensor gives a sparse CSR tensor.
         """
         if dense.layout == torch.sparse_csr:
             return torch.sparse.mm(self.to_torch(dense.dtype), dense)
@@ -246,12 +248,14 @@ def _sparse_csr_tensor(
 def _product(matrix: CSR, dense: Tensor) -> Tensor:
     weights = None if matrix.values is None else matrix.values.to(dense.dtype)
     sums = _bags(matrix, dense, weights)
+    if dense.dtype in (torch.float16, torch.bfloat16):
+        sums = sums.float()
     if matrix.scale is None:
         return sums
-    if dense.dtype == torch.float16 and not torch.isfinite(sums).all():
+    if dense.dtype == torch.float16 and not math.isfinite(float(sums.sum())):
         # A hub's sum may lie beyond float16 where its average does not; weights are slower.
-        return _bags(matrix, dense, matrix.weights(dense.dtype))
-    return sums.mul_(matrix.scale.to(dense.dtype)[:, None])
+        return _bags(matrix, dense, matrix.weights(dense.dtype)).float()
+    return sums.mul_(matrix.scale.to(sums.dtype)[:, None])
 
 
 def _bags(matrix: CSR, dense: Tensor, weights: Tensor | None) -> Tensor:
