@@ -98,8 +98,8 @@ class _Own:
     def __call__(self, h: torch.Tensor) -> torch.Tensor:
         return h
 
-    def own(self, h: torch.Tensor) -> torch.Tensor:
-        return h
+    def beside(self, h: torch.Tensor) -> torch.Tensor:
+        return torch.cat([h, h], dim=-1)
 
 
 def _description(path: Path) -> dict:

@@ -164,7 +164,7 @@ def zeros_seen(order: str) -> tuple[list[float], list[float]]:
         propagated.append(share(h))
         return h.clone()
 
-    propagate.own = lambda h: h
+    propagate.beside = lambda h: torch.cat([h, propagate(h)], dim=-1)
     for module in model.modules():
         if isinstance(module, nn.Linear):
             module.register_forward_pre_hook(lambda _, given: linear.append(share(given[0])))

@@ -116,6 +116,9 @@ class DensePropagate:
     def own(self, h: Tensor) -> Tensor:
         return h
 
+    def beside(self, h: Tensor) -> Tensor:
+        return torch.cat([h, self(h)], dim=-1)
+
 
 def dense_matrix(graph: Graph, rule: Any) -> Tensor:
     """P by the definitions, from the edge list: (nodes, nodes) float64."""

@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from vrgcn.engine.plan import Relation
+from vrgcn.graph.sparse import concatenate
 
 
 class Recorder(nn.Module):
@@ -58,3 +59,6 @@ class _Noting:
     def own(self, h: Tensor) -> Tensor:
         own: Tensor = self._propagate.own(h)
         return own
+
+    def beside(self, h: Tensor, over: Relation = None) -> Tensor:
+        return concatenate(self.own(h), self(h, over))

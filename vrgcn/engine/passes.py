@@ -135,7 +135,7 @@ class ResidualPass:
 
 def run_model(model: nn.Module, inputs: Inputs, plan: Plan, answer: Answer) -> Tensor:
     """The model's outputs for the minibatch, each `propagate` answered by a pass."""
-    propagate = Propagate(plan.sizes, answer)
+    propagate = Propagate(plan.sizes, answer, inputs.ready)
     output: Tensor = model(inputs.x, propagate)
     propagate.check_finished()
     return output

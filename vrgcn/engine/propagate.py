@@ -7,7 +7,7 @@ from collections.abc import Callable
 from torch import Tensor
 
 from vrgcn.engine.plan import Relation
-from vrgcn.graph.sparse import first_rows
+from vrgcn.graph.sparse import concatenate, first_rows
 
 # From a level, a relation and the activations of the level to (estimated) averages for the next.
 Answer = Callable[[int, Relation, Tensor], Tensor]
@@ -21,11 +21,16 @@ class Propagate:
     `y = propagate(h)` the rows `h[:len(y)]` are the same nodes' own activations. What comes out
     of one level goes, through layers of any kind, into the next; the same h given again, over
     another relation, is the same level.
+
+    ready: an h, and [own(h), propagate(h)] of it that lies in one piece already
     """
 
-    def __init__(self, sizes: list[int], answer: Answer) -> None:
+    def __init__(
+        self, sizes: list[int], answer: Answer, ready: tuple[Tensor, Tensor] | None = None
+    ) -> None:
         self._sizes = sizes
         self._answer = answer
+        self._ready = ready
         self._levels = 0  # that were propagated so far
         self._latest: Tensor | None = None
 
@@ -53,6 +58,17 @@ class Propagate:
                 "own rows"
             )
         return first_rows(h, self._sizes[self._levels + 1])
+
+    def beside(self, h: Tensor, over: Relation = None) -> Tensor:
+        """[own(h), propagate(h)] side by side: (this level, width) -> (next level, 2 width).
+
+        What GraphSAGE's layer takes. Of preprocessed features it needs no copy: they were gathered
+        side by side.
+        """
+        averages = self(h, over)
+        if self._ready is not None and h is self._ready[0]:
+            return self._ready[1]
+        return concatenate(self.own(h), averages)
 
     def check_finished(self) -> None:
         """Refuse a pass that ended at an earlier level than the minibatch's."""

@@ -14,7 +14,7 @@ from vrgcn.engine.plan import Relation
 from vrgcn.engine.trace import Trace, device_of, trace
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import Propagation, PropagationLike, build_propagation
-from vrgcn.graph.sparse import select_rows
+from vrgcn.graph.sparse import is_sparse, select_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,11 +56,20 @@ class Setup:
 
     def inputs(self, nodes: Tensor) -> Inputs:
         """What the passes of a minibatch start from. nodes: those of level 0."""
-        features, averaged = self.graph.features, {}
-        if self.preprocess:
-            for over in self.training.levels[0]:
-                averaged[over] = select_rows(self.averages[over].table, nodes).to(self.device)
-        return Inputs(select_rows(features, nodes).to(self.device), features, averaged)
+        features = self.graph.features
+        relations = self.training.levels[0] if self.preprocess else ()
+        tables = [self.averages[over].table for over in relations]
+        if len(tables) != 1 or is_sparse(features) or features.requires_grad:
+            x, *averaged = (select_rows(t, nodes).to(self.device) for t in (features, *tables))
+            return Inputs(x, features, dict(zip(relations, averaged, strict=True)))
+        width = features.shape[1]
+        both = features.new_empty((len(nodes), 2 * width))
+        torch.index_select(features, 0, nodes, out=both[:, :width])
+        torch.index_select(tables[0], 0, nodes, out=both[:, width:])
+        both = both.to(self.device)
+        # Not views to autograd: a change of one in place must not count as one of the other.
+        x, averages = both[:, :width].data, both[:, width:].data
+        return Inputs(x, features, {relations[0]: averages}, both)
 
     def on_all_edges(self) -> Setup:
         """The same model for evaluation: of an inductive one, P has the edges of all nodes."""
@@ -78,11 +87,18 @@ class Inputs:
     x: (level 0, features), what the model is given
     features: (nodes, features), to know the neighbours of level 0 exactly
     averaged: (level 1, features) rows of P X by relation, where level 0 is preprocessed
+    both: (level 1, 2 features), x and P X side by side, where there is one relation
     """
 
     x: Tensor
     features: Tensor
     averaged: Mapping[Relation, Tensor]
+    both: Tensor | None = None
+
+    @property
+    def ready(self) -> tuple[Tensor, Tensor] | None:
+        """For `Propagate.beside`."""
+        return None if self.both is None else (self.x, self.both)
 
     def answer(self, h: Tensor, over: Relation) -> Tensor:
         """P h for the preprocessed level, whose h must be the features."""

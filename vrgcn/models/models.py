@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vrgcn.graph.sparse import CSR, concatenate, is_sparse
+from vrgcn.graph.sparse import CSR, is_sparse
 from vrgcn.models.config import ModelConfig
 from vrgcn.models.dropout import Dropout
 from vrgcn.models.output_scale import OutputScale
@@ -178,7 +178,8 @@ class GraphSAGE(GraphModel):
     copies = 2
 
     def gather(self, x: Tensor, propagate: Any) -> Tensor:
-        return concatenate(propagate.own(x), propagate(x))
+        both: Tensor = propagate.beside(x)
+        return both
 
 
 class MLP(GraphModel):
