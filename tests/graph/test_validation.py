@@ -218,6 +218,9 @@ BAD_MINIBATCHES = {
     "fanout": ({"fanout": -2}, "fanout must not be negative"),
     "sample_size": ({"sample_size": 0}, "sample_size must be at least 1"),
     "history_cap": ({"history_cap": 0}, "history_cap must be at least 1"),
+    "own edges drawn": (
+        {"estimator": "importance/corrected/sampled"}, "importance draws a node's own edge"
+    ),
     "visited by name": ({"nodes": "val"}, "nodes must be 'train', 'all' or node ids, not 'val'"),
     "visited out of range": ({"nodes": [0, 4]}, r"nodes names 1 nodes outside 0\.\.3, first: 4"),
     "visited twice": ({"nodes": [0, 1, 1]}, "nodes names some node more than once"),

@@ -188,13 +188,14 @@ def test_preprocessing_is_refused_where_dropout_comes_before_the_propagation(nam
 class Watched(nn.Module):
     """Keeps what its second call of propagate was given and answered."""
 
-    def __init__(self) -> None:
+    def __init__(self, dropout: float = 0.0) -> None:
         super().__init__()
         torch.manual_seed(2)
         self.first = nn.Linear(FEATURES, HIDDEN, dtype=torch.float64)
+        self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, propagate: Any) -> Tensor:
-        self.given = torch.tanh(self.first(propagate(x)))
+        self.given = self.dropout(torch.tanh(self.first(propagate(x))))
         self.answer = propagate(self.given)
         return self.answer
 
@@ -233,6 +234,18 @@ def test_value_and_gradient_of_the_correction_can_be_taken_apart() -> None:
     only_value = part("corrected", "none")
     assert torch.equal(only_value[0], value)
     assert torch.equal(only_value[1], base_gradient)
+
+
+@pytest.mark.parametrize("residual", [False, True])
+def test_without_a_way_back_no_gradient_reaches_the_neighbours(residual: bool) -> None:
+    model = Watched(dropout=0.5).train()
+    estimator = Estimator("uniform", "corrected", "none", dropout_residual=residual)
+    batches = double_minibatches(model, GRAPH, estimator=estimator, fanout=2, seed=3)
+    answer = batches.batch(BATCH).run(model)
+    (gradient,) = torch.autograd.grad(answer.sum(), model.given)
+    assert gradient[: len(BATCH)].abs().sum() > 0
+    assert len(gradient) > len(BATCH)
+    assert gradient[len(BATCH) :].abs().max() == 0
 
 
 @pytest.mark.parametrize("estimator", ["cv", "cvd"])

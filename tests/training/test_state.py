@@ -62,7 +62,7 @@ def advance(run: Trainer, steps: int) -> None:
 SETTINGS = {
     **{name: {"estimator": name} for name in ESTIMATORS},
     "three levels": {"estimator": "cvd", "layers": 3, "fanout": (2, 1, 2)},
-    "composition": {"estimator": "importance/corrected/none"},
+    "composition": {"estimator": "uniform/corrected/none/residual"},
     "float16": {"estimator": "cv", "history_dtype": "float16"},
     "bfloat16": {"estimator": "history", "history_dtype": "bfloat16"},
     "thinned histories": {"estimator": "cv", "history_cap": 2},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from vrgcn.engine.estimators import Estimator
+from vrgcn.engine.estimators import Backward, Estimator
 from vrgcn.engine.plan import Hop
 from vrgcn.graph.sparse import first_rows, scale_rows
 
@@ -35,9 +35,10 @@ def from_history(
     return base + hop.combine(difference)
 
 
-def residual(hop: Hop, base: Tensor, difference: Tensor) -> Tensor:
+def residual(hop: Hop, base: Tensor, difference: Tensor, backward: Backward = "sampled") -> Tensor:
     """base + own (h - μ) + √R P̂ (h - μ); difference: (sources, width), h - μ."""
-    return add_own(hop, difference, base + hop.combine(hop.pick(difference), root=True))
+    picked = hop.pick(difference.detach() if backward == "none" else difference)
+    return add_own(hop, difference, base + hop.combine(picked, root=True))
 
 
 def add_own(hop: Hop, h: Tensor, others: Tensor) -> Tensor:

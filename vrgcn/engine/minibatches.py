@@ -110,9 +110,15 @@ class MiniBatches:
 
     def _start(self, estimator: Estimator, histories: Histories) -> None:
         self.estimator = estimator
+        sampler = build_sampler(estimator.sampler, self.fanouts, self.sample_size)
+        if sampler.draws_own and estimator.history:
+            raise ValueError(
+                f"the sampler {estimator.sampler} draws a node's own edge like any other, and the "
+                "history is of the others alone: use it with forward 'sampled'"
+            )
         self.planner = Planner(
             self.setup.matrices,
-            build_sampler(estimator.sampler, self.fanouts, self.sample_size),
+            sampler,
             history=estimator.history,
             history_cap=self.history_cap,
         )

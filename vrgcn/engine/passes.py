@@ -130,7 +130,7 @@ class ResidualPass:
             return estimate
         # Sparse tensors have no `-`.
         difference = torch.add(h, mean, alpha=-1) if is_sparse(h) else h - mean
-        return residual(hop, estimate, difference)
+        return residual(hop, estimate, difference, self.first.estimator.backward)
 
 
 def run_model(model: nn.Module, inputs: Inputs, plan: Plan, answer: Answer) -> Tensor:

@@ -51,10 +51,13 @@ class Sample:
 class Sampler(Protocol):
     """random: whether two draws for the same targets may differ
     shared: whether one draw serves all targets of a minibatch, so that each needs its own
+    draws_own: whether own edges are drawn like any others; else they are exact, which is what
+        histories rely on
     """
 
     random: bool
     shared: bool
+    draws_own: bool
 
     def computes_neighbours(self, level: int) -> bool:
         """Whether anything but the targets themselves is ever computed for a hop."""

@@ -14,6 +14,7 @@ from vrgcn.graph.propagation import Propagation
 class Full:
     random = False
     shared = False
+    draws_own = False
 
     @classmethod
     def build(cls, fanouts: Sequence[int], sample_size: int) -> Full:

@@ -31,6 +31,7 @@ class Importance:
 
     random = True
     shared = True
+    draws_own = True
 
     def __init__(self, size: int) -> None:
         self.size = size

@@ -18,6 +18,7 @@ class Uniform:
 
     random = True
     shared = False
+    draws_own = False
 
     def __init__(self, fanouts: Sequence[int]) -> None:
         self.fanouts = tuple(fanouts)
