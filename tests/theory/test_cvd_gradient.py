@@ -187,9 +187,9 @@ def test_with_another_scale_than_root_r_for_the_residual_it_is_not(
     power: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Measured: 0.18 without a scale, 0.74 with R.
-    def residual(hop: Hop, base: Tensor, difference: Tensor) -> Tensor:
+    def residual(hop: Hop, *given: Any) -> Tensor:
         other = replace(hop, scale=hop.scale ** (2 * power))  # whose root is R^power
-        return formulas.residual(other, base, difference)
+        return formulas.residual(other, *given)
 
     monkeypatch.setattr("vrgcn.engine.passes.residual", residual)
     model = DropLast()

@@ -111,7 +111,7 @@ class Histories:
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         """Put back what `state_dict` gave. Tables that it does not have are gone."""
         names = [name.removesuffix(".values") for name in state if name.endswith(".values")]
-        keys = {(int(level), kind) for level, kind in (name.split(".") for name in names)}
+        keys = [(int(level), kind) for level, kind in (name.split(".") for name in names)]
         self.tables = {key: table for key, table in self.tables.items() if key in keys}
         for level, kind in keys:
             values = state[f"{level}.{kind}.values"]
