@@ -46,9 +46,8 @@ class NoHistory(History):
 
 def bare(algorithm: Algorithm) -> Algorithm:
     """The algorithm without plans to draw and histories to keep."""
-    algorithm.run(2)  # finds out that something is dropped
     batches = algorithm.batches
-    batches.histories.tables[1] = NoHistory(batches.batch_size, Architecture().hidden)
+    batches.histories.tables[1, "h"] = NoHistory(batches.batch_size, Architecture().hidden)
     algorithm._stream = again(batches)
     return algorithm
 
@@ -56,7 +55,7 @@ def bare(algorithm: Algorithm) -> Algorithm:
 def again(batches: MiniBatches) -> Iterator[Batch]:
     plans = [batch.plan for batch in islice(batches, PLANS)]
     for plan in cycle(plans):
-        yield Batch(batches, plan, batches.estimator)
+        yield Batch(batches, plan)
 
 
 def main() -> None:

@@ -78,7 +78,7 @@ def _loss_p(dtype: str) -> Callable[[Results], float]:
 LIMITS = (
     Limit("history epoch / MLP", "≤", 1.15, _epoch_ratio("history")),
     Limit("CV+PP epoch / MLP", "≤", 1.7, _epoch_ratio("CV+PP")),
-    Limit("CVD+PP epoch / MLP", "≤", 2.2, _epoch_ratio("CVD+PP")),
+    Limit("CVD+PP epoch / MLP", "≤", 2.45, _epoch_ratio("CVD+PP")),
     Limit("times sooner at the target than exact+PP", "≥", 7, _sooner("exact+PP"), 1),
     Limit(f"times sooner at the target than {PEER}", "≥", 25, _sooner(PEER), 1),
     Limit("float16 history average, times as fast", "≥", 1.5, _faster("float16")),
