@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +15,6 @@ import torch
 from vrgcn.data import store
 from vrgcn.data.store import load_graph, save_graph
 from vrgcn.data.store_format import signed
-from vrgcn.files import writing
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.graph.validation import SPLITS
@@ -65,7 +65,9 @@ def read_meta(path: Path) -> dict:
 
 def edit_meta(path: Path, *, without: str = "", **changes: object) -> None:
     """Change entries, and the checksum with them, as somebody would who means harm."""
-    meta = {key: value for key, value in read_meta(path).items() if key not in ("checksum", without)}
+    meta = {
+        key: value for key, value in read_meta(path).items() if key not in ("checksum", without)
+    }
     (path / "meta.json").write_text(json.dumps(signed(meta | changes)))
 
 
@@ -161,7 +163,7 @@ def test_an_interrupted_write_leaves_nothing_that_loads(
 
     monkeypatch.setattr(np, "save", stop)
     # As if the process were killed: no cleaning up either.
-    monkeypatch.setattr(writing.shutil, "rmtree", lambda *_, **__: None)
+    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
     with pytest.raises(KeyboardInterrupt):
         save_graph(GRAPHS["dense"](), tmp_path / "graph")
     with pytest.raises(FileNotFoundError, match="graph: there is no such folder"):

@@ -1,4 +1,4 @@
-"""Graphs on disk whose numbers are wrong: refused when opened, or when verified, by the file's name."""
+"""Graphs on disk whose numbers are wrong: refused by the file's name, opened or verified."""
 
 from __future__ import annotations
 
@@ -44,9 +44,19 @@ WRONG = {
     "a weight that is not finite": ("weighted", "weights", put(3, np.nan), "first: entry 3"),
     "a place of sparse features": ("sparse", "feature_indices", put(1, 3), "entry 1 is 3"),
     "a row of sparse features": ("sparse", "feature_indptr", put(1, 3), "row 1 ends at 2, before"),
-    "a label beyond the classes": ("dense", "labels", put(1, 3), r"node 1 has 3, not a class of 0\.\.2"),
+    "a label beyond the classes": (
+        "dense",
+        "labels",
+        put(1, 3),
+        r"node 1 has 3, not a class of 0\.\.2",
+    ),
     "a label below -1": ("dense", "labels", put(2, -2), "node 2 has -2"),
-    "a share of a class": ("multilabel", "labels", put((1, 0), 0.5), r"node 1 has \[0.5, 1.0\], not 0 or 1"),
+    "a share of a class": (
+        "multilabel",
+        "labels",
+        put((1, 0), 0.5),
+        r"node 1 has \[0.5, 1.0\], not 0 or 1",
+    ),
     "an infinite number": ("numbers", "labels", put(3, np.inf), "node 3 has inf"),
     "a training node twice": ("double", "train", put(1, 0), "no node twice: after node 0 comes 0"),
     "a training node that is none": ("dense", "train", put(0, 9), "names node 9, outside"),

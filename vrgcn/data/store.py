@@ -117,11 +117,14 @@ def verify_graph(path: str | Path) -> str | None:
     arrays = _map_arrays(path, meta)
     if meta["version"] >= VERSION:
         # Our own names, not those of the file: nothing outside of the folder is opened.
-        for name in [*(f"{name}.npy" for name in arrays), *([IDS] if meta["names"]["nodes"] else [])]:
+        for name in [
+            *(f"{name}.npy" for name in arrays),
+            *([IDS] if meta["names"]["nodes"] else []),
+        ]:
             if file_checksum(path / name) != meta["checksums"].get(name):
                 raise ValueError(
                     f"{path / name} is damaged: its checksum is not the one that {META} has of it; "
-                    "import or save the graph again"
+                    "import or save the graph again (of a named data set: delete the folder)"
                 )
     for name in ("features", "feature_values"):
         if name in arrays:

@@ -1,4 +1,4 @@
-"""JSON and TOML of files that may hold anything: every refusal is a `ValueError` with their name."""
+"""JSON and TOML that may hold anything: every refusal is a `ValueError` with the file's name."""
 
 from __future__ import annotations
 
