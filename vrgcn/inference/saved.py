@@ -9,25 +9,22 @@ Features and labels of a graph are matched with a saved model by the names of co
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from vrgcn.files.writing import new_file
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PROPAGATIONS
 from vrgcn.graph.scaling import Scaling
 from vrgcn.graph.sparse import select_columns
 from vrgcn.graph.validation import UNLABELLED, Task
+from vrgcn.inference.model_file import FORMAT, build_saved, read_model_file
 from vrgcn.models.models import MODELS, GraphModel
 
-FORMAT = "vrgcn-model"
-VERSIONS = (1, 2)  # that are read; 2 predicts numbers, and is written for them alone
 _LABELS: dict[Task, str] = {
     "classes": "one class per node",
     "multilabel": "several classes per node",
@@ -92,25 +89,15 @@ def save_model(saved: SavedModel, path: str | Path) -> None:
         tensors["scaling.mean"] = saved.scaling.mean
         tensors["scaling.deviation"] = saved.scaling.deviation
     tensors = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-    partial = path.with_name(path.name + ".partial")
-    partial.write_bytes(save(tensors, metadata={FORMAT: json.dumps(description)}))
-    os.replace(partial, path)
+    with new_file(path) as file:
+        file.write(save(tensors, metadata={FORMAT: json.dumps(description)}))
 
 
 def load_model(path: str | Path) -> SavedModel:
     """The model of a file, in evaluation mode."""
-    description, tensors = _read(Path(path))
-    model = MODELS[description["model"]](**description["arguments"])
-    prefix = "model."
-    weights = {
-        name.removeprefix(prefix): value
-        for name, value in tensors.items()
-        if name.startswith(prefix)
-    }
-    dtypes = {weights[name].dtype for name, _ in model.named_parameters() if name in weights}
-    if len(dtypes) == 1:
-        model = model.to(dtypes.pop())
-    model.load_state_dict(weights)
+    path = Path(path)
+    description, tensors = read_model_file(path)
+    model = build_saved(path, description, tensors)
     return SavedModel(
         model.eval(),
         description["propagation"],
@@ -120,7 +107,7 @@ def load_model(path: str | Path) -> SavedModel:
         description["multilabel"],
         description["classes"],
         description["features"],
-        description.get("regression", False),
+        description["regression"],
     )
 
 
@@ -175,23 +162,3 @@ def model_labels(saved: SavedModel, graph: Graph) -> Tensor:
         labels[(graph.labels == UNLABELLED).all(1)] = UNLABELLED
         return labels
     return torch.where(graph.labels >= 0, place[graph.labels.clamp(min=0)], UNLABELLED)
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no model file {path}")
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = (file.metadata() or {}).get(FORMAT)
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
-        raise ValueError(f"{path}: not a safetensors file, or not all of one: {error}") from None
-    if metadata is None:
-        raise ValueError(f"{path}: was not written by vrgcn; it lacks the entry {FORMAT!r}")
-    description = json.loads(metadata)
-    if description["version"] not in VERSIONS:
-        raise ValueError(
-            f"{path}: is of version {description['version']}, and this vrgcn reads "
-            f"{' and '.join(map(str, VERSIONS))}"
-        )
-    return description, tensors
