@@ -12,8 +12,10 @@ from torch import Tensor, nn
 
 from vrgcn.engine.estimators import Estimator
 from vrgcn.engine.minibatches import Batch, MiniBatches
+from vrgcn.engine.setup import note_propagation
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
+from vrgcn.graph.trained_on import TrainedOn, note_trained_on
 from vrgcn.inference.sweeps import ExactSweeps
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.monitor import Monitor
@@ -79,6 +81,9 @@ class Trainer:
         self.callbacks = callbacks or Callbacks()
         self.objective = objective or build_objective(graph, config)
         self.objective.prepare(model)
+        note_trained_on(model, TrainedOn.of(graph))
+        if propagation is None and config.propagation is not None:
+            note_propagation(model, config.propagation)
         self.minibatches = build_minibatches(
             model,
             graph,
