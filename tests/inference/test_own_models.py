@@ -128,3 +128,20 @@ def test_one_of_our_own_models_needs_no_function(tmp_path: Path):
     save_model(GCN(4, 8, 3), tmp_path / FILE)
     with pytest.raises(ValueError, match="holds gcn, one of vrgcn's models"):
         load_model(tmp_path / FILE, model=GCN)
+
+
+def test_a_matrix_of_ones_own_is_to_be_given_again(tmp_path: Path):
+    from vrgcn import GCN
+    from vrgcn.graph.propagation import build_propagation
+
+    graph = raw_graph()
+    model = GCN(graph.num_features, 8, graph.num_classes)
+    matrix = build_propagation("mean", graph)
+    fit(model, graph, TrainConfig(epochs=1, learning_rate=1e-6), propagation=matrix)
+    save_model(model, tmp_path / FILE)
+    saved = load_model(tmp_path / FILE)
+    for given in (model, saved):
+        with pytest.raises(ValueError, match="by a propagation that you gave: give it again"):
+            predict(given, graph)
+    outputs = saved.predict(graph, propagation=matrix)
+    torch.testing.assert_close(outputs, predict(model, graph, propagation="mean"))

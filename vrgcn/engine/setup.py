@@ -15,7 +15,7 @@ from vrgcn.engine.trace import Trace, device_of, trace
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import Propagation, PropagationLike, build_propagation
 from vrgcn.graph.sparse import is_sparse, select_rows
-from vrgcn.graph.trained_on import check_scaled
+from vrgcn.graph.trained_on import check_scaled, find_trained_on
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +169,13 @@ def set_up(
 
 
 def propagation_of(model: nn.Module) -> PropagationLike:
-    """What a model says of itself by an attribute `propagation`; "gcn" if it says nothing."""
+    """What a model says of itself by an attribute `propagation`; "gcn" if it says nothing. One that
+    was trained by a matrix that the user gave is to be given it again."""
+    trained_on = find_trained_on(model)
+    if trained_on is not None and trained_on.own_matrix:
+        raise ValueError(
+            "the model was trained by a propagation that you gave: give it again, propagation=..."
+        )
     rule: PropagationLike = getattr(model, _PROPAGATION, "gcn")
     return rule
 
@@ -197,7 +203,7 @@ def _check_inductive(rule: PropagationLike, inductive: bool) -> None:
 
 
 def _check_relations(trace: Trace, P: Mapping[Relation, Propagation]) -> None:
-    for over in {over for level in trace.levels for over in level}:
+    for over in (over for level in trace.levels for over in level):
         if over in P:
             continue
         if over is None:

@@ -23,18 +23,20 @@ class TrainedOn:
     """scaling: what was done to the features first
     task: what the labels are, `Graph.task`
     classes, features: the names of classes and feature columns; None where they have none
+    own_matrix: whether the propagation was neither a name nor the model's own choice
     """
 
     scaling: Scaling
     task: Task
     classes: list[str] | None = None
     features: list[str] | None = None
+    own_matrix: bool = False
 
     @staticmethod
-    def of(graph: Graph) -> TrainedOn:
+    def of(graph: Graph, *, own_matrix: bool = False) -> TrainedOn:
         """What a model learns from this graph as it is."""
-        names = graph.names
-        return TrainedOn(graph.scaling or Scaling(), graph.task, names.classes, names.features)
+        names, scaling = graph.names, graph.scaling or Scaling()
+        return TrainedOn(scaling, graph.task, names.classes, names.features, own_matrix)
 
 
 def note_trained_on(model: nn.Module, trained_on: TrainedOn) -> None:

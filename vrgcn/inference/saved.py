@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from vrgcn.engine.setup import note_propagation, propagation_of
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.propagation import PROPAGATIONS
+from vrgcn.graph.propagation import PROPAGATIONS, PropagationLike
 from vrgcn.graph.scaling import Scaling
 from vrgcn.graph.sparse import select_columns
 from vrgcn.graph.trained_on import TrainedOn, check_scaled, find_trained_on, note_trained_on
@@ -33,7 +33,8 @@ from vrgcn.inference.own_models import Factory, describe_own, make_own
 from vrgcn.models.models import MODELS
 
 FORMAT = "vrgcn-model"
-# That are read. 2 predicts numbers, 3 is a model of one's own; each is written for these alone.
+# That are read. 2 predicts numbers, 3 is a model or has a matrix of one's own; each is written for
+# these alone.
 VERSIONS = (1, 2, 3)
 _LABELS: dict[Task, str] = {
     "classes": "one class per node",
@@ -52,6 +53,7 @@ class SavedModel:
     classes: the classes' names, in the order of the outputs; None where they have none
     features: the feature columns' names, in order; None where they have none
     regression: one number per node, in the unit of the labels, in place of classes
+    own_matrix: whether it was trained by a propagation that no name stands for, to be given again
     """
 
     model: nn.Module
@@ -61,6 +63,7 @@ class SavedModel:
     classes: list[str] | None = None
     features: list[str] | None = None
     regression: bool = False
+    own_matrix: bool = False
 
     @property
     def task(self) -> Task:
@@ -74,7 +77,7 @@ class SavedModel:
         """A model as `fit` left it, with what it was trained on; of one that nobody trained, with
         features as they are and classes without names."""
         trained_on = find_trained_on(model) or TrainedOn(Scaling(), "classes")
-        rule = propagation_of(model)
+        rule = None if trained_on.own_matrix else propagation_of(model)
         return SavedModel(
             model,
             rule if isinstance(rule, str) else None,
@@ -83,6 +86,7 @@ class SavedModel:
             trained_on.classes,
             trained_on.features,
             trained_on.task == "regression",
+            trained_on.own_matrix,
         )
 
     @property
@@ -103,6 +107,7 @@ class SavedModel:
         graph: Graph,
         nodes: Any = None,
         *,
+        propagation: PropagationLike | None = None,
         directory: Path | None = None,
         on_chunk: Callable[[int], None] | None = None,
     ) -> Tensor:
@@ -110,7 +115,9 @@ class SavedModel:
         classes), before the softmax."""
         from vrgcn.inference.predict import predict
 
-        return predict(self, graph, nodes, directory=directory, on_chunk=on_chunk)
+        return predict(
+            self, graph, nodes, propagation=propagation, directory=directory, on_chunk=on_chunk
+        )
 
     def prepare(self, graph: Graph) -> Graph:
         """The graph as the model takes it, its feature columns in the model's order and scale."""
@@ -133,16 +140,18 @@ def save_model(model: nn.Module | SavedModel, path: str | Path) -> None:
     saved = model if isinstance(model, SavedModel) else SavedModel.of(model)
     path = Path(path)
     own = type(saved.model) not in MODELS.values()
-    if saved.propagation not in PROPAGATIONS and not (own and saved.propagation is None):
+    itself = own or saved.own_matrix
+    if saved.propagation not in PROPAGATIONS and not (itself and saved.propagation is None):
         raise ValueError(f"propagation {saved.propagation!r} is none of {', '.join(PROPAGATIONS)}")
     description = {
         "format": FORMAT,
-        "version": 3 if own else 2 if saved.regression else 1,
+        "version": 3 if itself else 2 if saved.regression else 1,
         **(describe_own(saved.model) if own else _describe(saved.model)),
         "propagation": saved.propagation,
         "scaling": saved.scaling.kind,
         "multilabel": saved.multilabel,
         "regression": saved.regression,
+        "own_matrix": saved.own_matrix,
         "classes": saved.classes,
         "features": saved.features,
     }
@@ -180,8 +189,12 @@ def load_model(path: str | Path, model: Factory | None = None) -> SavedModel:
         description["classes"],
         description["features"],
         description.get("regression", False),
+        description.get("own_matrix", False),
     )
-    note_trained_on(made, TrainedOn(saved.scaling, saved.task, saved.classes, saved.features))
+    note_trained_on(
+        made,
+        TrainedOn(saved.scaling, saved.task, saved.classes, saved.features, saved.own_matrix),
+    )
     if saved.propagation is not None:
         note_propagation(made, saved.propagation)
     return saved

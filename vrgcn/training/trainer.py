@@ -81,9 +81,11 @@ class Trainer:
         self.callbacks = callbacks or Callbacks()
         self.objective = objective or build_objective(graph, config)
         self.objective.prepare(model)
-        note_trained_on(model, TrainedOn.of(graph))
-        if propagation is None and config.propagation is not None:
-            note_propagation(model, config.propagation)
+        rule = config.propagation if propagation is None else propagation
+        named = rule is None or isinstance(rule, str)
+        note_trained_on(model, TrainedOn.of(graph, own_matrix=not named))
+        if isinstance(rule, str):
+            note_propagation(model, rule)
         self.minibatches = build_minibatches(
             model,
             graph,
