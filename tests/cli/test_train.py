@@ -165,7 +165,9 @@ def test_a_folder_given_as_a_data_set_is_explained(vrgcn, graph_folder):
 def test_the_paper_settings_that_are_not_followed_are_noted(vrgcn, graph_folder, monkeypatch):
     from vrgcn.data import opening
 
-    monkeypatch.setattr(opening, "load_dataset", lambda name, data_root: load_graph(graph_folder))
+    monkeypatch.setattr(
+        opening, "load_dataset", lambda name, data_root, verify: load_graph(graph_folder)
+    )
     monkeypatch.setattr(opening, "_note", lambda *_: None)
     _, out, _ = vrgcn("train", "--dataset", "reddit", "--epochs", 1)
     assert "the paper trains on reddit inductively" in out

@@ -99,7 +99,9 @@ def _found_again(options: dict[str, Any]) -> dict[str, Any]:
 def scaled_graph(options: TrainingOptions) -> tuple[Graph, Scaling, str | None]:
     """The graph with its features scaled, the scaling, which is saved with the model, and a note
     on the graph, if there is one."""
-    graph, kind, note = open_graph(options.dataset, options.graph, options.data_root)
+    graph, kind, note = open_graph(
+        options.dataset, options.graph, options.data_root, verify=options.verify
+    )
     if graph.labels is None or not len(graph.train):
         raise ValueError(
             "the graph has no labelled training nodes; import it again with a --label column and "
