@@ -46,8 +46,8 @@ def test_cora_reaches_the_accuracy_of_the_paper(vrgcn, real_data, tmp_path):
     # The saved model brings its scaling along.
     saved = load_model(tmp_path / "run" / "model.safetensors")
     assert saved.scaling.kind == "row"
-    graph = load_dataset("cora", root=real_data)
-    scaled = graph.with_features(saved.scaling.apply(graph.features))
+    graph = load_dataset("cora", data_root=real_data)
+    scaled = graph.with_features(saved.scaling.apply(graph.features), saved.scaling)
     right = predict(saved.model, scaled, graph.test).argmax(1) == graph.labels[graph.test]
     assert result["test"] == pytest.approx(float(right.double().mean()), abs=1e-6)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from vrgcn.data import DATASETS, find_dataset, load_dataset
-from vrgcn.data import data_root as default_root
+from vrgcn.data import DATASETS, find_dataset, load_dataset, root_folder
 from vrgcn.data.store import load_graph, unprotected, verify_graph
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import is_sparse
@@ -50,10 +49,10 @@ def open_graph(
         raise ValueError(
             f"{dataset} is a folder, not the name of a data set: say --graph {dataset}"
         )
-    opened = load_dataset(dataset, root=data_root, verify=verify)
+    opened = load_dataset(dataset, data_root=data_root, verify=verify)
     return Opened(opened, find_dataset(dataset).scaling, _note(dataset, data_root))
 
 
 def _note(dataset: str, data_root: Path | None) -> str | None:
     raw = find_dataset(dataset).raw
-    return None if raw is None else raw.note(raw.folder(default_root(data_root)))
+    return None if raw is None else raw.note(raw.folder(root_folder(data_root)))

@@ -6,7 +6,6 @@ terabytes, is refused by counting the tensors that it has.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,27 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from vrgcn.files.kinds import (
+    FLAG,
+    NAMES,
+    OBJECT,
+    POSITIVE,
+    TEXT,
+    Kind,
+    check_kinds,
+    one_of,
+    or_null,
+    shown,
+)
 from vrgcn.files.parsing import parse_json
 from vrgcn.graph.propagation import PROPAGATIONS
 from vrgcn.graph.scaling import KINDS
 from vrgcn.models.models import ACTIVATIONS, MODELS, GraphModel
 
 FORMAT = "vrgcn-model"
-VERSIONS = (1, 2)  # that are read; 2 predicts numbers, and is written for them alone
+# That are read. 2 predicts numbers, 3 is a model or has a matrix of one's own; each is written for
+# these alone.
+VERSIONS = (1, 2, 3)
 _PREFIX = "model."
 _SCALE = ("output_scale.mean", "output_scale.deviation")
 
@@ -46,14 +59,19 @@ def read_model_file(path: Path) -> tuple[Description, Tensors]:
     version = description.get("version")
     if type(version) is not int or version not in VERSIONS:
         raise ValueError(
-            f"{path}: is of version {_shown(version)}, and this vrgcn reads "
+            f"{path}: is of version {shown(version)}, and this vrgcn reads "
             f"{' and '.join(map(str, VERSIONS))}"
         )
-    description.setdefault("regression", False)  # files from before there was regression
-    _check_kinds(path, description, _KINDS)
-    _check_kinds(path, description["arguments"], _ARGUMENTS)
+    for key in ("regression", "own_matrix"):  # files from before there were such models
+        description.setdefault(key, False)
+    own = version == 3 and description.get("model") is None
+    check_kinds(str(path), description, _OWN_KINDS if own else _KINDS)
+    if not own:
+        _check_arguments(path, description["arguments"])
+    if description["propagation"] is None and not (own or description["own_matrix"]):
+        raise ValueError(f"{path}: does not say by what the model propagates")
     for name, tensor in tensors.items():
-        if not tensor.is_floating_point():
+        if not own and not tensor.is_floating_point():
             raise ValueError(f"{path}: {name} holds {tensor.dtype}, not floating-point numbers")
         if not torch.isfinite(tensor).all():
             raise ValueError(f"{path}: {name} holds NaN or infinite numbers; train the model again")
@@ -61,14 +79,18 @@ def read_model_file(path: Path) -> tuple[Description, Tensors]:
     return description, tensors
 
 
-def build_saved(path: Path, description: Description, tensors: Tensors) -> GraphModel:
-    """The model with the file's weights."""
-    weights = {
+def weights_of(tensors: Tensors) -> Tensors:
+    """Those of the model, by the names that it has for them."""
+    return {
         name.removeprefix(_PREFIX): value
         for name, value in tensors.items()
         if name.startswith(_PREFIX)
     }
-    arguments = description["arguments"]
+
+
+def build_saved(path: Path, description: Description, tensors: Tensors) -> GraphModel:
+    """The model with the file's weights."""
+    weights, arguments = weights_of(tensors), description["arguments"]
     layers = arguments["layers"] * arguments["dense"]
     if layers > len(weights):
         raise ValueError(f"{path}: claims {layers:,} dense layers and has {len(weights)} tensors")
@@ -104,16 +126,13 @@ def _check_shapes(path: Path, weights: Tensors, wanted: dict[str, tuple[int, ...
 
 
 def _check_agreement(path: Path, description: Description, tensors: Tensors) -> None:
-    arguments = description["arguments"]
-    if description["regression"] and (description["multilabel"] or arguments["classes"] != 1):
-        raise ValueError(f"{path}: a model of numbers has one output and no classes")
-    for key, count in (("classes", arguments["classes"]), ("features", arguments["in_features"])):
-        names = description[key]
-        if names is not None and len(names) != count:
-            raise ValueError(f"{path}: names {len(names)} {key}, and the model has {count}")
-    wanted = (
-        {"scaling.mean", "scaling.deviation"} if description["scaling"] == "standard" else set()
-    )
+    if description["regression"] and description["multilabel"]:
+        raise ValueError(f"{path}: a model predicts numbers or several classes, not both")
+    columns = None if description["features"] is None else len(description["features"])
+    if description["model"] is not None:
+        columns = _check_names(path, description)
+    standard = description["scaling"] == "standard"
+    wanted = {"scaling.mean", "scaling.deviation"} if standard else set()
     found = {name for name in tensors if not name.startswith(_PREFIX)}
     if found != wanted:
         raise ValueError(
@@ -121,61 +140,57 @@ def _check_agreement(path: Path, description: Description, tensors: Tensors) -> 
             f"{sorted(wanted)}, and the file {sorted(found)}"
         )
     for name in sorted(wanted):
-        if tuple(tensors[name].shape) != (arguments["in_features"],):
-            raise ValueError(
-                f"{path}: {name} is {tuple(tensors[name].shape)}, and the model takes "
-                f"{arguments['in_features']} features"
-            )
+        shape = tuple(tensors[name].shape)
+        if len(shape) != 1 or columns not in (None, *shape):
+            raise ValueError(f"{path}: {name} is {shape}, and the model takes {columns} features")
     for name in ("scaling.deviation", _PREFIX + _SCALE[1]):
         if name in tensors and not (tensors[name] > 0).all():
             raise ValueError(f"{path}: {name} must be above 0")
 
 
-def _check_kinds(
-    path: Path, entries: dict[str, Any], kinds: dict[str, tuple[Callable[[Any], bool], str]]
-) -> None:
-    for name, (good, kind) in kinds.items():
-        if name not in entries:
-            raise ValueError(f"{path}: does not say {name!r}")
-        if not good(entries[name]):
-            raise ValueError(f"{path}: {name} must be {kind}, not {_shown(entries[name])}")
-    if kinds is _ARGUMENTS and entries.keys() - kinds.keys():
-        raise ValueError(f"{path}: no model has {_shown(min(entries.keys() - kinds.keys()))}")
+def _check_names(path: Path, description: Description) -> int:
+    """How many features a model of ours takes; names must be as many, and outputs as it says."""
+    arguments = description["arguments"]
+    if description["regression"] and arguments["classes"] != 1:
+        raise ValueError(f"{path}: a model of numbers has one output and no classes")
+    for key, count in (("classes", arguments["classes"]), ("features", arguments["in_features"])):
+        names = description[key]
+        if names is not None and len(names) != count:
+            raise ValueError(f"{path}: names {len(names)} {key}, and the model has {count}")
+    return int(arguments["in_features"])
 
 
-def _one_of(*names: str) -> tuple[Callable[[Any], bool], str]:
-    return lambda value: isinstance(value, str) and value in names, f"one of {', '.join(names)}"
+def _check_arguments(path: Path, arguments: dict[str, Any]) -> None:
+    check_kinds(str(path), arguments, _ARGUMENTS)
+    unknown = arguments.keys() - _ARGUMENTS.keys()
+    if unknown:
+        raise ValueError(f"{path}: no model has {shown(min(unknown))}")
 
 
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-_FLAG = (lambda value: isinstance(value, bool), "true or false")
-_COUNT = (lambda value: type(value) is int and 0 < value < 1 << 40, "a count of at least 1")
-_NAMES = (
-    lambda v: v is None or (isinstance(v, list) and all(isinstance(name, str) for name in v)),
-    "a list of names, or null",
-)
-_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "model": _one_of(*MODELS),
-    "arguments": (lambda value: isinstance(value, dict), "an object"),
-    "propagation": _one_of(*PROPAGATIONS),
-    "scaling": _one_of(*KINDS),
-    "multilabel": _FLAG,
-    "regression": _FLAG,
-    "classes": _NAMES,
-    "features": _NAMES,
+_KINDS = {
+    "model": one_of(*MODELS),
+    "arguments": OBJECT,
+    "propagation": or_null(one_of(*PROPAGATIONS)),
+    "scaling": one_of(*KINDS),
+    "multilabel": FLAG,
+    "regression": FLAG,
+    "own_matrix": FLAG,
+    "classes": NAMES,
+    "features": NAMES,
 }
-_ARGUMENTS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    **dict.fromkeys(("in_features", "hidden", "classes", "layers", "dense"), _COUNT),
-    "dropout": (
+_OWN_KINDS = _KINDS | {
+    "model": Kind(lambda value: value is None, "null"),
+    "class": TEXT,
+    "arguments": or_null(OBJECT),
+}
+_ARGUMENTS = {
+    **dict.fromkeys(("in_features", "hidden", "classes", "layers", "dense"), POSITIVE),
+    "dropout": Kind(
         lambda v: isinstance(v, int | float) and not isinstance(v, bool) and 0 <= v < 1,
         "at least 0 and below 1",
     ),
-    "order": _one_of("after", "before"),
-    "layer_norm": _FLAG,
-    "bias": _FLAG,
-    "activation": _one_of(*ACTIVATIONS),
+    "order": one_of("after", "before"),
+    "layer_norm": FLAG,
+    "bias": FLAG,
+    "activation": one_of(*ACTIVATIONS),
 }
