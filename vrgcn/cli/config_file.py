@@ -15,8 +15,9 @@ from vrgcn.training import runs
 def expand_config(options: type, flags: list[str]) -> list[str]:
     """The flags, and before them those that the file of `--config FILE` stands for.
 
-    `--resume RUN` stands for the run's own config.toml. Where a command takes a `target`, a run folder stands for the run's own config.toml too, all but
-    its graph, which is found through the run, and its epochs, which are over.
+    `--resume RUN` stands for the run's own config.toml. Where a command takes a `target`, a run
+    folder does too, all but its graph, which is found through the run, and its epochs, which are
+    over.
     """
     kinds = option_kinds(options)
     path = _path(flags, "--config") if "config" in kinds else None

@@ -42,7 +42,7 @@ class Unbroken:
 def unbroken_output() -> Iterator[None]:
     """In here, a reader that goes away is no reason to stop."""
     before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = Unbroken(sys.stdout), Unbroken(sys.stderr)  # type: ignore[assignment]
+    sys.stdout, sys.stderr = Unbroken(sys.stdout), Unbroken(sys.stderr)
     try:
         yield
     finally:

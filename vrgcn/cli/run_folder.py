@@ -12,18 +12,11 @@ from typing import Any
 from vrgcn.cli.config_file import config_text, flatten
 from vrgcn.cli.options import TrainOptions
 from vrgcn.files.writing import remove_partial
+from vrgcn.inference import MODEL
 from vrgcn.training.checkpoint import checkpoints_in
 from vrgcn.training.identity import FREE
 from vrgcn.training.lock import LOCK, locked
-from vrgcn.training.runs import (
-    CHECKPOINTS,
-    CONFIG,
-    METRICS,
-    MODEL,
-    RESULT,
-    read_config,
-    unfinished,
-)
+from vrgcn.training.runs import CHECKPOINTS, CONFIG, METRICS, RESULT, read_config, unfinished
 
 # What commands write into the folder of a run, and nothing that a person may have put there.
 OURS = (
@@ -31,6 +24,15 @@ OURS = (
     *("evaluation-*.json", "confusion-*.png", "predicted-*.png"),
 )
 _PLACE = ("graph", "data_root")  # the same graph may lie elsewhere now: its fingerprint decides
+_CHANGEABLE = (*FREE, *_PLACE, "verify")
+
+
+def check_folder(options: TrainOptions) -> None:
+    """Refuse, before anything is read or written, what `run_folder` would refuse later."""
+    if options.resume is not None:
+        _check_resumed(options, options.resume)
+    elif options.out is not None and options.out.is_dir():
+        _refuse(options.out, options.overwrite)
 
 
 @contextmanager
@@ -38,14 +40,13 @@ def run_folder(options: TrainOptions) -> Iterator[Path]:
     """The folder of the run, for this process alone. A new one is gone again if training fails
     before there is anything worth keeping."""
     folder = options.resume or _folder(options)
-    if options.resume is not None:
-        _check_resumed(options, options.resume)
     worth = True
     try:
         with locked(folder):
             remove_partial(folder)
             if options.resume is None:
-                _refuse_or_clear(folder, options)
+                _refuse(folder, options.overwrite)
+                _clear(folder)
             try:
                 yield folder
             except BaseException:
@@ -93,13 +94,13 @@ def _folder(options: TrainOptions) -> Path:
             return folder
 
 
-def _refuse_or_clear(folder: Path, options: TrainOptions) -> None:
+def _refuse(folder: Path, overwrite: bool) -> None:
+    """Refuse a folder that holds something, unless it is a run that shall be overwritten."""
     if all(path.name == LOCK for path in folder.iterdir()):
         return
     if not (folder / CONFIG).is_file():
         raise FileExistsError(f"--out: {folder} exists already; choose another folder")
-    if options.overwrite:
-        _clear(folder)
+    if overwrite:
         return
     done = unfinished(folder)
     if done is None:
@@ -129,10 +130,12 @@ def _check_resumed(options: TrainOptions, folder: Path) -> None:
         f"{name} was {before.get(name)!r} and is {now.get(name)!r}"
         for name in sorted(before.keys() | now.keys())
         # An option that did not exist yet when the run began is at its default.
-        if name not in (*FREE, *_PLACE) and name in before and before[name] != now.get(name)
+        if name not in _CHANGEABLE and name in before and before[name] != now.get(name)
     ]
     if changed:
-        raise ValueError(f"--resume: {folder} cannot go on with other options: {'; '.join(changed)}")
+        raise ValueError(
+            f"--resume: {folder} cannot go on with other options: {'; '.join(changed)}"
+        )
     longer = [
         name
         for name in ("epochs", "patience")

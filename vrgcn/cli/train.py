@@ -16,23 +16,25 @@ from vrgcn.cli.metrics_file import MetricsFile
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import TrainingOptions, TrainOptions
 from vrgcn.cli.output import unbroken_output
-from vrgcn.cli.run_folder import found_again, run_folder
+from vrgcn.cli.run_folder import check_folder, found_again, run_folder
 from vrgcn.data import find_dataset
 from vrgcn.data.opening import open_graph
 from vrgcn.engine.devices import find_device
 from vrgcn.files.writing import FULL, write_text
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.scaling import Scaling, scale_graph
-from vrgcn.inference.saved import SavedModel, save_model
+from vrgcn.inference import MODEL
+from vrgcn.inference.saved import save_model
 from vrgcn.models.models import GraphModel, build_model
 from vrgcn.pages.progress import EpochProgress
 from vrgcn.pages.wording import seconds_text
 from vrgcn.training.checkpoint import checkpoints_in
 from vrgcn.training.fit import fit
 from vrgcn.training.interrupts import Interrupted
+from vrgcn.training.memory import memory_explained
 from vrgcn.training.metrics import Metric
 from vrgcn.training.objectives import Objective, build_objective
-from vrgcn.training.runs import CHECKPOINTS, CONFIG, METRICS, MODEL, RESULT
+from vrgcn.training.runs import CHECKPOINTS, CONFIG, METRICS, RESULT
 from vrgcn.training.state import Epoch
 from vrgcn.training.store_watch import StoreWatch
 from vrgcn.training.trainer import TrainResult
@@ -41,17 +43,20 @@ from vrgcn.training.trainer import TrainResult
 def run_train(options: TrainOptions) -> None:
     """Train as the options say, or go on training, keeping the best model so far on disk."""
     find_device(options.train.device)
-    with unbroken_output(), run_folder(options) as folder:
-        watch = None if options.graph is None else StoreWatch(options.graph, print_note)
-        graph, scaling, note = scaled_graph(options)
-        objective = build_objective(graph, options.train)
-        seed = options.train.seed
+    check_folder(options)
+    stored = options.graph is not None and options.graph.is_dir()
+    watch = StoreWatch(options.graph, print_note) if stored and options.graph else None
+    graph, scaling, note = scaled_graph(options)
+    objective = build_objective(graph, options.train)
+    seed = options.train.seed
+    with memory_explained(graph, options.train):
         model = build_model(options.model, graph.num_features, objective.outputs, seed)
+    with unbroken_output(), run_folder(options) as folder:
         print(f"{graph}\n{_summary(model)}, features scaled: {scaling.kind}, writing to {folder}")
         print_note(note)
         print_note(_unlike_the_paper(options))
         try:
-            _train(options, graph, objective, model, scaling, watch, folder)
+            _train(options, graph, objective, model, watch, folder)
         except Interrupted as stop:
             print(f"\n{stop}\nvrgcn train --resume {folder} goes on with it")
             sys.exit(128 + stop.signal)
@@ -66,19 +71,9 @@ def _train(
     graph: Graph,
     objective: Objective,
     model: GraphModel,
-    scaling: Scaling,
     watch: StoreWatch | None,
     folder: Path,
 ) -> None:
-    saved = SavedModel(
-        model,
-        options.train.propagation or model.propagation,
-        scaling,
-        graph.multilabel,
-        graph.names.classes,
-        graph.names.features,
-        graph.task == "regression",
-    )
     metrics = MetricsFile(folder / METRICS, partial(_written, options))
 
     def check() -> None:
@@ -98,7 +93,7 @@ def _train(
             progress.epoch(point)
 
         def on_kept(point: Epoch) -> None:
-            _written(options, lambda: save_model(saved, folder / MODEL))
+            _written(options, lambda: save_model(model, folder / MODEL))
 
         if not checkpoints_in(folder / CHECKPOINTS):
             _begin(options, folder)
@@ -117,7 +112,7 @@ def _train(
             on_note=print_note,
         )
     metrics.finish()
-    save_model(saved, folder / MODEL)
+    save_model(model, folder / MODEL)
     scores = _scores(result, objective.metric)
     write_text(folder / RESULT, json.dumps(scores, indent=2) + "\n")
     _print_result(result, objective.metric, folder)
@@ -150,7 +145,9 @@ def _unlike_the_paper(options: TrainOptions) -> str | None:
 def scaled_graph(options: TrainingOptions) -> tuple[Graph, Scaling, str | None]:
     """The graph with its features scaled, the scaling, which is saved with the model, and a note
     on the graph, if there is one."""
-    graph, kind, note = open_graph(options.dataset, options.graph, options.data_root)
+    graph, kind, note = open_graph(
+        options.dataset, options.graph, options.data_root, verify=options.verify
+    )
     if graph.labels is None or not len(graph.train):
         raise ValueError(
             "the graph has no labelled training nodes; import it again with a --label column and "

@@ -11,9 +11,11 @@ from torch import Tensor, nn
 
 from vrgcn.engine.estimators import Estimator
 from vrgcn.engine.minibatches import Batch, MiniBatches
+from vrgcn.engine.setup import note_propagation
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.graph.randomness import RandomNumbers
+from vrgcn.graph.trained_on import TrainedOn, note_trained_on
 from vrgcn.inference.sweeps import ExactSweeps
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.monitor import Monitor
@@ -93,6 +95,11 @@ class Trainer:
         self.callbacks = callbacks or Callbacks()
         self.objective = objective or build_objective(graph, config)
         self.objective.prepare(model)
+        rule = config.propagation if propagation is None else propagation
+        named = rule is None or isinstance(rule, str)
+        note_trained_on(model, TrainedOn.of(graph, own_matrix=not named))
+        if isinstance(rule, str):
+            note_propagation(model, rule)
         self.minibatches = build_minibatches(
             model,
             graph,
