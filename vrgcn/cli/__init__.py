@@ -45,7 +45,7 @@ COMMANDS: dict[str, tuple[type, str, str]] = {
 }
 
 # What the user can mend. Anything else is a defect of ours and keeps its traceback.
-USER_ERRORS = (ValueError, TypeError, OSError, FloatingPointError)
+USER_ERRORS = (ValueError, TypeError, OSError, FloatingPointError, MemoryError)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
