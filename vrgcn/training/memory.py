@@ -5,28 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from vrgcn.files.memory import memory_advice
 from vrgcn.files.sizes import bytes_text
 from vrgcn.graph.graph import Graph
 from vrgcn.training.config import TrainConfig
-
-# What allocators say, of the CPU, of numpy, of CUDA: PyTorch raises a plain RuntimeError.
-_SAID = ("can't allocate memory", "not enough memory", "out of memory", "Cannot allocate memory")
 
 
 @contextmanager
 def memory_explained(graph: Graph, config: TrainConfig) -> Iterator[None]:
     """Turns an allocation that failed into an error that says what to lower."""
-    try:
+    with memory_advice(advice(graph, config)):
         yield
-    except (MemoryError, RuntimeError, OSError) as error:
-        if not is_out_of_memory(error):
-            raise
-        raise MemoryError(advice(graph, config)) from error
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an allocation failed, by type or by what PyTorch says."""
-    return isinstance(error, MemoryError) or any(said in str(error) for said in _SAID)
 
 
 def advice(graph: Graph, config: TrainConfig) -> str:

@@ -23,6 +23,7 @@ from vrgcn.data.tables.features import (
     open_features,
     structural_features,
 )
+from vrgcn.data.tables.limits import respect_limit
 from vrgcn.data.tables.nodes import Nodes, check_split, nodes_of_edges, read_nodes
 from vrgcn.data.tables.reading import Table, open_table
 from vrgcn.data.tables.spec import ImportSpec
@@ -34,6 +35,7 @@ from vrgcn.graph.validation import SPLITS
 
 def run_import(spec: ImportSpec, on_rows: Callable[[str, int], None]) -> ImportSummary:
     """See `import_tables`."""
+    respect_limit()
     # All that can be told from the first lines is told before the long reading begins.
     edge_table = open_table(spec.edges, "--edges", spec.delimiter, not spec.headerless)
     node_table = node = None
