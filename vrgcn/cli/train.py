@@ -18,6 +18,7 @@ from vrgcn.graph.scaling import Scaling, scale_graph
 from vrgcn.inference import MODEL
 from vrgcn.inference.saved import save_model
 from vrgcn.models.models import GraphModel, build_model
+from vrgcn.pages.destination import check_new_folder, check_out_folder
 from vrgcn.pages.progress import EpochProgress
 from vrgcn.pages.wording import seconds_text
 from vrgcn.training.fit import fit
@@ -34,7 +35,7 @@ def run_train(options: TrainOptions) -> None:
     graph, scaling, note = scaled_graph(options)
     objective = build_objective(graph, options.train)
     model = build_model(options.model, graph.num_features, objective.outputs, options.train.seed)
-    folder = _folder(options)
+    folder = _folder(options, model)
     try:
         _train(options, graph, objective, model, scaling, note, folder)
     except BaseException as error:
@@ -112,24 +113,29 @@ def scaled_graph(options: TrainingOptions) -> tuple[Graph, Scaling, str | None]:
     return *scale_graph(graph, kind), note
 
 
-def _folder(options: TrainOptions) -> Path:
+def _folder(options: TrainOptions, model: GraphModel) -> Path:
     """A new folder for the run: never one that holds something already."""
     if options.out is not None:
-        if options.out.exists() and (not options.out.is_dir() or any(options.out.iterdir())):
-            raise FileExistsError(f"--out: {options.out} exists already; choose another folder")
-        options.out.mkdir(parents=True, exist_ok=True)
+        check_new_folder(options.out)
+        check_out_folder(options.out)
         return options.out
     name = options.name
     if name is None:
         graph = options.dataset or (options.graph.name if options.graph else "")
-        estimator = options.train.estimator.replace("/", "-")
-        name = f"{graph}-{options.model.model}-{estimator}"
+        name = f"{graph}-{options.model.model}"
+        if not _looks_at_no_neighbours(options, model):
+            name += f"-{options.train.estimator.replace('/', '-')}"
     folder, number = Path("runs") / name, 1
     while folder.exists():
         number += 1
         folder = Path("runs") / f"{name}-{number}"
     folder.mkdir(parents=True)
     return folder
+
+
+def _looks_at_no_neighbours(options: TrainOptions, model: GraphModel) -> bool:
+    """Whether P = I, as for an MLP: then no estimator has a part in the training."""
+    return (options.train.propagation or model.propagation) == "identity"
 
 
 def _summary(model: GraphModel) -> str:
