@@ -1,4 +1,4 @@
-"""From words to options: values, what was meant by words that do not fit, and how soon it is said."""
+"""From words to options: values, what was meant by words that do not fit, how soon that is said."""
 
 from __future__ import annotations
 

@@ -21,8 +21,9 @@ from vrgcn.cli.options import (
     TrainOptions,
 )
 from vrgcn.data.sources import Source, find_source
-from vrgcn.pages.destination import check_new_folder, check_suffix, check_writable
-from vrgcn.training.runs import CONFIG, check_run, read_config
+from vrgcn.pages.destination import check_suffix, check_writable
+from vrgcn.training.lock import LOCK
+from vrgcn.training.runs import CONFIG, check_run, read_config, unfinished
 
 FIGURES = (".png", ".svg", ".pdf")
 PAGES = (".html", ".htm")
@@ -38,10 +39,9 @@ def check(options: Any) -> Any:
 @check.register
 def _(options: TrainOptions) -> TrainOptions:
     dataset, graph = find_source(options.dataset, options.graph, options.graph_or_dataset)
-    if options.out is not None:
-        check_new_folder(options.out)
-    else:
-        check_writable(Path("runs"))
+    check_writable(options.out or options.resume or Path("runs"))
+    if options.out is not None and options.out.is_dir():
+        check_free(options.out, options.overwrite)
     return replace(options, dataset=dataset, graph=graph, graph_or_dataset=None)
 
 
@@ -110,6 +110,26 @@ def _(options: ImportOptions) -> ImportOptions:
             check_file(path, f"--{name}")
     check_writable(options.out.parent)
     return options
+
+
+def check_free(folder: Path, overwrite: bool) -> None:
+    """Refuse a folder that holds something, unless it is a run that shall be overwritten."""
+    if all(path.name == LOCK for path in folder.iterdir()):
+        return
+    if not (folder / CONFIG).is_file():
+        raise FileExistsError(f"--out: {folder} exists already; choose another folder")
+    if overwrite:
+        return
+    done = unfinished(folder)
+    if done is None:
+        raise FileExistsError(
+            f"--out: {folder} exists already, and holds a run that has finished: --overwrite "
+            f"begins it again, vrgcn train --resume {folder} --epochs MORE goes on with it"
+        )
+    raise FileExistsError(
+        f"--out: {folder} exists already, and holds a run that has not finished ({done}): "
+        f"vrgcn train --resume {folder} goes on with it, --overwrite begins it again"
+    )
 
 
 def check_file(path: Path, flag: str) -> None:

@@ -25,13 +25,6 @@ def check_suffix(path: Path, suffixes: Sequence[str]) -> None:
         raise ValueError(f"--out: {path} must end in {ends}")
 
 
-def check_new_folder(folder: Path) -> None:
-    """Refuse a folder that exists and holds something, or could not be made."""
-    check_writable(folder)
-    if folder.is_dir() and any(folder.iterdir()):
-        raise FileExistsError(f"--out: {folder} exists already; choose another folder")
-
-
 def check_writable(folder: Path) -> None:
     """Refuse a folder that could not be written into, without making it."""
     for place in (folder, *folder.parents):
