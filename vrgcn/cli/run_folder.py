@@ -17,7 +17,7 @@ from vrgcn.inference import MODEL
 from vrgcn.models.models import MODELS
 from vrgcn.training.checkpoint import checkpoints_in
 from vrgcn.training.identity import FREE
-from vrgcn.training.lock import LOCK, locked
+from vrgcn.training.lock import locked
 from vrgcn.training.runs import CHECKPOINTS, CONFIG, METRICS, RESULT, read_config, unfinished
 
 # What commands write into the folder of a run, and nothing that a person may have put there.
