@@ -77,7 +77,7 @@ def conditions(diagnosis: Diagnosis) -> str:
         f"{len(diagnosis.nodes):,} nodes, up to {most} passes of each estimator, at the weights "
         f"and histories after {epochs} ({steps}) of training by "
         f"{config.estimator}, learning rate {config.learning_rate:g}, fan-out "
-        f"{' '.join(map(str, config.fanout))}; histories {start}"
+        f"{' '.join(map(str, config.fanout or ['as usual']))}; histories {start}"
     )
     if diagnosis.preprocessed:
         text += "; layer 1 averages the features, computed once and exact"

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 SAMPLERS = {
     "full": ("full", "Full"),
     "uniform": ("uniform", "Uniform"),
+    "few": ("few", "Few"),
     "importance": ("importance", "Importance"),
     "none": ("none", "Nothing"),
 }
@@ -91,8 +92,16 @@ def build_sampler(sampler: str | Sampler, fanouts: Sequence[int], sample_size: i
     return built
 
 
-def fanout_per_level(fanout: int | Sequence[int], levels: int) -> list[int]:
-    """One fan-out for each level that a model propagates, from the input up."""
+def fanout_per_level(
+    fanout: int | Sequence[int] | None, levels: int, sampler: str | Sampler
+) -> list[int]:
+    """One fan-out for each level that a model propagates, from the input up.
+
+    fanout: None for the one that the sampler is usually given
+    """
+    if fanout is None:
+        kind = sampler_class(sampler) if isinstance(sampler, str) else sampler
+        fanout = int(getattr(kind, "usual_fanout", 1))
     if levels == 0:  # an MLP samples nothing, whatever the others of a comparison sample
         return []
     fanouts = [fanout] * levels if isinstance(fanout, int) else [int(f) for f in fanout]
