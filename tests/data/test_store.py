@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -146,7 +147,7 @@ def test_an_interrupted_write_leaves_nothing_that_loads(
 
     monkeypatch.setattr(np, "save", stop)
     # As if the process were killed: no cleaning up either.
-    monkeypatch.setattr(store.shutil, "rmtree", lambda *_, **__: None)
+    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
     with pytest.raises(KeyboardInterrupt):
         save_graph(GRAPHS["dense"](), tmp_path / "graph")
     with pytest.raises(FileNotFoundError, match="graph: there is no such folder"):

@@ -10,8 +10,8 @@ from vrgcn.cli.options import InfoOptions
 from vrgcn.data import find_dataset
 from vrgcn.data.opening import open_graph
 from vrgcn.data.statistics import Average, Statistics, statistics
+from vrgcn.files.sizes import bytes_text
 from vrgcn.pages.terminal import text_table
-from vrgcn.pages.wording import bytes_text
 
 
 def run_info(options: InfoOptions) -> None:

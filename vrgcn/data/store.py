@@ -17,10 +17,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +26,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vrgcn.files.writing import new_folder
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.graph.sparse import CSR, is_sparse
@@ -55,27 +52,6 @@ def save_graph(graph: Graph, path: str | Path) -> None:
         for name, tensor in _arrays(graph).items():
             write_array(folder, name, tensor.numpy())
         write_meta(folder, graph.num_features, graph.num_classes, graph.names, graph.task)
-
-
-@contextmanager
-def new_folder(path: str | Path) -> Iterator[Path]:
-    """A hidden folder beside `path` that takes its name when the block ends without an error.
-
-    An interrupted block leaves nothing at `path`; parent folders are made.
-    """
-    path = Path(path)
-    if os.path.lexists(path):
-        raise _already_there(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.parent / f".{path.name}.{uuid.uuid4().hex}.partial"
-    partial.mkdir()
-    try:
-        yield partial
-        _flush_folder(partial)
-        _rename(partial, path)
-        _flush_folder(path.parent)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def write_array(folder: Path, name: str, array: NDArray[Any]) -> None:
@@ -268,26 +244,3 @@ def _map_array(path: Path, name: str, meta: dict[str, Any], shape: tuple[int, ..
     if str(array.dtype) != meta["dtypes"].get(name):
         raise ValueError(f"{file} holds {array.dtype} where {META} says {meta['dtypes'].get(name)}")
     return torch.from_numpy(array)
-
-
-def _rename(partial: Path, path: Path) -> None:
-    try:
-        partial.rename(path)
-    except OSError:
-        # Another process may have finished the same graph in the meantime.
-        if path.exists():
-            raise _already_there(path) from None
-        raise
-
-
-def _already_there(path: Path) -> FileExistsError:
-    return FileExistsError(f"{path} exists already; remove it or save under another name")
-
-
-def _flush_folder(folder: Path) -> None:
-    """Make the names in a folder durable, not only the contents of its files."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -189,7 +189,7 @@ def _check_inductive(rule: PropagationLike, inductive: bool) -> None:
 
 
 def _check_relations(trace: Trace, P: Mapping[Relation, Propagation]) -> None:
-    for over in {over for level in trace.levels for over in level}:
+    for over in (over for level in trace.levels for over in level):
         if over in P:
             continue
         if over is None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vrgcn.data.store import new_folder, write_array, write_meta
+from vrgcn.data.store import write_array, write_meta
 from vrgcn.data.tables.adjacency import Adjacency, write_adjacency
 from vrgcn.data.tables.columns import (
     EdgeColumns,
@@ -27,6 +27,7 @@ from vrgcn.data.tables.nodes import Nodes, check_split, nodes_of_edges, read_nod
 from vrgcn.data.tables.reading import Table, open_table
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.summary import ImportSummary, summarise
+from vrgcn.files.writing import new_folder
 from vrgcn.graph.names import Names
 from vrgcn.graph.validation import SPLITS
 
