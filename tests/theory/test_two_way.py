@@ -1,6 +1,7 @@
 """Histories in both directions: gradients that see every neighbour.
 
-Everything in float64, against the dense formula of full-batch training and its gradient by autograd.
+Everything is float64, against the dense formula of full-batch training and its gradient by
+autograd.
 """
 
 from __future__ import annotations
@@ -211,7 +212,7 @@ def test_theorem_1_both_ways(kind: str, name: str, layers: int) -> None:
 
 
 def exact_gradients(model: nn.Module, graph: Graph) -> list[Tensor]:
-    """By level, what a table of gradients is to hold: left ∂(sum of losses)/∂(P h), (nodes, width)."""
+    """By level, what a table of gradients holds: left ∂(sum of losses)/∂(P h), (nodes, width)."""
     P = dense_matrix(graph, propagation_of(model))
     answers: list[Tensor] = []
 

@@ -19,7 +19,7 @@ from vrgcn.engine.history import Histories
 from vrgcn.engine.passes import Change, FirstPass, PassEnded, ResidualPass, run_model
 from vrgcn.engine.plan import Plan
 from vrgcn.engine.planner import Planner
-from vrgcn.engine.samplers import build_sampler, fanout_per_level
+from vrgcn.engine.samplers import build_sampler, fanout_per_level, usual_fanout
 from vrgcn.engine.setup import set_up
 from vrgcn.engine.sweeps import fill_tables, refresh_tables
 from vrgcn.engine.thinning import history_rows
@@ -117,7 +117,8 @@ class MiniBatches:
 
     def _start(self, estimator: Estimator, histories: Histories) -> None:
         self.estimator = estimator
-        fanouts = fanout_per_level(self.fanout, self.setup.training.depth, estimator.sampler)
+        fanout = usual_fanout(estimator.sampler) if self.fanout is None else self.fanout
+        fanouts = fanout_per_level(fanout, self.setup.training.depth)
         sampler = build_sampler(estimator.sampler, fanouts, self.sample_size)
         if sampler.draws_own and (estimator.history or estimator.gradient_history):
             raise ValueError(

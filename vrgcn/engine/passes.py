@@ -171,7 +171,7 @@ class FirstPass:
         if is_sparse(h):
             raise ValueError(
                 "sparse features under dropout have no history; put dropout after the propagation "
-                "(order='after'), or use the estimator cvd, exact, ns or is"
+                "(order='after'), or use the estimator cvd, two-way-cv, exact, ns or is"
             )
         table = self.histories.table(level, h.shape[1])
         average = table.average(hop.history, h.dtype)

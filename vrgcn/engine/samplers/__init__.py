@@ -92,16 +92,14 @@ def build_sampler(sampler: str | Sampler, fanouts: Sequence[int], sample_size: i
     return built
 
 
-def fanout_per_level(
-    fanout: int | Sequence[int] | None, levels: int, sampler: str | Sampler
-) -> list[int]:
-    """One fan-out for each level that a model propagates, from the input up.
+def usual_fanout(sampler: str | Sampler) -> int:
+    """The fan-out of a sampler where none is asked for."""
+    kind = sampler_class(sampler) if isinstance(sampler, str) else sampler
+    return int(getattr(kind, "usual_fanout", 1))
 
-    fanout: None for the one that the sampler is usually given
-    """
-    if fanout is None:
-        kind = sampler_class(sampler) if isinstance(sampler, str) else sampler
-        fanout = int(getattr(kind, "usual_fanout", 1))
+
+def fanout_per_level(fanout: int | Sequence[int], levels: int) -> list[int]:
+    """One fan-out for each level that a model propagates, from the input up."""
     if levels == 0:  # an MLP samples nothing, whatever the others of a comparison sample
         return []
     fanouts = [fanout] * levels if isinstance(fanout, int) else [int(f) for f in fanout]
