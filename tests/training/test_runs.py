@@ -10,9 +10,10 @@ import torch
 from vrgcn.data.store import save_graph
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.scaling import Scaling
+from vrgcn.inference import MODEL
 from vrgcn.inference.saved import SavedModel, save_model
 from vrgcn.models.models import GCN
-from vrgcn.training.runs import CONFIG, MODEL, graph_source, open_run, open_run_graph, read_config
+from vrgcn.training.runs import CONFIG, RESULT, graph_source, open_run, open_run_graph, read_config
 
 CPU = torch.device("cpu")
 FEATURES = torch.tensor([[1.0, 2.0], [3.0, 6.0], [5.0, 4.0]])
@@ -55,7 +56,12 @@ def test_what_is_no_run_is_told_by_what_it_lacks(folder, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"is not a run: it has no config\.toml"):
         read_config(tmp_path / "graph")
     (folder / MODEL).unlink()
-    with pytest.raises(FileNotFoundError, match=r"has no model\.safetensors: its training did not"):
+    with pytest.raises(
+        FileNotFoundError, match=r"has no model\.safetensors: its training has kept"
+    ):
+        open_run(folder, CPU)
+    (folder / RESULT).write_text("{}")
+    with pytest.raises(FileNotFoundError, match=r"has no model\.safetensors: it was deleted or"):
         open_run(folder, CPU)
     (folder / CONFIG).write_text("epochs = ")
     with pytest.raises(ValueError, match="not a TOML file"):

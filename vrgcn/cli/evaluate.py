@@ -77,7 +77,7 @@ def run_evaluate(options: EvaluateOptions) -> None:
     picture = options.out or run.folder / f"{kind}-{split}.png"
     check_figure(picture)
     numbers = picture.with_name(f"evaluation-{split}.json")
-    outputs = predict(run.saved.model, graph, propagation=run.saved.propagation)
+    outputs = predict(run.saved, graph)
     metric = find_metric(run.config.get("metric"), run.saved.task)
     evaluated = _Evaluated(run, graph, outputs, labels, split, metric)
     show = _show_numbers if run.saved.regression else _show_classes

@@ -28,6 +28,9 @@ class TrainingOptions:
     """Scaling of the features: standard gives columns mean 0 and deviation 1 on the training nodes,
     row makes each node's sum to 1. auto: as the paper does for the data set; for a graph from disk,
     standard for dense and row for sparse features."""
+    verify: bool = True
+    """Read all of a graph on disk before training and compare its checksums: seconds for each
+    gigabyte, against training on damaged numbers."""
     model: ModelConfig = field(default_factory=ModelConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
 
@@ -156,6 +159,8 @@ class InfoOptions:
     """A graph from disk, a folder that `vrgcn import` wrote, in place of a name."""
     data_root: Path | None = None
     """Where raw files of named data sets lie or go. None: $VRGCN_DATA, or else data."""
+    verify: bool = False
+    """Read all of a graph on disk first, and compare its checksums."""
 
 
 @configure(FlagCreatePairsOff)

@@ -40,7 +40,7 @@ def run_predict(options: PredictOptions) -> None:
         graph = opened.graph
         nodes = None if options.nodes is None else _read_nodes(options.nodes, graph)
         count = graph.num_nodes if nodes is None else len(nodes)
-        sweeps = exact_sweeps(saved.model, graph, propagation=saved.propagation, directory=folder)
+        sweeps = exact_sweeps(saved, graph, directory=folder)
         with (
             _progress(sweeps.work(nodes)) as advance,
             prediction_file(
@@ -59,7 +59,7 @@ def run_predict(options: PredictOptions) -> None:
 
 
 def _class_names(saved: SavedModel) -> list[str]:
-    return saved.classes or [str(i) for i in range(saved.model.arguments["classes"])]
+    return saved.classes or [str(i) for i in range(saved.num_classes or 0)]
 
 
 def _read_nodes(path: Path, graph: Graph) -> Tensor:

@@ -15,14 +15,15 @@ from vrgcn.data.opening import open_graph
 from vrgcn.engine.devices import find_device
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.scaling import Scaling, scale_graph
-from vrgcn.inference.saved import SavedModel, save_model
+from vrgcn.inference import MODEL
+from vrgcn.inference.saved import save_model
 from vrgcn.models.models import GraphModel, build_model
 from vrgcn.pages.progress import EpochProgress
 from vrgcn.pages.wording import seconds_text
 from vrgcn.training.fit import fit
 from vrgcn.training.metrics import Metric
 from vrgcn.training.objectives import Objective, build_objective
-from vrgcn.training.runs import CONFIG, METRICS, MODEL, RESULT
+from vrgcn.training.runs import CONFIG, METRICS, RESULT
 from vrgcn.training.state import Epoch
 from vrgcn.training.trainer import TrainResult
 
@@ -57,15 +58,6 @@ def _train(
     print(f"{graph}\n{_summary(model)}, features scaled: {scaling.kind}, writing to {folder}")
     print_note(note)
     print_note(_unlike_the_paper(options))
-    saved = SavedModel(
-        model,
-        options.train.propagation or model.propagation,
-        scaling,
-        graph.multilabel,
-        graph.names.classes,
-        graph.names.features,
-        graph.task == "regression",
-    )
     with (
         (folder / METRICS).open("w", encoding="utf-8") as metrics,
         EpochProgress(options.train.epochs, objective.metric) as progress,
@@ -82,10 +74,10 @@ def _train(
             options.train,
             objective=objective,
             on_epoch=on_epoch,
-            on_kept=lambda _: save_model(saved, folder / MODEL),
+            on_kept=lambda _: save_model(model, folder / MODEL),
             on_step=progress.step,
         )
-    save_model(saved, folder / MODEL)
+    save_model(model, folder / MODEL)
     scores = _scores(result, objective.metric)
     (folder / RESULT).write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
     _print_result(result, objective.metric, folder)
@@ -107,7 +99,9 @@ def _found_again(options: dict[str, Any]) -> dict[str, Any]:
 def scaled_graph(options: TrainingOptions) -> tuple[Graph, Scaling, str | None]:
     """The graph with its features scaled, the scaling, which is saved with the model, and a note
     on the graph, if there is one."""
-    graph, kind, note = open_graph(options.dataset, options.graph, options.data_root)
+    graph, kind, note = open_graph(
+        options.dataset, options.graph, options.data_root, verify=options.verify
+    )
     if graph.labels is None or not len(graph.train):
         raise ValueError(
             "the graph has no labelled training nodes; import it again with a --label column and "

@@ -12,11 +12,12 @@ from vrgcn.engine.setup import set_up
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.graph.validation import check_nodes
+from vrgcn.inference.saved import SavedModel, fit_features
 from vrgcn.inference.sweeps import ExactSweeps
 
 
 def predict(
-    model: nn.Module,
+    model: nn.Module | SavedModel,
     graph: Graph,
     nodes: Any = None,
     *,
@@ -26,6 +27,8 @@ def predict(
 ) -> Tensor:
     """The model's exact outputs: (nodes, classes), one row for each node asked for, in that order.
 
+    model: a saved model, as `load_model` gives it, for a graph as it was loaded; or a bare one for
+        a graph whose features are as it was trained on them, else it is refused
     nodes: ids; all nodes if None
     propagation: as in training; if None, the model's own (`model.propagation`), else "gcn"
     directory: keep the tables in files there instead of in memory
@@ -38,7 +41,7 @@ def predict(
 
 
 def exact_sweeps(
-    model: nn.Module,
+    model: nn.Module | SavedModel,
     graph: Graph,
     *,
     propagation: PropagationLike | None = None,
@@ -46,5 +49,14 @@ def exact_sweeps(
     on_chunk: Callable[[int], None] | None = None,
 ) -> ExactSweeps:
     """What `predict` predicts by, for outputs that are wanted a chunk at a time."""
+    if isinstance(model, SavedModel):
+        scaled = None if directory is None else directory / "features.bin"
+        graph = fit_features(model, graph, scaled)
+        propagation = model.propagation if propagation is None else propagation
+        model = model.model
+    if not isinstance(model, nn.Module):
+        raise TypeError(
+            f"predict(model, graph): {model!r} is no model; load_model(path) gives one from a file"
+        )
     setup = set_up(model, graph, propagation=propagation, directory=directory)
     return ExactSweeps(model, setup, directory=directory, on_chunk=on_chunk)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-import torch
 from torch import nn
 
 from vrgcn.engine.devices import find_device, use_threads
@@ -45,16 +44,13 @@ def fit(
         config = replace(config, diagnostics=diagnostics)
     use_threads(config.threads)
     device = find_device(config.device)
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices):
-        torch.manual_seed(config.seed)
-        trainer = Trainer(
-            model.to(device),
-            graph,
-            config,
-            estimator=estimator,
-            propagation=propagation,
-            objective=objective,
-            callbacks=Callbacks(on_epoch, on_kept, on_step, on_batch),
-        )
-        return trainer.run()
+    trainer = Trainer(
+        model.to(device),
+        graph,
+        config,
+        estimator=estimator,
+        propagation=propagation,
+        objective=objective,
+        callbacks=Callbacks(on_epoch, on_kept, on_step, on_batch),
+    )
+    return trainer.run()

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vrgcn.inference import MODEL
+
 if TYPE_CHECKING:
     import torch
 
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
 CONFIG = "config.toml"
 METRICS = "metrics.jsonl"
 RESULT = "result.json"
-MODEL = "model.safetensors"
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,9 @@ def open_run(folder: Path, device: torch.device) -> Run:
     config = read_config(folder)
     model = folder / MODEL
     if not model.is_file():
-        raise FileNotFoundError(f"{folder} has no {MODEL}: its training did not finish")
+        ended = (folder / RESULT).is_file()
+        why = "it was deleted or moved" if ended else "its training has kept none yet"
+        raise FileNotFoundError(f"{folder} has no {MODEL}: {why}")
     saved = load_model(model)
     saved.model.to(device)
     return Run(folder, config, saved)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from vrgcn.engine.estimators import Estimator, find_estimator
 from vrgcn.engine.minibatches import Batch, MiniBatches
+from vrgcn.engine.setup import note_propagation
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
+from vrgcn.graph.randomness import RandomNumbers
+from vrgcn.graph.trained_on import TrainedOn, note_trained_on
 from vrgcn.inference.sweeps import ExactSweeps
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.monitor import Monitor
@@ -57,7 +59,7 @@ class Callbacks:
 
 
 class Trainer:
-    """Trains a model in place, on the random numbers of PyTorch's default generator.
+    """Trains a model in place, on random numbers of its own.
 
     `advance` makes one step; between two of them `state` and `restore` take the run's state and
     put it back.
@@ -80,6 +82,11 @@ class Trainer:
         self.callbacks = callbacks or Callbacks()
         self.objective = objective or build_objective(graph, config)
         self.objective.prepare(model)
+        rule = config.propagation if propagation is None else propagation
+        named = rule is None or isinstance(rule, str)
+        note_trained_on(model, TrainedOn.of(graph, own_matrix=not named))
+        if isinstance(rule, str):
+            note_propagation(model, rule)
         self.minibatches = build_minibatches(
             model,
             graph,
@@ -98,6 +105,10 @@ class Trainer:
         self.best: dict[str, Tensor] | None = None
         self._trained = int(self.objective.trained.sum())
         self._stream: Iterator[Batch] | None = None
+        setup = self.minibatches.setup
+        self.random = RandomNumbers(
+            config.seed, setup.device, default=setup.training.default_random
+        )
 
     def run(self) -> TrainResult:
         """All that is left of the training; the model ends with the chosen weights."""
@@ -109,7 +120,8 @@ class Trainer:
             chosen = progress.best
             self.model.load_state_dict(self.best)
         self.model.eval()
-        test = self._score(self.graph.test)
+        with self.random.drawn():
+            test = self._score(self.graph.test)
         return TrainResult(
             progress.curve,
             chosen.epoch,
@@ -135,21 +147,24 @@ class Trainer:
             return False
         start = time.perf_counter()
         self.model.train()
-        if self._stream is None:
-            self._stream = self._open_epoch()
-        batch = next(self._stream)
+        with self.random.drawn():
+            if self._stream is None:
+                self._stream = self._open_epoch()
+            batch = next(self._stream)
         self.progress.seconds += time.perf_counter() - start
         if self.callbacks.on_batch is not None:
             self.callbacks.on_batch(batch)
         start = time.perf_counter()
-        self._step(batch)
+        with self.random.drawn():
+            self._step(batch)
         self.progress.seconds += time.perf_counter() - start
         place, steps = self.minibatches.position.place, len(self.minibatches)
         if self.callbacks.on_step is not None:
             self.callbacks.on_step(place, steps)
         if place == steps:
             self._stream = None
-            self._close_epoch()
+            with self.random.drawn():
+                self._close_epoch()
         return True
 
     def state(self, *, copied: bool = True) -> TrainState:
@@ -157,11 +172,8 @@ class Trainer:
 
         copied: False gives the tensors themselves, which the next step changes
         """
-        random = {"default": torch.get_rng_state()}
+        random = self.random.state_dict()
         random["minibatches"] = self.minibatches.generator.get_state()
-        device = self.minibatches.setup.device
-        if device.type == "cuda":
-            random["cuda"] = torch.cuda.get_rng_state(device)
         state = TrainState(
             self.model.state_dict(),
             self.optimizer.state_dict(),
@@ -175,18 +187,17 @@ class Trainer:
 
     def restore(self, state: TrainState) -> None:
         """Go back, or forward, to a state that was taken of a run like this one."""
-        state = state.copy()
+        histories = state.histories  # copied row by row into the tables, not as a whole before
+        state = replace(state, histories={}).copy()
         self.model.load_state_dict(state.model)
         self.optimizer.load_state_dict(state.optimizer)
         self.best = state.best
-        self.minibatches.histories.load_state_dict(state.histories)
+        self.minibatches.histories.load_state_dict(histories)
         self.minibatches.generator.set_state(state.random["minibatches"])
         self.minibatches.position = state.position
         self.progress = state.progress
+        self.random.load_state_dict(state.random)
         self._stream = None
-        torch.set_rng_state(state.random["default"])
-        if "cuda" in state.random:
-            torch.cuda.set_rng_state(state.random["cuda"], self.minibatches.setup.device)
 
     def _open_epoch(self) -> Iterator[Batch]:
         """The minibatches of the next epoch, or what is left of one that was begun."""
