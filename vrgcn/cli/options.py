@@ -43,6 +43,11 @@ class TrainOptions(TrainingOptions):
     """Name of the run. None: graph, model and estimator."""
     out: Path | None = None
     """Folder to write the run to; it must not exist yet. None: runs/NAME."""
+    resume: Path | None = None
+    """The folder of a run that was stopped or killed: go on with it, by its own options, from its
+    newest checkpoint. With more --epochs also of one that has finished."""
+    overwrite: bool = False
+    """Begin again where the folder holds a run already: its files are removed first."""
     config: Path | None = None
     """TOML file with any of these options; flags win over it."""
 

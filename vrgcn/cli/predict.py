@@ -15,7 +15,7 @@ from vrgcn.cli.options import PredictOptions
 from vrgcn.data.predictions import check_path, prediction_file
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.graph.graph import Graph
-from vrgcn.inference.predict import exact_sweeps
+from vrgcn.inference.predict import check_outputs, exact_sweeps
 from vrgcn.inference.saved import SavedModel
 from vrgcn.pages.progress import progress_bar
 from vrgcn.training.runs import open_run, open_run_graph
@@ -54,6 +54,7 @@ def run_predict(options: PredictOptions) -> None:
         ):
             sweeps.on_chunk = advance
             for chunk, outputs in sweeps.stream(nodes):
+                check_outputs(graph, chunk, outputs)
                 file.write(chunk, outputs)
     print(f"exact predictions of {count:,} nodes written to {options.out}")
 

@@ -11,6 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from vrgcn.files.checksums import value_checksum
+from vrgcn.files.kinds import (
+    COUNT,
+    FLAG,
+    NAMES,
+    POSITIVE,
+    Kind,
+    check_kinds,
+    is_count,
+    one_of,
+    or_null,
+)
 from vrgcn.files.parsing import read_json
 from vrgcn.graph.validation import SPLITS, TASKS
 
@@ -119,89 +130,62 @@ def read_meta(path: Path) -> Meta:
             f"{file} is damaged, or was changed by hand: its checksum is another; save the graph "
             "again"
         )
-    missing = [key for key in _KINDS if key not in meta]
-    if missing:
-        raise ValueError(f"{file} lacks {', '.join(missing)}")
     if "task" not in meta:  # a folder from before there was regression
-        meta["task"] = "multilabel" if meta["multilabel"] is True else "classes"
-    for key, (good, kind) in _KINDS.items():
-        if not good(meta[key]):
-            raise ValueError(f"{file}: {key} must be {kind}, not {_shown(meta[key])}")
+        meta["task"] = "multilabel" if meta.get("multilabel") is True else "classes"
+    check_kinds(str(file), meta, _KINDS)
     _check_agreement(file, meta)
     return meta
 
 
 def _check_agreement(file: Path, meta: Meta) -> None:
     names, task = meta["names"], meta["task"]
-    if task not in TASKS:
-        raise ValueError(f"{file}: task {_shown(task)} is none of {', '.join(TASKS)}")
     wrong = {
         "multilabel does not agree with task": meta["multilabel"] != (task == "multilabel"),
         "numbers have no classes": task == "regression" and meta["num_classes"] != 0,
-        "feature_entries must be a count": _sparse(meta) and not _count(meta["feature_entries"]),
+        "feature_entries must be a count": _sparse(meta) and meta["feature_entries"] is None,
         "it has more classes than can be": meta["num_classes"] > max(_MOST_CLASSES, meta["nodes"]),
         "classes have another number of names": not _one_each(
             names["classes"], meta["num_classes"]
         ),
         "features have another number of names": not _one_each(names["features"], meta["width"]),
-        "it has no checksums": meta["version"] >= 3 and not _texts_by_name(meta.get("checksums")),
+        "it has no checksums": meta["version"] >= 3 and not _BY_NAME.good(meta.get("checksums")),
     }
     for text, is_wrong in wrong.items():
         if is_wrong:
             raise ValueError(f"{file}: {text}")
 
 
-def _count(value: Any) -> bool:
-    return type(value) is int and 0 <= value < 1 << 60
-
-
-def _names(value: Any) -> bool:
-    return value is None or (isinstance(value, list) and all(isinstance(v, str) for v in value))
-
-
 def _one_each(names: list[str] | None, count: int) -> bool:
     return names is None or len(names) == count
 
 
-def _texts_by_name(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
-
-
-def _positive(value: Any) -> bool:
-    return _count(value) and value > 0
-
-
-def _boolean(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-# Each entry that every version has: whether a value will do, and what is wanted in words.
-_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "nodes": (_positive, "a count of at least 1"),
-    "edges": (_count, "a count"),
-    "width": (_positive, "a count of at least 1"),
-    "feature_layout": (lambda v: v in ("dense", "sparse"), "'dense' or 'sparse'"),
-    "feature_entries": (lambda v: v is None or _count(v), "a count or null"),
-    "num_classes": (_count, "a count"),
-    "labelled": (_boolean, "true or false"),
-    "multilabel": (_boolean, "true or false"),
-    "weighted": (_boolean, "true or false"),
-    "splits": (
-        lambda v: isinstance(v, dict) and all(_count(v.get(name)) for name in SPLITS),
+_BY_NAME = Kind(
+    lambda value: isinstance(value, dict) and all(isinstance(v, str) for v in value.values()),
+    "a text for each file",
+)
+# Each entry that every version has.
+_KINDS = {
+    "nodes": POSITIVE,
+    "edges": COUNT,
+    "width": POSITIVE,
+    "feature_layout": one_of("dense", "sparse"),
+    "feature_entries": or_null(COUNT),
+    "num_classes": COUNT,
+    "labelled": FLAG,
+    "multilabel": FLAG,
+    "weighted": FLAG,
+    "task": one_of(*TASKS),
+    "splits": Kind(
+        lambda value: isinstance(value, dict) and all(is_count(value.get(n)) for n in SPLITS),
         f"a count for each of {', '.join(SPLITS)}",
     ),
-    "names": (
-        lambda v: (
-            isinstance(v, dict)
-            and _boolean(v.get("nodes"))
-            and all(key in v and _names(v[key]) for key in ("classes", "features"))
+    "names": Kind(
+        lambda value: (
+            isinstance(value, dict)
+            and FLAG.good(value.get("nodes"))
+            and all(key in value and NAMES.good(value[key]) for key in ("classes", "features"))
         ),
         "nodes, true or false, and classes and features, lists of names or null",
     ),
-    "dtypes": (_texts_by_name, "a type for each array"),
+    "dtypes": _BY_NAME,
 }

@@ -19,6 +19,7 @@ from typing import BinaryIO
 from vrgcn.files.sizes import bytes_text
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
 class DiskFullError(OSError):
@@ -26,11 +27,15 @@ class DiskFullError(OSError):
 
 
 @contextmanager
-def new_file(path: str | Path, *, size: int | None = None) -> Iterator[BinaryIO]:
+def new_file(
+    path: str | Path, *, size: int | None = None, replace: bool = True
+) -> Iterator[BinaryIO]:
     """An open file that takes its name, in place of what had it, when the block ends without an
     error; parent folders are made.
 
     size: bytes that will be written, if known, to be named where there is no room for them
+    replace: False to refuse a name that is taken when the file is whole: of several writers, the
+        first one wins and the others have a `FileExistsError`
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -43,7 +48,10 @@ def new_file(path: str | Path, *, size: int | None = None) -> Iterator[BinaryIO]
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(partial, path)
+            if replace:
+                os.replace(partial, path)
+            else:
+                _take_name(partial, path)
             flush_folder(path.parent)
     finally:
         partial.unlink(missing_ok=True)
@@ -128,6 +136,23 @@ def _no_room(path: Path, size: int | None) -> str:
         f"{path}: the disk at {folder} is full, or your share of it: {needed}{bytes_text(free)} "
         "are free; make room, or write elsewhere"
     )
+
+
+def _take_name(partial: Path, path: Path) -> None:
+    """Give a file a name that nobody has, or fail: a second link is made, which never replaces."""
+    try:
+        os.link(partial, path)
+    except FileExistsError:
+        raise FileExistsError(
+            f"{path} was written by somebody else in the meantime, and is left as it is; choose "
+            "another name"
+        ) from None
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        # A file system without links: an empty file holds the name for the moment between.
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+        os.replace(partial, path)
 
 
 def _rename(partial: Path, path: Path) -> None:

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from vrgcn.engine.setup import set_up
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
-from vrgcn.graph.validation import check_nodes
+from vrgcn.graph.sparse import is_sparse
+from vrgcn.graph.validation import check_finite_rows, check_nodes
 from vrgcn.inference.saved import SavedModel, fit_features
 from vrgcn.inference.sweeps import ExactSweeps
 
@@ -37,7 +39,29 @@ def predict(
     sweeps = exact_sweeps(
         model, graph, propagation=propagation, directory=directory, on_chunk=on_chunk
     )
-    return sweeps.outputs(None if nodes is None else check_nodes(nodes, graph.num_nodes))
+    asked = None if nodes is None else check_nodes(nodes, graph.num_nodes)
+    outputs = sweeps.outputs(asked)
+    everything = torch.arange(graph.num_nodes)
+    check_outputs(sweeps.setup.graph, everything if asked is None else asked, outputs)
+    return outputs
+
+
+def check_outputs(graph: Graph, nodes: Tensor, outputs: Tensor) -> None:
+    """Refuse outputs (nodes, classes) that are no numbers: they would be a class all the same."""
+    wrong = ~torch.isfinite(outputs).all(1)
+    if not wrong.any():
+        return
+    node = graph.names.node_ids(nodes[wrong][:1].numpy())[0].as_py()
+    text = f"the prediction of node {node!r} is not a finite number"
+    if not is_sparse(graph.features):
+        try:
+            check_finite_rows(graph.features)
+        except ValueError as error:
+            raise ValueError(f"{text}: scaled as the model takes them, {error}") from None
+    raise ValueError(
+        f"{text}: a product or a sum overflows; are the features of the node, or of its "
+        "neighbours, far larger than those that the model was trained on?"
+    )
 
 
 def exact_sweeps(

@@ -10,18 +10,17 @@ Features and labels of a graph are matched with a saved model by the names of co
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
 from vrgcn.engine.setup import note_propagation, propagation_of
+from vrgcn.files.writing import new_file
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PROPAGATIONS, PropagationLike
 from vrgcn.graph.scaling import Scaling
@@ -29,13 +28,16 @@ from vrgcn.graph.sparse import select_columns
 from vrgcn.graph.trained_on import TrainedOn, check_scaled, find_trained_on, note_trained_on
 from vrgcn.graph.validation import UNLABELLED, Task
 from vrgcn.inference import MODEL
+from vrgcn.inference.model_file import (
+    FORMAT,
+    Description,
+    build_saved,
+    read_model_file,
+    weights_of,
+)
 from vrgcn.inference.own_models import Factory, describe_own, make_own
 from vrgcn.models.models import MODELS
 
-FORMAT = "vrgcn-model"
-# That are read. 2 predicts numbers, 3 is a model or has a matrix of one's own; each is written for
-# these alone.
-VERSIONS = (1, 2, 3)
 _LABELS: dict[Task, str] = {
     "classes": "one class per node",
     "multilabel": "several classes per node",
@@ -161,9 +163,8 @@ def save_model(model: nn.Module | SavedModel, path: str | Path) -> None:
         tensors["scaling.deviation"] = saved.scaling.deviation
     # Copies: tied weights share their memory, which safetensors refuses.
     tensors = {n: v.detach().cpu().contiguous().clone() for n, v in tensors.items()}
-    partial = path.with_name(path.name + ".partial")
-    partial.write_bytes(save(tensors, metadata={FORMAT: json.dumps(description)}))
-    os.replace(partial, path)
+    with new_file(path) as file:
+        file.write(save(tensors, metadata={FORMAT: json.dumps(description)}))
 
 
 def load_model(path: str | Path, model: Factory | None = None) -> SavedModel:
@@ -176,9 +177,8 @@ def load_model(path: str | Path, model: Factory | None = None) -> SavedModel:
     path = Path(path)
     if path.is_dir():
         path = path / MODEL
-    description, tensors = _read(path)
-    made = _make(path, description, model)
-    _fill(path, made, tensors)
+    description, tensors = read_model_file(path)
+    made = _make(path, description, tensors, model)
     saved = SavedModel(
         made.eval(),
         description["propagation"],
@@ -188,8 +188,8 @@ def load_model(path: str | Path, model: Factory | None = None) -> SavedModel:
         description["multilabel"],
         description["classes"],
         description["features"],
-        description.get("regression", False),
-        description.get("own_matrix", False),
+        description["regression"],
+        description["own_matrix"],
     )
     note_trained_on(
         made,
@@ -205,25 +205,23 @@ def _describe(model: nn.Module) -> dict[str, Any]:
     return {"model": names[type(model)], "arguments": model.arguments}  # type: ignore[index]
 
 
-def _make(path: Path, description: dict[str, Any], factory: Factory | None) -> nn.Module:
-    """A model of the file's architecture, its weights still to be filled in."""
+def _make(
+    path: Path, description: Description, tensors: dict[str, Tensor], factory: Factory | None
+) -> nn.Module:
+    """The model that the file describes, with its weights in their precision."""
     if description["model"] is None:
-        return make_own(path, description, factory)
+        made = make_own(path, description, factory)
+        _fill(path, made, weights_of(tensors))
+        return made
     if factory is not None:
         raise ValueError(
             f"{path} holds {description['model']}, one of vrgcn's models: load it without model="
         )
-    return MODELS[description["model"]](**description["arguments"])
+    return build_saved(path, description, tensors)
 
 
-def _fill(path: Path, model: nn.Module, tensors: dict[str, Tensor]) -> None:
-    """Give the model the weights of the file, in their precision."""
-    prefix = "model."
-    weights = {
-        name.removeprefix(prefix): value
-        for name, value in tensors.items()
-        if name.startswith(prefix)
-    }
+def _fill(path: Path, model: nn.Module, weights: dict[str, Tensor]) -> None:
+    """Give a model of one's own the weights of the file, in their precision."""
     dtypes = {weights[name].dtype for name, _ in model.named_parameters() if name in weights}
     if len(dtypes) == 1:
         model.to(dtypes.pop())
@@ -288,23 +286,3 @@ def model_labels(saved: SavedModel, graph: Graph) -> Tensor:
         labels[(graph.labels == UNLABELLED).all(1)] = UNLABELLED
         return labels
     return torch.where(graph.labels >= 0, place[graph.labels.clamp(min=0)], UNLABELLED)
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no model file {path}")
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = (file.metadata() or {}).get(FORMAT)
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
-        raise ValueError(f"{path}: not a safetensors file, or not all of one: {error}") from None
-    if metadata is None:
-        raise ValueError(f"{path}: was not written by vrgcn; it lacks the entry {FORMAT!r}")
-    description = json.loads(metadata)
-    if description["version"] not in VERSIONS:
-        raise ValueError(
-            f"{path}: is of version {description['version']}, and this vrgcn reads "
-            f"{' and '.join(map(str, VERSIONS))}"
-        )
-    return description, tensors

@@ -29,7 +29,8 @@ from vrgcn.training.state import Epoch, Progress, TrainState
 class TrainResult:
     """curve: a point per epoch; epoch: the one whose weights were kept; val, test: their scores;
     seconds: training time, evaluation_seconds, diagnostics_seconds: that of evaluation and of
-    diagnostics, not counted in it; weights: the kept weights."""
+    diagnostics, not counted in it; weights: the kept weights; checkpoint_seconds: of writing
+    checkpoints, not counted either."""
 
     curve: list[Epoch]
     epoch: int
@@ -39,6 +40,7 @@ class TrainResult:
     evaluation_seconds: float
     diagnostics_seconds: float
     weights: dict[str, Tensor] = field(repr=False)
+    checkpoint_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -50,12 +52,24 @@ class Callbacks:
         them
     on_step: (steps done, steps in the epoch)
     on_batch: each minibatch before its step
+    on_checkpoint: before each checkpoint; an error of it stops the run with the last one kept
+    on_restore: the curve so far, after the run was put to where a checkpoint is
+    on_note: what people must know and what is no error; None: a warning
     """
 
     on_epoch: Callable[[Epoch], None] | None = None
     on_kept: Callable[[Epoch], None] | None = None
     on_step: Callable[[int, int], None] | None = None
     on_batch: Callable[[Batch], None] | None = None
+    on_checkpoint: Callable[[], None] | None = None
+    on_restore: Callable[[list[Epoch]], None] | None = None
+    on_note: Callable[[str], None] | None = None
+
+
+class DivergedError(FloatingPointError):
+    """The loss, or what it leads to, became infinite or NaN. what: that alone, without advice"""
+
+    what: str = "training diverged"
 
 
 class Trainer:
@@ -114,6 +128,10 @@ class Trainer:
         """All that is left of the training; the model ends with the chosen weights."""
         while self.advance():
             pass
+        return self.finish()
+
+    def finish(self) -> TrainResult:
+        """What the training led to; the model gets the chosen weights."""
         progress = self.progress
         chosen = progress.curve[-1]
         if self.config.select == "best" and progress.best is not None and self.best is not None:
@@ -131,6 +149,7 @@ class Trainer:
             progress.evaluation_seconds,
             progress.diagnostics_seconds,
             _copy(self.model),
+            progress.checkpoint_seconds,
         )
 
     @property
@@ -269,16 +288,21 @@ class Trainer:
         losses = self.objective.loss(outputs[in_loss], batch.nodes[in_loss.to(batch.nodes.device)])
         value = losses.sum().item()
         if not math.isfinite(value):
-            position = self.minibatches.position
-            raise FloatingPointError(
-                f"the training loss became {value} at epoch {position.epoch}, step "
-                f"{position.place}; lower the learning rate (now {self.config.learning_rate:g}) or "
-                "look at the features' scale"
-            )
+            raise self.diverged(f"the training loss became {value}")
         self.optimizer.zero_grad()
         batch.mean(losses).backward()
         self.optimizer.step()
         return value
+
+    def diverged(self, what: str) -> DivergedError:
+        """The error that says what is not finite any more, and where training stands."""
+        position, rate = self.minibatches.position, self.optimizer.param_groups[0]["lr"]
+        what = f"{what} at epoch {position.epoch}, step {position.place}"
+        error = DivergedError(
+            f"{what}; lower the learning rate (now {rate:g}) or look at the features' scale"
+        )
+        error.what = what
+        return error
 
     def _score(self, nodes: Tensor) -> float | None:
         if not len(nodes):
