@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import torch
-import tyro
 
 import vrgcn
 from tests.test_arrows import LAYERS
@@ -26,6 +25,7 @@ from vrgcn import (
     save_model,
 )
 from vrgcn.cli import COMMANDS
+from vrgcn.cli.parsing import parse
 from vrgcn.engine.estimators import find_estimator
 from vrgcn.graph.propagation import build_propagation
 
@@ -152,6 +152,12 @@ def check_sampler(kind: Callable[[float], Any], graph: Graph) -> None:
     assert ((mean - dense).abs() <= 0.12 * dense + 1e-6).all()
 
 
+def check_reliability(names: dict[str, Any]) -> None:
+    losses = [[point.loss for point in names[run].curve] for run in ("result", "longer")]
+    assert [len(losses[0]), len(losses[1])] == [3, 5]
+    assert losses[1][:3] == losses[0]
+
+
 def check_report(names: dict[str, Any]) -> None:
     assert "0.987" in Path("seeds.html").read_text(encoding="utf-8")
 
@@ -165,6 +171,7 @@ CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "docs/import.md": check_import,
     "docs/objectives.md": check_objectives,
     "docs/own-models.md": check_own_models,
+    "docs/reliability.md": check_reliability,
     "docs/report.md": check_report,
 }
 
@@ -210,7 +217,7 @@ def test_there_are_commands_on_the_pages() -> None:
 def test_a_command_on_a_page_is_understood(page: str, line: str) -> None:
     command, *flags = shlex.split(line)[1:]
     kind = COMMANDS[command][0]
-    assert isinstance(tyro.cli(kind, args=flags, config=(tyro.conf.OmitArgPrefixes,)), kind)
+    assert isinstance(parse(kind, flags), kind)
 
 
 def map_of_the_code() -> str:
