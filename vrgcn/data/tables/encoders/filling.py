@@ -1,0 +1,75 @@
+"""What is put where a number is missing, and how it is found: mean, median, or as the user says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from vrgcn.data.tables.encoders.reservoir import Reservoir
+from vrgcn.data.tables.overrides import Fill
+from vrgcn.data.tables.wording import counted
+
+MEDIAN_ROWS = 1 << 18  # the median of a longer column is that of so many of its numbers
+
+
+class Filling:
+    """Learns the number that fills a column's gaps from the finite ones it sees."""
+
+    def __init__(self, fill: Fill) -> None:
+        self.fill = fill
+        self.filled = 0
+        self._sum, self._count = 0.0, 0
+        self._sample = Reservoir(MEDIAN_ROWS, seed=0)
+
+    @property
+    def known(self) -> bool:
+        """Nothing has to be seen before gaps can be filled."""
+        return self.fill.how not in ("mean", "median") or self.fill.value is not None
+
+    def see(self, values: NDArray[np.float64]) -> None:
+        with np.errstate(over="ignore"):
+            finite = values[np.isfinite(values.astype(np.float32))]
+        self._sum += float(finite.sum())
+        self._count += len(finite)
+        if self.fill.how == "median":
+            self._sample.add(pa.array(finite))
+
+    def finish(self) -> None:
+        if self.known:
+            return
+        value = self._mean()
+        if self.fill.how == "median" and self._count:
+            value = float(np.median(self._sample.values().to_numpy()))
+        self.fill = self.fill.known(value)
+
+    def put(self, gaps: int) -> float:
+        """The number to put into so many gaps."""
+        self.filled += gaps
+        return self.fill.value or 0.0
+
+    def notes(self) -> list[str]:
+        if not self.filled or self.fill.how == "error":
+            return []
+        return [f"{counted(self.filled, 'missing value')} filled with {self.fill.value or 0:g}"]
+
+    def state(self) -> dict[str, Any]:
+        """A column that lacked nothing keeps its mean: tomorrow's table may lack something."""
+        value = self._mean() if self.fill.how == "error" else self.fill.value
+        return {"how": self.fill.how, "value": value, "mark": self.fill.mark}
+
+    @staticmethod
+    def from_state(state: dict[str, Any]) -> Fill:
+        how = "constant" if state["how"] == "error" else state["how"]
+        return Fill(how, state["value"], state["mark"])
+
+    def _mean(self) -> float:
+        return self._sum / self._count if self._count else 0.0
+
+    def __str__(self) -> str:
+        if self.fill.how == "error":
+            return ""
+        value = "the " + self.fill.how if self.fill.how in ("mean", "median") else str(self.fill)
+        return f"; missing: {value}" + (", and a mark" if self.fill.mark else "")
