@@ -26,10 +26,9 @@ def run_import(options: ImportOptions) -> None:
         def on_rows(name: str, rows: int) -> None:
             progress.update(task, description=f"{name}: {counted(rows, 'row')}")
 
-        def on_plan(columns: list[tuple[str, str, str]]) -> None:
-            if columns:
-                headings = ("column", "looks like", "becomes")
-                progress.console.print(text_table("", headings, columns, names=3))
+        def on_plan(title: str, rows: list[tuple[str, str, str]]) -> None:
+            headings = ("column", "looks like", "becomes")
+            progress.console.print(text_table(title, headings, rows, names=3), "")
 
         summary = import_tables(options, on_rows, on_plan)
     print(f"{summary}\n\nwritten to {summary.out} in {time.perf_counter() - start:.1f} s")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
-from tyro.conf import FlagCreatePairsOff, Positional, configure
+from tyro.conf import FlagCreatePairsOff, Positional, UseAppendAction, configure
 
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.engine.estimators import ESTIMATORS, find_estimator
@@ -163,6 +163,9 @@ class InfoOptions:
 class ImportOptions(ImportSpec):
     """Make a graph of your own tables: CSV, TSV or Parquet files of nodes and edges."""
 
+    # Given again they add to what was given before.
+    column: UseAppendAction[tuple[str, ...]] = ()
+    fill: UseAppendAction[tuple[str, ...]] = ()
     undirected: bool = False
     """An edge counts in both directions, as it does unless --directed is given."""
 

@@ -36,15 +36,17 @@ __all__ = ["ImportSpec", "import_tables"]
 def import_tables(
     spec: ImportSpec,
     on_rows: Callable[[str, int], None] | None = None,
-    on_plan: Callable[[list[tuple[str, str, str]]], None] | None = None,
+    on_plan: Callable[[str, list[tuple[str, str, str]]], None] | None = None,
 ) -> ImportSummary:
     """Read the tables and write the graph to the new folder `spec.out`: all of it, or nothing.
 
     on_rows: called with a file's name and the number of its rows read so far
-    on_plan: called before the long reading with a row for each feature column, or for several that
-        are alike: its name, what it looks like, and what it becomes
+    on_plan: called before the long reading with a title and a row for each feature column, or for
+        several that are alike: its name, what it looks like, and what it becomes
     """
     # PyTorch and Arrow are loaded here, not when the command line asks for the options.
     from vrgcn.data.tables.importing import run_import
 
-    return run_import(spec, on_rows or (lambda name, rows: None), on_plan or (lambda columns: None))
+    return run_import(
+        spec, on_rows or (lambda name, rows: None), on_plan or (lambda title, rows: None)
+    )

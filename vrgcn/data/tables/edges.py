@@ -66,7 +66,7 @@ class _Ends:
         self._owner = owner
         self._skip = skip
         self._skipped = Problems(table)
-        self._advice = ""
+        self._advice: dict[str, str] = {}
 
     def check(
         self, column: str, start: int, text: pa.ChunkedArray, places: NDArray[np.int64]
@@ -80,10 +80,10 @@ class _Ends:
         home = self._skipped if self._skip else self.problems
         advice = "" if self._skip else "leave such edges out with --unknown-nodes skip"
         home.add("is empty", column, start + unknown[empty], advice=advice)
-        if len(named) and not self._advice:
-            self._advice = self._how_to_find(named)
+        if len(named) and column not in self._advice:
+            self._advice[column] = self._how_to_find(named)
         what = f"names a node that {self._owner} does not have"
-        home.add(what, column, start + unknown[~empty], named, self._advice)
+        home.add(what, column, start + unknown[~empty], named, self._advice.get(column, ""))
 
     def skipped(self, pairs: Pairs) -> list[str]:
         """What to tell about edges that were skipped."""
@@ -103,10 +103,14 @@ class _Ends:
 
     def _how_to_find(self, named: pa.Array) -> str:
         ways = tidying_that_finds(named[:TRIED], self._ids)
-        advice = [f"some are there, but for --tidy-ids {' '.join(ways)}"] if ways else []
+        advice = (
+            [f"in another spelling it has some: give --tidy-ids {' '.join(ways)}"] if ways else []
+        )
         if not self._skip:
-            advice.append("skip such edges or add the nodes with --unknown-nodes skip or add")
-        return "; ".join(advice)
+            advice.append(
+                "leave such edges out with --unknown-nodes skip, or make nodes of them with"
+            )
+        return "; ".join(advice) + " --unknown-nodes add" * (not self._skip)
 
 
 def _large_batches(

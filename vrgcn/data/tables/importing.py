@@ -47,7 +47,7 @@ from vrgcn.graph.names import Names
 from vrgcn.graph.validation import SPLITS, Task
 
 Watch = Callable[[str, int], None]
-Plan = Callable[[list[tuple[str, str, str]]], None]
+Plan = Callable[[str, list[tuple[str, str, str]]], None]
 
 
 @dataclass(frozen=True)
@@ -157,11 +157,10 @@ def _node_columns(
         return columns, recipe.encoders
     columns = node_columns(table, spec)
     check_split(table, columns, spec)
-    proposals = propose(table, columns.features, spec)
-    on_plan(rows_of(proposals))
-    encoders = [proposal.encoder for proposal in proposals if proposal.encoder is not None]
-    left = [proposal.column for proposal in proposals if proposal.encoder is None]
-    return columns.without(left), encoders
+    proposal = propose(table, columns.features, spec)
+    if proposal.columns:
+        on_plan(proposal.title, rows_of(proposal.columns))
+    return columns.without(proposal.left_out), proposal.encoders
 
 
 def _nodes(source: Source, folder: Path, on_rows: Watch, found: Collected) -> Nodes:

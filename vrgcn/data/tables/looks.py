@@ -161,7 +161,7 @@ def _candidates(column: str, known: pa.Array, decimal: str | None) -> Iterator[L
     if pc.all(pc.is_in(words, pa.array(YES + NO))).as_py() and not _share(known, r"^[\d.]+$"):
         yield Look("boolean", " and ".join(sorted(pc.unique(words).to_pylist())))
     _, wrong = to_numbers(known, np.float64, decimal=decimal)
-    if len(wrong) <= (1 - MOSTLY) * len(known):
+    if len(known) - len(wrong) >= MOSTLY * len(known):
         yield numbers_look(known, decimal)
     if decimal is None:
         yield from _with_commas(column, known)
@@ -175,7 +175,7 @@ def _candidates(column: str, known: pa.Array, decimal: str | None) -> Iterator[L
 def _with_commas(column: str, known: pa.Array) -> Iterator[Look]:
     """Numbers in which a comma stands before the fraction, or between thousands."""
     comma, thousands = _share(known, _COMMA), _share(known, _THOUSANDS)
-    if max(comma, thousands) < MOSTLY:
+    if max(comma, thousands) < MOSTLY or not _share(known, ","):
         return
     surely_comma, surely_point = _share(known, _COMMA_SURELY), _share(known, _THOUSANDS_SURELY)
     if surely_comma and not surely_point:

@@ -47,12 +47,31 @@ class Proposed:
         return self.column, f"{self.look.words}{gaps}", becomes
 
 
-def propose(table: Table, columns: Sequence[str], spec: ImportSpec) -> list[Proposed]:
+@dataclass(frozen=True)
+class Proposal:
+    """title: what it is about, for people."""
+
+    title: str
+    columns: list[Proposed]
+
+    @property
+    def encoders(self) -> list[Encoder]:
+        return [each.encoder for each in self.columns if each.encoder is not None]
+
+    @property
+    def left_out(self) -> list[str]:
+        return [each.column for each in self.columns if each.encoder is None]
+
+
+def propose(table: Table, columns: Sequence[str], spec: ImportSpec) -> Proposal:
     """A proposal for each column; all columns of which the user must say more are told at once."""
+    title = f"feature columns of {table.name}"
     if not columns:
-        return []
+        return Proposal(title, [])
     overrides = {column: _override(column, spec) for column in columns}
     sample = _sample(table, columns)
+    if len(sample) == SAMPLE:
+        title += f", by its first {SAMPLE:,} rows"
     proposals, doubts = [], []
     for column in columns:
         try:
@@ -62,7 +81,7 @@ def propose(table: Table, columns: Sequence[str], spec: ImportSpec) -> list[Prop
     if doubts:
         raise ValueError("\n".join(doubts))
     check_installed([p.column for p in proposals if isinstance(p.encoder, TextColumn)])
-    return proposals
+    return Proposal(title, proposals)
 
 
 def rows_of(proposals: Sequence[Proposed]) -> list[tuple[str, str, str]]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file, save
 
 from vrgcn.data.tables.columns import EdgeColumns, NodeColumns
 from vrgcn.data.tables.encoders import Encoder, encoder_from_state
@@ -153,16 +153,19 @@ class Recipe:
             columns.append({"column": encoder.column, "kind": encoder.kind, **state})
             for name, array in encoder.arrays().items():
                 arrays[f"{place}.{name}"] = np.ascontiguousarray(array)
-        save_file(arrays, folder / ARRAYS)
         description = {
             **{"format": FORMAT, "version": VERSION},
             **{name: getattr(self, name) for name in (*_KEPT, "options")},
             "columns": columns,
         }
-        with open(folder / FILE, "w", encoding="utf-8") as file:
-            json.dump(description, file, indent=2)
-            file.flush()
-            os.fsync(file.fileno())
+        for name, data in (
+            (ARRAYS, save(arrays)),
+            (FILE, json.dumps(description, indent=2).encode()),
+        ):
+            with open(folder / name, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
 
 
 def read_recipe(folder: Path) -> Recipe:

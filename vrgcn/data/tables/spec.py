@@ -31,9 +31,9 @@ class ImportSpec:
     each file, a comma in .csv, a tab in .tsv, or else one of comma, tab, semicolon and |."""
     drop: tuple[str, ...] = ()
     """Columns of either file to leave aside, by name or by pattern."""
-    decimal: Literal[",", "."] | None = None
-    """What divides whole numbers from their fractions in text files; the other of the two then
-    divides thousands. None: a point, and in feature columns a comma where no doubt is left."""
+    decimal: str | None = None
+    """Comma or point, whichever stands before fractions in text files; the other one then divides
+    thousands. None: a point, and in feature columns a comma where that leaves no doubt."""
     tidy_ids: tuple[Tidying, ...] = ()
     """Differences between ids that do not count, in both files. space: spaces around them; decimal:
     34.0 is 34; case: capital and small letters."""
@@ -50,8 +50,8 @@ class ImportSpec:
     nothing else and are of use."""
     column: tuple[str, ...] = ()
     """What feature columns hold, where the import does not see it itself: COLUMN=KIND, KIND one of
-    number, boolean, category, categories, numbers, date, text, drop; such as age=number bio=text:64
-    born=date:%d.%m.%Y tags=categories:|"""
+    number, boolean, category, categories, numbers, date, text, drop; such as age=number or
+    bio=text:64 or born=date:%d.%m.%Y or tags=categories:;"""
     max_categories: int = 50
     """How many categories of a column get a feature each, the most frequent ones; the others share
     one."""
@@ -101,6 +101,8 @@ class ImportSpec:
         object.__setattr__(self, "delimiter", delimiter)
         if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
             raise ValueError(f"--delimiter: must be one character, or tab; not {delimiter!r}")
+        if self.decimal not in (None, ",", "."):
+            raise ValueError(f"--decimal: must be , or . and not {self.decimal!r}")
         if self.label_delimiter == "":
             raise ValueError("--label-delimiter: must not be empty")
         if self.task not in get_args(LabelTask):

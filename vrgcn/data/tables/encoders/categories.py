@@ -78,8 +78,7 @@ class CategoryColumn:
             out[~known, -1] = 1
 
     def plan(self) -> str:
-        each = "each a feature" if not self.fitted else counted(len(self.names), "feature")
-        return f"{each}, of at most {self.most:,} categories"
+        return f"a feature for each; of more than {self.most:,} one for all others"
 
     def notes(self) -> list[str]:
         if not self._unseen:

@@ -36,13 +36,13 @@ class DateColumn:
     kind: ClassVar[str] = "date"
 
     def __init__(
-        self, column: str, fill: Fill, format: str | None, origin: int, hours: bool
+        self, column: str, fill: Fill | Filling, format: str | None, origin: int, hours: bool
     ) -> None:
         self.column = column
         self.format = format
         self.origin = origin
         self.hours = hours
-        self.filling = Filling(fill)
+        self.filling = fill if isinstance(fill, Filling) else Filling(fill)
 
     @property
     def fitted(self) -> bool:

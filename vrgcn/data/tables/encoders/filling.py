@@ -16,10 +16,14 @@ MEDIAN_ROWS = 1 << 18  # the median of a longer column is that of so many of its
 
 
 class Filling:
-    """Learns the number that fills a column's gaps from the finite ones it sees."""
+    """Learns the number that fills a column's gaps from the finite ones it sees.
 
-    def __init__(self, fill: Fill) -> None:
+    expected: gaps are no surprise
+    """
+
+    def __init__(self, fill: Fill, expected: bool = True) -> None:
         self.fill = fill
+        self.expected = expected
         self.filled = 0
         self._sum, self._count = 0.0, 0
         self._sample = Reservoir(MEDIAN_ROWS, seed=0)
@@ -51,19 +55,22 @@ class Filling:
         return self.fill.value or 0.0
 
     def notes(self) -> list[str]:
-        if not self.filled or self.fill.how == "error":
+        if not self.filled or self.expected:
             return []
-        return [f"{counted(self.filled, 'missing value')} filled with {self.fill.value or 0:g}"]
+        some = counted(self.filled, "missing value")
+        return [f"{some}, of which there were none before, filled with {self.fill.value or 0:g}"]
 
     def state(self) -> dict[str, Any]:
         """A column that lacked nothing keeps its mean: tomorrow's table may lack something."""
         value = self._mean() if self.fill.how == "error" else self.fill.value
-        return {"how": self.fill.how, "value": value, "mark": self.fill.mark}
+        how = self.fill.how if self.expected else "error"
+        return {"how": how, "value": value, "mark": self.fill.mark}
 
     @staticmethod
-    def from_state(state: dict[str, Any]) -> Fill:
-        how = "constant" if state["how"] == "error" else state["how"]
-        return Fill(how, state["value"], state["mark"])
+    def from_state(state: dict[str, Any]) -> Filling:
+        surprise = state["how"] == "error"
+        how = "constant" if surprise else state["how"]
+        return Filling(Fill(how, state["value"], state["mark"]), expected=not surprise)
 
     def _mean(self) -> float:
         return self._sum / self._count if self._count else 0.0

@@ -18,7 +18,7 @@ from vrgcn.data.tables.wording import counted
 EXACT = 2**24  # up to here 32 bits hold every whole number
 YES = ("true", "yes", "y", "t", "on", "1", "1.0")
 NO = ("false", "no", "n", "f", "off", "0", "0.0")
-_WHOLE = r"^[+-]?\d{1,18}$"
+_WHOLE = r"^[+-]?(\d{1,18}|[1-8]\d{18})$"  # that 64 bits hold
 
 
 class NumberColumn:
@@ -35,7 +35,7 @@ class NumberColumn:
     def __init__(
         self,
         column: str,
-        fill: Fill,
+        fill: Fill | Filling,
         decimal: str | None = None,
         lenient: bool = False,
         offset: int = 0,
@@ -44,7 +44,7 @@ class NumberColumn:
         self.decimal = decimal
         self.lenient = lenient
         self.offset = offset
-        self.filling = Filling(fill)
+        self.filling = fill if isinstance(fill, Filling) else Filling(fill)
         self._rounded = 0
         self._example = 0.0
 
@@ -90,10 +90,14 @@ class NumberColumn:
         return values, wrong
 
     def plan(self) -> str:
-        after = f", minus {self.offset:,}" if self.offset else ""
-        fraction = ", with decimal commas" if self.decimal == "," else ""
-        lenient = ", texts count as missing" if self.lenient else ""
-        return f"{counted(len(self.names), 'feature')}{after}{fraction}{lenient}{self.filling}"
+        parts = [counted(len(self.names), "feature")]
+        if self.offset:
+            parts.append(f"less {self.offset:,}, for 32 bits to tell them apart")
+        if self.decimal == ",":
+            parts.append("decimal commas read as points")
+        if self.lenient:
+            parts.append("texts count as missing")
+        return ", ".join(parts) + str(self.filling)
 
     def notes(self) -> list[str]:
         notes = self.filling.notes()
@@ -165,6 +169,9 @@ class BooleanColumn(NumberColumn):
         )
         values = np.where(yes, 1.0, np.where(no, 0.0, np.nan))
         return values, np.flatnonzero(~(yes | no | is_nothing(text)))
+
+    def plan(self) -> str:
+        return f"{counted(len(self.names), 'feature')}, 1 for yes and 0 for no{self.filling}"
 
     def _tell_wrong(self, wrong: NDArray[np.int64], cells: pa.Array, tell: Tell) -> None:
         advice = f"give --column {self.column}=category, or {drop_advice(self.column)}"

@@ -40,7 +40,7 @@ class TextColumn:
     def __init__(self, column: str, width: int, seed: int) -> None:
         self.column = column
         self.width = width
-        self.fitted = False
+        self.fitted = self._fresh = False
         self._seed = seed
         self._sample = Reservoir(SAMPLE, seed)
         self._buckets: NDArray[np.int64] = np.empty(0, np.int64)
@@ -78,7 +78,7 @@ class TextColumn:
         svd = TruncatedSVD(width, random_state=self._seed).fit(rows)
         self._idf = np.asarray(tfidf.idf_, np.float32)
         self._components = np.asarray(svd.components_, np.float32)
-        self.fitted = True
+        self.fitted = self._fresh = True
 
     def encode(self, cells: pa.Array, out: NDArray[np.float32], tell: Tell) -> None:
         from sklearn.feature_extraction.text import TfidfTransformer
@@ -96,7 +96,7 @@ class TextColumn:
 
     def notes(self) -> list[str]:
         fewer = len(self._components)
-        if fewer == self.width:
+        if fewer == self.width or not self._fresh:
             return []
         return [f"{counted(fewer, 'feature')} in place of {self.width}: it has no more words"]
 

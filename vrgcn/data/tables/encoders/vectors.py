@@ -29,7 +29,7 @@ class VectorColumn:
         self,
         column: str,
         width: int,
-        fill: Fill,
+        fill: Fill | Filling,
         delimiter: str | None = None,
         decimal: str | None = None,
     ) -> None:
@@ -37,7 +37,7 @@ class VectorColumn:
         self.width = width
         self.delimiter = delimiter
         self.decimal = decimal
-        self.filling = Filling(fill)
+        self.filling = fill if isinstance(fill, Filling) else Filling(fill)
 
     @property
     def fitted(self) -> bool:
