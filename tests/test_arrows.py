@@ -14,6 +14,7 @@ import vrgcn
 # Lowest first. A module imports its own folder and lower layers; folders of one layer do not
 # import each other. Imports inside functions and under TYPE_CHECKING count like any other.
 LAYERS = (
+    ("files",),
     ("graph",),
     ("engine", "models", "data"),  # data needs Graph alone, and a run opens the graph it is of
     ("inference",),

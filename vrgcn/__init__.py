@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from vrgcn.engine.propagate import Propagate
     from vrgcn.graph.graph import Graph
     from vrgcn.graph.propagation import Propagation
+    from vrgcn.graph.scaling import scale_graph
     from vrgcn.inference.predict import predict
     from vrgcn.inference.saved import SavedModel, load_model, save_model
     from vrgcn.models.dropout import Dropout
@@ -45,6 +46,7 @@ _HOME = {
     "GraphSAGE": "models.models",
     "Propagate": "engine.propagate",
     "Propagation": "graph.propagation",
+    "scale_graph": "graph.scaling",
     "Epoch": "training.state",
     "TrainResult": "training.trainer",
     "fit": "training.fit",
@@ -74,6 +76,7 @@ __all__ = [
     "predict",
     "save_graph",
     "save_model",
+    "scale_graph",
 ]
 
 

@@ -55,7 +55,7 @@ def named(graph: Graph, order: list[int] | None = None) -> Graph:
 
 def expected(run: Path, graph: Graph) -> torch.Tensor:
     saved = load_model(run / "model.safetensors")
-    scaled = graph.with_features(saved.scaling.apply(graph.features))
+    scaled = graph.with_features(saved.scaling.apply(graph.features), saved.scaling)
     return torch.softmax(predict(saved.model, scaled, propagation=saved.propagation), 1)
 
 

@@ -35,6 +35,6 @@ def test_datasets_needs_no_torch():
 @pytest.mark.usefixtures("cached")
 def test_the_sizes_in_the_table_are_those_of_the_graphs(real_data):
     for name in ("cora", "citeseer", "pubmed", "nell", "ppi-small"):
-        graph = load_dataset(name, root=real_data)
+        graph = load_dataset(name, data_root=real_data)
         counts = (graph.num_nodes, graph.num_edges, graph.num_features, graph.num_classes)
         assert tuple(f"{count:,}" for count in counts) == DATASETS[name].size

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cli.conftest import small_graph
+from tests.data.test_store import of_version_1
 from vrgcn.data import statistics as statistics_module
 from vrgcn.data.store import save_graph
 
@@ -57,3 +58,23 @@ def test_info_on_nothing_is_an_error_without_a_traceback(vrgcn, arguments, messa
     assert code == 1
     assert message in err
     assert "Traceback" not in out + err
+
+
+def test_verify_finds_a_flipped_bit_of_the_features(vrgcn, graph_folder):
+    code, out, err = vrgcn("info", "--graph", graph_folder, "--verify")
+    assert (code, err) == (0, "")
+    file = graph_folder / "features.npy"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    assert vrgcn("info", "--graph", graph_folder)[:2] == (0, out)
+    code, _, err = vrgcn("info", "--graph", graph_folder, "--verify")
+    assert code == 1
+    assert "features.npy is damaged: its checksum is not the one" in err
+
+
+def test_a_graph_without_checksums_is_noted(vrgcn, graph_folder):
+    of_version_1(graph_folder)
+    code, out, _ = vrgcn("info", "--graph", graph_folder)
+    assert code == 0
+    assert "note: " in out
+    assert "has no checksums (it is of version 1)" in out

@@ -29,7 +29,7 @@ def test_a_run_writes_its_config_its_metrics_and_its_model(vrgcn, graph_folder, 
     result = json.loads((run / "result.json").read_text())
     graph = load_graph(graph_folder)
     saved = load_model(run / "model.safetensors")
-    scaled = graph.with_features(saved.scaling.apply(graph.features))
+    scaled = graph.with_features(saved.scaling.apply(graph.features), saved.scaling)
     right = predict(saved.model, scaled, graph.test).argmax(1) == graph.labels[graph.test]
     assert result["test"] == pytest.approx(float(right.double().mean()), abs=1e-6)
     assert f"test accuracy {result['test']:.4f}" in out
@@ -165,7 +165,9 @@ def test_a_folder_given_as_a_data_set_is_explained(vrgcn, graph_folder):
 def test_the_paper_settings_that_are_not_followed_are_noted(vrgcn, graph_folder, monkeypatch):
     from vrgcn.data import opening
 
-    monkeypatch.setattr(opening, "load_dataset", lambda name, root: load_graph(graph_folder))
+    monkeypatch.setattr(
+        opening, "load_dataset", lambda name, data_root, verify: load_graph(graph_folder)
+    )
     monkeypatch.setattr(opening, "_note", lambda *_: None)
     _, out, _ = vrgcn("train", "--dataset", "reddit", "--epochs", 1)
     assert "the paper trains on reddit inductively" in out

@@ -46,8 +46,8 @@ def test_cora_reaches_the_accuracy_of_the_paper(vrgcn, real_data, tmp_path):
     # The saved model brings its scaling along.
     saved = load_model(tmp_path / "run" / "model.safetensors")
     assert saved.scaling.kind == "row"
-    graph = load_dataset("cora", root=real_data)
-    scaled = graph.with_features(saved.scaling.apply(graph.features))
+    graph = load_dataset("cora", data_root=real_data)
+    scaled = graph.with_features(saved.scaling.apply(graph.features), saved.scaling)
     right = predict(saved.model, scaled, graph.test).argmax(1) == graph.labels[graph.test]
     assert result["test"] == pytest.approx(float(right.double().mean()), abs=1e-6)
 
@@ -110,3 +110,14 @@ def test_sparse_features_are_not_standardised(vrgcn, tmp_path):
     code, _, err = vrgcn("train", "--graph", tmp_path / "sparse", "--scaling", "standard")
     assert code == 1
     assert "use 'row' or 'none'" in err
+
+
+def test_a_damaged_graph_is_not_trained_on_unless_asked_to(vrgcn, graph_folder):
+    file = graph_folder / "features.npy"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    arguments = ("train", "--graph", graph_folder, "--epochs", 1, "--out", "run")
+    code, _, err = vrgcn(*arguments)
+    assert code == 1
+    assert "features.npy is damaged" in err
+    assert vrgcn(*arguments, "--no-verify")[0] == 0

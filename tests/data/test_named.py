@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from vrgcn.data import DATASETS, data_root, load_dataset
+from vrgcn.data import DATASETS, load_dataset, root_folder
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import is_sparse
 
@@ -166,7 +166,7 @@ def test_citation_graphs_have_the_public_split_and_features_as_published(
     real_data: Path, graph_cache: Path, name: str, shape: tuple[int, int], train: int
 ) -> None:
     before = sorted(real_data.rglob("*"))
-    graph = load_dataset(name, root=real_data, cache=graph_cache)
+    graph = load_dataset(name, data_root=real_data, cache=graph_cache)
     assert graph.features.shape == shape
     assert [len(graph.split(s)) for s in ("train", "val", "test")] == [train, 500, 1_000]
     assert torch.bincount(graph.labels[graph.train]).tolist() == [20] * graph.num_classes
@@ -183,7 +183,7 @@ def test_raw_files_are_found_in_folders_as_people_have_them(
 ) -> None:
     root.parent.mkdir(exist_ok=True)
     written = write_planetoid(root / folder, "cora")
-    graph = load_dataset("cora", root=root)
+    graph = load_dataset("cora", data_root=root)
     assert torch.equal(graph.features, torch.from_numpy(written["features"]))
     assert graph.labels.tolist() == written["label"].tolist()
     assert graph.test.tolist() == sorted(written["test"])
@@ -206,24 +206,24 @@ def test_the_data_root_is_the_one_chosen_or_that_of_the_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("VRGCN_DATA", raising=False)
-    assert data_root() == Path("data")
+    assert root_folder() == Path("data")
     monkeypatch.setenv("VRGCN_DATA", "/somewhere")
-    assert data_root() == Path("/somewhere")
-    assert data_root("here") == Path("here")
+    assert root_folder() == Path("/somewhere")
+    assert root_folder("here") == Path("here")
 
 
 def test_a_graph_is_read_once_and_again_when_a_raw_file_has_changed(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_reddit(root / "reddit")
-    first = load_dataset("reddit", root=root)
+    first = load_dataset("reddit", data_root=root)
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "torch_geometric", None)  # an import would fail
-        assert torch.equal(load_dataset("reddit", root=root).features, first.features)
+        assert torch.equal(load_dataset("reddit", data_root=root).features, first.features)
     file = root / "reddit" / "reddit_data.npz"
     arrays = dict(np.load(file))
     np.savez(file, **(arrays | {"feature": arrays["feature"] + 1}))
-    assert torch.equal(load_dataset("reddit", root=root).features, first.features + 1)
+    assert torch.equal(load_dataset("reddit", data_root=root).features, first.features + 1)
 
 
 # NELL
@@ -232,7 +232,7 @@ def test_a_graph_is_read_once_and_again_when_a_raw_file_has_changed(
 def test_nell_keeps_sparse_features_and_only_labels_that_are_known(
     real_data: Path, graph_cache: Path
 ) -> None:
-    graph = load_dataset("nell", root=real_data, cache=graph_cache)
+    graph = load_dataset("nell", data_root=real_data, cache=graph_cache)
     assert is_sparse(graph.features)
     assert graph.features.shape == (65_755, 61_278)
     assert (len(graph.train), len(graph.test)) == (105, 969)
@@ -243,7 +243,7 @@ def test_nell_keeps_sparse_features_and_only_labels_that_are_known(
 
 def test_nell_without_a_list_validates_on_known_labels_outside_train_and_test(root: Path) -> None:
     written = write_nell(root / "nell" / "raw")
-    graph = load_dataset("nell", root=root)
+    graph = load_dataset("nell", data_root=root)
     label = np.concatenate([written["label"], np.full(5, -1)])
     label[6:700:2] = -1
     assert graph.labels.tolist() == label.tolist()
@@ -259,10 +259,10 @@ def test_nell_takes_the_validation_nodes_of_the_file_beside_it(root: Path) -> No
     raw = root / "nell" / "raw"
     write_nell(raw)
     np.savez(root / "nell" / "known_labels.npz", val_suggested=np.array([11, 7, 9]))
-    assert load_dataset("nell", root=root).val.tolist() == [7, 9, 11]
+    assert load_dataset("nell", data_root=root).val.tolist() == [7, 9, 11]
     np.savez(root / "nell" / "known_labels.npz", val_suggested=np.array([7, 8]))
     with pytest.raises(ValueError, match=r"known_labels.npz: val_suggested has nodes of training"):
-        load_dataset("nell", root=root)
+        load_dataset("nell", data_root=root)
 
 
 # PPI
@@ -270,7 +270,7 @@ def test_nell_takes_the_validation_nodes_of_the_file_beside_it(root: Path) -> No
 
 def test_ppi_is_one_graph_of_its_tissues_split_by_tissue(root: Path) -> None:
     write_ppi(root / "ppi" / "raw")
-    graph = load_dataset("ppi", root=root)
+    graph = load_dataset("ppi", data_root=root)
     assert graph.features[:, 0].tolist() == list(range(15))
     number = torch.arange(15)
     assert torch.equal(graph.labels, torch.stack([number % 2 == 1, number % 3 == 1], 1).float())
@@ -283,7 +283,7 @@ def test_ppi_is_one_graph_of_its_tissues_split_by_tissue(root: Path) -> None:
 
 def test_ppi_small_reads_graphsages_files(root: Path) -> None:
     write_toy_ppi(root / "ppi")
-    graph = load_dataset("ppi-small", root=root)
+    graph = load_dataset("ppi-small", data_root=root)
     # a, b, c, d are rows 2, 0, 3, 1
     assert edges_of(graph) == {(2, 1), (1, 2), (0, 0), (3, 2), (2, 3)}
     assert graph.features.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
@@ -299,7 +299,7 @@ def test_ppi_small_rebuilt_says_so_and_yields_to_the_published_files(
     folder = raw.folder(real_data)
     if raw.present(folder) != raw.substitute:
         pytest.skip("the published toy-ppi is here, not the rebuilt one")
-    graph = load_dataset("ppi-small", root=real_data)
+    graph = load_dataset("ppi-small", data_root=real_data)
     assert [len(graph.split(s)) for s in ("train", "val", "test")] == [9_716, 1_825, 3_214]
     assert (graph.num_features, graph.num_classes, graph.multilabel) == (50, 121, True)
     assert graph.names.nodes[0].as_py() == "blood:4790"
@@ -311,7 +311,7 @@ def test_ppi_small_rebuilt_says_so_and_yields_to_the_published_files(
 
     write_toy_ppi(root / "ppi")
     (root / "ppi" / "toy_ppi_rebuilt.npz").symlink_to(folder / "toy_ppi_rebuilt.npz")
-    assert load_dataset("ppi-small", root=root).num_nodes == 4
+    assert load_dataset("ppi-small", data_root=root).num_nodes == 4
     assert raw.note(raw.folder(root)) is None
 
 
@@ -321,7 +321,7 @@ def test_ppi_small_rebuilt_says_so_and_yields_to_the_published_files(
 @pytest.mark.parametrize(("name", "write"), [("reddit", write_reddit), ("reddit2", write_reddit2)])
 def test_reddit_in_either_format(root: Path, name: str, write) -> None:
     write(root / name / "raw")
-    graph = load_dataset(name, root=root)
+    graph = load_dataset(name, data_root=root)
     assert edges_of(graph) == both_ways([(0, 1), (1, 2), (3, 5)])
     assert graph.features.tolist() == np.arange(12.0).reshape(6, 2).tolist()
     assert graph.labels.tolist() == [0, 1, 2, 0, 1, 2]
@@ -355,7 +355,7 @@ def test_without_files_and_network_the_error_lists_which_files_to_put_where(
     root: Path, name: str
 ) -> None:
     with pytest.raises(FileNotFoundError) as caught:
-        load_dataset(name, root=root)
+        load_dataset(name, data_root=root)
     message = str(caught.value)
     raw = DATASETS[name].raw
     assert raw.url in message
@@ -383,14 +383,14 @@ def test_downloaded_files_go_to_the_data_root_when_all_are_there(
 
     monkeypatch.setattr(Planetoid, "download", download)
     with pytest.raises(FileNotFoundError, match="connection lost"):
-        load_dataset("cora", root=root)
+        load_dataset("cora", data_root=root)
     assert not root.exists()
     broken[0] = False
-    assert load_dataset("cora", root=root).num_nodes == 720
+    assert load_dataset("cora", data_root=root).num_nodes == 720
     names = sorted(file.name for file in (root / "planetoid" / "Cora" / "raw").iterdir())
     assert names == sorted(DATASETS["cora"].raw.files)
     monkeypatch.setattr(Planetoid, "download", refuse)
-    assert load_dataset("cora", root=root).num_nodes == 720
+    assert load_dataset("cora", data_root=root).num_nodes == 720
 
 
 def test_a_raw_file_cut_short_is_named_with_its_folder(root: Path) -> None:
@@ -399,7 +399,7 @@ def test_a_raw_file_cut_short_is_named_with_its_folder(root: Path) -> None:
     file = folder / "ind.cora.allx"
     file.write_bytes(file.read_bytes()[:50])
     with pytest.raises(ValueError, match=r"raw files of cora in .*Cora/raw cannot be read"):
-        load_dataset("cora", root=root)
+        load_dataset("cora", data_root=root)
 
 
 # OGB
@@ -409,7 +409,7 @@ def test_ogb_is_asked_for_when_it_is_needed(root: Path, monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "ogb", None)
     monkeypatch.setitem(sys.modules, "ogb.nodeproppred", None)
     with pytest.raises(ValueError, match="ogbn-arxiv is read by the package ogb: pip install ogb"):
-        load_dataset("ogbn-arxiv", root=root)
+        load_dataset("ogbn-arxiv", data_root=root)
 
 
 def test_a_graph_of_ogb_has_its_split_and_its_failure_a_place_for_the_files(
@@ -430,10 +430,10 @@ def test_a_graph_of_ogb_has_its_split_and_its_failure_a_place_for_the_files(
     fake.PygNodePropPredDataset = dataset
     monkeypatch.setitem(sys.modules, "ogb", ModuleType("ogb"))
     monkeypatch.setitem(sys.modules, "ogb.nodeproppred", fake)
-    graph = load_dataset("ogbn-arxiv", root=root)
+    graph = load_dataset("ogbn-arxiv", data_root=root)
     assert edges_of(graph) == {(0, 1), (1, 2)}
     assert graph.labels.tolist() == [0, 1, 1, 0]
     splits = [graph.split(s).tolist() for s in ("train", "val", "test")]
     assert splits == [[0, 3], [1], [2]]
     with pytest.raises(ValueError, match=r"ogbn-mag \(EOFError\).* as .*ogb/ogbn_mag"):
-        load_dataset("ogbn-mag", root=root)
+        load_dataset("ogbn-mag", data_root=root)

@@ -24,7 +24,7 @@ def test_rebuilt_raw_files_are_noted_and_nothing_is_printed(tmp_path, monkeypatc
     (tmp_path / "ppi").mkdir()
     (tmp_path / "ppi" / "toy_ppi_rebuilt.npz").touch()
     graph = Graph([[0], [1]], torch.eye(2))
-    monkeypatch.setattr(opening, "load_dataset", lambda name, root: graph)
+    monkeypatch.setattr(opening, "load_dataset", lambda name, data_root, verify: graph)
     opened = open_graph("ppi-small", data_root=tmp_path)
     assert opened.graph is graph
     assert opened.scaling == "standard"

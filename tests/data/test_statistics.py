@@ -42,7 +42,7 @@ def dense_pattern(graph: Graph) -> np.ndarray:
 def test_table_1_of_the_paper_comes_out_exactly(
     real_data: Path, graph_cache: Path, name: str, V: int, E: int, degree: int, degree2: int
 ) -> None:
-    found = statistics(load_dataset(name, root=real_data, cache=graph_cache))
+    found = statistics(load_dataset(name, data_root=real_data, cache=graph_cache))
     rounded = (found.degree.rounded(), found.two_hop.rounded())
     assert (found.nodes, found.edges, *rounded) == (V, E, degree, degree2)
     assert found.two_hop.error == 0
@@ -51,7 +51,7 @@ def test_table_1_of_the_paper_comes_out_exactly(
 
 def test_the_public_nell_has_fewer_edges_than_table_1(real_data: Path, graph_cache: Path) -> None:
     """The paper's 318,135 and 1,597 are of a file of its authors; these are of the public one."""
-    found = statistics(load_dataset("nell", root=real_data, cache=graph_cache))
+    found = statistics(load_dataset("nell", data_root=real_data, cache=graph_cache))
     assert (found.nodes, found.edges, found.degree.rounded()) == (65_755, 317_305, 5)
     assert found.two_hop.value == pytest.approx(1593.1094, abs=1e-4)
 

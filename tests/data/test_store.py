@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import torch
 
 from vrgcn.data import store
 from vrgcn.data.store import load_graph, save_graph
+from vrgcn.data.store_format import signed
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.graph.validation import SPLITS
@@ -57,9 +59,24 @@ def same(a: torch.Tensor | None, b: torch.Tensor | None) -> bool:
     )
 
 
-def edit_meta(path: Path, **changes: object) -> None:
-    meta = json.loads((path / "meta.json").read_text())
-    (path / "meta.json").write_text(json.dumps(meta | changes))
+def read_meta(path: Path) -> dict:
+    return json.loads((path / "meta.json").read_text())
+
+
+def edit_meta(path: Path, *, without: str = "", **changes: object) -> None:
+    """Change entries, and the checksum with them, as somebody would who means harm."""
+    meta = {
+        key: value for key, value in read_meta(path).items() if key not in ("checksum", without)
+    }
+    (path / "meta.json").write_text(json.dumps(signed(meta | changes)))
+
+
+def of_version_1(path: Path) -> None:
+    """Make a folder what it was before there were checksums and labels that are numbers."""
+    meta = read_meta(path)
+    for key in ("checksum", "checksums", "task"):
+        del meta[key]
+    (path / "meta.json").write_text(json.dumps(meta | {"version": 1}))
 
 
 @pytest.mark.parametrize("kind", GRAPHS)
@@ -146,7 +163,7 @@ def test_an_interrupted_write_leaves_nothing_that_loads(
 
     monkeypatch.setattr(np, "save", stop)
     # As if the process were killed: no cleaning up either.
-    monkeypatch.setattr(store.shutil, "rmtree", lambda *_, **__: None)
+    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
     with pytest.raises(KeyboardInterrupt):
         save_graph(GRAPHS["dense"](), tmp_path / "graph")
     with pytest.raises(FileNotFoundError, match="graph: there is no such folder"):
@@ -191,7 +208,7 @@ def test_another_meta_json_is_not_a_graph(text: str, saved: Path) -> None:
 def test_an_unknown_version_is_refused(saved: Path) -> None:
     edit_meta(saved, version=7)
     with pytest.raises(
-        ValueError, match=r"meta\.json has version 7 and this vrgcn reads version 1"
+        ValueError, match=r"meta\.json has version 7 and this vrgcn reads version 1, 2 or 3"
     ):
         load_graph(saved)
 
@@ -200,25 +217,24 @@ def test_an_unknown_version_is_refused(saved: Path) -> None:
 def test_folders_from_before_there_was_regression_are_read(kind: str, tmp_path: Path) -> None:
     graph = GRAPHS[kind]()
     save_graph(graph, tmp_path / "graph")
-    meta = json.loads((tmp_path / "graph" / "meta.json").read_text())
-    assert meta.pop("task") == graph.task
-    assert meta["version"] == 1
-    (tmp_path / "graph" / "meta.json").write_text(json.dumps(meta))
+    of_version_1(tmp_path / "graph")
     loaded = load_graph(tmp_path / "graph")
     assert repr(loaded) == repr(graph)
     assert loaded.task == graph.task
 
 
-def test_numbers_are_of_a_version_that_an_older_vrgcn_refuses(tmp_path: Path) -> None:
+def test_numbers_are_read_from_version_2_too(tmp_path: Path) -> None:
     save_graph(GRAPHS["numbers"](), tmp_path / "graph")
-    meta = json.loads((tmp_path / "graph" / "meta.json").read_text())
-    assert (meta["version"], meta["task"], meta["num_classes"]) == (2, "regression", 0)
+    meta = read_meta(tmp_path / "graph")
+    assert (meta["version"], meta["task"], meta["num_classes"]) == (3, "regression", 0)
+    meta |= {"version": 2}
+    del meta["checksum"], meta["checksums"]
+    (tmp_path / "graph" / "meta.json").write_text(json.dumps(meta))
+    assert load_graph(tmp_path / "graph").task == "regression"
 
 
 def test_a_missing_entry_of_meta_is_named(saved: Path) -> None:
-    meta = json.loads((saved / "meta.json").read_text())
-    del meta["edges"]
-    (saved / "meta.json").write_text(json.dumps(meta))
+    edit_meta(saved, without="edges")
     with pytest.raises(ValueError, match=r"meta\.json lacks edges"):
         load_graph(saved)
 

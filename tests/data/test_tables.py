@@ -522,3 +522,12 @@ def test_lines_are_told_through_quoted_newlines_and_blank_lines(tmp_path):
     path.write_text('id,x\n"a\nb",1\n\n"c, ""d""",2\ne,3\n')
     table = DelimitedTable(path, ",", zipped=False, header=True)
     assert table.where([2, 0, 1]) == ["row 3 (line 6)", "row 1 (line 2)", "row 2 (line 5)"]
+
+
+def test_paths_may_be_texts_from_python(tmp_path: Path) -> None:
+    (tmp_path / "e.csv").write_text("source,target\na,b\n")
+    edges, out = str(tmp_path / "e.csv"), str(tmp_path / "g")
+    import_tables(ImportSpec(edges=edges, out=out))  # type: ignore[arg-type]
+    assert load_graph(out).num_nodes == 2
+    with pytest.raises(TypeError, match="edges: 3 is not the path of a file or folder"):
+        ImportSpec(edges=3, out=tmp_path / "h")  # type: ignore[arg-type]

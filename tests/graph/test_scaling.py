@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from vrgcn.graph import scaling
-from vrgcn.graph.scaling import Scaling
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.scaling import Scaling, scale_graph
 
 
 def test_standard_gives_training_nodes_mean_zero_and_deviation_one(monkeypatch):
@@ -56,3 +57,24 @@ def test_bad_scalings_are_refused():
         Scaling.fit("standard", x, torch.empty(0, dtype=torch.int64))
     with pytest.raises(ValueError, match="fitted to 2 feature columns, and the graph has 5"):
         Scaling.fit("standard", x, torch.arange(3)).apply(torch.randn(3, 5))
+
+
+def test_a_graph_says_how_it_was_scaled_and_is_not_scaled_twice():
+    graph = Graph([[0, 1], [1, 0]], torch.tensor([[1.0, 2.0], [3.0, 6.0]]), [0, 1], train=[0, 1])
+    assert graph.scaling is None
+    scaled, scaling = scale_graph(graph, "standard")
+    assert scaled.scaling is scaling
+    assert scaled.among(graph.train).scaling is scaling
+    assert scaled.with_features(graph.features).scaling is None
+    assert scale_graph(graph, "none")[0].scaling is None
+    with pytest.raises(ValueError, match=r"scaled already \(standard\)"):
+        scale_graph(scaled, "row")
+
+
+def test_scalings_are_the_same_that_do_the_same():
+    x = torch.randn(5, 3)
+    fitted = Scaling.fit("standard", x, torch.arange(5))
+    assert fitted.same(Scaling.fit("standard", x.clone(), torch.arange(5)))
+    assert not fitted.same(Scaling.fit("standard", x, torch.arange(4)))
+    assert not fitted.same(Scaling("row"))
+    assert Scaling("row").same(Scaling("row"))

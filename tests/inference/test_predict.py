@@ -7,7 +7,17 @@ import pytest
 import torch
 
 from tests.theory.problems import MODELS, random_graph
-from vrgcn import Graph, MiniBatches, predict
+from vrgcn import (
+    GCN,
+    Graph,
+    MiniBatches,
+    TrainConfig,
+    fit,
+    load_model,
+    predict,
+    save_model,
+    scale_graph,
+)
 from vrgcn.graph.sparse import CSR
 from vrgcn.inference.predict import exact_sweeps
 from vrgcn.inference.sweeps import ExactSweeps
@@ -76,3 +86,60 @@ def test_averages_may_lie_in_a_file(tmp_path) -> None:
     wanted = predict(model, GRAPH)
     assert torch.equal(predict(model, GRAPH, directory=tmp_path), wanted)
     assert (tmp_path / "averages-0.bin").stat().st_size == GRAPH.features.numel() * 8
+
+
+@pytest.fixture
+def raw() -> Graph:
+    """Features far from mean 0 and deviation 1."""
+    return GRAPH.with_features(GRAPH.features.float() * 50 + 1000)
+
+
+@pytest.fixture
+def trained(raw: Graph, tmp_path) -> tuple[GCN, Graph]:
+    """A model that learned from scaled features, and those; saved as model.safetensors."""
+    scaled, _ = scale_graph(raw, "standard")
+    model = GCN(raw.num_features, 8, raw.num_classes)
+    fit(model, scaled, TrainConfig(epochs=2, propagation="mean"))
+    save_model(model, tmp_path / "model.safetensors")
+    return model, scaled
+
+
+def test_a_saved_model_predicts_for_a_graph_as_it_was_loaded(raw, trained, tmp_path) -> None:
+    model, scaled = trained
+    wanted = predict(model, scaled, propagation="mean")
+    saved = load_model(tmp_path)
+    for outputs in (
+        predict(saved, raw),
+        saved.predict(raw),
+        predict(saved, scaled),  # not scaled twice
+        predict(saved.model, saved.prepare(raw)),  # by the matrix of its training
+        predict(saved, raw, directory=tmp_path),
+    ):
+        torch.testing.assert_close(outputs, wanted)
+    torch.testing.assert_close(saved.predict(raw, nodes=[7, 3]), wanted[[7, 3]])
+
+
+def test_a_bare_model_refuses_features_that_are_not_scaled_as_in_training(raw, trained, tmp_path):
+    model, _ = trained
+    for bare in (model, load_model(tmp_path).model):
+        with pytest.raises(
+            ValueError, match=r"trained on scaled features \(standard\), and those of"
+        ):
+            predict(bare, raw)
+        with pytest.raises(ValueError, match="trained on scaled features"):
+            MiniBatches(bare, raw)
+    otherwise, _ = scale_graph(raw, "row")
+    for given in (model, load_model(tmp_path)):
+        with pytest.raises(ValueError, match=r"scaled \(row\) in another way"):
+            predict(given, otherwise)
+
+
+def test_what_is_fitted_on_features_as_they_are_predicts_on_them(raw, trained) -> None:
+    model, _ = trained
+    fit(model, raw, TrainConfig(epochs=1, learning_rate=1e-6))  # it is trained on these now
+    assert predict(model, raw).shape == (raw.num_nodes, raw.num_classes)
+
+
+def test_what_is_no_model_is_said() -> None:
+    with pytest.raises(TypeError, match=r"'runs/x' is no model; load_model\(path\) gives one"):
+        predict("runs/x", GRAPH)  # type: ignore[arg-type]

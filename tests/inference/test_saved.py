@@ -10,9 +10,13 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from vrgcn.graph.scaling import Scaling
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.names import Names
+from vrgcn.graph.scaling import Scaling, scale_graph
 from vrgcn.inference.saved import SavedModel, load_model, save_model
 from vrgcn.models.models import GCN, GraphSAGE
+from vrgcn.training.config import TrainConfig
+from vrgcn.training.fit import fit
 
 
 def test_a_model_comes_back_whole(tmp_path: Path):
@@ -30,12 +34,41 @@ def test_a_model_comes_back_whole(tmp_path: Path):
     assert [file.name for file in tmp_path.iterdir()] == ["m.safetensors"]
 
 
-def test_a_model_of_ones_own_is_refused_with_advice(tmp_path: Path):
-    class Mine(GraphSAGE):
-        pass
+def test_a_model_that_fit_trained_is_saved_with_all_it_was_trained_on(tmp_path: Path):
+    names = Names(classes=["a", "b", "c"], features=list("wxyz"))
+    graph, scaling = scale_graph(_graph(names), "standard")
+    model = GCN(4, 8, 3)
+    fit(model, graph, TrainConfig(epochs=1, propagation="mean"))
+    save_model(model, str(tmp_path / "m.safetensors"))
+    loaded = load_model(str(tmp_path / "m.safetensors"))
+    assert (loaded.classes, loaded.features) == (["a", "b", "c"], list("wxyz"))
+    assert (loaded.task, loaded.propagation) == ("classes", "mean")
+    assert loaded.scaling.same(scaling)
 
-    with pytest.raises(TypeError, match="safetensors"):
-        save_model(SavedModel(Mine(2, 2, 2), "mean"), tmp_path / "m")
+
+def test_a_model_of_numbers_is_saved_as_one(tmp_path: Path):
+    graph = _graph()
+    assert graph.labels is not None
+    prices = Graph(
+        graph.edge_index(), graph.features, graph.labels.double(), train=[0, 1], task="regression"
+    )
+    model = GCN(4, 8, 1)
+    fit(model, prices, TrainConfig(epochs=1))
+    save_model(model, tmp_path / "m.safetensors")
+    assert load_model(tmp_path / "m.safetensors").task == "regression"
+
+
+def test_the_folder_of_a_run_stands_for_its_model(tmp_path: Path):
+    save_model(GCN(4, 8, 3), tmp_path / "model.safetensors")
+    assert isinstance(load_model(tmp_path).model, GCN)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileNotFoundError, match=r"there is no model file .*model\.safetensors"):
+        load_model(tmp_path / "empty")
+
+
+def test_what_is_no_model_is_not_saved(tmp_path: Path):
+    with pytest.raises(TypeError, match=r"save_model\(model, path\): 'm' is not a model"):
+        save_model("m", tmp_path / "m")  # type: ignore[arg-type]
 
 
 def test_files_that_are_no_models_are_named(tmp_path: Path):
@@ -90,6 +123,19 @@ def test_files_from_before_there_was_regression_are_read(tmp_path: Path):
     assert loaded.task == "multilabel"
     x = torch.randn(5, 4)
     assert torch.equal(loaded.model(x, lambda h: h), model(x, lambda h: h))
+
+
+def _graph(names: Names | None = None) -> Graph:
+    torch.manual_seed(0)
+    edges = torch.tensor([[0, 1, 2, 3, 4], [1, 2, 3, 4, 0]])
+    return Graph(
+        edges,
+        10 + 5 * torch.randn(5, 4),
+        torch.tensor([0, 1, 2, 0, 1]),
+        train=[0, 1, 2],
+        undirected=True,
+        names=names,
+    )
 
 
 class _Own:

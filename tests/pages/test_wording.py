@@ -1,10 +1,10 @@
-"""Numbers with units."""
+"""Durations."""
 
 from __future__ import annotations
 
 import pytest
 
-from vrgcn.pages.wording import bytes_text, seconds_text
+from vrgcn.pages.wording import seconds_text
 
 
 @pytest.mark.parametrize(
@@ -19,18 +19,3 @@ from vrgcn.pages.wording import bytes_text, seconds_text
 )
 def test_seconds_become_minutes_from_a_hundred_on(seconds, text):
     assert seconds_text(seconds) == text
-
-
-@pytest.mark.parametrize(
-    ("size", "text"),
-    [
-        (0, "0 B"),
-        (999, "999 B"),
-        (999.6, "1 kB"),
-        (1_540_000, "1.54 MB"),
-        (2.5e9, "2.5 GB"),
-        (1.234e12, "1,234 GB"),
-    ],
-)
-def test_bytes_are_in_the_unit_that_leaves_at_most_three_digits_before_the_point(size, text):
-    assert bytes_text(size) == text

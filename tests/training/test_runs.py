@@ -10,9 +10,18 @@ import torch
 from vrgcn.data.store import save_graph
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.scaling import Scaling
+from vrgcn.inference import MODEL
 from vrgcn.inference.saved import SavedModel, save_model
 from vrgcn.models.models import GCN
-from vrgcn.training.runs import CONFIG, MODEL, graph_source, open_run, open_run_graph, read_config
+from vrgcn.training.runs import (
+    CONFIG,
+    METRICS,
+    RESULT,
+    graph_source,
+    open_run,
+    open_run_graph,
+    read_config,
+)
 
 CPU = torch.device("cpu")
 FEATURES = torch.tensor([[1.0, 2.0], [3.0, 6.0], [5.0, 4.0]])
@@ -26,6 +35,7 @@ def folder(tmp_path: Path) -> Path:
     run.mkdir()
     (run / CONFIG).write_text(f'graph = "{tmp_path / "graph"}"\nepochs = 3\n')
     halved = Scaling("standard", torch.zeros(2), torch.full((2,), 2.0))
+    (run / RESULT).write_text("{}")
     save_model(SavedModel(GCN(2, 4, 3), "gcn", halved), run / MODEL)
     return run
 
@@ -44,6 +54,14 @@ def test_a_run_opens_another_graph_that_is_asked_for(folder, tmp_path):
     assert torch.equal(opened.graph.features, 5 * FEATURES)
 
 
+def test_a_run_that_has_not_finished_says_so_wherever_it_is_used(folder):
+    (folder / RESULT).unlink()
+    (folder / METRICS).write_text('{"epoch": 1}\n{"epoch": 2}\n{"epo')
+    note = open_run_graph(open_run(folder, CPU), None, None, None).note
+    assert "has not finished (2 of 3 epochs): this is its best model so far" in note
+    assert f"vrgcn train --resume {folder}" in note
+
+
 def test_the_source_of_a_graph_is_a_name_or_a_folder():
     assert graph_source({"dataset": "cora", "data_root": "raw"}) == ("cora", None, Path("raw"))
     assert graph_source({"graph": "g"}) == (None, Path("g"), None)
@@ -55,7 +73,13 @@ def test_what_is_no_run_is_told_by_what_it_lacks(folder, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"is not a run: it has no config\.toml"):
         read_config(tmp_path / "graph")
     (folder / MODEL).unlink()
-    with pytest.raises(FileNotFoundError, match=r"has no model\.safetensors: its training did not"):
+    (folder / RESULT).unlink()
+    with pytest.raises(
+        FileNotFoundError, match=r"has no model\.safetensors: its training has kept"
+    ):
+        open_run(folder, CPU)
+    (folder / RESULT).write_text("{}")
+    with pytest.raises(FileNotFoundError, match=r"has no model\.safetensors: it was deleted or"):
         open_run(folder, CPU)
     (folder / CONFIG).write_text("epochs = ")
     with pytest.raises(ValueError, match="not a TOML file"):

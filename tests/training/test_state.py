@@ -128,7 +128,7 @@ def test_a_state_that_lacks_something_leads_elsewhere() -> None:
     state = run.state()
     broken = {
         "histories": {k: torch.zeros_like(v) for k, v in state.histories.items()},
-        "random": state.random | {"default": torch.Generator().manual_seed(9).get_state()},
+        "random": state.random | {"dropout": torch.Generator().manual_seed(9).get_state()},
         "position": type(state.position)(2, 0, state.position.step),
         "optimizer": state.optimizer | {"state": {}},
     }

@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
+from vrgcn.files.writing import write_text
 from vrgcn.pages.terminal import text_table
 
 
@@ -41,6 +42,4 @@ def print_section(console: Console, section: Section) -> None:
 
 def write_json(path: Path, contents: dict[str, Any]) -> None:
     """Under its name only when it is complete; notes and numbers alike."""
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(json.dumps(contents, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-    partial.replace(path)
+    write_text(path, json.dumps(contents, indent=2, allow_nan=False) + "\n")

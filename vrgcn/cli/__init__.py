@@ -27,6 +27,7 @@ from vrgcn.cli.options import (
     ReproduceOptions,
     TrainOptions,
 )
+from vrgcn.files.printable import printable
 
 # command: its options, and where the function that runs it lives
 COMMANDS: dict[str, tuple[type, str, str]] = {
@@ -44,7 +45,7 @@ COMMANDS: dict[str, tuple[type, str, str]] = {
 }
 
 # What the user can mend. Anything else is a defect of ours and keeps its traceback.
-USER_ERRORS = (ValueError, TypeError, OSError, FloatingPointError)
+USER_ERRORS = (ValueError, TypeError, OSError, FloatingPointError, MemoryError)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -77,7 +78,7 @@ def _run(command: str, flags: list[str]) -> None:
     except USER_ERRORS as error:
         if os.environ.get("VRGCN_DEBUG"):
             raise
-        print(f"vrgcn: error: {error}", file=sys.stderr)
+        print("vrgcn: error:", printable(str(error), keep="\n"), file=sys.stderr)
         sys.exit(1)
     except KeyboardInterrupt:
         print("vrgcn: interrupted", file=sys.stderr)

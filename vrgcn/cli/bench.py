@@ -37,7 +37,7 @@ def run_bench(options: BenchOptions) -> None:
         verdicts = run_sections(bench, options.sections, options.out, about)
     if options.quick:
         console.print("note: a quick run shows that everything runs; its figures mean nothing")
-    console.print(f"written to {options.out}", highlight=False, soft_wrap=True)
+    console.print(f"written to {options.out}", highlight=False, markup=False, soft_wrap=True)
     if options.check and any(verdict.met is False for verdict in verdicts):
         sys.exit(1)
 

@@ -8,18 +8,26 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+from vrgcn.files.writing import write_text
 from vrgcn.training import runs
 
 
 def expand_config(options: type, flags: list[str]) -> list[str]:
     """The flags, and before them those that the file of `--config FILE` stands for.
 
-    Where a command takes a `target`, a run folder stands for the run's own config.toml too, all but
-    its graph, which is found through the run, and its epochs, which are over.
+    `--resume RUN` stands for the run's own config.toml. Where a command takes a `target`, a run
+    folder does too, all but its graph, which is found through the run, and its epochs, which are
+    over.
     """
     kinds = option_kinds(options)
-    path = _config_path(flags) if "config" in kinds else None
+    path = _path(flags, "--config") if "config" in kinds else None
     expanded = [] if path is None else read_flags(path, kinds)
+    resumed = _path(flags, "--resume") if "resume" in kinds else None
+    if resumed is not None:
+        if path is not None:
+            raise ValueError("--resume takes the run's own options: leave --config out")
+        runs.read_config(resumed)  # whose errors speak of runs
+        expanded = read_flags(resumed / runs.CONFIG, kinds)
     place = _run_place(flags, kinds) if "target" in kinds else None
     if place is None:
         return [*expanded, *flags]
@@ -57,8 +65,12 @@ def read_flags(path: Path, kinds: dict[str, Any], without: tuple[str, ...] = ())
 
 def write_config(path: Path, options: dict[str, Any]) -> None:
     """Options as a TOML file that `--config` reads back. Those that are None are left out."""
-    lines = [f"{name} = {_toml(value)}\n" for name, value in options.items() if value is not None]
-    path.write_text("".join(lines), encoding="utf-8")
+    write_text(path, config_text(options))
+
+
+def config_text(options: dict[str, Any]) -> str:
+    """What `write_config` writes."""
+    return "".join(f"{name} = {_toml(v)}\n" for name, v in options.items() if v is not None)
 
 
 def flatten(options: Any) -> dict[str, Any]:
@@ -90,12 +102,13 @@ def _run_place(flags: list[str], kinds: dict[str, Any]) -> int | None:
     return None
 
 
-def _config_path(flags: list[str]) -> Path | None:
+def _path(flags: list[str], name: str) -> Path | None:
+    """The value of a flag, wherever it stands."""
     for place, flag in enumerate(flags):
-        if flag == "--config" and place + 1 < len(flags):
+        if flag == name and place + 1 < len(flags):
             return Path(flags[place + 1])
-        if flag.startswith("--config="):
-            return Path(flag.removeprefix("--config="))
+        if flag.startswith(f"{name}="):
+            return Path(flag.removeprefix(f"{name}="))
     return None
 
 

@@ -9,12 +9,12 @@ from rich.console import Console
 from rich.table import Table
 
 from vrgcn.cli.options import DatasetsOptions
-from vrgcn.data import DATASETS, OGB, Dataset, Size, data_root
+from vrgcn.data import DATASETS, OGB, Dataset, Size, root_folder
 
 
 def run_datasets(options: DatasetsOptions) -> None:
     """Print the table, then what each data set is."""
-    root = data_root(options.data_root)
+    root = root_folder(options.data_root)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)  # fits into 80 columns
     table.add_column("name", no_wrap=True)
     for heading in ("nodes", "edges", "features", "classes"):

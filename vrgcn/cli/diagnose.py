@@ -88,9 +88,11 @@ def _page(options: DiagnoseOptions, folder: Path | None) -> Path:
 
 def _of_run(options: DiagnoseOptions, folder: Path) -> _Subject:
     run = open_run(folder, find_device(options.train.device))
+    model = run.saved.model
+    assert isinstance(model, GraphModel)  # a run's model is one of ours
     theirs = {
-        **run.saved.model.arguments,
-        "model": next(name for name, kind in MODELS.items() if type(run.saved.model) is kind),
+        **model.arguments,
+        "model": next(name for name, kind in MODELS.items() if type(model) is kind),
     }
     for name, value in asdict(options.model).items():
         if theirs[name] != value:
@@ -103,7 +105,7 @@ def _of_run(options: DiagnoseOptions, folder: Path) -> _Subject:
     config = replace(options.train, warm_start=True)
     opened = open_run_graph(run, None, None, options.data_root)
     print_note(opened.note)
-    return _Subject(f"Diagnosis of the run {folder.name}", run.saved.model, opened.graph, config)
+    return _Subject(f"Diagnosis of the run {folder.name}", model, opened.graph, config)
 
 
 def _of_graph(options: DiagnoseOptions) -> _Subject:

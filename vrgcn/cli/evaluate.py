@@ -16,6 +16,7 @@ from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import EvaluateOptions
 from vrgcn.data.tables.wording import counted
 from vrgcn.engine.devices import find_device, use_threads
+from vrgcn.files.writing import write_text
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.validation import SPLITS
 from vrgcn.inference.predict import predict
@@ -77,13 +78,13 @@ def run_evaluate(options: EvaluateOptions) -> None:
     picture = options.out or run.folder / f"{kind}-{split}.png"
     check_figure(picture)
     numbers = picture.with_name(f"evaluation-{split}.json")
-    outputs = predict(run.saved.model, graph, propagation=run.saved.propagation)
+    outputs = predict(run.saved, graph)
     metric = find_metric(run.config.get("metric"), run.saved.task)
     evaluated = _Evaluated(run, graph, outputs, labels, split, metric)
     show = _show_numbers if run.saved.regression else _show_classes
     found = {"metric": metric.title, "scores": _known(evaluated.by_split(metric)), "split": split}
     found |= show(evaluated, picture)
-    numbers.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    write_text(numbers, json.dumps(found, indent=2) + "\n")
     print(f"picture: {picture}\nnumbers: {numbers}")
 
 

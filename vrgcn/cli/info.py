@@ -10,15 +10,15 @@ from vrgcn.cli.options import InfoOptions
 from vrgcn.data import find_dataset
 from vrgcn.data.opening import open_graph
 from vrgcn.data.statistics import Average, Statistics, statistics
+from vrgcn.files.sizes import bytes_text
 from vrgcn.pages.terminal import text_table
-from vrgcn.pages.wording import bytes_text
 
 
 def run_info(options: InfoOptions) -> None:
     """Print what there is to know about a graph before training on it."""
     if (options.dataset is None) == (options.graph is None):
         raise ValueError("give a graph: either a NAME or --graph PATH")
-    opened = open_graph(options.dataset, options.graph, options.data_root)
+    opened = open_graph(options.dataset, options.graph, options.data_root, verify=options.verify)
     found = statistics(opened.graph)
     if options.dataset is not None:
         print(f"{options.dataset}: {find_dataset(options.dataset).description}")

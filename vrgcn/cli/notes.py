@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from vrgcn.files.printable import printable
+
 
 def print_note(text: str | None) -> None:
     """Print a note where there is one."""
     if text is not None:
-        print(f"note: {text}")
+        print("note:", printable(text, keep="\n"))

@@ -28,6 +28,9 @@ class TrainingOptions:
     """Scaling of the features: standard gives columns mean 0 and deviation 1 on the training nodes,
     row makes each node's sum to 1. auto: as the paper does for the data set; for a graph from disk,
     standard for dense and row for sparse features."""
+    verify: bool = True
+    """Read all of a graph on disk before training and compare its checksums: seconds for each
+    gigabyte, against training on damaged numbers."""
     model: ModelConfig = field(default_factory=ModelConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
 
@@ -40,6 +43,11 @@ class TrainOptions(TrainingOptions):
     """Name of the run. None: graph, model and estimator."""
     out: Path | None = None
     """Folder to write the run to; it must not exist yet. None: runs/NAME."""
+    resume: Path | None = None
+    """The folder of a run that was stopped or killed: go on with it, by its own options, from its
+    newest checkpoint. With more --epochs also of one that has finished."""
+    overwrite: bool = False
+    """Begin again where the folder holds a run already: its files are removed first."""
     config: Path | None = None
     """TOML file with any of these options; flags win over it."""
 
@@ -156,6 +164,8 @@ class InfoOptions:
     """A graph from disk, a folder that `vrgcn import` wrote, in place of a name."""
     data_root: Path | None = None
     """Where raw files of named data sets lie or go. None: $VRGCN_DATA, or else data."""
+    verify: bool = False
+    """Read all of a graph on disk first, and compare its checksums."""
 
 
 @configure(FlagCreatePairsOff)

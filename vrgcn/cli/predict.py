@@ -15,7 +15,7 @@ from vrgcn.cli.options import PredictOptions
 from vrgcn.data.predictions import check_path, prediction_file
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.graph.graph import Graph
-from vrgcn.inference.predict import exact_sweeps
+from vrgcn.inference.predict import check_outputs, exact_sweeps
 from vrgcn.inference.saved import SavedModel
 from vrgcn.pages.progress import progress_bar
 from vrgcn.training.runs import open_run, open_run_graph
@@ -40,7 +40,7 @@ def run_predict(options: PredictOptions) -> None:
         graph = opened.graph
         nodes = None if options.nodes is None else _read_nodes(options.nodes, graph)
         count = graph.num_nodes if nodes is None else len(nodes)
-        sweeps = exact_sweeps(saved.model, graph, propagation=saved.propagation, directory=folder)
+        sweeps = exact_sweeps(saved, graph, directory=folder)
         with (
             _progress(sweeps.work(nodes)) as advance,
             prediction_file(
@@ -54,12 +54,13 @@ def run_predict(options: PredictOptions) -> None:
         ):
             sweeps.on_chunk = advance
             for chunk, outputs in sweeps.stream(nodes):
+                check_outputs(graph, chunk, outputs)
                 file.write(chunk, outputs)
     print(f"exact predictions of {count:,} nodes written to {options.out}")
 
 
 def _class_names(saved: SavedModel) -> list[str]:
-    return saved.classes or [str(i) for i in range(saved.model.arguments["classes"])]
+    return saved.classes or [str(i) for i in range(saved.num_classes or 0)]
 
 
 def _read_nodes(path: Path, graph: Graph) -> Tensor:

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from vrgcn.cli.options import ReproduceOptions
-from vrgcn.data import data_root
+from vrgcn.data import root_folder
 from vrgcn.experiments.experiment import Choice
 from vrgcn.experiments.page import PAGE
 from vrgcn.experiments.reproduce import EXPERIMENTS, reproduce
@@ -51,7 +51,7 @@ def _check_datasets(choice: Choice) -> None:
     if missing and choice.datasets:
         raise ValueError(
             f"--datasets: the files of {', '.join(missing)} are not in "
-            f"{data_root(choice.data_root)}; say with --data-root where they are, or leave "
+            f"{root_folder(choice.data_root)}; say with --data-root where they are, or leave "
             f"{'it' if len(missing) == 1 else 'them'} out (`vrgcn datasets` lists them)"
         )
     if missing:

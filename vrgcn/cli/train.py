@@ -3,45 +3,67 @@
 from __future__ import annotations
 
 import json
-import shutil
+import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from vrgcn.cli.config_file import flatten, write_config
+import torch
+
+from vrgcn.cli.config_file import write_config
+from vrgcn.cli.metrics_file import MetricsFile
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import TrainingOptions, TrainOptions
+from vrgcn.cli.output import unbroken_output
+from vrgcn.cli.run_folder import check_folder, found_again, run_folder
 from vrgcn.data import find_dataset
 from vrgcn.data.opening import open_graph
 from vrgcn.engine.devices import find_device
+from vrgcn.files.writing import FULL, write_text
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.scaling import Scaling, scale_graph
-from vrgcn.inference.saved import SavedModel, save_model
+from vrgcn.inference import MODEL
+from vrgcn.inference.saved import save_model
 from vrgcn.models.models import GraphModel, build_model
 from vrgcn.pages.progress import EpochProgress
 from vrgcn.pages.wording import seconds_text
+from vrgcn.training.checkpoint import checkpoints_in
 from vrgcn.training.fit import fit
+from vrgcn.training.interrupts import Interrupted
+from vrgcn.training.memory import memory_explained
 from vrgcn.training.metrics import Metric
 from vrgcn.training.objectives import Objective, build_objective
-from vrgcn.training.runs import CONFIG, METRICS, MODEL, RESULT
+from vrgcn.training.runs import CHECKPOINTS, CONFIG, METRICS, RESULT
 from vrgcn.training.state import Epoch
+from vrgcn.training.store_watch import StoreWatch
 from vrgcn.training.trainer import TrainResult
 
 
 def run_train(options: TrainOptions) -> None:
-    """Train as the options say, keeping the best model so far on disk."""
+    """Train as the options say, or go on training, keeping the best model so far on disk."""
     find_device(options.train.device)
+    check_folder(options)
+    stored = options.graph is not None and options.graph.is_dir()
+    watch = StoreWatch(options.graph, print_note) if stored and options.graph else None
     graph, scaling, note = scaled_graph(options)
     objective = build_objective(graph, options.train)
-    model = build_model(options.model, graph.num_features, objective.outputs, options.train.seed)
-    folder = _folder(options)
-    try:
-        _train(options, graph, objective, model, scaling, note, folder)
-    except BaseException as error:
-        if not (folder / MODEL).exists():  # nothing worth keeping, and in the way of another try
-            shutil.rmtree(folder)
-        elif isinstance(error, KeyboardInterrupt):
-            print(f"\nstopped early; the best model so far is in {folder}")
-        raise
+    seed = options.train.seed
+    with memory_explained(graph, options.train):
+        model = build_model(options.model, graph.num_features, objective.outputs, seed)
+    with unbroken_output(), run_folder(options) as folder:
+        print(f"{graph}\n{_summary(model)}, features scaled: {scaling.kind}, writing to {folder}")
+        print_note(note)
+        print_note(_unlike_the_paper(options))
+        try:
+            _train(options, graph, objective, model, watch, folder)
+        except Interrupted as stop:
+            print(f"\n{stop}\nvrgcn train --resume {folder} goes on with it")
+            sys.exit(128 + stop.signal)
+        except KeyboardInterrupt:
+            if (folder / MODEL).exists():
+                print(f"\nstopped early; the best model so far is in {folder}")
+            raise
 
 
 def _train(
@@ -49,46 +71,69 @@ def _train(
     graph: Graph,
     objective: Objective,
     model: GraphModel,
-    scaling: Scaling,
-    note: str | None,
+    watch: StoreWatch | None,
     folder: Path,
 ) -> None:
-    write_config(folder / CONFIG, _found_again(flatten(options)))
-    print(f"{graph}\n{_summary(model)}, features scaled: {scaling.kind}, writing to {folder}")
-    print_note(note)
-    print_note(_unlike_the_paper(options))
-    saved = SavedModel(
-        model,
-        options.train.propagation or model.propagation,
-        scaling,
-        graph.multilabel,
-        graph.names.classes,
-        graph.names.features,
-        graph.task == "regression",
-    )
-    with (
-        (folder / METRICS).open("w", encoding="utf-8") as metrics,
-        EpochProgress(options.train.epochs, objective.metric) as progress,
-    ):
+    metrics = MetricsFile(folder / METRICS, partial(_written, options))
+
+    def check() -> None:
+        if watch is not None:
+            watch.check()
+
+    with EpochProgress(options.train.epochs, objective.metric) as progress:
+
+        def on_restore(curve: list[Epoch]) -> None:
+            print(f"going on after epoch {len(curve)}")
+            _begin(options, folder)
+            metrics.restore(curve)
 
         def on_epoch(point: Epoch) -> None:
-            metrics.write(json.dumps(point.as_dict()) + "\n")
-            metrics.flush()  # what is known stays known if the run is cut short
+            check()
+            metrics.add(point)
             progress.epoch(point)
 
+        def on_kept(point: Epoch) -> None:
+            _written(options, lambda: save_model(model, folder / MODEL))
+
+        if not checkpoints_in(folder / CHECKPOINTS):
+            _begin(options, folder)
         result = fit(
             model,
             graph,
             options.train,
             objective=objective,
+            checkpoints=folder / CHECKPOINTS,
+            resume=None if options.resume is None else folder / CHECKPOINTS,
             on_epoch=on_epoch,
-            on_kept=lambda _: save_model(saved, folder / MODEL),
+            on_kept=on_kept,
             on_step=progress.step,
+            on_checkpoint=check,
+            on_restore=on_restore,
+            on_note=print_note,
         )
-    save_model(saved, folder / MODEL)
+    metrics.finish()
+    save_model(model, folder / MODEL)
     scores = _scores(result, objective.metric)
-    (folder / RESULT).write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
+    write_text(folder / RESULT, json.dumps(scores, indent=2) + "\n")
     _print_result(result, objective.metric, folder)
+
+
+def _begin(options: TrainOptions, folder: Path) -> None:
+    """From here on the run is one that has not finished, by these options."""
+    (folder / RESULT).unlink(missing_ok=True)
+    write_config(folder / CONFIG, found_again(options))
+
+
+def _written(options: TrainOptions, write: Callable[[], None]) -> bool:
+    """Whether there was room on the disk; where there is none, training goes on if it shall."""
+    try:
+        write()
+    except OSError as error:
+        if error.errno not in FULL or options.train.on_full_disk == "stop":
+            raise
+        print_note(f"{error}; training goes on, and writes it again later")
+        return False
+    return True
 
 
 def _unlike_the_paper(options: TrainOptions) -> str | None:
@@ -97,17 +142,12 @@ def _unlike_the_paper(options: TrainOptions) -> str | None:
     return None
 
 
-def _found_again(options: dict[str, Any]) -> dict[str, Any]:
-    """The options that `--config` may repeat the run by, its paths holding from any folder."""
-    options = {k: v for k, v in options.items() if k not in ("config", "name", "out")}
-    paths = {name: options[name] for name in ("graph", "data_root") if options[name] is not None}
-    return options | {name: path.resolve() for name, path in paths.items()}
-
-
 def scaled_graph(options: TrainingOptions) -> tuple[Graph, Scaling, str | None]:
     """The graph with its features scaled, the scaling, which is saved with the model, and a note
     on the graph, if there is one."""
-    graph, kind, note = open_graph(options.dataset, options.graph, options.data_root)
+    graph, kind, note = open_graph(
+        options.dataset, options.graph, options.data_root, verify=options.verify
+    )
     if graph.labels is None or not len(graph.train):
         raise ValueError(
             "the graph has no labelled training nodes; import it again with a --label column and "
@@ -116,26 +156,6 @@ def scaled_graph(options: TrainingOptions) -> tuple[Graph, Scaling, str | None]:
     if options.scaling != "auto":
         kind = options.scaling
     return *scale_graph(graph, kind), note
-
-
-def _folder(options: TrainOptions) -> Path:
-    """A new folder for the run: never one that holds something already."""
-    if options.out is not None:
-        if options.out.exists() and (not options.out.is_dir() or any(options.out.iterdir())):
-            raise FileExistsError(f"--out: {options.out} exists already; choose another folder")
-        options.out.mkdir(parents=True, exist_ok=True)
-        return options.out
-    name = options.name
-    if name is None:
-        graph = options.dataset or (options.graph.name if options.graph else "")
-        estimator = options.train.estimator.replace("/", "-")
-        name = f"{graph}-{options.model.model}-{estimator}"
-    folder, number = Path("runs") / name, 1
-    while folder.exists():
-        number += 1
-        folder = Path("runs") / f"{name}-{number}"
-    folder.mkdir(parents=True)
-    return folder
 
 
 def _summary(model: GraphModel) -> str:
@@ -152,6 +172,8 @@ def _scores(result: TrainResult, metric: Metric) -> dict[str, Any]:
         "seconds": result.seconds,
         "evaluation_seconds": result.evaluation_seconds,
         "diagnostics_seconds": result.diagnostics_seconds,
+        "checkpoint_seconds": result.checkpoint_seconds,
+        "threads": torch.get_num_threads(),
     }
 
 

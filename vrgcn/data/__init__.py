@@ -209,19 +209,21 @@ def load_dataset(
     name: str,
     seed: int = 0,
     cache: str | Path | None = None,
-    root: str | Path | None = None,
+    data_root: str | Path | None = None,
+    verify: bool = False,
 ) -> Graph:
     """The graph called `name` in `DATASETS`, its features as published.
 
     seed: of the generator, for a graph that is generated.
     cache: the folder for graphs that take long to make; by default `cache_folder()`.
-    root: the folder where raw files lie or go; by default `data_root()`.
+    data_root: the folder where raw files lie or go; by default `root_folder()`.
+    verify: read all of a graph from the cache first, and refuse it if it was damaged there.
     """
     dataset = find_dataset(name)
-    origin = seed if dataset.raw is None else dataset.raw.folder(data_root(root))
+    origin = seed if dataset.raw is None else dataset.raw.folder(root_folder(data_root))
     if not dataset.cached:
         return dataset.make(origin)
-    from vrgcn.data.store import load_graph, save_graph
+    from vrgcn.data.store import load_graph, save_graph, verify_graph
 
     folder = Path(cache) if cache is not None else cache_folder()
     path = folder / _cached_name(name, dataset, origin)
@@ -230,6 +232,8 @@ def load_dataset(
         path = folder / _cached_name(name, dataset, origin)  # raw files may be there only now
         with suppress(FileExistsError):  # another process may have made it meanwhile
             save_graph(graph, path)
+    elif verify:
+        verify_graph(path)
     return load_graph(path)
 
 
@@ -239,7 +243,7 @@ def _cached_name(name: str, dataset: Dataset, origin: Any) -> str:
     return f"{name}-{dataset.raw.fingerprint(origin)}-v{dataset.version}"
 
 
-def data_root(chosen: str | Path | None = None) -> Path:
+def root_folder(chosen: str | Path | None = None) -> Path:
     """The folder for raw files: the chosen one, or else `$VRGCN_DATA`, or else `data`."""
     return Path(chosen or os.environ.get("VRGCN_DATA") or "data")
 

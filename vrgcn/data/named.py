@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import shutil
 import socket
 import tempfile
@@ -18,6 +17,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stderr
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from vrgcn.files.writing import new_file
 
 if TYPE_CHECKING:
     from vrgcn.graph.graph import Graph
@@ -224,10 +225,9 @@ def _cause(error: BaseException) -> str:
 
 def _move(file: Path, folder: Path) -> None:
     """Across file systems too, and never half a file under its name."""
-    folder.mkdir(parents=True, exist_ok=True)
-    partial = folder / f".{file.name}.partial"
-    shutil.move(file, partial)
-    os.replace(partial, folder / file.name)
+    with open(file, "rb") as source, new_file(folder / file.name) as target:
+        shutil.copyfileobj(source, target)
+    file.unlink()
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ import pyarrow.parquet
 import torch
 from torch import Tensor
 
+from vrgcn.files.writing import new_file
 from vrgcn.graph.names import Names
 
 SUFFIXES = (".parquet", ".csv", ".npy")
@@ -46,25 +47,19 @@ def prediction_file(
         (count,), float64.
     """
     check_path(path, None if classes is None else len(classes), top)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    try:
+    with new_file(path, replace=False) as file:
         if path.suffix == ".npy":
-            with open(partial, "wb") as file:
-                shape = (count,) if classes is None else (count, len(classes))
-                kind = "<f8" if classes is None else "<f4"
-                header = {"descr": kind, "fortran_order": False, "shape": shape}
-                np.lib.format.write_array_header_1_0(file, header)
-                yield _NumberArray(file) if classes is None else _ProbabilityArray(file, multilabel)
+            shape = (count,) if classes is None else (count, len(classes))
+            kind = "<f8" if classes is None else "<f4"
+            header = {"descr": kind, "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(file, header)
+            yield _NumberArray(file) if classes is None else _ProbabilityArray(file, multilabel)
         else:
             table: _Numbers | _Classes = _Numbers(names)
             if classes is not None:
                 table = _Classes(names, classes, multilabel, top)
-            with _arrow_writer(path.suffix, partial, table.schema) as writer:
+            with _arrow_writer(path.suffix, file, table.schema) as writer:
                 yield _TableWriter(writer, table)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def check_path(path: Path, classes: int | None, top: int | None) -> None:
@@ -74,6 +69,10 @@ def check_path(path: Path, classes: int | None, top: int | None) -> None:
     """
     if path.suffix not in SUFFIXES:
         raise ValueError(f"--out: {path} must end in one of {', '.join(SUFFIXES)}")
+    if path.is_symlink():
+        raise FileExistsError(
+            f"--out: {path} is a link, to {os.readlink(path)}; name the file itself"
+        )
     if path.exists():
         raise FileExistsError(f"--out: {path} exists already; choose another name")
     if top is not None and classes is None:
@@ -174,7 +173,7 @@ def _id_kind(names: Names) -> pa.DataType:
     return names.node_ids(np.empty(0, dtype=np.int64)).type
 
 
-def _arrow_writer(suffix: str, path: Path, schema: pa.Schema) -> Any:
+def _arrow_writer(suffix: str, file: BinaryIO, schema: pa.Schema) -> Any:
     if suffix == ".parquet":
-        return pa.parquet.ParquetWriter(path, schema)
-    return pa.csv.CSVWriter(path, schema)
+        return pa.parquet.ParquetWriter(file, schema)
+    return pa.csv.CSVWriter(file, schema)

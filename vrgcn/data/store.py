@@ -1,9 +1,10 @@
 """A graph on disk: a folder of `.npy` arrays beside a small `meta.json`.
 
-Loading maps the arrays into memory and reads nothing before it is used, so a graph with features
-larger than memory opens at once. A folder appears under its name only when it is complete.
+Loading maps the arrays into memory, looks at every place of the adjacency once and at no feature,
+so a graph with features larger than memory opens at once. A folder appears under its name only
+when it is complete.
 
-    meta.json                                         format, version, counts, dtypes
+    meta.json                                         format, version, counts, dtypes, checksums
     indptr.npy  indices.npy  [weights.npy]            adjacency as CSR, weights if there are any
     features.npy                                      dense features, (nodes, width); or sparse:
     feature_indptr.npy  feature_indices.npy  feature_values.npy
@@ -17,10 +18,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,23 +27,25 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vrgcn.data.store_checks import check_arrays, check_finite
+from vrgcn.data.store_format import (
+    ARRAYS,
+    FORMAT,
+    IDS,
+    META,
+    VERSION,
+    Meta,
+    read_meta,
+    shapes_and_kinds,
+    signed,
+)
+from vrgcn.files.checksums import file_checksum
+from vrgcn.files.npy import map_array
+from vrgcn.files.writing import new_folder
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.graph.sparse import CSR, is_sparse
 from vrgcn.graph.validation import SPLITS, Task
-
-FORMAT = "vrgcn-graph"
-VERSIONS = (1, 2)  # that are read; 2 has labels that are numbers, and is written for them alone
-META = "meta.json"
-IDS = "ids.arrow"
-
-
-# Every array that a folder may hold.
-ARRAYS = (
-    *("indptr", "indices", "weights"),
-    *("features", "feature_indptr", "feature_indices", "feature_values"),
-    *("labels", *SPLITS),
-)
 
 
 def save_graph(graph: Graph, path: str | Path) -> None:
@@ -55,27 +54,6 @@ def save_graph(graph: Graph, path: str | Path) -> None:
         for name, tensor in _arrays(graph).items():
             write_array(folder, name, tensor.numpy())
         write_meta(folder, graph.num_features, graph.num_classes, graph.names, graph.task)
-
-
-@contextmanager
-def new_folder(path: str | Path) -> Iterator[Path]:
-    """A hidden folder beside `path` that takes its name when the block ends without an error.
-
-    An interrupted block leaves nothing at `path`; parent folders are made.
-    """
-    path = Path(path)
-    if os.path.lexists(path):
-        raise _already_there(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.parent / f".{path.name}.{uuid.uuid4().hex}.partial"
-    partial.mkdir()
-    try:
-        yield partial
-        _flush_folder(partial)
-        _rename(partial, path)
-        _flush_folder(path.parent)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def write_array(folder: Path, name: str, array: NDArray[Any]) -> None:
@@ -94,7 +72,7 @@ def write_meta(folder: Path, width: int, num_classes: int, names: Names, task: T
     if names.nodes is not None:
         write_ids(names.nodes, folder / IDS)
     with open(folder / META, "w", encoding="utf-8") as file:
-        json.dump(_describe(folder, width, num_classes, names, task), file, indent=2)
+        json.dump(signed(_describe(folder, width, num_classes, names, task)), file, indent=2)
         file.flush()
         os.fsync(file.fileno())
 
@@ -105,8 +83,9 @@ def load_graph(path: str | Path) -> Graph:
     The mapping is copy-on-write: changing a tensor of the graph does not change the file.
     """
     path = Path(path)
-    meta = _read_meta(path)
-    arrays = {name: _map_array(path, name, meta, shape) for name, shape in _shapes(meta).items()}
+    meta = read_meta(path)
+    arrays = _map_arrays(path, meta)
+    check_arrays(path, meta, arrays)
     if meta["feature_layout"] == "sparse":
         features = CSR(
             arrays["feature_indptr"],
@@ -123,7 +102,44 @@ def load_graph(path: str | Path) -> Graph:
         {name: arrays[name] for name in SPLITS},
         meta["num_classes"],
         _names(path, meta),
-        meta.get("task"),  # folders from before there was regression do not say
+        meta["task"],
+    )
+
+
+def verify_graph(path: str | Path) -> str | None:
+    """Read all of the graph in a folder and refuse it if a byte is not what was written.
+
+    Returns a note where the graph is of a version without checksums, and None otherwise. Features
+    that are NaN or infinite are refused of any version.
+    """
+    path = Path(path)
+    meta = read_meta(path)
+    arrays = _map_arrays(path, meta)
+    if meta["version"] >= VERSION:
+        # Our own names, not those of the file: nothing outside of the folder is opened.
+        for name in [
+            *(f"{name}.npy" for name in arrays),
+            *([IDS] if meta["names"]["nodes"] else []),
+        ]:
+            if file_checksum(path / name) != meta["checksums"].get(name):
+                raise ValueError(
+                    f"{path / name} is damaged: its checksum is not the one that {META} has of it; "
+                    "import or save the graph again (of a named data set: delete the folder)"
+                )
+    for name in ("features", "feature_values"):
+        if name in arrays:
+            check_finite(path / f"{name}.npy", arrays[name])
+    return unprotected(path)
+
+
+def unprotected(path: str | Path) -> str | None:
+    """What people must know about a graph of a version without checksums; None if it has them."""
+    version = read_meta(Path(path))["version"]
+    if version >= VERSION:
+        return None
+    return (
+        f"{path} has no checksums (it is of version {version}): damage to its numbers would not be "
+        "noticed; import or save the graph again to have them"
     )
 
 
@@ -137,25 +153,33 @@ def write_ids(ids: pa.Array, file: Path) -> None:
         os.fsync(sink.fileno())
 
 
-def _names(path: Path, meta: dict[str, Any]) -> Names:
+def _names(path: Path, meta: Meta) -> Names:
     names = meta["names"]
     return Names(
         _read_ids(path, meta) if names["nodes"] else None, names["classes"], names["features"]
     )
 
 
-def _read_ids(path: Path, meta: dict[str, Any]) -> pa.Array:
+def _read_ids(path: Path, meta: Meta) -> pa.Array:
     file = path / IDS
     if not file.is_file():
         raise FileNotFoundError(f"{file} is missing; {META} says that the graph has it")
     try:
         table = pa.ipc.open_file(pa.memory_map(str(file))).read_all()
+        # Arrow reads offsets as they are, and a wrong one leads anywhere.
+        table.validate(full=True)
         ids = table.column("id").combine_chunks()
-    except (pa.ArrowInvalid, KeyError) as error:
-        raise ValueError(f"{file} cannot be read as node ids: {error}") from None
+    except (pa.ArrowException, OSError, KeyError) as error:
+        raise ValueError(f"{file} cannot be read as node ids: {_first_line(error)}") from None
+    if ids.type not in (pa.string(), pa.large_string(), pa.int64()) or ids.null_count:
+        raise ValueError(f"{file} must hold a text or a whole number for each node, not {ids.type}")
     if len(ids) != meta["nodes"]:
         raise ValueError(f"{file} has {len(ids)} ids where {META} says {meta['nodes']} nodes")
     return ids
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
 def _arrays(graph: Graph) -> dict[str, Tensor]:
@@ -176,19 +200,18 @@ def _arrays(graph: Graph) -> dict[str, Tensor]:
     return arrays | {name: graph.split(name) for name in SPLITS}
 
 
-def _describe(
-    folder: Path, width: int, num_classes: int, names: Names, task: Task
-) -> dict[str, Any]:
-    """The contents of `meta.json`."""
+def _describe(folder: Path, width: int, num_classes: int, names: Names, task: Task) -> Meta:
+    """The contents of `meta.json`, but for its own checksum."""
     arrays = {
-        name: np.load(folder / f"{name}.npy", mmap_mode="r")
+        name: map_array(folder / f"{name}.npy")
         for name in ARRAYS
         if (folder / f"{name}.npy").exists()
     }
+    files = [f"{name}.npy" for name in arrays] + ([IDS] if names.nodes is not None else [])
     sparse = "feature_values" in arrays
     return {
         "format": FORMAT,
-        "version": 2 if task == "regression" else 1,
+        "version": VERSION,
         "nodes": len(arrays["indptr"]) - 1,
         "edges": len(arrays["indices"]),
         "width": width,
@@ -206,88 +229,31 @@ def _describe(
             "features": names.features,
         },
         "dtypes": {name: str(array.dtype) for name, array in arrays.items()},
+        "checksums": {name: file_checksum(folder / name) for name in files},
     }
 
 
-def _shapes(meta: dict[str, Any]) -> dict[str, tuple[int, ...]]:
-    """The arrays that a folder with this `meta.json` must have, and their shapes."""
-    nodes, edges, width = meta["nodes"], meta["edges"], meta["width"]
-    shapes: dict[str, tuple[int, ...]] = {"indptr": (nodes + 1,), "indices": (edges,)}
-    if meta["weighted"]:
-        shapes["weights"] = (edges,)
-    if meta["feature_layout"] == "sparse":
-        entries = meta["feature_entries"]
-        shapes["feature_indptr"] = (nodes + 1,)
-        shapes["feature_indices"] = shapes["feature_values"] = (entries,)
-    else:
-        shapes["features"] = (nodes, width)
-    if meta["labelled"]:
-        shapes["labels"] = (nodes, meta["num_classes"]) if meta["multilabel"] else (nodes,)
-    return shapes | {name: (meta["splits"][name],) for name in SPLITS}
+def _map_arrays(path: Path, meta: Meta) -> dict[str, Tensor]:
+    return {
+        name: _map_array(path / f"{name}.npy", meta["dtypes"].get(name), *wanted)
+        for name, wanted in shapes_and_kinds(meta).items()
+    }
 
 
-_META_KEYS = (
-    *("nodes", "edges", "width", "feature_layout", "feature_entries", "num_classes"),
-    *("labelled", "multilabel", "weighted", "splits", "names", "dtypes"),
-)
-
-
-def _read_meta(path: Path) -> dict[str, Any]:
-    file = path / META
-    if not path.exists():
-        raise FileNotFoundError(f"{path}: there is no such folder")
-    if not file.is_file():
-        raise ValueError(f"{path} is not a saved graph: it has no {META}")
-    try:
-        meta = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{file} is not valid JSON: {error}") from None
-    if not isinstance(meta, dict) or meta.get("format") != FORMAT:
-        raise ValueError(f"{path} is not a saved graph: {file} does not say format {FORMAT!r}")
-    if meta.get("version") not in VERSIONS:
-        raise ValueError(
-            f"{file} has version {meta.get('version')!r} and this vrgcn reads version "
-            f"{' or '.join(map(str, VERSIONS))}; save the graph again"
-        )
-    missing = [key for key in _META_KEYS if key not in meta]
-    if missing:
-        raise ValueError(f"{file} lacks {', '.join(missing)}")
-    return meta
-
-
-def _map_array(path: Path, name: str, meta: dict[str, Any], shape: tuple[int, ...]) -> Tensor:
-    file = path / f"{name}.npy"
+def _map_array(
+    file: Path, said: str | None, shape: tuple[int, ...], kinds: tuple[str, ...]
+) -> Tensor:
+    """said: the type that `meta.json` names; kinds: those that it may be"""
     if not file.is_file():
         raise FileNotFoundError(f"{file} is missing; {META} says that the graph has it")
     try:
-        array: NDArray[Any] = np.load(file, mmap_mode="c")
-    except (ValueError, EOFError, OSError) as error:
+        array = map_array(file)
+    except (ValueError, OSError) as error:
         raise ValueError(f"{file} cannot be read as an array: {error}") from None
     if array.shape != shape:
         raise ValueError(f"{file} has shape {array.shape} where {META} says {shape}")
-    if str(array.dtype) != meta["dtypes"].get(name):
-        raise ValueError(f"{file} holds {array.dtype} where {META} says {meta['dtypes'].get(name)}")
+    if str(array.dtype) != said:
+        raise ValueError(f"{file} holds {array.dtype} where {META} says {said}")
+    if said not in kinds or not array.flags.c_contiguous:
+        raise ValueError(f"{file} must hold {' or '.join(kinds)}, row by row, not {array.dtype}")
     return torch.from_numpy(array)
-
-
-def _rename(partial: Path, path: Path) -> None:
-    try:
-        partial.rename(path)
-    except OSError:
-        # Another process may have finished the same graph in the meantime.
-        if path.exists():
-            raise _already_there(path) from None
-        raise
-
-
-def _already_there(path: Path) -> FileExistsError:
-    return FileExistsError(f"{path} exists already; remove it or save under another name")
-
-
-def _flush_folder(folder: Path) -> None:
-    """Make the names in a folder durable, not only the contents of its files."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -15,6 +15,7 @@ from vrgcn.engine.trace import Trace, device_of, trace
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import Propagation, PropagationLike, build_propagation
 from vrgcn.graph.sparse import is_sparse, select_rows
+from vrgcn.graph.trained_on import check_scaled, find_trained_on
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +108,7 @@ class Inputs:
         return self.averaged[over]
 
 
+_PROPAGATION = "propagation"  # the attribute by which a model says what it is meant for
 NOT_THE_FEATURES = (
     "preprocess=True needs a model whose first propagate is of the features as they "
     "are; this one changes them first (by dropout or a layer): use preprocess=False"
@@ -131,6 +133,7 @@ def set_up(
     visited: nodes that minibatches visit, of an inductive model; None: the training nodes
     directory: keep P X there instead of in memory
     """
+    check_scaled(model, graph)
     rule = propagation_of(model) if propagation is None else propagation
     _check_inductive(rule, inductive)
     P = _matrices(rule, graph.among(graph.train) if inductive else graph)
@@ -166,9 +169,20 @@ def set_up(
 
 
 def propagation_of(model: nn.Module) -> PropagationLike:
-    """What a model says of itself by an attribute `propagation`; "gcn" if it says nothing."""
-    rule: PropagationLike = getattr(model, "propagation", "gcn")
+    """What a model says of itself by an attribute `propagation`; "gcn" if it says nothing. One that
+    was trained by a matrix that the user gave is to be given it again."""
+    trained_on = find_trained_on(model)
+    if trained_on is not None and trained_on.own_matrix:
+        raise ValueError(
+            "the model was trained by a propagation that you gave: give it again, propagation=..."
+        )
+    rule: PropagationLike = getattr(model, _PROPAGATION, "gcn")
     return rule
+
+
+def note_propagation(model: nn.Module, name: str) -> None:
+    """The model says from now on that it is meant for this matrix, whatever its class says."""
+    setattr(model, _PROPAGATION, name)
 
 
 def _matrices(rule: PropagationLike, graph: Graph) -> dict[Relation, Propagation]:
@@ -189,7 +203,7 @@ def _check_inductive(rule: PropagationLike, inductive: bool) -> None:
 
 
 def _check_relations(trace: Trace, P: Mapping[Relation, Propagation]) -> None:
-    for over in {over for level in trace.levels for over in level}:
+    for over in (over for level in trace.levels for over in level):
         if over in P:
             continue
         if over is None:

@@ -12,6 +12,7 @@ from torch.nn.modules.batchnorm import _NormBase
 
 from vrgcn.engine.plan import Relation
 from vrgcn.engine.propagate import Propagate
+from vrgcn.graph.randomness import default_generator, default_state, drawing_from
 from vrgcn.graph.sparse import first_rows, select_rows
 
 _MOST_LEVELS = 1000
@@ -22,11 +23,13 @@ class Trace:
     """levels: for each level that the model propagates, from the input up, over which relations
     features_first: whether what it propagates first are the features as they are
     random: whether it draws random numbers, as dropout does
+    default_random: whether from PyTorch's default generator, as `torch.nn.Dropout` does
     """
 
     levels: tuple[tuple[Relation, ...], ...]
     features_first: bool
     random: bool
+    default_random: bool = False
 
     @property
     def depth(self) -> int:
@@ -62,11 +65,17 @@ def trace(model: nn.Module, features: Tensor, *, training: bool) -> Trace:
         # A new tensor, as a real answer is: the model must not see its own input come back.
         return h.clone()
 
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices), torch.no_grad(), set_mode(model, training, norms=False):
-        state = _random_state(device)
+    own = torch.Generator(device).manual_seed(0)
+    with (
+        default_generator(device),
+        drawing_from(own),
+        torch.no_grad(),
+        set_mode(model, training, norms=False),
+    ):
+        states = own.get_state(), default_state(device)
         output = model(x, Propagate([len(nodes)] * _MOST_LEVELS, answer))
-        drew = not torch.equal(state, _random_state(device))
+        drew_own = not torch.equal(states[0], own.get_state())
+        drew_default = not torch.equal(states[1], default_state(device))
         if version(x) != before:
             raise RuntimeError(
                 "the model changes its input x in place, and others start from it too; "
@@ -83,19 +92,14 @@ def trace(model: nn.Module, features: Tensor, *, training: bool) -> Trace:
         tuple(map(tuple, levels)),
         bool(received) and received[0] is x,
         # A model may have a generator of its own: then its outputs differ.
-        drew or not torch.equal(output, again),
+        drew_own or drew_default or not torch.equal(output, again),
+        drew_default,
     )
 
 
 def version(h: Tensor) -> int:
     """How often a tensor was changed in place; not counted in inference mode."""
     return 0 if h.is_inference() else h._version
-
-
-def _random_state(device: torch.device) -> Tensor:
-    if device.type == "cuda":
-        return torch.cat([torch.get_rng_state(), torch.cuda.get_rng_state(device)])
-    return torch.get_rng_state()
 
 
 def _check_dtypes(model: nn.Module, features: Tensor) -> None:

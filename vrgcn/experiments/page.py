@@ -13,8 +13,9 @@ import torch
 from vrgcn import __version__
 from vrgcn.experiments.experiment import Experiment, Verdict
 from vrgcn.experiments.records import read_records
+from vrgcn.files.sizes import bytes_text
 from vrgcn.pages.page import VERDICTS, Page
-from vrgcn.pages.wording import bytes_text, seconds_text
+from vrgcn.pages.wording import seconds_text
 
 PAGE = "report.html"
 

@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
-from vrgcn.data import DATASETS, data_root, find_dataset, load_dataset
+from vrgcn.data import DATASETS, find_dataset, load_dataset, root_folder
 from vrgcn.data.synthetic import COMMUNITIES, community_graph
 from vrgcn.experiments.experiment import Choice, Unit
 from vrgcn.graph.graph import Graph
@@ -174,13 +174,13 @@ def absent(choice: Choice) -> tuple[str, ...]:
 
 def _present(name: str, root: Path | None) -> bool:
     raw = DATASETS[name].raw
-    return raw is None or bool(raw.present(raw.folder(data_root(root))))
+    return raw is None or bool(raw.present(raw.folder(root_folder(root))))
 
 
 def dataset_label(dataset: str, choice: Choice) -> str:
     """The paper's name of a data set, with what readers must know about ours."""
     raw = DATASETS[dataset].raw
-    note = None if raw is None else raw.note(raw.folder(data_root(choice.data_root)))
+    note = None if raw is None else raw.note(raw.folder(root_folder(choice.data_root)))
     return setting(dataset).label + (" (rebuilt)" if note else "")
 
 
@@ -212,5 +212,5 @@ def open_graph(dataset: str, choice: Choice) -> Graph:
 
 @lru_cache(maxsize=1)  # units come data set by data set, and one graph may fill the memory
 def _open(dataset: str, tiny: bool, root: Path | None) -> Graph:
-    graph = community_graph(_TINY) if tiny else load_dataset(dataset, root=root)
+    graph = community_graph(_TINY) if tiny else load_dataset(dataset, data_root=root)
     return scale_graph(graph, find_dataset(dataset).scaling)[0]

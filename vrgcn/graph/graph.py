@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -18,6 +18,9 @@ from vrgcn.graph.validation import (
     check_labels,
     check_splits,
 )
+
+if TYPE_CHECKING:
+    from vrgcn.graph.scaling import Scaling
 
 
 class Graph:
@@ -40,8 +43,10 @@ class Graph:
     the edge v -> u, columns ascending, its `values` None where no weights were given; `labels` is
     int64 (nodes,), float (nodes, classes) or float64 (nodes,), of which `task` says which;
     `num_classes` is 0 for numbers; each split is a sorted int64 tensor of ids, empty where none
-    was given.
+    was given; `scaling` is what was done to the features by `scale_graph`, None if nothing was.
     """
+
+    scaling: Scaling | None = None
 
     def __init__(
         self,
@@ -147,13 +152,20 @@ class Graph:
         counts = torch.bincount(rows[keep], minlength=self.num_nodes)
         values = None if A.values is None else A.values[keep]
         adjacency = CSR(offsets(counts), A.indices[keep], values, A.columns)
-        return self._replaced(adjacency, self.features)
+        part = self._replaced(adjacency, self.features)
+        part.scaling = self.scaling
+        return part
 
-    def with_features(self, features: Tensor) -> Graph:
-        """The same graph with other features (nodes, width), such as scaled ones."""
+    def with_features(self, features: Tensor, scaling: Scaling | None = None) -> Graph:
+        """The same graph with other features (nodes, width).
+
+        scaling: what was done to them, where they are scaled
+        """
         if features.shape[0] != self.num_nodes:
             raise ValueError(f"{features.shape[0]} rows of features for {self.num_nodes} nodes")
-        return self._replaced(self.adjacency, features)
+        graph = self._replaced(self.adjacency, features)
+        graph.scaling = scaling
+        return graph
 
     @classmethod
     def from_pyg(cls, data: Any, task: Task | None = None) -> Graph:

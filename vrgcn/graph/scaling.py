@@ -69,6 +69,25 @@ class Scaling:
             out[start : start + len(x)] = self._scale(x)
         return out
 
+    def apply_to(self, graph: Graph, file: Path | None = None) -> Graph:
+        """The graph with its features scaled, which it says of itself from then on."""
+        if self.kind == "none":
+            return graph
+        if graph.scaling is not None:
+            raise ValueError(
+                f"the features of the graph are scaled already ({graph.scaling.kind}): give the "
+                "graph as it was before"
+            )
+        return graph.with_features(self.apply(graph.features, file), self)
+
+    def same(self, other: Scaling) -> bool:
+        """Whether the other does the same to any features."""
+        pairs = ((self.mean, other.mean), (self.deviation, other.deviation))
+        return self.kind == other.kind and all(
+            a is b or (a is not None and b is not None and torch.equal(a.cpu(), b.cpu()))
+            for a, b in pairs
+        )
+
     def check(self, features: Tensor) -> None:
         """Refuse features that the scaling was not made for."""
         if self.mean is not None and len(self.mean) != features.shape[1]:
@@ -88,7 +107,7 @@ class Scaling:
 def scale_graph(graph: Graph, kind: str) -> tuple[Graph, Scaling]:
     """The graph with its features scaled, and the scaling, learned from its training nodes."""
     scaling = Scaling.fit(kind, graph.features, graph.train)
-    return graph.with_features(scaling.apply(graph.features)), scaling
+    return scaling.apply_to(graph), scaling
 
 
 def _rows_to_one_sparse(x: Tensor) -> Tensor:

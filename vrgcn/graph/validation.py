@@ -68,12 +68,17 @@ def check_features(features: Any) -> Tensor:
                 int(bad.sum()), int(matrix.row_of_entry[entry]), int(matrix.indices[entry])
             )
         return matrix.to_torch()
+    check_finite_rows(x)
+    return x.contiguous()
+
+
+def check_finite_rows(x: Tensor) -> None:
+    """Refuse dense features (nodes, width) with values that are not finite, by the first."""
     for start in range(0, len(x), 65_536):  # in parts: no boolean copy of the whole table
         bad = ~torch.isfinite(x[start : start + 65_536])
         if bad.any():
             row, column = bad.nonzero()[0].tolist()
             _raise_not_finite(int(bad.sum()), start + row, column)
-    return x.contiguous()
 
 
 def _check_places(matrix: CSR) -> None:

@@ -1,1 +1,3 @@
 """Exact prediction of any node, and trained models as files."""
+
+MODEL = "model.safetensors"  # in the folder of a run

@@ -6,17 +6,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from vrgcn.engine.setup import set_up
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
-from vrgcn.graph.validation import check_nodes
+from vrgcn.graph.sparse import is_sparse
+from vrgcn.graph.validation import check_finite_rows, check_nodes
+from vrgcn.inference.saved import SavedModel, fit_features
 from vrgcn.inference.sweeps import ExactSweeps
 
 
 def predict(
-    model: nn.Module,
+    model: nn.Module | SavedModel,
     graph: Graph,
     nodes: Any = None,
     *,
@@ -26,6 +29,8 @@ def predict(
 ) -> Tensor:
     """The model's exact outputs: (nodes, classes), one row for each node asked for, in that order.
 
+    model: a saved model, as `load_model` gives it, for a graph as it was loaded; or a bare one for
+        a graph whose features are as it was trained on them, else it is refused
     nodes: ids; all nodes if None
     propagation: as in training; if None, the model's own (`model.propagation`), else "gcn"
     directory: keep the tables in files there instead of in memory
@@ -34,11 +39,33 @@ def predict(
     sweeps = exact_sweeps(
         model, graph, propagation=propagation, directory=directory, on_chunk=on_chunk
     )
-    return sweeps.outputs(None if nodes is None else check_nodes(nodes, graph.num_nodes))
+    asked = None if nodes is None else check_nodes(nodes, graph.num_nodes)
+    outputs = sweeps.outputs(asked)
+    everything = torch.arange(graph.num_nodes)
+    check_outputs(sweeps.setup.graph, everything if asked is None else asked, outputs)
+    return outputs
+
+
+def check_outputs(graph: Graph, nodes: Tensor, outputs: Tensor) -> None:
+    """Refuse outputs (nodes, classes) that are no numbers: they would be a class all the same."""
+    wrong = ~torch.isfinite(outputs).all(1)
+    if not wrong.any():
+        return
+    node = graph.names.node_ids(nodes[wrong][:1].numpy())[0].as_py()
+    text = f"the prediction of node {node!r} is not a finite number"
+    if not is_sparse(graph.features):
+        try:
+            check_finite_rows(graph.features)
+        except ValueError as error:
+            raise ValueError(f"{text}: scaled as the model takes them, {error}") from None
+    raise ValueError(
+        f"{text}: a product or a sum overflows; are the features of the node, or of its "
+        "neighbours, far larger than those that the model was trained on?"
+    )
 
 
 def exact_sweeps(
-    model: nn.Module,
+    model: nn.Module | SavedModel,
     graph: Graph,
     *,
     propagation: PropagationLike | None = None,
@@ -46,5 +73,14 @@ def exact_sweeps(
     on_chunk: Callable[[int], None] | None = None,
 ) -> ExactSweeps:
     """What `predict` predicts by, for outputs that are wanted a chunk at a time."""
+    if isinstance(model, SavedModel):
+        scaled = None if directory is None else directory / "features.bin"
+        graph = fit_features(model, graph, scaled)
+        propagation = model.propagation if propagation is None else propagation
+        model = model.model
+    if not isinstance(model, nn.Module):
+        raise TypeError(
+            f"predict(model, graph): {model!r} is no model; load_model(path) gives one from a file"
+        )
     setup = set_up(model, graph, propagation=propagation, directory=directory)
     return ExactSweeps(model, setup, directory=directory, on_chunk=on_chunk)

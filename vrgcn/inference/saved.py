@@ -1,7 +1,8 @@
 """Saved models: one safetensors file with all that a prediction needs.
 
 Weights and feature scaling are tensors; architecture, propagation and names are JSON in the file's
-metadata. Loading reads tensors and JSON, never pickled code.
+metadata. Loading reads tensors and JSON, never pickled code. A model of one's own is made anew by
+the class or the function that the user names (own_models.py).
 
 Features and labels of a graph are matched with a saved model by the names of columns and classes.
 """
@@ -9,25 +10,34 @@ Features and labels of a graph are matched with a saved model by the names of co
 from __future__ import annotations
 
 import json
-import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
-from torch import Tensor
+from torch import Tensor, nn
 
+from vrgcn.engine.setup import note_propagation, propagation_of
+from vrgcn.files.writing import new_file
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.propagation import PROPAGATIONS
+from vrgcn.graph.propagation import PROPAGATIONS, PropagationLike
 from vrgcn.graph.scaling import Scaling
 from vrgcn.graph.sparse import select_columns
+from vrgcn.graph.trained_on import TrainedOn, check_scaled, find_trained_on, note_trained_on
 from vrgcn.graph.validation import UNLABELLED, Task
-from vrgcn.models.models import MODELS, GraphModel
+from vrgcn.inference import MODEL
+from vrgcn.inference.model_file import (
+    FORMAT,
+    Description,
+    build_saved,
+    read_model_file,
+    weights_of,
+)
+from vrgcn.inference.own_models import Factory, describe_own, make_own
+from vrgcn.models.models import MODELS
 
-FORMAT = "vrgcn-model"
-VERSIONS = (1, 2)  # that are read; 2 predicts numbers, and is written for them alone
 _LABELS: dict[Task, str] = {
     "classes": "one class per node",
     "multilabel": "several classes per node",
@@ -39,21 +49,23 @@ _LABELS: dict[Task, str] = {
 class SavedModel:
     """A trained model and what its inputs and outputs mean.
 
-    propagation: the name of its propagation matrix
+    propagation: the name of its propagation matrix; None: what a model of one's own says itself
     scaling: what is done to the features first
     multilabel: several classes per node (outputs above 0), or one (the largest)
     classes: the classes' names, in the order of the outputs; None where they have none
     features: the feature columns' names, in order; None where they have none
     regression: one number per node, in the unit of the labels, in place of classes
+    own_matrix: whether it was trained by a propagation that no name stands for, to be given again
     """
 
-    model: GraphModel
-    propagation: str
+    model: nn.Module
+    propagation: str | None = None
     scaling: Scaling = field(default_factory=Scaling)
     multilabel: bool = False
     classes: list[str] | None = None
     features: list[str] | None = None
     regression: bool = False
+    own_matrix: bool = False
 
     @property
     def task(self) -> Task:
@@ -62,57 +74,113 @@ class SavedModel:
             return "regression"
         return "multilabel" if self.multilabel else "classes"
 
-
-def save_model(saved: SavedModel, path: str | Path) -> None:
-    """Write the model to a file, all of it or nothing."""
-    path = Path(path)
-    names = {kind: name for name, kind in MODELS.items()}
-    model = saved.model
-    if type(model) not in names:
-        raise TypeError(
-            f"{type(model).__name__} is not one of vrgcn's models ({', '.join(MODELS)}); save a "
-            "model of your own with safetensors.torch.save_model"
+    @staticmethod
+    def of(model: nn.Module) -> SavedModel:
+        """A model as `fit` left it, with what it was trained on; of one that nobody trained, with
+        features as they are and classes without names."""
+        trained_on = find_trained_on(model) or TrainedOn(Scaling(), "classes")
+        rule = None if trained_on.own_matrix else propagation_of(model)
+        return SavedModel(
+            model,
+            rule if isinstance(rule, str) else None,
+            trained_on.scaling,
+            trained_on.task == "multilabel",
+            trained_on.classes,
+            trained_on.features,
+            trained_on.task == "regression",
+            trained_on.own_matrix,
         )
-    if saved.propagation not in PROPAGATIONS:
+
+    @property
+    def num_features(self) -> int | None:
+        """How many feature columns the model takes; None where nothing tells."""
+        names, mean = self.features, self.scaling.mean
+        known = None if names is None else len(names)
+        known = len(mean) if known is None and mean is not None else known
+        return self._argument("in_features", known)
+
+    @property
+    def num_classes(self) -> int | None:
+        """How many classes the model knows; None where nothing tells."""
+        return self._argument("classes", None if self.classes is None else len(self.classes))
+
+    def predict(
+        self,
+        graph: Graph,
+        nodes: Any = None,
+        *,
+        propagation: PropagationLike | None = None,
+        directory: Path | None = None,
+        on_chunk: Callable[[int], None] | None = None,
+    ) -> Tensor:
+        """`predict(self, graph, ...)`: exact outputs for a graph as it was loaded, (nodes,
+        classes), before the softmax."""
+        from vrgcn.inference.predict import predict
+
+        return predict(
+            self, graph, nodes, propagation=propagation, directory=directory, on_chunk=on_chunk
+        )
+
+    def prepare(self, graph: Graph) -> Graph:
+        """The graph as the model takes it, its feature columns in the model's order and scale."""
+        return fit_features(self, graph)
+
+    def _argument(self, name: str, otherwise: int | None) -> int | None:
+        if type(self.model) not in MODELS.values():
+            return otherwise
+        arguments: Any = self.model.arguments
+        return int(arguments[name])
+
+
+def save_model(model: nn.Module | SavedModel, path: str | Path) -> None:
+    """Write a model, with what it was trained on, to a file: all of it or nothing.
+
+    model: one that `fit` trained, or a SavedModel that says otherwise what it was trained on
+    """
+    if not isinstance(model, nn.Module | SavedModel):
+        raise TypeError(f"save_model(model, path): {model!r} is not a model")
+    saved = model if isinstance(model, SavedModel) else SavedModel.of(model)
+    path = Path(path)
+    own = type(saved.model) not in MODELS.values()
+    itself = own or saved.own_matrix
+    if saved.propagation not in PROPAGATIONS and not (itself and saved.propagation is None):
         raise ValueError(f"propagation {saved.propagation!r} is none of {', '.join(PROPAGATIONS)}")
     description = {
         "format": FORMAT,
-        "version": 2 if saved.regression else 1,
-        "model": names[type(model)],
-        "arguments": model.arguments,
+        "version": 3 if itself else 2 if saved.regression else 1,
+        **(describe_own(saved.model) if own else _describe(saved.model)),
         "propagation": saved.propagation,
         "scaling": saved.scaling.kind,
         "multilabel": saved.multilabel,
         "regression": saved.regression,
+        "own_matrix": saved.own_matrix,
         "classes": saved.classes,
         "features": saved.features,
     }
-    tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
+    tensors = {f"model.{name}": value for name, value in saved.model.state_dict().items()}
     if saved.scaling.mean is not None and saved.scaling.deviation is not None:
         tensors["scaling.mean"] = saved.scaling.mean
         tensors["scaling.deviation"] = saved.scaling.deviation
-    tensors = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-    partial = path.with_name(path.name + ".partial")
-    partial.write_bytes(save(tensors, metadata={FORMAT: json.dumps(description)}))
-    os.replace(partial, path)
+    # Copies: tied weights share their memory, which safetensors refuses.
+    tensors = {n: v.detach().cpu().contiguous().clone() for n, v in tensors.items()}
+    with new_file(path) as file:
+        file.write(save(tensors, metadata={FORMAT: json.dumps(description)}))
 
 
-def load_model(path: str | Path) -> SavedModel:
-    """The model of a file, in evaluation mode."""
-    description, tensors = _read(Path(path))
-    model = MODELS[description["model"]](**description["arguments"])
-    prefix = "model."
-    weights = {
-        name.removeprefix(prefix): value
-        for name, value in tensors.items()
-        if name.startswith(prefix)
-    }
-    dtypes = {weights[name].dtype for name, _ in model.named_parameters() if name in weights}
-    if len(dtypes) == 1:
-        model = model.to(dtypes.pop())
-    model.load_state_dict(weights)
-    return SavedModel(
-        model.eval(),
+def load_model(path: str | Path, model: Factory | None = None) -> SavedModel:
+    """The model of a file or of the folder of a run, in evaluation mode.
+
+    model: of a model of one's own, what makes it: its class or a function, as such or as a text
+        "module:name", called with the arguments that the file has (`model.arguments` as it was
+        saved) or with none; or a model, which is given the weights
+    """
+    path = Path(path)
+    if path.is_dir():
+        path = path / MODEL
+    description, tensors = read_model_file(path)
+    made = _make(path, description, tensors, model)
+    saved = SavedModel(
+        made.eval(),
         description["propagation"],
         Scaling(
             description["scaling"], tensors.get("scaling.mean"), tensors.get("scaling.deviation")
@@ -120,13 +188,56 @@ def load_model(path: str | Path) -> SavedModel:
         description["multilabel"],
         description["classes"],
         description["features"],
-        description.get("regression", False),
+        description["regression"],
+        description["own_matrix"],
     )
+    note_trained_on(
+        made,
+        TrainedOn(saved.scaling, saved.task, saved.classes, saved.features, saved.own_matrix),
+    )
+    if saved.propagation is not None:
+        note_propagation(made, saved.propagation)
+    return saved
+
+
+def _describe(model: nn.Module) -> dict[str, Any]:
+    names = {kind: name for name, kind in MODELS.items()}
+    return {"model": names[type(model)], "arguments": model.arguments}  # type: ignore[index]
+
+
+def _make(
+    path: Path, description: Description, tensors: dict[str, Tensor], factory: Factory | None
+) -> nn.Module:
+    """The model that the file describes, with its weights in their precision."""
+    if description["model"] is None:
+        made = make_own(path, description, factory)
+        _fill(path, made, weights_of(tensors))
+        return made
+    if factory is not None:
+        raise ValueError(
+            f"{path} holds {description['model']}, one of vrgcn's models: load it without model="
+        )
+    return build_saved(path, description, tensors)
+
+
+def _fill(path: Path, model: nn.Module, weights: dict[str, Tensor]) -> None:
+    """Give a model of one's own the weights of the file, in their precision."""
+    dtypes = {weights[name].dtype for name, _ in model.named_parameters() if name in weights}
+    if len(dtypes) == 1:
+        model.to(dtypes.pop())
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        kind = type(model).__name__
+        raise ValueError(f"{path}: its weights are not those of this {kind}: {error}") from None
 
 
 def fit_features(saved: SavedModel, graph: Graph, scaled: Path | None = None) -> Graph:
     """The graph with features in the model's order and scale; an error where they do not agree."""
-    wanted: int = saved.model.arguments["in_features"]
+    if graph.scaling is not None:
+        check_scaled(saved.model, graph)
+        return graph
+    wanted = saved.num_features
     names = graph.names.features
     if saved.features is not None and names is not None and saved.features != names:
         missing = [name for name in saved.features if name not in set(names)]
@@ -138,12 +249,12 @@ def fit_features(saved: SavedModel, graph: Graph, scaled: Path | None = None) ->
         place = {name: column for column, name in enumerate(names)}
         columns = torch.tensor([place[name] for name in saved.features])
         graph = graph.with_features(select_columns(graph.features, columns))
-    if graph.num_features != wanted:
+    if wanted is not None and graph.num_features != wanted:
         raise ValueError(
             f"the model was trained on {wanted} feature columns, and the graph has "
             f"{graph.num_features}"
         )
-    return graph.with_features(saved.scaling.apply(graph.features, scaled))
+    return saved.scaling.apply_to(graph, scaled)
 
 
 def model_labels(saved: SavedModel, graph: Graph) -> Tensor:
@@ -159,9 +270,9 @@ def model_labels(saved: SavedModel, graph: Graph) -> Tensor:
         return graph.labels
     theirs, ours = graph.names.classes, saved.classes
     if theirs is None or ours is None or theirs == ours:
-        if graph.num_classes != saved.model.arguments["classes"]:
+        if saved.num_classes is not None and graph.num_classes != saved.num_classes:
             raise ValueError(
-                f"the model knows {saved.model.arguments['classes']} classes, and the graph has "
+                f"the model knows {saved.num_classes} classes, and the graph has "
                 f"{graph.num_classes}"
             )
         return graph.labels
@@ -175,23 +286,3 @@ def model_labels(saved: SavedModel, graph: Graph) -> Tensor:
         labels[(graph.labels == UNLABELLED).all(1)] = UNLABELLED
         return labels
     return torch.where(graph.labels >= 0, place[graph.labels.clamp(min=0)], UNLABELLED)
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no model file {path}")
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = (file.metadata() or {}).get(FORMAT)
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
-        raise ValueError(f"{path}: not a safetensors file, or not all of one: {error}") from None
-    if metadata is None:
-        raise ValueError(f"{path}: was not written by vrgcn; it lacks the entry {FORMAT!r}")
-    description = json.loads(metadata)
-    if description["version"] not in VERSIONS:
-        raise ValueError(
-            f"{path}: is of version {description['version']}, and this vrgcn reads "
-            f"{' and '.join(map(str, VERSIONS))}"
-        )
-    return description, tensors

@@ -9,6 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from vrgcn.graph.randomness import own_generator
 from vrgcn.graph.sparse import is_sparse, with_values
 
 
@@ -16,9 +17,9 @@ class Dropout(nn.Module):
     """Sets elements to zero with probability p and scales the others by 1 / (1 - p).
 
     p is taken to the nearest 1/256 where that is within 1% of it (0.2 becomes 51/256), else to the
-    nearest 1/65536; the scale is that of the probability taken, so the mean is exact. Draws from
-    PyTorch's default generator, as `torch.nn.Dropout` does. Of a sparse CSR tensor the stored
-    values are dropped.
+    nearest 1/65536; the scale is that of the probability taken, so the mean is exact. In `fit` it
+    draws from the run's own generator, elsewhere from PyTorch's default one, as `torch.nn.Dropout`
+    does. Of a sparse CSR tensor the stored values are dropped.
     """
 
     def __init__(self, p: float) -> None:
@@ -84,5 +85,5 @@ def _random(shape: torch.Size, bits: int, device: torch.device) -> Tensor:
     """Uniform signed integers of 8 or 16 bits."""
     count = shape.numel()
     words = torch.empty(-(-count * bits // 64), dtype=torch.int64, device=device)
-    words.random_(-(2**63), None)
+    words.random_(-(2**63), None, generator=own_generator(device))
     return words.view(torch.int8 if bits == 8 else torch.int16)[:count].view(shape)

@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from vrgcn.graph.randomness import default_generator
 from vrgcn.graph.sparse import CSR, is_sparse
 from vrgcn.models.config import ModelConfig
 from vrgcn.models.dropout import Dropout
@@ -198,6 +199,5 @@ def build_model(config: ModelConfig, in_features: int, classes: int, seed: int) 
     """The model with weights from the seed, whatever was drawn before."""
     arguments = asdict(config)
     kind = MODELS[arguments.pop("model")]
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with default_generator(torch.device("cpu"), seed):
         return kind(in_features, classes=classes, **arguments)

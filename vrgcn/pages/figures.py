@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vrgcn.files.printable import picture_text
+from vrgcn.files.writing import new_file
 from vrgcn.pages.destination import check_out
 from vrgcn.training.metrics import ClassScores
 from vrgcn.training.state import Epoch
@@ -45,15 +47,16 @@ def draw_validation(
     for name, curve in curves.items():
         points = [point for point in curve if point.val is not None]
         scores = [point.val for point in points]
-        by_epoch.plot([point.epoch for point in points], scores, marker=".", label=name)
-        by_second.plot([point.seconds for point in points], scores, marker=".", label=name)
+        label = picture_text(name)
+        by_epoch.plot([point.epoch for point in points], scores, marker=".", label=label)
+        by_second.plot([point.seconds for point in points], scores, marker=".", label=label)
     by_epoch.set(xlabel="epoch", ylabel=f"validation {score} (exact)")
     by_second.set(xlabel="seconds of training", xscale="log")
     by_epoch.xaxis.get_major_locator().set_params(integer=True)
     for axes in (by_epoch, by_second):
         axes.grid(alpha=0.3)
     by_second.legend(loc="lower right")
-    figure.suptitle(title)
+    figure.suptitle(picture_text(title))
     _save(figure, path)
 
 
@@ -67,10 +70,11 @@ def draw_confusion(matrix: Tensor, classes: list[str], path: Path, title: str) -
     shares = matrix / matrix.sum(1, keepdim=True).clamp(min=1)
     image = axes.imshow(shares.tolist(), cmap="Blues", vmin=0, vmax=1)
     figure.colorbar(image, label="share of the true class", shrink=0.8)
-    axes.set(xlabel="predicted class", ylabel="true class", title=title)
+    axes.set(xlabel="predicted class", ylabel="true class", title=picture_text(title))
     if len(classes) <= 60:
-        axes.set_xticks(range(len(classes)), classes, rotation=90)
-        axes.set_yticks(range(len(classes)), classes)
+        names = [picture_text(name) for name in classes]
+        axes.set_xticks(range(len(classes)), names, rotation=90)
+        axes.set_yticks(range(len(classes)), names)
     if len(classes) <= 20:
         for row, counts in enumerate(matrix.tolist()):
             for column, count in enumerate(counts):
@@ -91,9 +95,9 @@ def draw_class_scores(scores: ClassScores, classes: list[str], path: Path, title
         [p - 0.2 for p in places], scores.precision.nan_to_num().tolist(), 0.4, label="precision"
     )
     axes.bar([p + 0.2 for p in places], scores.recall.nan_to_num().tolist(), 0.4, label="recall")
-    axes.set(ylim=(0, 1), title=title, xlabel="class")
+    axes.set(ylim=(0, 1), title=picture_text(title), xlabel="class")
     if len(classes) <= 60:
-        axes.set_xticks(places, classes, rotation=90)
+        axes.set_xticks(places, [picture_text(name) for name in classes], rotation=90)
     axes.legend()
     _save(figure, path)
 
@@ -110,11 +114,11 @@ def draw_predicted(predicted: Tensor, actual: Tensor, path: Path, title: str) ->
     axes = figure.subplots()
     axes.scatter(actual.tolist(), predicted.tolist(), s=8, alpha=0.4, linewidths=0)
     axes.axline((float(actual.mean()), float(actual.mean())), slope=1, color="black", linewidth=1)
-    axes.set(xlabel="actual", ylabel="predicted", title=title)
+    axes.set(xlabel="actual", ylabel="predicted", title=picture_text(title))
     axes.grid(alpha=0.3)
     _save(figure, path)
 
 
 def _save(figure: Any, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+    with new_file(path) as file:
+        figure.savefig(file, dpi=150, format=path.suffix.removeprefix("."))

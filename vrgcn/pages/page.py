@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import html
 import io
-import os
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from vrgcn.files.writing import write_text
 
 _STYLE = """
 :root { color-scheme: light }
@@ -189,16 +189,7 @@ class Page:
 
     def write(self, path: Path) -> None:
         """Whole or not at all: a page that is being read never loses its end."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, suffix=".html")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(self.html())
-            os.chmod(name, 0o644)
-            os.replace(name, path)
-        except BaseException:
-            os.unlink(name)
-            raise
+        write_text(path, self.html())
 
 
 def _figure(figure: Any, caption: str) -> str:

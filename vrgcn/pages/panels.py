@@ -12,6 +12,8 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
+from vrgcn.files.printable import picture_text
+from vrgcn.files.writing import new_file
 from vrgcn.pages.page import Page, svg
 
 INCHES = (5.4, 3.6)  # at the width of a phone, text of 11.5 points is still legible
@@ -68,7 +70,7 @@ def save_panels(panels: Sequence[Panel], folder: Path, name: str, columns: int =
         places = figure.subplots(lines, columns, squeeze=False).ravel()
         for axes, panel in zip(places, panels, strict=False):
             panel.draw(axes)
-            axes.set_title(fill(panel.title, 40), fontsize="medium")
+            axes.set_title(fill(picture_text(panel.title), 40), fontsize="medium")
             entries |= legend_of(axes)
         for axes in places[len(panels) :]:
             axes.set_visible(False)
@@ -76,9 +78,10 @@ def save_panels(panels: Sequence[Panel], folder: Path, name: str, columns: int =
             figure.legend(
                 list(entries.values()), list(entries), loc="outside lower center", ncols=6
             )
-        folder.mkdir(parents=True, exist_ok=True)
-        figure.savefig(folder / f"{name}.png", dpi=150)
-        (folder / f"{name}.svg").write_bytes(svg(figure))
+        with new_file(folder / f"{name}.png") as picture:
+            figure.savefig(picture, dpi=150, format="png")
+        with new_file(folder / f"{name}.svg") as drawing:
+            drawing.write(svg(figure))
 
 
 def legend_of(axes: Any) -> dict[str, Any]:

@@ -53,7 +53,7 @@ class EpochProgress:
         self._bar.update(self._task, completed=done, total=total)
 
     def epoch(self, point: Epoch) -> None:
-        self._bar.console.print(self._line(point), highlight=False, soft_wrap=True)
+        self._bar.console.print(self._line(point), highlight=False, markup=False, soft_wrap=True)
         self.number = point.epoch + 1
         if self.number <= self.epochs:
             self._bar.reset(self._task, description=self._title())

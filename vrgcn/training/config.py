@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args, get_origin, get_type_hints
 
 from vrgcn.engine.estimators import find_estimator
+from vrgcn.training.interval import Interval
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,16 @@ class TrainConfig:
     """Epochs between measurements of the histories' staleness and the gradient's noise, beside the
     training, which they do not change; 0: never. None: so seldom that they cost 1.5% of it."""
 
+    checkpoint_every: str = "auto"
+    """Between checkpoints, from which a run goes on: epochs (1) or minutes (10m), which come inside
+    an epoch too; 0: only when the run is interrupted. auto: 5 minutes, longer where writing one
+    would take more than 2% of the time."""
+    on_nan: Literal["stop", "rollback"] = "stop"
+    """When the loss becomes NaN or infinite: stop, or go on from the last checkpoint with half the
+    learning rate, at most three times."""
+    on_full_disk: Literal["continue", "stop"] = "continue"
+    """When there is no room for a checkpoint: train on without, or stop."""
+
     seed: int = 0
     """Seed of everything random."""
     threads: int | None = None
@@ -95,6 +106,8 @@ class TrainConfig:
             find_estimator(self.estimator)
         except ValueError as error:
             raise ValueError(f"{error} (--estimator)") from None
+        object.__setattr__(self, "checkpoint_every", str(self.checkpoint_every))
+        Interval.parse(self.checkpoint_every)
         at_least(1, epochs=self.epochs, batch_size=self.batch_size, sample_size=self.sample_size)
         at_least(1, evaluate_every=self.evaluate_every, patience=self.patience)
         at_least(1, threads=self.threads, history_cap=self.history_cap)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
-import torch
 from torch import nn
 
 from vrgcn.engine.devices import find_device, use_threads
@@ -13,7 +13,11 @@ from vrgcn.engine.estimators import Estimator
 from vrgcn.engine.minibatches import Batch
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
+from vrgcn.training.checkpointing import Checkpoints
 from vrgcn.training.config import TrainConfig
+from vrgcn.training.interrupts import stop_requests
+from vrgcn.training.lock import locked
+from vrgcn.training.memory import memory_explained
 from vrgcn.training.objectives import Objective
 from vrgcn.training.state import Epoch
 from vrgcn.training.trainer import Callbacks, Trainer, TrainResult
@@ -28,26 +32,40 @@ def fit(
     propagation: PropagationLike | None = None,
     objective: Objective | None = None,
     diagnostics: int | None = None,
+    checkpoints: str | Path | None = None,
+    checkpoint_every: str | int | None = None,
+    resume: str | Path | None = None,
     on_epoch: Callable[[Epoch], None] | None = None,
     on_kept: Callable[[Epoch], None] | None = None,
     on_step: Callable[[int, int], None] | None = None,
     on_batch: Callable[[Batch], None] | None = None,
+    on_checkpoint: Callable[[], None] | None = None,
+    on_restore: Callable[[list[Epoch]], None] | None = None,
+    on_note: Callable[[str], None] | None = None,
 ) -> TrainResult:
     """Train the model in place; it ends with the chosen weights, in evaluation mode.
 
     estimator, propagation: a composition, matrix or rule of one's own in place of the config's name
     objective: loss and score of one's own in place of those that the graph's labels stand for
     diagnostics: epochs between measurements of staleness and noise, in place of the config's
-    on_epoch, on_kept, on_step, on_batch: see trainer.Callbacks
+    checkpoints: a folder to write checkpoints to, of this run alone. Ctrl-C and SIGTERM then end
+        the step, write one, and raise `Interrupted`
+    checkpoint_every: epochs (1) or minutes ("10m") between them, in place of the config's
+    resume: a folder of checkpoints, from the newest of which to go on, to the bits that a run
+        without a break ends in; from the beginning if it has none yet. More are written there
+    on_epoch, ..., on_note: see trainer.Callbacks
     """
     config = config or TrainConfig()
     if diagnostics is not None:
         config = replace(config, diagnostics=diagnostics)
+    if checkpoint_every is not None:
+        config = replace(config, checkpoint_every=str(checkpoint_every))
+    folder = _folder(checkpoints, resume)
+    if folder is None and config.on_nan == "rollback":
+        raise ValueError("on_nan='rollback' goes back to a checkpoint: give fit checkpoints=FOLDER")
     use_threads(config.threads)
     device = find_device(config.device)
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices):
-        torch.manual_seed(config.seed)
+    with memory_explained(graph, config):
         trainer = Trainer(
             model.to(device),
             graph,
@@ -55,6 +73,21 @@ def fit(
             estimator=estimator,
             propagation=propagation,
             objective=objective,
-            callbacks=Callbacks(on_epoch, on_kept, on_step, on_batch),
+            callbacks=Callbacks(
+                on_epoch, on_kept, on_step, on_batch, on_checkpoint, on_restore, on_note
+            ),
         )
-        return trainer.run()
+        if folder is None:
+            return trainer.run()
+        with locked(folder), stop_requests() as stop:
+            kept = Checkpoints(trainer, folder)
+            if resume is not None:
+                kept.resume()
+            return kept.run(stop)
+
+
+def _folder(checkpoints: str | Path | None, resume: str | Path | None) -> Path | None:
+    if checkpoints is not None and resume is not None and Path(checkpoints) != Path(resume):
+        raise ValueError("checkpoints of a run that is resumed go where it has them: give one path")
+    folder = checkpoints if resume is None else resume
+    return None if folder is None else Path(folder)

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from vrgcn.engine.minibatches import Batch, MiniBatches
 from vrgcn.engine.trace import device_of, set_mode
+from vrgcn.graph.randomness import default_generator, drawing_from
 from vrgcn.training.moments import Moments
 from vrgcn.training.objectives import Objective, build_objective
 
@@ -31,10 +32,13 @@ def frozen(model: nn.Module, seed: int, *, dropout: bool = True) -> Iterator[tor
         training
     """
     device = device_of(model)
-    devices = [device] if device.type == "cuda" else []
+    own = torch.Generator(device).manual_seed(seed)
     buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
-    with torch.random.fork_rng(devices), set_mode(model, training=dropout, norms=True):
-        torch.manual_seed(seed)
+    with (
+        default_generator(device, seed),
+        drawing_from(own),
+        set_mode(model, training=dropout, norms=True),
+    ):
         try:
             yield torch.Generator().manual_seed(seed)
         finally:

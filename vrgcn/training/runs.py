@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vrgcn.inference import MODEL
+
 if TYPE_CHECKING:
     import torch
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 CONFIG = "config.toml"
 METRICS = "metrics.jsonl"
 RESULT = "result.json"
-MODEL = "model.safetensors"
+CHECKPOINTS = "checkpoints"
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,14 @@ def open_run(folder: Path, device: torch.device) -> Run:
     config = read_config(folder)
     model = folder / MODEL
     if not model.is_file():
-        raise FileNotFoundError(f"{folder} has no {MODEL}: its training did not finish")
+        done = unfinished(folder)
+        why = "it was deleted or moved"
+        if done is not None:
+            why = (
+                f"its training has kept none yet, and has not finished ({done}); vrgcn train "
+                f"--resume {folder} goes on with it"
+            )
+        raise FileNotFoundError(f"{folder} has no {MODEL}: {why}")
     saved = load_model(model)
     saved.model.to(device)
     return Run(folder, config, saved)
@@ -54,6 +63,16 @@ def read_config(folder: Path) -> dict[str, Any]:
         return tomllib.loads(config.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{config}: not a TOML file: {error}") from None
+
+
+def unfinished(folder: Path) -> str | None:
+    """How far the training of a run came that has not ended; None of one that has."""
+    if (folder / RESULT).is_file():
+        return None
+    metrics = folder / METRICS
+    done = metrics.read_bytes().count(b"\n") if metrics.is_file() else 0
+    epochs = read_config(folder).get("epochs")
+    return f"{done} of {epochs} epochs" if isinstance(epochs, int) else f"{done} epochs"
 
 
 def graph_source(config: dict[str, Any]) -> tuple[str | None, Path | None, Path | None]:
@@ -80,4 +99,12 @@ def open_run_graph(
     if dataset is None and graph is None:
         dataset, graph = own_dataset, own_graph
     opened = open_graph(dataset, graph, data_root or own_root)
-    return opened._replace(graph=fit_features(run.saved, opened.graph, scaled))
+    notes = [] if opened.note is None else [opened.note]
+    done = unfinished(run.folder)
+    if done is not None:
+        notes.append(
+            f"the training of {run.folder} has not finished ({done}): this is its best model so "
+            f"far; vrgcn train --resume {run.folder} goes on with it"
+        )
+    fitted = fit_features(run.saved, opened.graph, scaled)
+    return opened._replace(graph=fitted, note="; ".join(notes) or None)

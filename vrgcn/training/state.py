@@ -48,7 +48,8 @@ class Progress:
     curve: a point per finished epoch; best: that of the best validation score
     behind: evaluations since then
     loss, sampled, history_reads: sums over the minibatches of the present epoch
-    seconds: of training, of evaluation and of diagnostics
+    seconds: of training; others: of evaluation, of diagnostics, of writing checkpoints
+    rollbacks: how often the loss became NaN and training went back to a checkpoint
     """
 
     curve: list[Epoch] = field(default_factory=list)
@@ -60,6 +61,8 @@ class Progress:
     seconds: float = 0.0
     evaluation_seconds: float = 0.0
     diagnostics_seconds: float = 0.0
+    checkpoint_seconds: float = 0.0
+    rollbacks: int = 0
 
 
 @dataclass(frozen=True)

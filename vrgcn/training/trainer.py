@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-import torch
 from torch import Tensor, nn
 
 from vrgcn.engine.estimators import Estimator
 from vrgcn.engine.minibatches import Batch, MiniBatches
+from vrgcn.engine.setup import note_propagation
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
+from vrgcn.graph.randomness import RandomNumbers
+from vrgcn.graph.trained_on import TrainedOn, note_trained_on
 from vrgcn.inference.sweeps import ExactSweeps
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.monitor import Monitor
@@ -26,7 +28,8 @@ from vrgcn.training.state import Epoch, Progress, TrainState
 class TrainResult:
     """curve: a point per epoch; epoch: the one whose weights were kept; val, test: their scores;
     seconds: training time, evaluation_seconds, diagnostics_seconds: that of evaluation and of
-    diagnostics, not counted in it; weights: the kept weights."""
+    diagnostics, not counted in it; weights: the kept weights; checkpoint_seconds: of writing
+    checkpoints, not counted either."""
 
     curve: list[Epoch]
     epoch: int
@@ -36,6 +39,7 @@ class TrainResult:
     evaluation_seconds: float
     diagnostics_seconds: float
     weights: dict[str, Tensor] = field(repr=False)
+    checkpoint_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -47,16 +51,28 @@ class Callbacks:
         them
     on_step: (steps done, steps in the epoch)
     on_batch: each minibatch before its step
+    on_checkpoint: before each checkpoint; an error of it stops the run with the last one kept
+    on_restore: the curve so far, after the run was put to where a checkpoint is
+    on_note: what people must know and what is no error; None: a warning
     """
 
     on_epoch: Callable[[Epoch], None] | None = None
     on_kept: Callable[[Epoch], None] | None = None
     on_step: Callable[[int, int], None] | None = None
     on_batch: Callable[[Batch], None] | None = None
+    on_checkpoint: Callable[[], None] | None = None
+    on_restore: Callable[[list[Epoch]], None] | None = None
+    on_note: Callable[[str], None] | None = None
+
+
+class DivergedError(FloatingPointError):
+    """The loss, or what it leads to, became infinite or NaN. what: that alone, without advice"""
+
+    what: str = "training diverged"
 
 
 class Trainer:
-    """Trains a model in place, on the random numbers of PyTorch's default generator.
+    """Trains a model in place, on random numbers of its own.
 
     `advance` makes one step; between two of them `state` and `restore` take the run's state and
     put it back.
@@ -79,6 +95,11 @@ class Trainer:
         self.callbacks = callbacks or Callbacks()
         self.objective = objective or build_objective(graph, config)
         self.objective.prepare(model)
+        rule = config.propagation if propagation is None else propagation
+        named = rule is None or isinstance(rule, str)
+        note_trained_on(model, TrainedOn.of(graph, own_matrix=not named))
+        if isinstance(rule, str):
+            note_propagation(model, rule)
         self.minibatches = build_minibatches(
             model,
             graph,
@@ -97,18 +118,27 @@ class Trainer:
         self.best: dict[str, Tensor] | None = None
         self._trained = int(self.objective.trained.sum())
         self._stream: Iterator[Batch] | None = None
+        setup = self.minibatches.setup
+        self.random = RandomNumbers(
+            config.seed, setup.device, default=setup.training.default_random
+        )
 
     def run(self) -> TrainResult:
         """All that is left of the training; the model ends with the chosen weights."""
         while self.advance():
             pass
+        return self.finish()
+
+    def finish(self) -> TrainResult:
+        """What the training led to; the model gets the chosen weights."""
         progress = self.progress
         chosen = progress.curve[-1]
         if self.config.select == "best" and progress.best is not None and self.best is not None:
             chosen = progress.best
             self.model.load_state_dict(self.best)
         self.model.eval()
-        test = self._score(self.graph.test)
+        with self.random.drawn():
+            test = self._score(self.graph.test)
         return TrainResult(
             progress.curve,
             chosen.epoch,
@@ -118,6 +148,7 @@ class Trainer:
             progress.evaluation_seconds,
             progress.diagnostics_seconds,
             _copy(self.model),
+            progress.checkpoint_seconds,
         )
 
     @property
@@ -134,21 +165,24 @@ class Trainer:
             return False
         start = time.perf_counter()
         self.model.train()
-        if self._stream is None:
-            self._stream = self._open_epoch()
-        batch = next(self._stream)
+        with self.random.drawn():
+            if self._stream is None:
+                self._stream = self._open_epoch()
+            batch = next(self._stream)
         self.progress.seconds += time.perf_counter() - start
         if self.callbacks.on_batch is not None:
             self.callbacks.on_batch(batch)
         start = time.perf_counter()
-        self._step(batch)
+        with self.random.drawn():
+            self._step(batch)
         self.progress.seconds += time.perf_counter() - start
         place, steps = self.minibatches.position.place, len(self.minibatches)
         if self.callbacks.on_step is not None:
             self.callbacks.on_step(place, steps)
         if place == steps:
             self._stream = None
-            self._close_epoch()
+            with self.random.drawn():
+                self._close_epoch()
         return True
 
     def state(self, *, copied: bool = True) -> TrainState:
@@ -156,11 +190,8 @@ class Trainer:
 
         copied: False gives the tensors themselves, which the next step changes
         """
-        random = {"default": torch.get_rng_state()}
+        random = self.random.state_dict()
         random["minibatches"] = self.minibatches.generator.get_state()
-        device = self.minibatches.setup.device
-        if device.type == "cuda":
-            random["cuda"] = torch.cuda.get_rng_state(device)
         state = TrainState(
             self.model.state_dict(),
             self.optimizer.state_dict(),
@@ -174,18 +205,17 @@ class Trainer:
 
     def restore(self, state: TrainState) -> None:
         """Go back, or forward, to a state that was taken of a run like this one."""
-        state = state.copy()
+        histories = state.histories  # copied row by row into the tables, not as a whole before
+        state = replace(state, histories={}).copy()
         self.model.load_state_dict(state.model)
         self.optimizer.load_state_dict(state.optimizer)
         self.best = state.best
-        self.minibatches.histories.load_state_dict(state.histories)
+        self.minibatches.histories.load_state_dict(histories)
         self.minibatches.generator.set_state(state.random["minibatches"])
         self.minibatches.position = state.position
         self.progress = state.progress
+        self.random.load_state_dict(state.random)
         self._stream = None
-        torch.set_rng_state(state.random["default"])
-        if "cuda" in state.random:
-            torch.cuda.set_rng_state(state.random["cuda"], self.minibatches.setup.device)
 
     def _open_epoch(self) -> Iterator[Batch]:
         """The minibatches of the next epoch, or what is left of one that was begun."""
@@ -261,16 +291,21 @@ class Trainer:
         loss = losses * (visited / (self._trained * len(batch.nodes)))
         value = losses.item()
         if not math.isfinite(value):
-            position = self.minibatches.position
-            raise FloatingPointError(
-                f"the training loss became {value} at epoch {position.epoch}, step "
-                f"{position.place}; lower the learning rate (now {self.config.learning_rate:g}) or "
-                "look at the features' scale"
-            )
+            raise self.diverged(f"the training loss became {value}")
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
         return value
+
+    def diverged(self, what: str) -> DivergedError:
+        """The error that says what is not finite any more, and where training stands."""
+        position, rate = self.minibatches.position, self.optimizer.param_groups[0]["lr"]
+        what = f"{what} at epoch {position.epoch}, step {position.place}"
+        error = DivergedError(
+            f"{what}; lower the learning rate (now {rate:g}) or look at the features' scale"
+        )
+        error.what = what
+        return error
 
     def _score(self, nodes: Tensor) -> float | None:
         if not len(nodes):

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vrgcn.data.store import new_folder, write_array, write_meta
+from vrgcn.data.store import write_array, write_meta
 from vrgcn.data.tables.adjacency import Adjacency, write_adjacency
 from vrgcn.data.tables.columns import (
     EdgeColumns,
@@ -43,6 +42,7 @@ from vrgcn.data.tables.recipe import Recipe, read_recipe
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.summary import ImportSummary, summarise
 from vrgcn.data.tables.telling import taken_from
+from vrgcn.files.writing import new_folder
 from vrgcn.graph.names import Names
 from vrgcn.graph.validation import SPLITS, Task
 
@@ -89,9 +89,9 @@ def run_import(spec: ImportSpec, on_rows: Watch, on_plan: Plan) -> ImportSummary
         _write_labels(nodes, folder)
         classes, task = _classes(source, nodes)
         names = Names(nodes.ids.natural(), classes, features.names)
-        recipe = Recipe.of(
+        recipe = source.recipe or Recipe.of(
             *(spec, source.node, source.edge, source.encoders, source.marked),
-            *(_mean(source, features), classes, task),
+            *(features.mean, classes, task),
         )
         recipe.write(folder)
         write_meta(folder, features.width, len(classes or []), names, task)
@@ -207,10 +207,6 @@ def _features(source: Source, nodes: Nodes, adjacency: Adjacency, folder: Path) 
             f"there are {features.width} features, and {recipe.origin} has {len(recipe.mean)}"
         )
     return features
-
-
-def _mean(source: Source, features: Features) -> NDArray[np.float32]:
-    return features.mean if source.recipe is None else source.recipe.mean
 
 
 def _classes(source: Source, nodes: Nodes) -> tuple[list[str] | None, Task]:

@@ -144,6 +144,10 @@ def lists_look(cells: pa.Array, delimiter: str | None) -> Look:
 
 
 def _texts(column: str, cells: pa.Array, decimal: str | None, most: int) -> Look:
+    if decimal is None and _all_numbers(
+        cells
+    ):  # told quickly: tables have thousands of such columns
+        return numbers_look(cells, None)
     text = pc.utf8_trim_whitespace(to_text(cells))
     nothing = is_nothing(text)
     known = text.filter(pa.array(~nothing))
@@ -153,6 +157,13 @@ def _texts(column: str, cells: pa.Array, decimal: str | None, most: int) -> Look
     for found in _candidates(column, known, decimal):
         return Look(found.kind, found.words, missing + found.missing, found.doubt, found.options)
     return _words(known, missing, most)
+
+
+def _all_numbers(cells: pa.Array) -> bool:
+    try:
+        return pc.cast(cells, pa.float64()).null_count == 0
+    except pa.ArrowInvalid:
+        return False
 
 
 def _candidates(column: str, known: pa.Array, decimal: str | None) -> Iterator[Look]:

@@ -14,20 +14,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save
 
 from vrgcn.data.tables.columns import EdgeColumns, NodeColumns
 from vrgcn.data.tables.encoders import Encoder, encoder_from_state
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec
+from vrgcn.files.checksums import file_checksum, value_checksum
+from vrgcn.files.parsing import read_json
+from vrgcn.files.tensors import read_tensors, write_tensors
 from vrgcn.graph.validation import Task
 
 FILE = "import.json"
 ARRAYS = "import.safetensors"
 FORMAT = "vrgcn-import"
 VERSION = 1
+CHECKSUM = "checksum"  # of import.json itself, without this entry
+ARRAYS_CHECKSUM = "arrays_checksum"
 _MEAN = "mean"
 # Options that another table is read by too, unless it is given others.
 _OPTIONS = (
@@ -146,47 +150,60 @@ class Recipe:
 
     def write(self, folder: Path) -> None:
         """Into the folder of a graph."""
-        arrays = {_MEAN: self.mean}
+        arrays: dict[str, NDArray[Any]] = {_MEAN: self.mean}
         columns = []
         for place, encoder in enumerate(self.encoders):
             state = encoder.state()
             columns.append({"column": encoder.column, "kind": encoder.kind, **state})
             for name, array in encoder.arrays().items():
                 arrays[f"{place}.{name}"] = np.ascontiguousarray(array)
-        description = {
+        description: dict[str, Any] = {
             **{"format": FORMAT, "version": VERSION},
             **{name: getattr(self, name) for name in (*_KEPT, "options")},
             "columns": columns,
         }
-        for name, data in (
-            (ARRAYS, save(arrays)),
-            (FILE, json.dumps(description, indent=2).encode()),
-        ):
-            with open(folder / name, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        with open(folder / ARRAYS, "wb") as file:
+            description[ARRAYS_CHECKSUM] = write_tensors(file, tensors)
+            file.flush()
+            os.fsync(file.fileno())
+        with open(folder / FILE, "wb") as file:
+            signed = description | {CHECKSUM: value_checksum(description)}
+            file.write(json.dumps(signed, indent=2).encode())
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def read_recipe(folder: Path) -> Recipe:
     """How the graph in a folder was imported."""
-    file = folder / FILE
+    file, arrays = folder / FILE, folder / ARRAYS
     if not folder.is_dir():
         raise FileNotFoundError(f"--like: there is no folder {folder}")
-    if not file.is_file():
-        raise FileNotFoundError(
-            f"--like: {folder} has no {FILE}; only graphs that `vrgcn import` wrote have one"
+    for needed in (file, arrays):
+        if not needed.is_file():
+            raise FileNotFoundError(
+                f"--like: {folder} has no {needed.name}; only graphs that `vrgcn import` wrote "
+                "have one"
+            )
+    found = read_json(file)
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise ValueError(f"--like: {file} does not say format {FORMAT!r}")
+    if found.get("version") != VERSION:
+        version = found.get("version")
+        raise ValueError(f"--like: {file} has version {version!r}; this vrgcn reads {VERSION}")
+    checksum = found.pop(CHECKSUM, None)
+    whole = checksum == value_checksum(found)
+    if not whole or found.get(ARRAYS_CHECKSUM) != file_checksum(arrays):
+        damaged = arrays if whole else file
+        raise ValueError(
+            f"--like: {damaged} is damaged, or was changed by hand: its checksum is another; "
+            "import the graph again"
         )
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-        if not isinstance(found, dict) or found.get("format") != FORMAT:
-            raise ValueError(f"it does not say format {FORMAT!r}")
-        if found.get("version") != VERSION:
-            raise ValueError(f"this vrgcn reads version {VERSION}, not {found.get('version')!r}")
-        arrays = load_file(folder / ARRAYS)
-        return _recipe(folder, found, arrays)
-    except (ValueError, KeyError, TypeError, OSError, SafetensorError) as error:
-        raise ValueError(f"--like: {file} cannot be read: {error}") from None
+        tensors = {name: tensor.numpy() for name, tensor in read_tensors(arrays).items()}
+        return _recipe(folder, found, tensors)
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        raise ValueError(f"--like: {file} cannot be read: {error!r}") from None
 
 
 def _recipe(folder: Path, found: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Recipe:
@@ -205,6 +222,9 @@ def _recipe(folder: Path, found: dict[str, Any], arrays: dict[str, NDArray[Any]]
     }
     kept = {name: found[name] for name in _KEPT}
     kept["label"] = tuple(kept["label"])
+    width = sum(len(encoder.names) for encoder in encoders) + kept["marked"]
+    if encoders and arrays[_MEAN].shape != (width,):
+        raise ValueError(f"its columns make {width} features, and it has {arrays[_MEAN].shape}")
     return Recipe(
         origin=str(folder), options=options, encoders=encoders, mean=arrays[_MEAN], **kept
     )

@@ -97,6 +97,8 @@ class ImportSpec:
     """A node averages over the edges into it alone. Otherwise an edge counts in both directions."""
 
     def __post_init__(self) -> None:
+        for name in ("edges", "out", "nodes", "like", "features_file"):
+            object.__setattr__(self, name, _path(name, getattr(self, name)))
         delimiter = {"tab": "\t", "\\t": "\t"}.get(self.delimiter or "", self.delimiter)
         object.__setattr__(self, "delimiter", delimiter)
         if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
@@ -159,6 +161,15 @@ class ImportSpec:
             if getattr(self, name):
                 flag = name.replace("_", "-")
                 raise ValueError(f"--{flag}: needs a file of nodes; give --nodes FILE")
+
+
+def _path(name: str, given: object) -> Path | None:
+    """A path, which from Python may be given as a text."""
+    if given is None or isinstance(given, Path):
+        return given
+    if not isinstance(given, str):
+        raise TypeError(f"{name}: {given!r} is not the path of a file or folder")
+    return Path(given)
 
 
 def _check_ratio(ratio: tuple[float, ...]) -> None:

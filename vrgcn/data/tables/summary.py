@@ -16,6 +16,7 @@ from vrgcn.data.tables.labels import Labels
 from vrgcn.data.tables.nodes import Nodes
 from vrgcn.data.tables.numbers import Numbers
 from vrgcn.data.tables.wording import counted
+from vrgcn.files.printable import printable
 from vrgcn.graph.validation import SPLITS
 
 ONE_CLASS = 0.95  # of the labelled nodes
@@ -74,7 +75,7 @@ class ImportSummary:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        yield from self.columns
+        yield from map(printable, self.columns)
         yield ""
         yield f"nodes     {self.nodes:>14,}   {self.isolated:,} of them isolated"
         skipped = f", and {self.skipped:,} that were skipped" if self.skipped else ""
@@ -86,7 +87,7 @@ class ImportSummary:
         yield f"features  {self.width:>14,}"
         yield from self._histogram()
         yield from self._labels()
-        yield from (f"warning: {warning}" for warning in self.warnings)
+        yield from (f"warning: {printable(warning)}" for warning in self.warnings)
 
     def _edge_details(self) -> str:
         """What became of the rows that are not among the edges."""
@@ -123,7 +124,8 @@ class ImportSummary:
         labelled = max(self.nodes - self.unlabelled, 1)
         most = max(counts.values(), default=1)
         for name, count in order[:CLASSES_SHOWN]:
-            yield f"  {name[:17]:>17} {_bar(count, most)} {count:,} ({count / labelled:.1%})"
+            shown = f"{printable(name)[:17]:>17}"
+            yield f"  {shown} {_bar(count, most)} {count:,} ({count / labelled:.1%})"
         if len(order) > CLASSES_SHOWN:
             yield f"  {'':>17} and {len(order) - CLASSES_SHOWN:,} more"
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from vrgcn.files.printable import picture_text
 from vrgcn.pages.page import Page
 from vrgcn.pages.panels import INCHES, TEXT, plain_ticks, swatch
 from vrgcn.pages.runs.records import Record, by_metric
@@ -125,7 +126,7 @@ def draw(records: Sequence[Record], x: Axis, y: Axis, styles: Mapping[str, int])
         curves = {label: curve for label, curve in curves.items() if curve[0]}
         for label, (across, up) in curves.items():
             axes.plot(across, up, **_look(styles[label], len(across)))
-        axes.set(xlabel=x.label, ylabel=y.label)
+        axes.set(xlabel=picture_text(x.label), ylabel=picture_text(y.label))
         if y.most is not None:
             bottom, top = axes.get_ylim()
             axes.set_ylim(top=min(top, y.most + 0.03 * (y.most - bottom)))

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vrgcn.inference import MODEL
 from vrgcn.inference.saved import load_model
 from vrgcn.training.metrics import Metric, find_metric, titled_metric
-from vrgcn.training.runs import METRICS, MODEL, RESULT, graph_source, read_config
+from vrgcn.training.runs import METRICS, RESULT, graph_source, read_config
 
 Point = dict[str, float | None]
 NONE = "–"

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import torch
 
-from vrgcn.data import data_root as default_root
-from vrgcn.data import find_dataset
+from vrgcn.data import find_dataset, root_folder
 from vrgcn.data.opening import open_graph
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import predict
@@ -82,7 +81,7 @@ class Scorer:
         labels = model_labels(run.saved, graph)
         if not len(graph.test):
             raise ValueError("the graph has no test nodes")
-        outputs = predict(run.saved.model, graph, graph.test, propagation=run.saved.propagation)
+        outputs = predict(run.saved, graph, graph.test)
         truth = labels[graph.test]
         metric = titled_metric(record.metric) or find_metric(None, run.saved.task)
         total, count = metric.compute(outputs, truth), len(graph.test)
@@ -108,10 +107,10 @@ def _check_present(dataset: str | None, root: Path | None) -> None:
     raw = None if dataset is None else find_dataset(dataset).raw
     if raw is None:
         return
-    folder = raw.folder(default_root(root))
+    folder = raw.folder(root_folder(root))
     if not (raw.present(folder) if raw.files else folder.is_dir()):
         raise FileNotFoundError(
-            f"the raw files of {dataset} are not in {default_root(root)}; --data-root says where"
+            f"the raw files of {dataset} are not in {root_folder(root)}; --data-root says where"
         )
 
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vrgcn.data.tables.encoders.encoder import Arrays, Tell, drop_advice
-from vrgcn.data.tables.encoders.filling import Filling
+from vrgcn.data.tables.encoders.filling import FilledColumn, Filling
 from vrgcn.data.tables.overrides import Fill
 from vrgcn.data.tables.values import is_nothing, is_text, to_text
 from vrgcn.data.tables.wording import counted
@@ -22,7 +22,7 @@ _MONDAY = 4 * DAY  # 1970-01-05 was one
 _PLAIN = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?)?$"
 
 
-class DateColumn:
+class DateColumn(FilledColumn):
     """A time each: `x.seconds` since the earliest of a sample, and angles.
 
     A part of the year, the week and the day is an angle a in a circle, and sin a and cos a are the
@@ -38,15 +38,10 @@ class DateColumn:
     def __init__(
         self, column: str, fill: Fill | Filling, format: str | None, origin: int, hours: bool
     ) -> None:
-        self.column = column
+        super().__init__(column, fill)
         self.format = format
         self.origin = origin
         self.hours = hours
-        self.filling = fill if isinstance(fill, Filling) else Filling(fill)
-
-    @property
-    def fitted(self) -> bool:
-        return self.filling.known
 
     @property
     def names(self) -> list[str]:
@@ -57,9 +52,6 @@ class DateColumn:
 
     def fit(self, cells: pa.Array) -> None:
         self.filling.see(parse_dates(cells, self.format)[0] - self.origin)
-
-    def finish(self) -> None:
-        self.filling.finish()
 
     def encode(self, cells: pa.Array, out: NDArray[np.float32], tell: Tell) -> None:
         seconds, wrong = parse_dates(cells, self.format)
@@ -94,9 +86,6 @@ class DateColumn:
             f"{self.filling}"
         )
 
-    def notes(self) -> list[str]:
-        return self.filling.notes()
-
     def state(self) -> dict[str, Any]:
         return {
             "fill": self.filling.state(),
@@ -104,9 +93,6 @@ class DateColumn:
             "origin": self.origin,
             "hours": self.hours,
         }
-
-    def arrays(self) -> Arrays:
-        return {}
 
     @classmethod
     def from_state(cls, column: str, state: dict[str, Any], arrays: Arrays) -> DateColumn:

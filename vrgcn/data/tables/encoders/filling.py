@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from vrgcn.data.tables.encoders.encoder import Arrays
 from vrgcn.data.tables.encoders.reservoir import Reservoir
 from vrgcn.data.tables.overrides import Fill
 from vrgcn.data.tables.wording import counted
@@ -26,7 +27,7 @@ class Filling:
         self.expected = expected
         self.filled = 0
         self._sum, self._count = 0.0, 0
-        self._sample = Reservoir(MEDIAN_ROWS, seed=0)
+        self._sample = Reservoir(MEDIAN_ROWS, seed=0) if fill.how == "median" else None
 
     @property
     def known(self) -> bool:
@@ -38,14 +39,14 @@ class Filling:
             finite = values[np.isfinite(values.astype(np.float32))]
         self._sum += float(finite.sum())
         self._count += len(finite)
-        if self.fill.how == "median":
+        if self._sample is not None:
             self._sample.add(pa.array(finite))
 
     def finish(self) -> None:
         if self.known:
             return
         value = self._mean()
-        if self.fill.how == "median" and self._count:
+        if self._sample is not None and self._count:
             value = float(np.median(self._sample.values().to_numpy()))
         self.fill = self.fill.known(value)
 
@@ -80,3 +81,24 @@ class Filling:
             return ""
         value = "the " + self.fill.how if self.fill.how in ("mean", "median") else str(self.fill)
         return f"; missing: {value}" + (", and a mark" if self.fill.mark else "")
+
+
+class FilledColumn:
+    """What encoders have in common whose gaps are filled with a number."""
+
+    def __init__(self, column: str, fill: Fill | Filling) -> None:
+        self.column = column
+        self.filling = fill if isinstance(fill, Filling) else Filling(fill)
+
+    @property
+    def fitted(self) -> bool:
+        return self.filling.known
+
+    def finish(self) -> None:
+        self.filling.finish()
+
+    def notes(self) -> list[str]:
+        return self.filling.notes()
+
+    def arrays(self) -> Arrays:
+        return {}

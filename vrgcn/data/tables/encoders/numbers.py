@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vrgcn.data.tables.encoders.encoder import Arrays, Tell, drop_advice
-from vrgcn.data.tables.encoders.filling import Filling
+from vrgcn.data.tables.encoders.filling import FilledColumn, Filling
 from vrgcn.data.tables.overrides import Fill
 from vrgcn.data.tables.values import comma_advice, is_nothing, is_number, to_numbers, to_text
 from vrgcn.data.tables.wording import counted
@@ -21,7 +21,7 @@ NO = ("false", "no", "n", "f", "off", "0", "0.0")
 _WHOLE = r"^[+-]?(\d{1,18}|[1-8]\d{18})$"  # that 64 bits hold
 
 
-class NumberColumn:
+class NumberColumn(FilledColumn):
     """A number each: one feature, and one more where missing numbers are marked.
 
     decimal: see `to_numbers`
@@ -40,17 +40,12 @@ class NumberColumn:
         lenient: bool = False,
         offset: int = 0,
     ) -> None:
-        self.column = column
+        super().__init__(column, fill)
         self.decimal = decimal
         self.lenient = lenient
         self.offset = offset
-        self.filling = fill if isinstance(fill, Filling) else Filling(fill)
         self._rounded = 0
         self._example = 0.0
-
-    @property
-    def fitted(self) -> bool:
-        return self.filling.known
 
     @property
     def names(self) -> list[str]:
@@ -58,9 +53,6 @@ class NumberColumn:
 
     def fit(self, cells: pa.Array) -> None:
         self.filling.see(self.values(cells)[0])
-
-    def finish(self) -> None:
-        self.filling.finish()
 
     def encode(self, cells: pa.Array, out: NDArray[np.float32], tell: Tell) -> None:
         values, wrong = self.values(cells)
@@ -100,7 +92,7 @@ class NumberColumn:
         return ", ".join(parts) + str(self.filling)
 
     def notes(self) -> list[str]:
-        notes = self.filling.notes()
+        notes = super().notes()
         if self._rounded:
             some = counted(self._rounded, "whole number is", "whole numbers are")
             notes.append(
@@ -117,9 +109,6 @@ class NumberColumn:
             "lenient": self.lenient,
             "offset": self.offset,
         }
-
-    def arrays(self) -> Arrays:
-        return {}
 
     @classmethod
     def from_state(cls, column: str, state: dict[str, Any], arrays: Arrays) -> NumberColumn:

@@ -20,7 +20,11 @@ class Reservoir:
         self._parts: list[pa.Array] = []
 
     def add(self, values: pa.Array) -> None:
-        keys = np.concatenate([self._keys, self._random.random(len(values))])
+        new = self._random.random(len(values))
+        if len(self._keys) == self._most:  # full: most of what comes later cannot stay
+            enters = new < self._keys.max(initial=0)
+            new, values = new[enters], values.filter(pa.array(enters))
+        keys = np.concatenate([self._keys, new])
         if len(keys) <= self._most:
             self._keys = keys
             self._parts.append(values)

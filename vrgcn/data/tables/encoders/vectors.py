@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from vrgcn.data.tables.encoders.cells import cell_lists
 from vrgcn.data.tables.encoders.encoder import Arrays, Tell, drop_advice
-from vrgcn.data.tables.encoders.filling import Filling
+from vrgcn.data.tables.encoders.filling import FilledColumn, Filling
 from vrgcn.data.tables.overrides import Fill
 from vrgcn.data.tables.values import to_numbers
 from vrgcn.data.tables.wording import counted
 
 
-class VectorColumn:
+class VectorColumn(FilledColumn):
     """Lists of `width` numbers: features `x[0]`, `x[1]`, ...
 
     delimiter: what divides the numbers of a text, see `cell_lists`
@@ -33,15 +33,10 @@ class VectorColumn:
         delimiter: str | None = None,
         decimal: str | None = None,
     ) -> None:
-        self.column = column
+        super().__init__(column, fill)
         self.width = width
         self.delimiter = delimiter
         self.decimal = decimal
-        self.filling = fill if isinstance(fill, Filling) else Filling(fill)
-
-    @property
-    def fitted(self) -> bool:
-        return self.filling.known
 
     @property
     def names(self) -> list[str]:
@@ -50,9 +45,6 @@ class VectorColumn:
 
     def fit(self, cells: pa.Array) -> None:
         self.filling.see(self._matrix(cells)[0].ravel())
-
-    def finish(self) -> None:
-        self.filling.finish()
 
     def encode(self, cells: pa.Array, out: NDArray[np.float32], tell: Tell) -> None:
         values, texts, short, lengths = self._matrix(cells)
@@ -81,9 +73,6 @@ class VectorColumn:
     def plan(self) -> str:
         return f"{counted(len(self.names), 'feature')}{self.filling}"
 
-    def notes(self) -> list[str]:
-        return self.filling.notes()
-
     def state(self) -> dict[str, Any]:
         return {
             "width": self.width,
@@ -91,9 +80,6 @@ class VectorColumn:
             "delimiter": self.delimiter,
             "decimal": self.decimal,
         }
-
-    def arrays(self) -> Arrays:
-        return {}
 
     @classmethod
     def from_state(cls, column: str, state: dict[str, Any], arrays: Arrays) -> VectorColumn:

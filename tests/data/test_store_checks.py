@@ -1,0 +1,231 @@
+"""Graphs on disk whose numbers are wrong: refused by the file's name, opened or verified."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+from tests.data.test_store import DENSE, EDGES, GRAPHS, edit_meta, of_version_1, read_meta
+from vrgcn.data import store_checks
+from vrgcn.data.store import load_graph, save_graph, unprotected, verify_graph
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.names import Names
+
+
+def damaged(path: Path, kind: str, name: str, change: Callable[[np.ndarray], None]) -> Path:
+    """A saved graph of which one array was changed, its shape and type as before."""
+    save_graph(GRAPHS[kind](), path)
+    array = np.load(path / f"{name}.npy")
+    change(array)
+    np.save(path / f"{name}.npy", array)
+    return path
+
+
+def put(place: int | tuple[int, ...], value: float) -> Callable[[np.ndarray], None]:
+    def change(array: np.ndarray) -> None:
+        array[place] = value
+
+    return change
+
+
+WRONG = {
+    "a row that ends before it starts": ("dense", "indptr", put(1, 4), "row 1 ends at 3, before"),
+    "a first row that starts late": ("dense", "indptr", put(0, 1), "must run from 0"),
+    "a last row beyond the entries": ("dense", "indptr", put(-1, 10**12), "number of entries, 5"),
+    "a row far below zero": ("dense", "indptr", put(2, -(2**62)), "row 1 ends at"),
+    "a column beyond the nodes": ("dense", "indices", put(2, 4), r"entry 2 is 4, outside 0\.\.3"),
+    "a negative column": ("dense", "indices", put(0, -1), "entry 0 is -1"),
+    "a neighbour twice": ("dense", "indices", put(1, 1), "entry 1, 1, does not ascend"),
+    "a weight that is not finite": ("weighted", "weights", put(3, np.nan), "first: entry 3"),
+    "a place of sparse features": ("sparse", "feature_indices", put(1, 3), "entry 1 is 3"),
+    "a row of sparse features": ("sparse", "feature_indptr", put(1, 3), "row 1 ends at 2, before"),
+    "a label beyond the classes": (
+        "dense",
+        "labels",
+        put(1, 3),
+        r"node 1 has 3, not a class of 0\.\.2",
+    ),
+    "a label below -1": ("dense", "labels", put(2, -2), "node 2 has -2"),
+    "a share of a class": (
+        "multilabel",
+        "labels",
+        put((1, 0), 0.5),
+        r"node 1 has \[0.5, 1.0\], not 0 or 1",
+    ),
+    "an infinite number": ("numbers", "labels", put(3, np.inf), "node 3 has inf"),
+    "a training node twice": ("double", "train", put(1, 0), "no node twice: after node 0 comes 0"),
+    "a training node that is none": ("dense", "train", put(0, 9), "names node 9, outside"),
+    "a test node of training": ("dense", "test", put(0, 0), "has node 0, and train too"),
+    "a node without a label": ("dense", "test", put(0, 2), "has node 2, which has no label"),
+    "a number that is not known": ("numbers", "train", put(1, 2), "node 2, which has no label"),
+    "several classes, unknown": ("multilabel", "train", put(1, 2), "node 2, which has no label"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+@pytest.mark.parametrize("piece", [1 << 22, 2])
+def test_a_wrong_number_is_refused_by_its_file(
+    what: str, piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind, name, change, message = WRONG[what]
+    monkeypatch.setattr(store_checks, "_PIECE", piece)  # large arrays are checked in pieces
+    path = damaged(tmp_path / "graph", kind, name, change)
+    with pytest.raises(ValueError, match=rf"{name}\.npy.*{message}"):
+        load_graph(path)
+
+
+@pytest.mark.parametrize("kind", GRAPHS)
+@pytest.mark.parametrize("piece", [1, 2, 3])
+def test_right_graphs_pass_whatever_the_pieces(
+    kind: str, piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_checks, "_PIECE", piece)
+    save_graph(GRAPHS[kind](), tmp_path / "graph")
+    assert repr(load_graph(tmp_path / "graph")) == repr(GRAPHS[kind]())
+    assert verify_graph(tmp_path / "graph") is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("dense", "features"), ("sparse", "feature_values"), ("double", "features")],
+)
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_features_that_are_not_finite_are_refused_when_verified(
+    kind: str, name: str, value: float, tmp_path: Path
+) -> None:
+    path = damaged(tmp_path / "graph", kind, name, lambda array: array.flat.__setitem__(2, value))
+    of_version_1(path)  # without checksums, which would tell first
+    load_graph(path)
+    where = "entry 2" if kind == "sparse" else "node 0, column 2"
+    with pytest.raises(ValueError, match=rf"{name}\.npy holds NaN or infinite.*{where}"):
+        verify_graph(path)
+
+
+def test_large_finite_features_are_no_reason_to_refuse(tmp_path: Path) -> None:
+    save_graph(Graph(EDGES, torch.full((4, 3), 3e38)), tmp_path / "graph")
+    assert verify_graph(tmp_path / "graph") is None
+
+
+@pytest.mark.parametrize("kind", GRAPHS)
+def test_a_flipped_bit_in_any_file_is_found(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "graph"
+    save_graph(GRAPHS[kind](), path)
+    for file in sorted(path.iterdir()):
+        whole = file.read_bytes()
+        for place in {len(whole) // 2, len(whole) - 1}:
+            file.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+            with pytest.raises(ValueError, match=file.name):
+                verify_graph(path)
+        file.write_bytes(whole)
+    assert verify_graph(path) is None
+
+
+@pytest.mark.parametrize("change", [b"\0", b""])
+def test_a_changed_length_is_found_when_opened(change: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "graph"
+    save_graph(GRAPHS["dense"](), path)
+    for file in path.glob("*.npy"):
+        whole = file.read_bytes()
+        file.write_bytes(whole + change if change else whole[:-1])
+        with pytest.raises(ValueError, match=rf"{file.name} cannot be read.* bytes, and it has"):
+            load_graph(path)
+        file.write_bytes(whole)
+
+
+def test_a_change_of_meta_by_hand_is_found_when_opened(tmp_path: Path) -> None:
+    path = tmp_path / "graph"
+    names = Names(classes=["yes", "no", "maybe"])
+    save_graph(Graph(EDGES, DENSE, [0, 2, 1, 1], names=names), path)
+    text = (path / "meta.json").read_text()
+    (path / "meta.json").write_text(text.replace("maybe", "never"))
+    with pytest.raises(ValueError, match=r"meta\.json is damaged, or was changed by hand"):
+        load_graph(path)
+
+
+def test_an_older_version_loads_and_says_that_it_has_no_checksums(tmp_path: Path) -> None:
+    path = tmp_path / "graph"
+    save_graph(GRAPHS["dense"](), path)
+    assert unprotected(path) is None
+    of_version_1(path)
+    assert load_graph(path).num_nodes == 4
+    for note in (unprotected(path), verify_graph(path)):
+        assert note is not None
+        assert "no checksums (it is of version 1)" in note
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"nodes": 10**15}, r"indptr\.npy has shape"),
+        ({"nodes": -1}, "nodes must be a count of at least 1, not -1"),
+        ({"nodes": True}, "nodes must be a count"),
+        ({"edges": 1e3}, "edges must be a count, not 1000.0"),
+        ({"edges": 10**400}, r"edges must be a count, not 1000.*\.\.\."),
+        ({"width": "3"}, "width must be a count"),
+        ({"feature_layout": "ragged"}, "feature_layout must be one of dense, sparse"),
+        ({"feature_layout": "sparse"}, "feature_entries must be a count"),
+        ({"labelled": 1}, "labelled must be true or false"),
+        ({"multilabel": True}, "multilabel does not agree with task"),
+        ({"task": "ranking"}, "task must be one of classes, multilabel, regression, not 'ranking'"),
+        ({"task": ["classes"]}, "task must be one of"),
+        ({"task": "regression"}, "numbers have no classes"),
+        ({"num_classes": 10**13}, "more classes than can be"),
+        ({"num_classes": 2}, r"labels\.npy: node 1 has 2, not a class of 0\.\.1"),
+        ({"splits": {"train": 1, "val": 1}}, "splits must be a count for each of train, val, test"),
+        ({"splits": [1, 1, 1]}, "splits must be"),
+        ({"names": {}}, "names must be"),
+        ({"names": {"nodes": False, "classes": ["a", 2, "c"], "features": None}}, "names must be"),
+        ({"names": {"nodes": False, "classes": ["a"], "features": None}}, "classes have another"),
+        ({"names": {"nodes": False, "classes": None, "features": ["a"]}}, "features have another"),
+        ({"names": {"nodes": True, "classes": None, "features": None}}, r"ids\.arrow is missing"),
+        ({"dtypes": {"indptr": 5}}, "dtypes must be"),
+        ({"dtypes": {}}, "holds int64 where meta.json says None"),
+        ({"checksums": None}, "it has no checksums"),
+        ({"version": "3"}, "has version '3'"),
+        ({"version": True}, "has version True"),
+    ],
+)
+def test_a_meta_that_cannot_be_is_refused(changes: dict, message: str, tmp_path: Path) -> None:
+    save_graph(GRAPHS["dense"](), tmp_path / "graph")
+    edit_meta(tmp_path / "graph", **changes)
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        load_graph(tmp_path / "graph")
+
+
+def test_a_meta_nested_too_deeply_is_refused(tmp_path: Path) -> None:
+    save_graph(GRAPHS["dense"](), tmp_path / "graph")
+    (tmp_path / "graph" / "meta.json").write_text("[" * 200_000)
+    with pytest.raises(ValueError, match=r"meta\.json is not valid JSON: it is nested too deeply"):
+        load_graph(tmp_path / "graph")
+
+
+def test_no_name_in_meta_leads_out_of_the_folder(tmp_path: Path) -> None:
+    save_graph(GRAPHS["dense"](), tmp_path / "graph")
+    sums = read_meta(tmp_path / "graph")["checksums"]
+    edit_meta(tmp_path / "graph", checksums=sums | {"/dev/zero": "0", "../x": "0"})
+    assert verify_graph(tmp_path / "graph") is None  # neither is opened: the first has no end
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        pa.array([1.5, 2.5, 3.5, 4.5]),
+        pa.array(["a", "b", None, "d"]),
+        pa.array([["a"], ["b"], ["c"], ["d"]]),
+        pa.array(["a", "b", "c"]),
+    ],
+)
+def test_ids_of_another_kind_are_refused(ids: pa.Array, tmp_path: Path) -> None:
+    graph = Graph(EDGES, DENSE, names=Names(pa.array(["a", "b", "c", "d"])))
+    save_graph(graph, tmp_path / "graph")
+    with pa.OSFile(str(tmp_path / "graph" / "ids.arrow"), "wb") as sink:
+        table = pa.table({"id": ids})
+        with pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+    with pytest.raises(ValueError, match=r"ids\.arrow"):
+        load_graph(tmp_path / "graph")

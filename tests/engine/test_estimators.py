@@ -1,0 +1,52 @@
+"""Estimators by name and by composition."""
+
+from __future__ import annotations
+
+import pytest
+
+from vrgcn import ESTIMATORS, Estimator
+from vrgcn.engine.estimators import find_estimator
+
+COMPOSITIONS = {
+    "exact": "full/sampled/sampled",
+    "ns": "uniform/sampled/sampled",
+    "is": "importance/sampled/sampled",
+    "cv": "uniform/corrected/sampled",
+    "cvd": "uniform/corrected/sampled/residual",
+    "history": "none/history/none",
+    "gradient-only": "uniform/history/sampled/residual",
+}
+
+
+@pytest.mark.parametrize("name", COMPOSITIONS)
+def test_a_name_is_its_composition(name: str) -> None:
+    assert find_estimator(name) == ESTIMATORS[name] == find_estimator(COMPOSITIONS[name])
+
+
+def test_an_estimator_of_ones_own_is_taken_as_it_is() -> None:
+    own = Estimator("full", "corrected", "none")
+    assert find_estimator(own) is own
+
+
+def test_histories_are_for_all_but_sampled_values() -> None:
+    assert {name for name in COMPOSITIONS if not ESTIMATORS[name].history} == {"exact", "ns", "is"}
+    assert not ESTIMATORS["history"].corrects
+    assert ESTIMATORS["gradient-only"].corrects
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ("cvv", "'cvv' is none of exact, .* nor a composition SAMPLER/FORWARD/BACKWARD"),
+        ("uniform/corrected", "nor a composition"),
+        ("uniform/corrected/sampled/twice", "nor a composition"),
+        ("uniform/residual", "nor a composition"),
+        ("best/corrected/sampled", "'best/corrected/sampled': sampler 'best' is none of full"),
+        ("uniform/none/sampled", "forward 'none' is none of sampled"),
+        ("uniform/sampled/guess", "backward 'guess' is none of none"),
+        ("uniform/sampled/sampled/residual", "dropout residual needs the history"),
+    ],
+)
+def test_what_is_no_composition_is_refused_by_its_part(written: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        find_estimator(written)

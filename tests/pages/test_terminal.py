@@ -1,0 +1,24 @@
+"""Tables on the terminal show names as they are."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from vrgcn.pages.terminal import text_table
+
+
+@pytest.mark.parametrize("name", ["[deleted]", "[/x]", "[bold]b[/bold]", ":smile:", "$10-$20"])
+def test_names_are_no_markup(name: str) -> None:
+    out = io.StringIO()
+    Console(file=out, width=80).print(text_table(f"of {name}", (name, "f1"), [(name, "0.5")]))
+    assert out.getvalue().count(name) == 3
+
+
+def test_a_name_cannot_clear_the_screen() -> None:
+    out = io.StringIO()
+    Console(file=out, width=80, force_terminal=True).print(text_table("t", ("c",), [("\x1b[2Jx",)]))
+    assert "\x1b[2J" not in out.getvalue()
+    assert r"\x1b[2Jx" in out.getvalue()

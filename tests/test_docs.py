@@ -1,0 +1,249 @@
+"""The pages are right: their Python runs, their commands are understood, their map is true."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import tyro
+
+import vrgcn
+from tests.test_arrows import LAYERS
+from vrgcn import (
+    Graph,
+    GraphSAGE,
+    TrainConfig,
+    fit,
+    load_model,
+    predict,
+    save_graph,
+    save_model,
+)
+from vrgcn.cli import COMMANDS
+from vrgcn.engine.estimators import find_estimator
+from vrgcn.graph.propagation import build_propagation
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = Path(vrgcn.__file__).parent
+PAGES = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "README.md", *ROOT.glob("docs/**/*.md")))
+
+
+def text(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", text(page), re.DOTALL)
+
+
+def some_names() -> dict[str, Any]:
+    """What pages speak of without making it: a graph, its parts, a model."""
+    generator = torch.Generator().manual_seed(0)
+    names: dict[str, Any] = {
+        "edge_index": torch.randint(60, (2, 300), generator=generator),
+        "features": torch.randn(60, 8, generator=generator),
+        "labels": torch.arange(60) % 3,
+        "train_ids": torch.arange(0, 30),
+        "val_ids": torch.arange(30, 45),
+        "test_ids": torch.arange(45, 60),
+        "acquaintances": (torch.rand(60, 60, generator=generator) < 0.05).float(),
+        "torch": torch,
+        "nn": torch.nn,
+    }
+    names["graph"] = Graph(
+        names["edge_index"],
+        names["features"],
+        names["labels"],
+        train=names["train_ids"],
+        val=names["val_ids"],
+        test=names["test_ids"],
+    )
+    torch.manual_seed(0)
+    names["model"] = GraphSAGE(8, 16, 3)
+    return names
+
+
+def numbers() -> dict[str, Any]:
+    """A graph of numbers around 1000."""
+    generator = torch.Generator().manual_seed(1)
+    labels = 1000 + 50 * torch.randn(600, generator=generator)
+    features = torch.randn(600, 4, generator=generator)
+    return {"graph": Graph([], features, labels, train=range(600), task="regression")}
+
+
+def check_readme(names: dict[str, Any]) -> None:
+    mine = predict(names["model"], names["graph"])
+    assert torch.allclose(names["some"], mine[[3, 14]], atol=1e-5)
+    saved = load_model("runs/papers/model.safetensors").model
+    assert torch.allclose(names["outputs"], predict(saved, names["graph"]), atol=1e-5)
+    assert not torch.allclose(names["outputs"], mine, atol=1e-2)
+    residual = names["Residual"](8, 16, 3)
+    assert fit(residual, names["graph"], TrainConfig(epochs=2)).test is not None
+    assert predict(residual, names["graph"]).shape == (60, 3)
+
+
+def check_diagnostics(names: dict[str, Any]) -> None:
+    assert names["diagnosis"].estimators["cvd"].gradient.std > 0
+
+
+def check_estimators(names: dict[str, Any]) -> None:
+    composition = re.search(r"--estimator (\S+)", text("docs/estimators.md"))
+    assert composition is not None
+    assert names["estimator"] == find_estimator(composition[1])
+
+
+def check_idea(names: dict[str, Any]) -> None:
+    model = names["GCN"].__new__(names["GCN"])
+    torch.nn.Module.__init__(model)
+    model.layers = torch.nn.ModuleList([torch.nn.Linear(8, 4), torch.nn.Linear(4, 3)])
+    graph = names["graph"]
+    P = build_propagation("gcn", graph).to_dense()
+    dense = model(graph.features, lambda h: P @ h)
+    assert torch.allclose(predict(model, graph), dense, atol=1e-5)
+
+
+def check_import(names: dict[str, Any]) -> None:
+    assert str(names["summary"]) in text("docs/import.md")
+    assert names["graph"].num_nodes == 7
+
+
+def check_objectives(names: dict[str, Any]) -> None:
+    graph = names["graph"]
+    below = graph.labels < predict(names["model"], graph)[:, 0]
+    assert 0.85 < below.double().mean() < 0.95
+
+
+def check_own_models(names: dict[str, Any]) -> None:
+    graph = names["graph"]
+    jumping = names["Jumping"](8, 16, 3, depth=3)
+    fit(jumping, graph, TrainConfig(epochs=2))
+    assert torch.isfinite(predict(jumping, graph)).all()
+
+    matrices, relational = names["matrices"], names["relational"]
+    dense = {over: build_propagation(rule, graph).to_dense() for over, rule in matrices.items()}
+    outputs = relational(graph.features, lambda h, over: dense[over] @ h)
+    assert torch.allclose(names["outputs"], outputs, atol=1e-5)
+
+    assert len(names["batches"]) == names["batches"].step / 20
+    check_sampler(names["Coin"], graph)
+
+
+def check_sampler(kind: Callable[[float], Any], graph: Graph) -> None:
+    """Certain coins are the exact product; others have its mean."""
+    P, nodes = build_propagation("gcn", graph), torch.tensor([7, 0, 33])
+    generator = torch.Generator().manual_seed(2)
+
+    def drawn(chance: float) -> torch.Tensor:
+        sample = kind(chance).sample(P, nodes, 0, generator)
+        rows = sample.scale[:, None] * sample.edges.to_torch(torch.float32).to_dense()
+        return rows.index_put((torch.arange(3), nodes), sample.own, accumulate=True)
+
+    dense = P.to_dense()[nodes]
+    assert torch.allclose(drawn(1.0), dense, atol=1e-6)
+    assert not torch.allclose(drawn(0.3), dense, atol=1e-3)
+    mean = torch.stack([drawn(0.3) for _ in range(4000)]).mean(0)
+    # An entry's deviation is P √((1 - .3) / .3 / 4000) = .024 P; 5 of these.
+    assert ((mean - dense).abs() <= 0.12 * dense + 1e-6).all()
+
+
+def check_report(names: dict[str, Any]) -> None:
+    assert "0.987" in Path("seeds.html").read_text(encoding="utf-8")
+
+
+# Each page with Python, and what must be so after it was run.
+CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
+    "README.md": check_readme,
+    "docs/diagnostics.md": check_diagnostics,
+    "docs/estimators.md": check_estimators,
+    "docs/idea.md": check_idea,
+    "docs/import.md": check_import,
+    "docs/objectives.md": check_objectives,
+    "docs/own-models.md": check_own_models,
+    "docs/report.md": check_report,
+}
+
+
+def test_every_page_with_python_is_checked() -> None:
+    assert [page for page in PAGES if blocks(page, "python")] == sorted(CHECKS)
+
+
+@pytest.mark.parametrize("page", CHECKS)
+def test_the_python_of_a_page_does_what_the_page_says(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = some_names()
+    if page == "README.md":  # what the commands above its Python leave behind
+        save_graph(names["graph"], "graphs/papers")
+        Path("runs/papers").mkdir(parents=True)
+        save_model(names["model"], "runs/papers/model.safetensors")
+    if page == "docs/objectives.md":
+        names |= numbers()
+    if page == "docs/import.md":
+        for file, table in zip(("papers.csv", "cites.csv"), blocks(page, "csv"), strict=True):
+            Path(file).write_text(table, encoding="utf-8")
+    for number, block in enumerate(blocks(page, "python"), start=1):
+        exec(compile(block, f"{page}, block {number}", "exec"), names)
+    CHECKS[page](names)
+
+
+def commands() -> Iterator[tuple[str, str]]:
+    """Each line of a page's code that begins with `vrgcn`, its comment left out."""
+    for page in PAGES:
+        code = "".join(blocks(page, "sh")) + "".join(re.findall(r"(?m)^    .*\n", text(page)))
+        for line in code.replace("\\\n", " ").splitlines():
+            if line.split()[:1] == ["vrgcn"]:
+                yield page, line.partition("#")[0].strip()
+
+
+def test_there_are_commands_on_the_pages() -> None:
+    assert len({page for page, _ in commands()}) >= 7
+
+
+@pytest.mark.parametrize(("page", "line"), list(commands()))
+def test_a_command_on_a_page_is_understood(page: str, line: str) -> None:
+    command, *flags = shlex.split(line)[1:]
+    kind = COMMANDS[command][0]
+    assert isinstance(tyro.cli(kind, args=flags, config=(tyro.conf.OmitArgPrefixes,)), kind)
+
+
+def map_of_the_code() -> str:
+    return text("docs/idea.md").partition("## The way of the data")[2]
+
+
+def test_every_file_and_folder_that_the_map_names_exists() -> None:
+    named = re.findall(r"`([\w/]+(?:/|\.py))`", map_of_the_code())
+    assert len(named) > 30
+    for path in named:
+        home = ROOT if path.startswith(("tests/", "vrgcn/")) else PACKAGE
+        assert (home / path).exists(), path
+
+
+def test_the_map_has_every_folder_in_the_order_of_the_arrows() -> None:
+    table = map_of_the_code().partition("| folder of `vrgcn/`")[2]
+    rows = re.findall(r"(?m)^\| `(\w+)/` \|", table)
+    assert rows == [folder for layer in LAYERS for folder in layer if folder in rows]
+    assert set(rows) == {folder for layer in LAYERS for folder in layer}
+
+
+def test_every_folder_within_a_folder_is_on_the_map() -> None:
+    inner = {str(p.parent.relative_to(PACKAGE)) for p in PACKAGE.glob("*/*/__init__.py")}
+    assert inner
+    for folder in inner:
+        assert f"`{folder}/`" in map_of_the_code(), folder
+
+
+def test_parts_and_tables_live_where_the_map_says() -> None:
+    parts = re.findall(r"(?m)^\| `([A-Z]\w+)`[^|]* \| `([\w/]+)(?:/|\.py)`", map_of_the_code())
+    tables = re.findall(r"`([A-Z]+)`, `([\w/]+)\.py`", map_of_the_code())
+    assert len(parts) >= 9
+    assert len(tables) >= 6
+    for name, path in parts + tables:
+        dotted = path.removesuffix("/__init__").replace("/", ".")
+        assert hasattr(importlib.import_module(f"vrgcn.{dotted}"), name), (name, path)

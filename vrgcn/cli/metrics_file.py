@@ -1,0 +1,46 @@
+"""The file of a run's metrics: a line for each epoch, while it trains."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from vrgcn.files.writing import explained, write_text
+from vrgcn.training.state import Epoch
+
+
+class MetricsFile:
+    """tolerant: calls what writes, which a full disk may keep from it; see train.py"""
+
+    def __init__(self, path: Path, tolerant: Callable[[Callable[[], None]], bool]) -> None:
+        self.path = path
+        self.tolerant = tolerant
+        self._points: list[Epoch] = []
+        self._whole = False  # whether the file has every line
+
+    def restore(self, points: list[Epoch]) -> None:
+        """Those of the curve so far, in place of what the file holds."""
+        self._points = list(points)
+        self._whole = self.tolerant(self._write)
+
+    def add(self, point: Epoch) -> None:
+        """One more line, on the disk at once: what is known stays known if the run is cut short."""
+        self._points.append(point)
+        self._whole = self.tolerant(self._append if self._whole else self._write)
+
+    def finish(self) -> None:
+        """All lines, if a full disk kept some from the file."""
+        if not self._whole:
+            self._write()
+
+    def _append(self) -> None:
+        with explained(self.path), open(self.path, "a", encoding="utf-8") as file:
+            file.write(_line(self._points[-1]))
+
+    def _write(self) -> None:
+        write_text(self.path, "".join(map(_line, self._points)))
+
+
+def _line(point: Epoch) -> str:
+    return json.dumps(point.as_dict()) + "\n"

@@ -1,0 +1,145 @@
+"""The folder that `vrgcn train` writes to: a new one, one begun again, or one to go on with."""
+
+from __future__ import annotations
+
+import shutil
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from vrgcn.cli.config_file import config_text, flatten
+from vrgcn.cli.options import TrainOptions
+from vrgcn.files.writing import remove_partial
+from vrgcn.inference import MODEL
+from vrgcn.training.checkpoint import checkpoints_in
+from vrgcn.training.identity import FREE
+from vrgcn.training.lock import LOCK, locked
+from vrgcn.training.runs import CHECKPOINTS, CONFIG, METRICS, RESULT, read_config, unfinished
+
+# What commands write into the folder of a run, and nothing that a person may have put there.
+OURS = (
+    *(CONFIG, METRICS, RESULT, MODEL, CHECKPOINTS, "diagnosis.html"),
+    *("evaluation-*.json", "confusion-*.png", "predicted-*.png"),
+)
+_PLACE = ("graph", "data_root")  # the same graph may lie elsewhere now: its fingerprint decides
+_CHANGEABLE = (*FREE, *_PLACE, "verify")
+
+
+def check_folder(options: TrainOptions) -> None:
+    """Refuse, before anything is read or written, what `run_folder` would refuse later."""
+    if options.resume is not None:
+        _check_resumed(options, options.resume)
+    elif options.out is not None and options.out.is_dir():
+        _refuse(options.out, options.overwrite)
+
+
+@contextmanager
+def run_folder(options: TrainOptions) -> Iterator[Path]:
+    """The folder of the run, for this process alone. A new one is gone again if training fails
+    before there is anything worth keeping."""
+    folder = options.resume or _folder(options)
+    worth = True
+    try:
+        with locked(folder):
+            remove_partial(folder)
+            if options.resume is None:
+                _refuse(folder, options.overwrite)
+                _clear(folder)
+            try:
+                yield folder
+            except BaseException:
+                checkpoints = checkpoints_in(folder / CHECKPOINTS)
+                worth = bool(options.resume or checkpoints) or (folder / MODEL).exists()
+                if not worth:
+                    _clear(folder)
+                raise
+    finally:
+        if not worth:
+            with suppress(OSError):  # somebody's own files are in it
+                folder.rmdir()
+
+
+def found_again(options: TrainOptions) -> dict[str, Any]:
+    """The options that `--config` may repeat the run by, its paths holding from any folder."""
+    left_out = ("config", "name", "out", "resume", "overwrite")
+    kept = {k: v for k, v in flatten(options).items() if k not in left_out}
+    paths = {name: kept[name] for name in _PLACE if kept[name] is not None}
+    return kept | {name: path.resolve() for name, path in paths.items()}
+
+
+def _folder(options: TrainOptions) -> Path:
+    """By its name, or a new one beside those that have the name already."""
+    if options.out is not None:
+        if options.out.exists() and not options.out.is_dir():
+            raise FileExistsError(f"--out: {options.out} exists already, and is not a folder")
+        return options.out
+    name = options.name
+    if name is None:
+        graph = options.dataset or (options.graph.name if options.graph else "")
+        estimator = options.train.estimator.replace("/", "-")
+        name = f"{graph}-{options.model.model}-{estimator}"
+    folder, number = Path("runs") / name, 1
+    if options.overwrite:
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        try:
+            folder.mkdir(parents=True)  # only one process can
+        except FileExistsError:
+            number += 1
+            folder = Path("runs") / f"{name}-{number}"
+        else:
+            return folder
+
+
+def _refuse(folder: Path, overwrite: bool) -> None:
+    """Refuse a folder that holds something, unless it is a run that shall be overwritten."""
+    if all(path.name == LOCK for path in folder.iterdir()):
+        return
+    if not (folder / CONFIG).is_file():
+        raise FileExistsError(f"--out: {folder} exists already; choose another folder")
+    if overwrite:
+        return
+    done = unfinished(folder)
+    if done is None:
+        raise FileExistsError(
+            f"--out: {folder} exists already, and holds a run that has finished: --overwrite "
+            f"begins it again, vrgcn train --resume {folder} --epochs MORE goes on with it"
+        )
+    raise FileExistsError(
+        f"--out: {folder} exists already, and holds a run that has not finished ({done}): "
+        f"vrgcn train --resume {folder} goes on with it, --overwrite begins it again"
+    )
+
+
+def _clear(folder: Path) -> None:
+    for pattern in OURS:
+        for path in folder.glob(pattern):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _check_resumed(options: TrainOptions, folder: Path) -> None:
+    """Refuse what makes it another run, and a run that has nothing left to do."""
+    if options.out is not None or options.name is not None or options.overwrite:
+        raise ValueError("--resume goes on in the run's own folder: no --out, --name, --overwrite")
+    before = read_config(folder)
+    now = tomllib.loads(config_text(found_again(options)))
+    changed = [
+        f"{name} was {before.get(name)!r} and is {now.get(name)!r}"
+        for name in sorted(before.keys() | now.keys())
+        # An option that did not exist yet when the run began is at its default.
+        if name not in _CHANGEABLE and name in before and before[name] != now.get(name)
+    ]
+    if changed:
+        raise ValueError(
+            f"--resume: {folder} cannot go on with other options: {'; '.join(changed)}"
+        )
+    longer = [
+        name
+        for name in ("epochs", "patience")
+        if name in before and now.get(name, float("inf")) > before[name]
+    ]
+    if unfinished(folder) is None and not longer:
+        raise ValueError(f"--resume: {folder} has finished; with more --epochs it goes on")

@@ -1,0 +1,149 @@
+"""What the arrays of a graph on disk hold, checked when they are opened.
+
+A wrong place in a matrix is not an error to the products that use it, but a read of other memory:
+so every place is looked at once, in pieces, at the speed of memory. Features may be larger than
+memory and are looked at when asked for (`check_finite`), or when they are verified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from vrgcn.data.store_format import MATRICES, Matrix, Meta
+from vrgcn.graph.validation import SPLITS, UNLABELLED
+
+_PIECE = 1 << 22  # numbers at a time: temporaries of some megabytes
+
+Arrays = dict[str, Tensor]
+
+
+def check_arrays(path: Path, meta: Meta, arrays: Arrays) -> None:
+    """Refuse arrays, mapped and of the right shapes, that are no graph."""
+    for matrix in MATRICES:
+        if matrix.present(meta):
+            _check_matrix(path, matrix, arrays, meta[matrix.columns])
+    if "weights" in arrays:
+        check_finite(path / "weights.npy", arrays["weights"])
+    if "labels" in arrays:
+        _check_labels(path / "labels.npy", meta, arrays["labels"])
+    _check_splits(path, meta, arrays)
+
+
+def check_finite(file: Path, values: Tensor) -> None:
+    """Refuse NaN and infinite numbers of a file. values: of any shape"""
+    for start, piece in _pieces(values.view(-1)):
+        # The sum of finite numbers may overflow; only then is it worth looking at each.
+        if not torch.isfinite(piece.sum()):
+            bad = ~torch.isfinite(piece)
+            if bad.any():
+                place = start + int(bad.nonzero()[0, 0])
+                where = f"entry {place}"
+                if values.dim() == 2:
+                    row, column = divmod(place, values.shape[1])
+                    where = f"node {row}, column {column}"
+                raise ValueError(f"{file} holds NaN or infinite numbers, first: {where}")
+
+
+def _check_matrix(path: Path, matrix: Matrix, arrays: Arrays, columns: int) -> None:
+    indptr, indices = arrays[matrix.indptr], arrays[matrix.indices]
+    starts, places = (path / f"{name}.npy" for name in (matrix.indptr, matrix.indices))
+    if int(indptr[0]) != 0 or int(indptr[-1]) != len(indices):
+        raise ValueError(
+            f"{starts} must run from 0 to the number of entries, {len(indices)}, and runs from "
+            f"{int(indptr[0])} to {int(indptr[-1])}"
+        )
+    for row, piece in _pieces(indptr, overlap=1):
+        falls = piece[1:] < piece[:-1]
+        if falls.any():
+            at = row + int(falls.nonzero()[0, 0])
+            raise ValueError(
+                f"{starts}: row {at} ends at {int(indptr[at + 1])}, before it starts, at "
+                f"{int(indptr[at])}"
+            )
+    for start, piece in _pieces(indices):
+        least, most = (int(x) for x in torch.aminmax(piece))
+        if least < 0 or most >= columns:
+            at = int(((piece < 0) | (piece >= columns)).nonzero()[0, 0])
+            raise ValueError(
+                f"{places}: entry {start + at} is {int(piece[at])}, outside 0..{columns - 1}"
+            )
+    if matrix.ascending:
+        _check_ascending(places, indptr, indices)
+
+
+def _check_ascending(file: Path, indptr: Tensor, indices: Tensor) -> None:
+    """Only where a row begins may a column be no larger than the one before."""
+    for start, piece in _pieces(indices, overlap=1):
+        places = (piece[1:] <= piece[:-1]).nonzero()[:, 0] + (start + 1)
+        wrong = indptr[torch.searchsorted(indptr, places)] != places
+        if wrong.any():
+            at = int(places[wrong][0])
+            raise ValueError(
+                f"{file}: entry {at}, {int(indices[at])}, does not ascend from the one before, "
+                f"{int(indices[at - 1])}, in the same row"
+            )
+
+
+def _check_labels(file: Path, meta: Meta, labels: Tensor) -> None:
+    classes, task = meta["num_classes"], meta["task"]
+    rows = max(1, _PIECE // max(1, labels[:1].numel()))
+    for start in range(0, len(labels), rows):
+        part = labels[start : start + rows]
+        if task == "regression":
+            wrong, wanted = part.isinf(), "a number, NaN where unknown"
+        elif task == "multilabel":
+            unknown = (part == UNLABELLED).all(1, keepdim=True)
+            wrong = ((part != 0) & (part != 1) & ~unknown).any(1)
+            wanted = "0 or 1 for each class, or -1 for all where unknown"
+        else:
+            wrong = (part < UNLABELLED) | (part >= classes)
+            wanted = f"a class of 0..{classes - 1}, or -1 where unknown"
+        if wrong.any():
+            at = int(wrong.nonzero()[0, 0])
+            raise ValueError(f"{file}: node {start + at} has {part[at].tolist()}, not {wanted}")
+
+
+def _check_splits(path: Path, meta: Meta, arrays: Arrays) -> None:
+    owner = torch.full((meta["nodes"],), -1, dtype=torch.int8)
+    for number, name in enumerate(SPLITS):
+        ids, file = arrays[name], path / f"{name}.npy"
+        if not len(ids):
+            continue
+        if int(ids.min()) < 0 or int(ids.max()) >= meta["nodes"]:
+            bad = int(ids[(ids < 0) | (ids >= meta["nodes"])][0])
+            raise ValueError(f"{file} names node {bad}, outside 0..{meta['nodes'] - 1}")
+        if (ids[1:] <= ids[:-1]).any():
+            at = int((ids[1:] <= ids[:-1]).nonzero()[0, 0])
+            raise ValueError(
+                f"{file} must ascend, no node twice: after node {int(ids[at])} comes "
+                f"{int(ids[at + 1])}"
+            )
+        taken = owner[ids]
+        if (taken >= 0).any():
+            at = int((taken >= 0).nonzero()[0, 0])
+            raise ValueError(f"{file} has node {int(ids[at])}, and {SPLITS[int(taken[at])]} too")
+        owner[ids] = number
+        unknown = _unknown(meta, arrays.get("labels"), ids)
+        if unknown.any():
+            raise ValueError(f"{file} has node {int(ids[unknown][0])}, which has no label")
+
+
+def _unknown(meta: Meta, labels: Tensor | None, ids: Tensor) -> Tensor:
+    """(ids,) whether a node's label is not known."""
+    if labels is None:
+        return torch.ones(len(ids), dtype=torch.bool)
+    if meta["task"] == "regression":
+        return labels[ids].isnan()
+    if meta["task"] == "multilabel":
+        return labels[:, 0][ids] == UNLABELLED if labels.shape[1] else ids < 0
+    return labels[ids] == UNLABELLED
+
+
+def _pieces(values: Tensor, overlap: int = 0) -> Iterator[tuple[int, Tensor]]:
+    """Runs of a one-dimensional tensor and where each begins, each with the first of the next."""
+    for start in range(0, len(values) - overlap, _PIECE):
+        yield start, values[start : start + _PIECE + overlap]

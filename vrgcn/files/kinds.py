@@ -1,0 +1,55 @@
+"""What the entries of a file's JSON may be: tables of kinds, and one check for them all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+
+class Kind(NamedTuple):
+    """good: whether a value will do; words: what is wanted, after "must be" """
+
+    good: Callable[[Any], bool]
+    words: str
+
+
+def check_kinds(where: str, entries: Mapping[str, Any], kinds: Mapping[str, Kind]) -> None:
+    """Refuse entries that are missing or of another kind. where: the file's name, for errors"""
+    missing = [name for name in kinds if name not in entries]
+    if missing:
+        raise ValueError(f"{where} lacks {', '.join(missing)}")
+    for name, kind in kinds.items():
+        if not kind.good(entries[name]):
+            raise ValueError(f"{where}: {name} must be {kind.words}, not {shown(entries[name])}")
+
+
+def one_of(*names: str) -> Kind:
+    return Kind(lambda v: isinstance(v, str) and v in names, f"one of {', '.join(names)}")
+
+
+def or_null(kind: Kind) -> Kind:
+    return Kind(lambda value: value is None or kind.good(value), f"{kind.words}, or null")
+
+
+def is_count(value: Any) -> bool:
+    """A whole number that can be a size; true is none."""
+    return type(value) is int and 0 <= value < 1 << 60
+
+
+def shown(value: Any) -> str:
+    """A value in an error, however long it is."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+COUNT = Kind(is_count, "a count")
+POSITIVE = Kind(lambda value: is_count(value) and value > 0, "a count of at least 1")
+FLAG = Kind(lambda value: isinstance(value, bool), "true or false")
+TEXT = Kind(lambda value: isinstance(value, str), "a text")
+OBJECT = Kind(lambda value: isinstance(value, dict), "an object")
+NAMES = or_null(
+    Kind(
+        lambda value: isinstance(value, list) and all(isinstance(v, str) for v in value),
+        "a list of names",
+    )
+)

@@ -1,0 +1,12 @@
+"""Sizes in bytes, for people."""
+
+from __future__ import annotations
+
+
+def bytes_text(size: float) -> str:
+    """Such as 1.5 MB."""
+    for unit in ("B", "kB", "MB"):
+        if size < 999.5:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:,.3g} GB" if size < 1000 else f"{size:,.0f} GB"

@@ -1,0 +1,169 @@
+"""Files and folders that appear under their name complete, or not at all.
+
+What is written lies under a hidden name of its own, `.NAME.….partial`, beside the final one until
+it is whole and on the disk. Whoever is killed leaves nothing under a final name, two writers of
+one name cannot mix their bytes, and a full disk is told by its name.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from vrgcn.files.sizes import bytes_text
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+
+
+class DiskFullError(OSError):
+    """A file could not be written because its disk, or the user's share of it, is full."""
+
+
+@contextmanager
+def new_file(
+    path: str | Path, *, size: int | None = None, replace: bool = True
+) -> Iterator[BinaryIO]:
+    """An open file that takes its name, in place of what had it, when the block ends without an
+    error; parent folders are made.
+
+    size: bytes that will be written, if known, to be named where there is no room for them
+    replace: False to refuse a name that is taken when the file is whole: of several writers, the
+        first one wins and the others have a `FileExistsError`
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = partial_name(path)
+    try:
+        with explained(path, size):
+            # Exclusive, and no link followed: nobody else's file is ever opened.
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+            with open(os.open(partial, flags, 0o666), "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            if replace:
+                os.replace(partial, path)
+            else:
+                _take_name(partial, path)
+            flush_folder(path.parent)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def new_folder(path: str | Path, *, size: int | None = None) -> Iterator[Path]:
+    """A hidden folder beside `path` that takes its name when the block ends without an error.
+
+    An interrupted block leaves nothing at `path`; parent folders are made. Files in it are the
+    caller's to flush.
+
+    size: bytes that will be written, if known, to be named where there is no room for them
+    """
+    path = Path(path)
+    if os.path.lexists(path):
+        raise _already_there(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = partial_name(path)
+    partial.mkdir()
+    try:
+        with explained(path, size):
+            yield partial
+            flush_folder(partial)
+            _rename(partial, path)
+            flush_folder(path.parent)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """A small text file, all of it or nothing."""
+    with new_file(path) as file:
+        file.write(text.encode())
+
+
+def partial_name(path: Path) -> Path:
+    """A hidden name beside `path` that nobody else has."""
+    return path.parent / f".{path.name}.{uuid.uuid4().hex}.partial"
+
+
+def remove_partial(folder: Path) -> None:
+    """Remove what writers that were killed left in a folder. Nobody may be writing there."""
+    for left in folder.glob(".*.partial"):
+        if left.is_dir() and not left.is_symlink():
+            shutil.rmtree(left, ignore_errors=True)
+        else:
+            left.unlink(missing_ok=True)
+
+
+def flush_folder(folder: Path) -> None:
+    """Make the names in a folder durable, not only the contents of its files."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def explained(path: Path, size: int | None = None) -> Iterator[None]:
+    """Turns "no space left on device" into an error that says which file, which disk, how much."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in FULL or isinstance(error, DiskFullError):
+            raise
+        full = DiskFullError(_no_room(path, size))
+        full.errno = error.errno
+        raise full from error
+
+
+def _no_room(path: Path, size: int | None) -> str:
+    folder = path.absolute().parent
+    while not folder.exists():
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free
+    while not os.path.ismount(folder) and folder != folder.parent:
+        folder = folder.parent
+    needed = "" if size is None else f"{bytes_text(size)} are needed, "
+    return (
+        f"{path}: the disk at {folder} is full, or your share of it: {needed}{bytes_text(free)} "
+        "are free; make room, or write elsewhere"
+    )
+
+
+def _take_name(partial: Path, path: Path) -> None:
+    """Give a file a name that nobody has, or fail: a second link is made, which never replaces."""
+    try:
+        os.link(partial, path)
+    except FileExistsError:
+        raise FileExistsError(
+            f"{path} was written by somebody else in the meantime, and is left as it is; choose "
+            "another name"
+        ) from None
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        # A file system without links: an empty file holds the name for the moment between.
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+        os.replace(partial, path)
+
+
+def _rename(partial: Path, path: Path) -> None:
+    try:
+        partial.rename(path)
+    except OSError:
+        # Another process may have finished the same folder in the meantime.
+        if path.exists():
+            raise _already_there(path) from None
+        raise
+
+
+def _already_there(path: Path) -> FileExistsError:
+    return FileExistsError(f"{path} exists already; remove it or save under another name")

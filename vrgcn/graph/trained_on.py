@@ -1,0 +1,69 @@
+"""What a model was trained on, carried by the model itself.
+
+A model that learned from scaled features answers nonsense, without a word, to features as they
+are. So `fit` and `load_model` note on a model what they gave it, and whoever brings a model and a
+graph together compares (`check_scaled`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import nn
+
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.scaling import Scaling
+from vrgcn.graph.validation import Task
+
+_ATTRIBUTE = "trained_on"
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedOn:
+    """scaling: what was done to the features first
+    task: what the labels are, `Graph.task`
+    classes, features: the names of classes and feature columns; None where they have none
+    own_matrix: whether the propagation was neither a name nor the model's own choice
+    """
+
+    scaling: Scaling
+    task: Task
+    classes: list[str] | None = None
+    features: list[str] | None = None
+    own_matrix: bool = False
+
+    @staticmethod
+    def of(graph: Graph, *, own_matrix: bool = False) -> TrainedOn:
+        """What a model learns from this graph as it is."""
+        names, scaling = graph.names, graph.scaling or Scaling()
+        return TrainedOn(scaling, graph.task, names.classes, names.features, own_matrix)
+
+
+def note_trained_on(model: nn.Module, trained_on: TrainedOn) -> None:
+    """From now on the model says so of itself. Nothing of it is in the state dict."""
+    setattr(model, _ATTRIBUTE, trained_on)
+
+
+def find_trained_on(model: nn.Module) -> TrainedOn | None:
+    """What the model says of itself; None for one that nobody trained yet."""
+    found: TrainedOn | None = getattr(model, _ATTRIBUTE, None)
+    return found
+
+
+def check_scaled(model: nn.Module, graph: Graph) -> None:
+    """Refuse a graph whose features are not scaled as those were that the model learned from."""
+    trained_on = find_trained_on(model)
+    if trained_on is None or trained_on.scaling.same(graph.scaling or Scaling()):
+        return
+    if graph.scaling is None:
+        raise ValueError(
+            f"the model was trained on scaled features ({trained_on.scaling.kind}), and those of "
+            "this graph are as they are. Predict with the saved model, which scales them itself: "
+            "predict(load_model(path), graph); or scale them first: "
+            "graph = load_model(path).prepare(graph)"
+        )
+    raise ValueError(
+        f"the features of this graph are scaled ({graph.scaling.kind}) in another way than those "
+        f"that the model was trained on ({trained_on.scaling.kind}): give the graph as it was "
+        "before it was scaled"
+    )

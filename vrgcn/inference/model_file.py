@@ -1,0 +1,196 @@
+"""The file of a saved model, read without trust: what it says must agree with its tensors.
+
+Nothing is built before that is known: a file that claims a thousand million layers, or a layer of
+terabytes, is refused by counting the tensors that it has.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from vrgcn.files.kinds import (
+    FLAG,
+    NAMES,
+    OBJECT,
+    POSITIVE,
+    TEXT,
+    Kind,
+    check_kinds,
+    one_of,
+    or_null,
+    shown,
+)
+from vrgcn.files.parsing import parse_json
+from vrgcn.graph.propagation import PROPAGATIONS
+from vrgcn.graph.scaling import KINDS
+from vrgcn.models.models import ACTIVATIONS, MODELS, GraphModel
+
+FORMAT = "vrgcn-model"
+# That are read. 2 predicts numbers, 3 is a model or has a matrix of one's own; each is written for
+# these alone.
+VERSIONS = (1, 2, 3)
+_PREFIX = "model."
+_SCALE = ("output_scale.mean", "output_scale.deviation")
+
+Description = dict[str, Any]
+Tensors = dict[str, Tensor]
+
+
+def read_model_file(path: Path) -> tuple[Description, Tensors]:
+    """What the file says of the model, its entries of the right kind, and all tensors, finite."""
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no model file {path}")
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = (file.metadata() or {}).get(FORMAT)
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, ValueError, OverflowError) as error:
+        raise ValueError(f"{path}: not a safetensors file, or not all of one: {error}") from None
+    if metadata is None:
+        raise ValueError(f"{path}: was not written by vrgcn; it lacks the entry {FORMAT!r}")
+    description = parse_json(metadata, f"{path}: its entry {FORMAT!r}")
+    if not isinstance(description, dict):
+        raise ValueError(f"{path}: its entry {FORMAT!r} must be an object")
+    version = description.get("version")
+    if type(version) is not int or version not in VERSIONS:
+        raise ValueError(
+            f"{path}: is of version {shown(version)}, and this vrgcn reads "
+            f"{' and '.join(map(str, VERSIONS))}"
+        )
+    for key in ("regression", "own_matrix"):  # files from before there were such models
+        description.setdefault(key, False)
+    own = version == 3 and description.get("model") is None
+    check_kinds(str(path), description, _OWN_KINDS if own else _KINDS)
+    if not own:
+        _check_arguments(path, description["arguments"])
+    if description["propagation"] is None and not (own or description["own_matrix"]):
+        raise ValueError(f"{path}: does not say by what the model propagates")
+    for name, tensor in tensors.items():
+        if not own and not tensor.is_floating_point():
+            raise ValueError(f"{path}: {name} holds {tensor.dtype}, not floating-point numbers")
+        if not torch.isfinite(tensor).all():
+            raise ValueError(f"{path}: {name} holds NaN or infinite numbers; train the model again")
+    _check_agreement(path, description, tensors)
+    return description, tensors
+
+
+def weights_of(tensors: Tensors) -> Tensors:
+    """Those of the model, by the names that it has for them."""
+    return {
+        name.removeprefix(_PREFIX): value
+        for name, value in tensors.items()
+        if name.startswith(_PREFIX)
+    }
+
+
+def build_saved(path: Path, description: Description, tensors: Tensors) -> GraphModel:
+    """The model with the file's weights."""
+    weights, arguments = weights_of(tensors), description["arguments"]
+    layers = arguments["layers"] * arguments["dense"]
+    if layers > len(weights):
+        raise ValueError(f"{path}: claims {layers:,} dense layers and has {len(weights)} tensors")
+    try:
+        with torch.device("meta"):  # shapes alone, whatever the widths
+            model = MODELS[description["model"]](**arguments)
+        wanted = {name: tuple(value.shape) for name, value in model.state_dict().items()}
+    except (ValueError, TypeError, RuntimeError, OverflowError) as error:
+        raise ValueError(f"{path}: describes a model that cannot be: {error}") from None
+    if description["regression"] and any(name in weights for name in _SCALE):
+        wanted |= dict.fromkeys(_SCALE, ())
+    _check_shapes(path, weights, wanted)
+    # The file's own tensors become the model's: those on the meta device have no numbers.
+    model.load_state_dict(weights, assign=True)
+    return model
+
+
+def _check_shapes(path: Path, weights: Tensors, wanted: dict[str, tuple[int, ...]]) -> None:
+    missing, foreign = wanted.keys() - weights.keys(), weights.keys() - wanted.keys()
+    if missing:
+        raise ValueError(f"{path}: lacks the weights {min(missing)!r} of the model it describes")
+    if foreign:
+        raise ValueError(f"{path}: the model that it describes has no weights {min(foreign)!r}")
+    for name, shape in wanted.items():
+        if tuple(weights[name].shape) != shape:
+            raise ValueError(
+                f"{path}: {name} is {tuple(weights[name].shape)}, and the model that the file "
+                f"describes has {shape}"
+            )
+    dtypes = {value.dtype for name, value in weights.items() if name not in _SCALE}
+    if len(dtypes) > 1:
+        raise ValueError(f"{path}: has weights of several types: {', '.join(map(str, dtypes))}")
+
+
+def _check_agreement(path: Path, description: Description, tensors: Tensors) -> None:
+    if description["regression"] and description["multilabel"]:
+        raise ValueError(f"{path}: a model predicts numbers or several classes, not both")
+    columns = None if description["features"] is None else len(description["features"])
+    if description["model"] is not None:
+        columns = _check_names(path, description)
+    standard = description["scaling"] == "standard"
+    wanted = {"scaling.mean", "scaling.deviation"} if standard else set()
+    found = {name for name in tensors if not name.startswith(_PREFIX)}
+    if found != wanted:
+        raise ValueError(
+            f"{path}: scaling {description['scaling']!r} has the tensors "
+            f"{sorted(wanted)}, and the file {sorted(found)}"
+        )
+    for name in sorted(wanted):
+        shape = tuple(tensors[name].shape)
+        if len(shape) != 1 or columns not in (None, *shape):
+            raise ValueError(f"{path}: {name} is {shape}, and the model takes {columns} features")
+    for name in ("scaling.deviation", _PREFIX + _SCALE[1]):
+        if name in tensors and not (tensors[name] > 0).all():
+            raise ValueError(f"{path}: {name} must be above 0")
+
+
+def _check_names(path: Path, description: Description) -> int:
+    """How many features a model of ours takes; names must be as many, and outputs as it says."""
+    arguments = description["arguments"]
+    if description["regression"] and arguments["classes"] != 1:
+        raise ValueError(f"{path}: a model of numbers has one output and no classes")
+    for key, count in (("classes", arguments["classes"]), ("features", arguments["in_features"])):
+        names = description[key]
+        if names is not None and len(names) != count:
+            raise ValueError(f"{path}: names {len(names)} {key}, and the model has {count}")
+    return int(arguments["in_features"])
+
+
+def _check_arguments(path: Path, arguments: dict[str, Any]) -> None:
+    check_kinds(str(path), arguments, _ARGUMENTS)
+    unknown = arguments.keys() - _ARGUMENTS.keys()
+    if unknown:
+        raise ValueError(f"{path}: no model has {shown(min(unknown))}")
+
+
+_KINDS = {
+    "model": one_of(*MODELS),
+    "arguments": OBJECT,
+    "propagation": or_null(one_of(*PROPAGATIONS)),
+    "scaling": one_of(*KINDS),
+    "multilabel": FLAG,
+    "regression": FLAG,
+    "own_matrix": FLAG,
+    "classes": NAMES,
+    "features": NAMES,
+}
+_OWN_KINDS = _KINDS | {
+    "model": Kind(lambda value: value is None, "null"),
+    "class": TEXT,
+    "arguments": or_null(OBJECT),
+}
+_ARGUMENTS = {
+    **dict.fromkeys(("in_features", "hidden", "classes", "layers", "dense"), POSITIVE),
+    "dropout": Kind(
+        lambda v: isinstance(v, int | float) and not isinstance(v, bool) and 0 <= v < 1,
+        "at least 0 and below 1",
+    ),
+    "order": one_of("after", "before"),
+    "layer_norm": FLAG,
+    "bias": FLAG,
+    "activation": one_of(*ACTIVATIONS),
+}

@@ -1,0 +1,76 @@
+"""Models of one's own in model files: by which class they were made, and how they are made again.
+
+A file cannot make a class. It keeps the class's name, for people to read, and the model's
+`arguments` where it has them; the user says what to call. Nothing is unpickled, and nothing is
+imported that the user did not name.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+Factory = str | nn.Module | Callable[..., nn.Module]
+
+
+def describe_own(model: nn.Module) -> dict[str, Any]:
+    """What a file keeps of a model's making: no name of ours, its class, and `model.arguments`
+    where that is a dict of what JSON can hold."""
+    kind = type(model)
+    arguments = getattr(model, "arguments", None)
+    try:
+        kept = arguments if isinstance(arguments, dict) else None
+        json.dumps(kept)
+    except (TypeError, ValueError):
+        kept = None
+    return {"model": None, "class": f"{kind.__module__}:{kind.__qualname__}", "arguments": kept}
+
+
+def make_own(path: Path, description: dict[str, Any], factory: Factory | None) -> nn.Module:
+    """The model that the user's class or function makes."""
+    if factory is None:
+        kind = description["class"]
+        raise ValueError(
+            f"{path} holds a model of your own, of the class {kind}; say what makes it: "
+            f'load_model(path, model={kind.split(":")[-1]}) or model="{kind}". Nothing is imported '
+            "that you do not name"
+        )
+    if isinstance(factory, nn.Module):
+        return factory
+    make = _named(factory) if isinstance(factory, str) else factory
+    arguments = description["arguments"] or {}
+    try:
+        model = make(**arguments)
+    except TypeError as error:
+        given = ", ".join(arguments) or "no arguments, for the model had no dict `arguments`"
+        raise TypeError(
+            f"{path}: cannot make the model ({error}); it was called with {given}. Give a function "
+            "that needs no more: load_model(path, model=lambda: Mine(64, 128, 7))"
+        ) from None
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model={factory!r} made {model!r}, which is no torch.nn.Module")
+    return model
+
+
+def _named(name: str) -> Callable[..., nn.Module]:
+    """What a text such as "mymodels:Residual" names."""
+    module, colon, attribute = name.partition(":")
+    if not (module and colon and attribute):
+        raise ValueError(f'model={name!r}: write "module:name", such as "mymodels:Residual"')
+    try:
+        found: Any = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise ValueError(f"model={name!r}: {error}; is its folder on the path?") from None
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            raise ValueError(f"model={name!r}: {module} has no {attribute}")
+        found = getattr(found, part)
+    if not callable(found):
+        raise TypeError(f"model={name!r} is neither a class nor a function")
+    made: Callable[..., nn.Module] = found
+    return made

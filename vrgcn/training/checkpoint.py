@@ -1,0 +1,225 @@
+"""A checkpoint: the whole `TrainState` as a folder of safetensors and JSON, never pickled code.
+
+    step-00000120/
+        weights.safetensors      model, best weights, optimiser, states of generators
+        histories.safetensors    the tables, and when each row was written
+        state.json               position, progress, the optimiser's settings, the run's identity
+        SHA256SUMS               of the three; `sha256sum -c SHA256SUMS` checks them too
+
+A folder under its name is complete: it is written under a hidden name, flushed and renamed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vrgcn import __version__
+from vrgcn.engine.minibatches import Position
+from vrgcn.files.tensors import read_tensors, size_of, write_tensors
+from vrgcn.files.writing import flush_folder, new_folder, partial_name
+from vrgcn.training.state import Epoch, Progress, TrainState
+
+FORMAT, VERSION = "vrgcn-checkpoint", 1
+WEIGHTS, HISTORIES, STATE = "weights.safetensors", "histories.safetensors", "state.json"
+SUMS = "SHA256SUMS"
+_NAME = re.compile(r"step-(\d{8,})")
+
+
+class DamagedCheckpointError(ValueError):
+    """A checkpoint that is not whole, or not what was written; says which file."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """identity: see identity.py; threads, torch: what the run was made with, which changes bits"""
+
+    path: Path
+    state: TrainState
+    identity: dict[str, Any]
+    threads: int
+    torch: str
+
+
+def save_checkpoint(folder: Path, state: TrainState, identity: dict[str, Any]) -> Path:
+    """Write the state to `folder`/step-N, in place of one that is there; gives its path."""
+    path = folder / f"step-{state.position.step:08d}"
+    weights: dict[str, Tensor] = {}
+    described = {
+        "format": FORMAT,
+        "version": VERSION,
+        "vrgcn": __version__,
+        "torch": torch.__version__,
+        "threads": torch.get_num_threads(),
+        "identity": identity,
+        "position": asdict(state.position),
+        "progress": asdict(state.progress),
+        "model": _pack(state.model, "model", weights),
+        "best": _pack(state.best, "best", weights),
+        "optimizer": _pack(state.optimizer, "optimizer", weights),
+        "random": _pack(state.random, "random", weights),
+        "histories": list(state.histories),  # in this order: so are means over all tables taken
+    }
+    text = json.dumps(described, indent=1).encode()
+    size = size_of(weights) + size_of(state.histories) + len(text)
+    if path.exists():  # of a run that was put back to before it
+        remove_checkpoint(path)
+    with new_folder(path, size=size) as partial:
+        sums = {
+            WEIGHTS: _write(partial / WEIGHTS, weights),
+            HISTORIES: _write(partial / HISTORIES, state.histories),
+            STATE: _write(partial / STATE, text),
+        }
+        _write(partial / SUMS, _sums(sums).encode())
+    return path
+
+
+def load_checkpoint(path: Path) -> Checkpoint:
+    """The checkpoint in a folder, all of it checked; its histories are mapped, not read again."""
+    check_sums(path)
+    try:
+        described = json.loads((path / STATE).read_bytes())
+        if described["format"] != FORMAT or described["version"] != VERSION:
+            raise ValueError(
+                f"it is {described['format']!r} of version {described['version']}, and this vrgcn "
+                f"reads {FORMAT!r} of version {VERSION}"
+            )
+        weights, tables = read_tensors(path / WEIGHTS), read_tensors(path / HISTORIES)
+        state = TrainState(
+            model=_unpack(described["model"], weights),
+            optimizer=_unpack(described["optimizer"], weights),
+            best=_unpack(described["best"], weights),
+            histories={name: tables[name] for name in described["histories"]},
+            random=_unpack(described["random"], weights),
+            position=Position(**described["position"]),
+            progress=_progress(described["progress"]),
+        )
+        return Checkpoint(
+            path, state, described["identity"], described["threads"], described["torch"]
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise DamagedCheckpointError(
+            f"{path} is not a checkpoint that can be read: {type(error).__name__}: {error}"
+        ) from None
+
+
+def check_sums(path: Path) -> None:
+    """Refuse a checkpoint with a file that is missing or is not what was written."""
+    try:
+        with open(path / SUMS, "rb") as file:
+            noted = file.read(1000).splitlines(keepends=True)
+    except FileNotFoundError:
+        raise DamagedCheckpointError(f"{path / SUMS} is missing") from None
+    if len(noted) != 3:
+        raise DamagedCheckpointError(f"{path / SUMS} does not name three files")
+    for line, name in zip(noted, (WEIGHTS, HISTORIES, STATE), strict=True):
+        try:
+            with open(path / name, "rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+        except FileNotFoundError:
+            raise DamagedCheckpointError(f"{path / name} is missing") from None
+        if line != _sums({name: digest}).encode():
+            raise DamagedCheckpointError(
+                f"{path / name} is damaged: its checksum is not the one in {SUMS}"
+            )
+
+
+def checkpoints_in(folder: Path) -> list[Path]:
+    """The checkpoints of a folder, newest first."""
+    found = [path for path in folder.glob("step-*") if _NAME.fullmatch(path.name)]
+    return sorted(found, key=lambda path: int(path.name.removeprefix("step-")), reverse=True)
+
+
+def newest_checkpoint(folder: Path, on_damage: Callable[[str], None]) -> Checkpoint | None:
+    """The newest that is whole; None where there is none at all.
+
+    on_damage: told of each that is not
+    """
+    damaged = []
+    for path in checkpoints_in(folder):
+        try:
+            checkpoint = load_checkpoint(path)
+        except DamagedCheckpointError as error:
+            damaged.append(str(error))
+            continue
+        for message in damaged:
+            on_damage(f"{message}; {path.name} is used in its place")
+        return checkpoint
+    if damaged:
+        raise DamagedCheckpointError(
+            f"{folder} has no checkpoint that is whole: {'; '.join(damaged)}. Training can only "
+            "start again from the beginning"
+        )
+    return None
+
+
+def remove_checkpoint(path: Path) -> None:
+    """Its name first, at once: a folder under a checkpoint's name is always complete."""
+    away = partial_name(path)
+    os.rename(path, away)
+    flush_folder(path.parent)
+    shutil.rmtree(away, ignore_errors=True)
+
+
+def _write(path: Path, content: dict[str, Tensor] | bytes) -> str:
+    """Durable when this returns; gives the SHA-256."""
+    with open(path, "xb") as file:
+        if isinstance(content, bytes):
+            file.write(content)
+            digest = hashlib.sha256(content).hexdigest()
+        else:
+            digest = write_tensors(file, content)
+        file.flush()
+        os.fsync(file.fileno())
+    return digest
+
+
+def _sums(sums: dict[str, str]) -> str:
+    return "".join(f"{digest}  {name}\n" for name, digest in sums.items())
+
+
+def _pack(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
+    """A value for JSON, its tensors put aside under their names; `_unpack` undoes it."""
+    if isinstance(value, Tensor):
+        tensors[name] = value
+        return {"tensor": name}
+    if isinstance(value, dict):  # JSON has no keys that are numbers, as optimisers do
+        return {"dict": [[key, _pack(v, f"{name}.{key}", tensors)] for key, v in value.items()]}
+    if isinstance(value, list | tuple):
+        packed = [_pack(v, f"{name}.{place}", tensors) for place, v in enumerate(value)]
+        return {type(value).__name__: packed}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise TypeError(f"{name} is a {type(value).__name__}, which a checkpoint cannot hold")
+
+
+def _unpack(value: Any, tensors: dict[str, Tensor]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    ((kind, inside),) = value.items()
+    if kind == "tensor":
+        return tensors[inside].clone()  # not the file, which may be removed or replaced
+    if kind == "dict":
+        return {key: _unpack(v, tensors) for key, v in inside}
+    sequence: Iterator[Any] = (_unpack(v, tensors) for v in inside)
+    return {"list": list, "tuple": tuple}[kind](sequence)
+
+
+def _progress(values: dict[str, Any]) -> Progress:
+    known = {field.name for field in fields(Progress)}
+    best = values["best"]
+    return Progress(
+        **{k: v for k, v in values.items() if k in known - {"curve", "best"}},
+        curve=[Epoch(**point) for point in values["curve"]],
+        best=None if best is None else Epoch(**best),
+    )

@@ -1,0 +1,198 @@
+"""Training that survives: when checkpoints are written, and how a run goes on from one."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vrgcn.files.writing import DiskFullError, remove_partial
+from vrgcn.training.checkpoint import (
+    Checkpoint,
+    DamagedCheckpointError,
+    checkpoints_in,
+    newest_checkpoint,
+    remove_checkpoint,
+    save_checkpoint,
+)
+from vrgcn.training.identity import differences, identity
+from vrgcn.training.interrupts import Interrupted, StopRequest
+from vrgcn.training.interval import Interval
+from vrgcn.training.trainer import DivergedError, Trainer, TrainResult
+
+KEPT = 2  # checkpoints, so that one is left if the newest is damaged
+ROLLBACKS = 3
+
+
+class Checkpoints:
+    """The checkpoints of one run.
+
+    folder: where they lie; nobody else may write there meanwhile
+    """
+
+    def __init__(self, trainer: Trainer, folder: Path) -> None:
+        self.trainer = trainer
+        self.folder = folder
+        self.every = Interval.parse(trainer.config.checkpoint_every)
+        self.on_note = trainer.callbacks.on_note or _warn
+        self._identity: dict[str, Any] | None = None
+        self._kept: list[Path] = []  # known to be whole, oldest first
+        self._written: tuple[int, int] | None = None  # step and rollbacks of the newest
+        self._last, self._cost = time.monotonic(), 0.0
+        remove_partial(folder)
+
+    def resume(self) -> bool:
+        """Put the trainer where the newest checkpoint is; False where there is none."""
+        found = newest_checkpoint(self.folder, self.on_note)
+        if found is None:
+            return False
+        self._refuse_another(found)
+        self._note_changes(found)
+        self._restore(found)
+        return True
+
+    def run(self, stop: StopRequest) -> TrainResult:
+        """All that is left of the training, with a checkpoint whenever one is due."""
+        trainer = self.trainer
+        if trainer.config.on_nan == "rollback" and not self._kept:
+            self.write()  # else a loss that is NaN early on has nothing to go back to
+        while True:
+            try:
+                if not trainer.advance():
+                    return trainer.finish()
+                if stop.signal is not None:
+                    self._stop(stop.signal)
+                if not trainer.finished and self._due():
+                    self.write()
+            except DivergedError as error:
+                self._roll_back(error)
+
+    def write(self) -> bool:
+        """Write one now; False where the disk is full and training shall go on without."""
+        start = time.monotonic()
+        if self.trainer.callbacks.on_checkpoint is not None:
+            self.trainer.callbacks.on_checkpoint()
+        state = self.trainer.state(copied=False)
+        _check_finite(self.trainer)
+        if self._identity is None:
+            self._identity = identity(self.trainer)
+        try:
+            if self._written != (state.position.step, state.progress.rollbacks):
+                path = save_checkpoint(self.folder, state, self._identity)
+                self._keep(path)
+                self._written = state.position.step, state.progress.rollbacks
+        except DiskFullError as error:
+            if self.trainer.config.on_full_disk == "stop":
+                raise
+            self.on_note(f"no checkpoint at step {state.position.step}: {error}; training goes on")
+            return False
+        finally:
+            self._last = time.monotonic()
+            self._cost = self._last - start
+            self.trainer.progress.checkpoint_seconds += self._cost
+        return True
+
+    def _due(self) -> bool:
+        if self.every.epochs is not None:
+            done = len(self.trainer.progress.curve)
+            batches = self.trainer.minibatches
+            return batches.position.place == len(batches) and done % self.every.epochs == 0
+        if self.every.seconds is None:
+            return False
+        least = 0.0 if self.every.share is None else self._cost / self.every.share
+        return time.monotonic() - self._last >= max(self.every.seconds, least)
+
+    def _keep(self, path: Path) -> None:
+        self._kept = [*(kept for kept in self._kept if kept != path), path][-KEPT:]
+        for other in checkpoints_in(self.folder):
+            if other not in self._kept:
+                remove_checkpoint(other)
+
+    def _stop(self, number: int) -> None:
+        position, steps = self.trainer.minibatches.position, len(self.trainer.minibatches)
+        at = f"stopped in epoch {position.epoch}, after step {position.place} of {steps}"
+        if self.write():
+            raise Interrupted(number, f"{at}; everything is kept in {self._kept[-1]}")
+        raise Interrupted(number, f"{at}; what came after the last checkpoint is lost")
+
+    def _restore(self, found: Checkpoint) -> None:
+        try:
+            self.trainer.restore(found.state)
+        except (RuntimeError, KeyError, ValueError, TypeError) as error:
+            raise DamagedCheckpointError(f"{found.path} does not fit this run: {error}") from None
+        there = checkpoints_in(self.folder)
+        self._kept = there[there.index(found.path) :][::-1]
+        self._written = found.state.position.step, found.state.progress.rollbacks
+        self._last = time.monotonic()
+        callbacks = self.trainer.callbacks
+        if callbacks.on_restore is not None:
+            callbacks.on_restore(self.trainer.progress.curve)
+
+    def _roll_back(self, error: DivergedError) -> None:
+        """Go on from the last good checkpoint with half the rate."""
+        trainer = self.trainer
+        done = trainer.progress.rollbacks
+        found = newest_checkpoint(self.folder, self.on_note)
+        if found is None:
+            raise error
+        if trainer.config.on_nan == "stop":
+            raise DivergedError(
+                f"{error}. The last good checkpoint, {found.path}, is as it was: going on from it "
+                "with --on-nan rollback halves the rate"
+            ) from None
+        if done >= ROLLBACKS:
+            raise DivergedError(f"{error}. It was rolled back {done} times already") from None
+        before = found.state.progress.rollbacks
+        self._restore(found)
+        trainer.progress.rollbacks = done + 1
+        for group in trainer.optimizer.param_groups:
+            group["lr"] *= 0.5 ** (done + 1 - before)
+        rate = trainer.optimizer.param_groups[0]["lr"]
+        self.on_note(
+            f"{error.what}; back to {found.path.name} with half the rate, {rate:g} "
+            f"({done + 1} of at most {ROLLBACKS} times)"
+        )
+
+    def _refuse_another(self, found: Checkpoint) -> None:
+        self._identity = identity(self.trainer)
+        told = differences(found.identity, self._identity)
+        if told:
+            raise ValueError(
+                f"{found.path} is of another run, and cannot go on as this one: {'; '.join(told)}"
+            )
+        done, epochs = len(found.state.progress.curve), self.trainer.config.epochs
+        if done > epochs:
+            raise ValueError(f"the run has {done} epochs already: epochs {epochs} is too few")
+
+    def _note_changes(self, found: Checkpoint) -> None:
+        threads = torch.get_num_threads()
+        if found.threads != threads:
+            self.on_note(
+                f"the run had {found.threads} CPU threads and goes on with {threads}: sums are "
+                "taken in another order, so its last bits may differ from an unbroken run's"
+            )
+        if found.torch != torch.__version__:
+            self.on_note(f"the run was begun by PyTorch {found.torch}: last bits may differ")
+
+
+def _check_finite(trainer: Trainer) -> None:
+    """A checkpoint is something to go back to: weights that are lost must not become one."""
+    state = trainer.state(copied=False)
+    moments = (part for weight in state.optimizer["state"].values() for part in weight.values())
+    for tensor in (*state.model.values(), *moments, *state.histories.values()):
+        if isinstance(tensor, Tensor) and tensor.is_floating_point() and not _finite(tensor):
+            raise trainer.diverged("weights, moments or histories became infinite or NaN")
+
+
+def _finite(tensor: Tensor) -> bool:
+    # A sum is several times as fast as a test of each element, and finite only if all are.
+    return math.isfinite(float(tensor.sum(dtype=torch.float32))) or bool(tensor.isfinite().all())
+
+
+def _warn(note: str) -> None:
+    warnings.warn(note, stacklevel=2)

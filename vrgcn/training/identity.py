@@ -1,0 +1,136 @@
+"""What a run is of: its graph, model and settings, so that another one is not taken for it.
+
+Two runs of the same identity make the same steps. What may change when a run goes on, such as how
+long it is trained, is not part of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from vrgcn.files.tensors import pieces
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.propagation import Propagation
+from vrgcn.graph.sparse import CSR, is_sparse
+from vrgcn.graph.validation import SPLITS
+from vrgcn.training.config import TrainConfig
+
+if TYPE_CHECKING:
+    from vrgcn.training.trainer import Trainer
+
+# Settings that a run may go on with changed: they decide when it ends, what is measured beside it,
+# what is kept of it and how fast it is. Threads change the order of sums, and with it last bits.
+FREE = (
+    *("epochs", "patience", "diagnostics", "threads"),
+    *("checkpoint_every", "on_nan", "on_full_disk"),
+)
+
+
+def identity(trainer: Trainer) -> dict[str, Any]:
+    """By part, what JSON can hold: of tensors their SHA-256. Reads the graph once."""
+    batches = trainer.minibatches
+    config = {k: v for k, v in asdict(trainer.config).items() if k not in FREE}
+    return {
+        "graph": fingerprint(trainer.graph),
+        "model": _model(trainer.model),
+        "config": config | {"fanout": list(trainer.config.fanout)},
+        "run": {
+            "estimator": _estimator(batches.estimator),
+            "objective": type(trainer.objective).__qualname__,
+            "propagation": _digest(
+                part for P in batches.setup.P.values() for part in _matrix(P, trainer.graph)
+            ),
+        },
+    }
+
+
+def fingerprint(graph: Graph) -> dict[str, Any]:
+    """SHA-256 of each part of a graph, and its size."""
+    features = graph.features
+    parts = _sparse(CSR.from_torch(features)) if is_sparse(features) else [features]
+    return {
+        "nodes": graph.num_nodes,
+        "edges": graph.num_edges,
+        "adjacency": _digest(_sparse(graph.adjacency)),
+        "features": _digest(parts),
+        "labels": None if graph.labels is None else _digest([graph.labels]),
+        **{f"split {name}": _digest([graph.split(name)]) for name in SPLITS},
+    }
+
+
+def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """What is not the same, for people: such as "learning_rate was 0.01 and is 0.02"."""
+    defaults = {field.name: field.default for field in fields(TrainConfig)}
+    told = []
+    for part, ours in now.items():
+        theirs = before[part]
+        for name in {**ours, **theirs}:
+            # A setting that did not exist yet was what it is by default.
+            was = theirs.get(name, defaults.get(name) if part == "config" else None)
+            if was != ours.get(name):
+                told.append(_difference(part, name, was, ours.get(name)))
+    return told
+
+
+def _difference(part: str, name: str, was: Any, now: Any) -> str:
+    subject = {"graph": f"the graph's {name}", "model": f"the model's {name}"}.get(part, name)
+    if _is_digest(was) or _is_digest(now):
+        return f"{subject} {'are' if name.endswith('s') else 'is'} not the same"
+    return f"{subject} was {was!r} and is {now!r}"
+
+
+def _model(model: nn.Module) -> dict[str, Any]:
+    """Class, settings, and the shape of every weight."""
+    arguments = getattr(model, "arguments", None)
+    settings = arguments if isinstance(arguments, dict) else {"structure": repr(model)}
+    return {
+        "class": type(model).__qualname__,
+        **{name: value if _plain(value) else repr(value) for name, value in settings.items()},
+        **{
+            f"weight {name}": [str(value.dtype), *value.shape]
+            for name, value in model.state_dict().items()
+        },
+    }
+
+
+def _estimator(estimator: Any) -> str:
+    sampler = estimator.sampler
+    if not isinstance(sampler, str):  # one's own, whose repr may name an address in memory
+        sampler = type(sampler).__qualname__
+    ways = {f.name: getattr(estimator, f.name) for f in fields(estimator) if f.name != "sampler"}
+    return " ".join([sampler, *(f"{name}={way}" for name, way in ways.items())])
+
+
+def _matrix(P: Propagation, graph: Graph) -> Iterator[Tensor]:
+    for part in (P.own, P.left, P.right):
+        if part is not None:
+            yield torch.as_tensor(part)
+    if P.adjacency.indices is not graph.adjacency.indices:  # else it is in the graph's fingerprint
+        yield from _sparse(P.adjacency)
+
+
+def _sparse(matrix: CSR) -> list[Tensor]:
+    return [p for p in (matrix.indptr, matrix.indices, matrix.values) if p is not None]
+
+
+def _digest(tensors: Any) -> str:
+    digest = hashlib.sha256()
+    for tensor in tensors:
+        digest.update(f"{tensor.dtype} {tuple(tensor.shape)};".encode())
+        for piece in pieces(tensor):
+            digest.update(piece)
+    return f"sha256:{digest.hexdigest()}"
+
+
+def _is_digest(value: Any) -> bool:
+    return isinstance(value, str) and value.startswith("sha256:")
+
+
+def _plain(value: Any) -> bool:
+    return value is None or isinstance(value, str | int | float | bool)
