@@ -8,9 +8,8 @@ measured and the ratio of the two times, as `fit` records them. Evaluation count
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import argparse
 
-import tyro
 from rich.console import Console
 from rich.table import Table
 
@@ -19,27 +18,22 @@ from vrgcn.models.config import ModelConfig
 from vrgcn.models.models import build_model
 
 
-@dataclass
-class Options:
-    """Seconds of diagnostics over seconds of training."""
-
-    dataset: str = "communities"
-    """A built-in graph."""
-    estimators: tuple[str, ...] = ("ns", "cv", "cvd", "history")
-    """Estimators to train with."""
-    epochs: int = 48
-    """Epochs of each."""
-    threads: int = 2
-    """CPU threads."""
+def read_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Seconds of diagnostics over seconds of training.")
+    parser.add_argument("--dataset", default="communities", help="a built-in graph")
+    parser.add_argument("--estimators", nargs="+", default=["ns", "cv", "cvd", "history"])
+    parser.add_argument("--epochs", type=int, default=48, help="of each")
+    parser.add_argument("--threads", type=int, default=2)
+    return parser.parse_args()
 
 
-def main(options: Options) -> None:
+def main(options: argparse.Namespace) -> None:
     graph = load_dataset(options.dataset)
     print(graph)
     table = Table("", "measured", "training s", "diagnostics s", "ratio")
     for estimator in options.estimators:
         config = TrainConfig(
-            estimator=estimator,  # type: ignore[arg-type]
+            estimator=estimator,
             epochs=options.epochs,
             evaluate_every=options.epochs,
             threads=options.threads,
@@ -59,4 +53,4 @@ def main(options: Options) -> None:
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Options))
+    main(read_options())

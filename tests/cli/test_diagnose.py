@@ -56,13 +56,14 @@ def test_a_run_is_diagnosed_by_its_settings_and_flags_win_over_them(vrgcn, run_f
     [
         (("runs/a", "--hidden", "16"), "--hidden 16: the run's model has 8"),
         (("runs/a", "--model", "graphsage"), "--model graphsage: the run's model has gcn"),
-        (("runs/a", "--dataset", "cora"), "a run is diagnosed on its own graph"),
-        (("runs/nowhere",), "there is no run folder runs/nowhere"),
-        (("small",), "small is not a run: it has no config.toml"),
-        (("nothing",), "communities"),
-        ((), "either --dataset NAME or --graph PATH"),
+        (("runs/a", "--dataset", "cora"), "runs/a is a run, which is diagnosed on its own graph"),
+        (("runs/nowhere",), "there is no folder runs/nowhere, and no data set of that name"),
+        (("runs",), "runs is no graph: it has no meta.json"),
+        (("small", "--dataset", "cora"), "small and --dataset cora: give one graph, not 2"),
+        (("comunities",), "no data set of that name; did you mean communities?"),
+        ((), "give a graph: the folder that"),
         (("runs/a", "--out", "page.png"), "page.png must end in one of .html, .htm"),
-        (("runs/a/config.toml",), "runs/a/config.toml is a file; name the folder of a run"),
+        (("runs/a/config.toml",), "runs/a/config.toml is a file, not the folder of a graph"),
     ],
 )
 def test_what_cannot_be_diagnosed_is_said_in_a_line(vrgcn, run_folder, flags, message):

@@ -47,9 +47,10 @@ def test_info_of_a_graph_from_disk_and_of_one_too_large_to_count(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "either a NAME or --graph PATH"),
-        (("cora", "--graph", "x"), "either a NAME or --graph PATH"),
-        (("corra",), "there is no dataset 'corra'"),
+        ((), "give a graph: the folder that"),
+        (("cora", "--graph", "x"), "cora and --graph x: give one graph, not 2"),
+        (("corra",), "there is no folder corra, and no data set of that name; did you mean cora?"),
+        (("--dataset", "corra"), "there is no dataset 'corra'; did you mean cora?"),
         (("--graph", "nowhere"), "nowhere"),
     ],
 )

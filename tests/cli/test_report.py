@@ -303,4 +303,4 @@ def test_files_beside_the_runs_are_left_out_and_named(vrgcn, tmp_path):
     assert "report of 1 run: report.html" in out
     code, _, err = vrgcn("report", given[1])
     assert code == 1
-    assert "there is no run folder runs/cora-diagnosis.html" in err
+    assert "runs/cora-diagnosis.html is a file; name the folder of a run" in err

@@ -93,8 +93,8 @@ def test_a_bad_config_file_is_named(vrgcn, tmp_path, text, message):
 @pytest.mark.parametrize(
     ("flags", "code", "message"),
     [
-        ((), 1, "either --dataset NAME or --graph PATH"),
-        (("--dataset", "a", "--graph", "b"), 1, "either --dataset NAME or --graph PATH"),
+        ((), 1, "give a graph: the folder that"),
+        (("--dataset", "a", "--graph", "b"), 1, "--dataset a and --graph b: give one graph, not 2"),
         (("--dataset", "nothing"), 1, "communities"),
         (("--graph", "nowhere"), 1, "nowhere"),
         (("--epochs", "0"), 2, "epochs must be at least 1"),

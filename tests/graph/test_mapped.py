@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import shutil
 from pathlib import Path
 
+import pytest
 import torch
 
+from vrgcn.files.writing import DiskFullError
 from vrgcn.graph.mapped import zeros
 
 
@@ -23,3 +28,28 @@ def test_a_file_that_was_there_reads_as_zeros(tmp_path: Path) -> None:
     file = tmp_path / "0.bin"
     file.write_bytes(b"\x7f" * 64)
     assert not zeros((4, 4), torch.float32, file).any()
+
+
+@pytest.mark.parametrize("told", ["by its free space", "when the room is reserved"])
+def test_a_table_that_the_disk_has_no_room_for_is_refused_before_it_is_used(
+    told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the room reserved, the first write to a page that has none is a bus error."""
+    if told == "by its free space":
+        usage = shutil.disk_usage(tmp_path)._replace(free=100)
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    else:
+
+        def full(*_: int) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(DiskFullError, match=r"0\.bin: the disk at .* is full.* 1 kB are needed"):
+        zeros((10, 25), torch.float32, tmp_path / "0.bin")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_room_of_a_table_is_reserved(tmp_path: Path) -> None:
+    table = zeros((1000, 256), torch.float32, tmp_path / "0.bin")
+    assert (tmp_path / "0.bin").stat().st_blocks * 512 >= table.nbytes
+    assert zeros((0, 4), torch.float32, tmp_path / "1.bin").shape == (0, 4)

@@ -28,6 +28,13 @@ def test_the_first_matrix_alone_decays_unless_all_are_to() -> None:
     assert len(group["params"]) == len(list(model.parameters()))
 
 
+def test_a_vector_before_the_first_matrix_does_not_decay() -> None:
+    model = nn.Sequential(nn.LayerNorm(3), nn.Linear(3, 2))
+    decayed, free = build_optimizer(model, TrainConfig(weight_decay=0.1)).param_groups
+    assert [p.shape for p in decayed["params"]] == [(2, 3)]
+    assert (decayed["weight_decay"], free["weight_decay"], len(free["params"])) == (0.1, 0.0, 3)
+
+
 def test_weights_that_are_held_fixed_are_left_out() -> None:
     model = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 2))
     model[0].requires_grad_(False)

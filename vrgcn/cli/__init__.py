@@ -9,11 +9,12 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
-
-import tyro
+from difflib import get_close_matches
 
 from vrgcn import __version__
+from vrgcn.cli.checks import check
 from vrgcn.cli.config_file import expand_config
+from vrgcn.cli.help import command_help, overview
 from vrgcn.cli.options import (
     BenchOptions,
     DatasetsOptions,
@@ -27,6 +28,7 @@ from vrgcn.cli.options import (
     ReproduceOptions,
     TrainOptions,
 )
+from vrgcn.cli.parsing import UsageError, parse
 from vrgcn.files.printable import printable
 
 # command: its options, and where the function that runs it lives
@@ -57,7 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     elif command in ("--help", "-h"):
         print(_overview())
     elif command not in COMMANDS:
-        print(f"vrgcn: error: there is no command {command!r}\n\n{_overview()}", file=sys.stderr)
+        close = get_close_matches(command, COMMANDS, n=1)
+        hint = f"; did you mean vrgcn {close[0]}?" if close else f"\n\n{_overview()}"
+        print(f"vrgcn: error: there is no command {command!r}{hint}", file=sys.stderr)
         sys.exit(2)
     else:
         _run(command, arguments[1:])
@@ -66,13 +70,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _run(command: str, flags: list[str]) -> None:
     kind, module, function = COMMANDS[command]
     try:
-        options: object = tyro.cli(
-            kind,
-            prog=f"vrgcn {command}",
-            args=expand_config(kind, flags),
-            config=(tyro.conf.OmitArgPrefixes,),
-        )
+        if "--help" in flags or "-h" in flags:
+            print(command_help(kind, command))
+            return
+        options: object = check(parse(kind, expand_config(kind, flags)))
         getattr(importlib.import_module(module), function)(options)
+    except UsageError as error:
+        print(
+            f"vrgcn {command}: error: {error}\n(vrgcn {command} --help lists its options)",
+            file=sys.stderr,
+        )
+        sys.exit(2)
     except BrokenPipeError:  # whoever read our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except USER_ERRORS as error:
@@ -86,20 +94,6 @@ def _run(command: str, flags: list[str]) -> None:
 
 
 def _overview() -> str:
-    width = max(map(len, COMMANDS))
-    lines = [
-        f"  {name:<{width}}  {kind.__doc__.splitlines()[0]}"
-        for name, (kind, _, _) in COMMANDS.items()
-        if kind.__doc__
-    ]
-    return "\n".join(
-        [
-            "vrgcn: graph neural networks trained at the speed of an MLP",
-            "",
-            "usage: vrgcn COMMAND [OPTIONS]",
-            "",
-            *lines,
-            "",
-            "vrgcn COMMAND --help lists a command's options; vrgcn --version the version.",
-        ]
+    return overview(
+        {name: (kind.__doc__ or "").splitlines()[0] for name, (kind, _, _) in COMMANDS.items()}
     )

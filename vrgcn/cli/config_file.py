@@ -42,6 +42,8 @@ def read_flags(path: Path, kinds: dict[str, Any], without: tuple[str, ...] = ())
         options = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise FileNotFoundError(f"--config: there is no file {path}") from None
+    except IsADirectoryError:
+        raise IsADirectoryError(f"--config: {path} is a folder; name a file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: not a TOML file: {error}") from None
     known = kinds.keys() - {"config"}
@@ -54,7 +56,7 @@ def read_flags(path: Path, kinds: dict[str, Any], without: tuple[str, ...] = ())
         if name in without:
             continue
         flag = name.replace("_", "-")
-        if kinds[name] is bool:
+        if bool in (kinds[name], *get_args(kinds[name])):
             if not isinstance(value, bool):
                 raise ValueError(f"{path}: {name} must be true or false, not {value!r}")
             flags.append(f"--{flag}" if value else f"--no-{flag}")

@@ -11,7 +11,6 @@ from rich.table import Table
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import DiagnoseOptions
 from vrgcn.cli.train import scaled_graph
-from vrgcn.data import DATASETS
 from vrgcn.diagnostics.advice import advise
 from vrgcn.diagnostics.diagnosis import Diagnosis, diagnose
 from vrgcn.engine.devices import find_device, use_threads
@@ -48,7 +47,7 @@ class _Subject:
 def run_diagnose(options: DiagnoseOptions) -> None:
     """Train a few epochs, compare the estimators, print the tables and write the page."""
     use_threads(options.train.threads)
-    folder = _run_folder(options)
+    folder = None if options.target is None else Path(options.target)
     out = options.out or _page(options, folder)
     check_figure(out, (".html", ".htm"))
     subject = _of_graph(options) if folder is None else _of_run(options, folder)
@@ -60,29 +59,10 @@ def run_diagnose(options: DiagnoseOptions) -> None:
     print(f"page: {out}")
 
 
-def _run_folder(options: DiagnoseOptions) -> Path | None:
-    """The target where it is a run; None where it is the name of a graph, or there is none."""
-    if options.target is None:
-        return None
-    if options.dataset is not None or options.graph is not None:
-        raise ValueError(
-            f"{options.target}: a run is diagnosed on its own graph, and a graph by name needs no "
-            "--dataset or --graph"
-        )
-    folder = Path(options.target)
-    if folder.is_dir():
-        return folder
-    if folder.exists() and options.target not in DATASETS:
-        raise NotADirectoryError(f"{folder} is a file; name the folder of a run, or a graph")
-    if len(folder.parts) > 1:  # no name of a graph
-        raise FileNotFoundError(f"there is no run folder {folder}")
-    return None
-
-
 def _page(options: DiagnoseOptions, folder: Path | None) -> Path:
     if folder is not None:
         return folder / "diagnosis.html"
-    name = options.target or options.dataset or (options.graph.name if options.graph else "graph")
+    name = options.dataset or (options.graph.name if options.graph else "graph")
     return Path("runs") / f"{name}-diagnosis.html"
 
 
@@ -109,8 +89,6 @@ def _of_run(options: DiagnoseOptions, folder: Path) -> _Subject:
 
 
 def _of_graph(options: DiagnoseOptions) -> _Subject:
-    if options.target is not None:
-        options = replace(options, dataset=options.target)
     find_device(options.train.device)
     graph, _, note = scaled_graph(options)
     print_note(note)

@@ -16,8 +16,6 @@ from vrgcn.pages.terminal import text_table
 
 def run_info(options: InfoOptions) -> None:
     """Print what there is to know about a graph before training on it."""
-    if (options.dataset is None) == (options.graph is None):
-        raise ValueError("give a graph: either a NAME or --graph PATH")
     opened = open_graph(options.dataset, options.graph, options.data_root, verify=options.verify)
     found = statistics(opened.graph)
     if options.dataset is not None:

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
-from tyro.conf import FlagCreatePairsOff, Positional, UseAppendAction, configure
-
+from vrgcn.cli.flags import Positional, Repeated
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.engine.estimators import ESTIMATORS, find_estimator
 from vrgcn.models.config import ModelConfig
@@ -39,6 +38,9 @@ class TrainingOptions:
 class TrainOptions(TrainingOptions):
     """Train a model on a graph and write the run to a folder."""
 
+    graph_or_dataset: Positional[str | None] = None
+    """A graph: the folder that `vrgcn import` wrote, or the name of a data set, whichever there is.
+    --graph and --dataset say which is meant."""
     name: str | None = None
     """Name of the run. None: graph, model and estimator."""
     out: Path | None = None
@@ -126,8 +128,8 @@ class DiagnoseOptions(TrainingOptions):
     """Measure bias, noise and staleness of every estimator against the exact algorithm."""
 
     target: Positional[str | None] = None
-    """The folder of a run, whose model and settings are taken, flags winning over them; or a graph
-    by name, on which the model that the options describe is trained first."""
+    """The folder of a run, whose model and settings are taken, flags winning over them; or a graph,
+    its folder or its name, on which the model that the options describe is trained first."""
     train: TrainConfig = field(default_factory=lambda: TrainConfig(epochs=3))
     compare: tuple[str, ...] = tuple(name for name in ESTIMATORS if name != "exact")
     """Estimators to measure beside exact and the one that trains, by name or composition."""
@@ -158,24 +160,26 @@ class DatasetsOptions:
 class InfoOptions:
     """Describe a graph: size, degrees, labels, splits, memory."""
 
-    dataset: Positional[str | None] = None
+    graph_or_dataset: Positional[str | None] = None
+    """A graph: the folder that `vrgcn import` wrote, or the name of a data set, whichever there is.
+    --graph and --dataset say which is meant."""
+    dataset: str | None = None
     """A graph by name; `vrgcn datasets` lists them."""
     graph: Path | None = None
-    """A graph from disk, a folder that `vrgcn import` wrote, in place of a name."""
+    """A graph from disk, a folder that `vrgcn import` wrote."""
     data_root: Path | None = None
     """Where raw files of named data sets lie or go. None: $VRGCN_DATA, or else data."""
     verify: bool = False
     """Read all of a graph on disk first, and compare its checksums."""
 
 
-@configure(FlagCreatePairsOff)
 @dataclass(frozen=True)
 class ImportOptions(ImportSpec):
     """Make a graph of your own tables: CSV, TSV or Parquet files of nodes and edges."""
 
-    # Given again they add to what was given before.
-    column: UseAppendAction[tuple[str, ...]] = ()
-    fill: UseAppendAction[tuple[str, ...]] = ()
+    # Each may be given again, for another column.
+    column: Repeated[tuple[str, ...]] = ()
+    fill: Repeated[tuple[str, ...]] = ()
     undirected: bool = False
     """An edge counts in both directions, as it does unless --directed is given."""
 
@@ -206,7 +210,6 @@ SectionName = Literal[
 ]
 
 
-@configure(FlagCreatePairsOff)
 @dataclass(frozen=True)
 class BenchOptions:
     """Measure training, inference and start-up against an MLP, the machine and PyG."""
@@ -260,7 +263,6 @@ ExperimentName = Literal[
 ]  # fmt: skip
 
 
-@configure(FlagCreatePairsOff)
 @dataclass(frozen=True)
 class ReproduceOptions:
     """Run the paper's experiments and write a page with its numbers beside ours."""

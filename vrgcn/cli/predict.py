@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import PredictOptions
 from vrgcn.data.predictions import check_path, prediction_file
 from vrgcn.engine.devices import find_device, use_threads
+from vrgcn.files.scratch import scratch_folder
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import check_outputs, exact_sweeps
 from vrgcn.inference.saved import SavedModel
@@ -84,9 +84,8 @@ def _scratch(memory: str, folder: Path) -> Iterator[Path | None]:
     if memory == "ram":
         yield None
         return
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".scratch-") as directory:
-        yield Path(directory)
+    with scratch_folder(folder) as directory:
+        yield directory
 
 
 @contextmanager

@@ -9,13 +9,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from vrgcn.cli.checks import check_free
 from vrgcn.cli.config_file import config_text, flatten
 from vrgcn.cli.options import TrainOptions
 from vrgcn.files.writing import remove_partial
 from vrgcn.inference import MODEL
+from vrgcn.models.models import MODELS
 from vrgcn.training.checkpoint import checkpoints_in
 from vrgcn.training.identity import FREE
-from vrgcn.training.lock import LOCK, locked
+from vrgcn.training.lock import locked
 from vrgcn.training.runs import CHECKPOINTS, CONFIG, METRICS, RESULT, read_config, unfinished
 
 # What commands write into the folder of a run, and nothing that a person may have put there.
@@ -32,7 +34,7 @@ def check_folder(options: TrainOptions) -> None:
     if options.resume is not None:
         _check_resumed(options, options.resume)
     elif options.out is not None and options.out.is_dir():
-        _refuse(options.out, options.overwrite)
+        check_free(options.out, options.overwrite)
 
 
 @contextmanager
@@ -45,7 +47,7 @@ def run_folder(options: TrainOptions) -> Iterator[Path]:
         with locked(folder):
             remove_partial(folder)
             if options.resume is None:
-                _refuse(folder, options.overwrite)
+                check_free(folder, options.overwrite)
                 _clear(folder)
             try:
                 yield folder
@@ -78,8 +80,9 @@ def _folder(options: TrainOptions) -> Path:
     name = options.name
     if name is None:
         graph = options.dataset or (options.graph.name if options.graph else "")
-        estimator = options.train.estimator.replace("/", "-")
-        name = f"{graph}-{options.model.model}-{estimator}"
+        name = f"{graph}-{options.model.model}"
+        if looks_at_neighbours(options):
+            name += f"-{options.train.estimator.replace('/', '-')}"
     folder, number = Path("runs") / name, 1
     if options.overwrite:
         return folder
@@ -94,24 +97,10 @@ def _folder(options: TrainOptions) -> Path:
             return folder
 
 
-def _refuse(folder: Path, overwrite: bool) -> None:
-    """Refuse a folder that holds something, unless it is a run that shall be overwritten."""
-    if all(path.name == LOCK for path in folder.iterdir()):
-        return
-    if not (folder / CONFIG).is_file():
-        raise FileExistsError(f"--out: {folder} exists already; choose another folder")
-    if overwrite:
-        return
-    done = unfinished(folder)
-    if done is None:
-        raise FileExistsError(
-            f"--out: {folder} exists already, and holds a run that has finished: --overwrite "
-            f"begins it again, vrgcn train --resume {folder} --epochs MORE goes on with it"
-        )
-    raise FileExistsError(
-        f"--out: {folder} exists already, and holds a run that has not finished ({done}): "
-        f"vrgcn train --resume {folder} goes on with it, --overwrite begins it again"
-    )
+def looks_at_neighbours(options: TrainOptions) -> bool:
+    """Whether P is more than I, which it is of an MLP: else no estimator has a part in training."""
+    meant = MODELS[options.model.model].propagation
+    return (options.train.propagation or meant) != "identity"
 
 
 def _clear(folder: Path) -> None:

@@ -179,6 +179,7 @@ def pyg(name: str, folder: Path) -> Iterator[tuple[Any, Callable[[Any], Callable
     Raw files that are not there are downloaded by PyG, and moved to `folder` when they are whole.
     """
     from vrgcn.data import DATASETS
+    from vrgcn.data.raw_files import check_raw_files
 
     raw = DATASETS[name].raw
     assert raw is not None
@@ -189,8 +190,12 @@ def pyg(name: str, folder: Path) -> Iterator[tuple[Any, Callable[[Any], Callable
         source = Path(scratch) / "raw" if missing else folder
 
         def place(kind: Any) -> Callable[..., Any]:
+            def process(self: Any) -> None:
+                check_raw_files(source, raw.files)  # downloaded or not, before PyG reads them
+                kind.process(self)
+
             folders = {"raw_dir": str(source), "processed_dir": str(Path(scratch) / "processed")}
-            moved = type(kind.__name__, (kind,), folders)
+            moved = type(kind.__name__, (kind,), folders | {"process": process})
             return lambda **arguments: moved(root=scratch, **arguments)
 
         try:

@@ -12,8 +12,6 @@ the others' rows of the label matrix are all zero, and its argmax calls them cla
 
 from __future__ import annotations
 
-import pickle
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ import torch
 from torch import Tensor
 
 from vrgcn.data.named import beside, pyg
+from vrgcn.data.raw_files import read_pickle
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.validation import UNLABELLED
 
@@ -50,11 +49,11 @@ def nell(folder: Path) -> Graph:
 def known_labels(folder: Path, num_nodes: int) -> Tensor:
     """(nodes,) whether the raw files say a node's class: row i of ally is node i."""
     known = torch.zeros(num_nodes, dtype=torch.bool)
-    rows = torch.from_numpy(_has_entry(_unpickle(folder / f"{_PREFIX}ally")))
+    rows = torch.from_numpy(_has_entry(read_pickle(folder / f"{_PREFIX}ally")))
     known[: len(rows)] = rows
     test = torch.from_numpy(np.loadtxt(folder / f"{_PREFIX}test.index", dtype=np.int64, ndmin=1))
     # Row i of ty is node test[i]: PyG moves it there.
-    known[test] = torch.from_numpy(_has_entry(_unpickle(folder / f"{_PREFIX}ty")))
+    known[test] = torch.from_numpy(_has_entry(read_pickle(folder / f"{_PREFIX}ty")))
     return known
 
 
@@ -75,9 +74,3 @@ def _validation(folder: Path, candidates: Tensor) -> Tensor:
 def _has_entry(matrix: Any) -> Any:
     """(rows,) whether any entry of a row of a numpy or scipy matrix is not zero."""
     return np.asarray((matrix != 0).sum(1)).ravel() > 0
-
-
-def _unpickle(file: Path) -> Any:
-    with file.open("rb") as opened, warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # pickled by an old scipy
-        return pickle.load(opened, encoding="latin1")

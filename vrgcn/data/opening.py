@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from vrgcn.data import DATASETS, find_dataset, load_dataset, root_folder
+from vrgcn.data import find_dataset, load_dataset, root_folder
+from vrgcn.data.sources import find_source
 from vrgcn.data.store import load_graph, unprotected, verify_graph
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import is_sparse
@@ -38,17 +39,12 @@ def open_graph(
     A named data set brings its own scaling. Nothing is known of a graph from disk: dense columns
     are standardised, and rows of sparse features, which standardising would fill, sum to one.
     """
-    if (dataset is None) == (graph is None):
-        raise ValueError("give a graph: either --dataset NAME or --graph PATH")
+    dataset, graph = find_source(dataset, graph)
     if graph is not None:
         note = verify_graph(graph) if verify else unprotected(graph)
         opened = load_graph(graph)
         return Opened(opened, "row" if is_sparse(opened.features) else "standard", note)
     assert dataset is not None
-    if dataset not in DATASETS and Path(dataset).is_dir():
-        raise ValueError(
-            f"{dataset} is a folder, not the name of a data set: say --graph {dataset}"
-        )
     opened = load_dataset(dataset, data_root=data_root, verify=verify)
     return Opened(opened, find_dataset(dataset).scaling, _note(dataset, data_root))
 

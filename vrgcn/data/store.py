@@ -27,12 +27,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vrgcn.data.sources import META
 from vrgcn.data.store_checks import check_arrays, check_finite
 from vrgcn.data.store_format import (
     ARRAYS,
     FORMAT,
     IDS,
-    META,
     VERSION,
     Meta,
     read_meta,

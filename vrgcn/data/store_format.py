@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vrgcn.data.sources import META
 from vrgcn.files.checksums import value_checksum
 from vrgcn.files.kinds import (
     COUNT,
@@ -26,7 +27,6 @@ from vrgcn.files.parsing import read_json
 from vrgcn.graph.validation import SPLITS, TASKS
 
 FORMAT = "vrgcn-graph"
-META = "meta.json"
 IDS = "ids.arrow"
 VERSION = 3  # written; it has checksums
 VERSIONS = (1, 2, VERSION)  # read; 2 had labels that are numbers

@@ -12,7 +12,7 @@ import math
 import os
 import re
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple
+from typing import IO, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ def map_array(file: Path) -> NDArray[Any]:
     A `ValueError` says what is wrong with the file, without its name.
     """
     with open(file, "rb") as opened:
-        header = _read_header(opened)
+        header = read_header(opened)
         size = os.fstat(opened.fileno()).st_size
     wanted = header.offset + math.prod(header.shape) * header.dtype.itemsize
     if size != wanted:
@@ -51,7 +51,8 @@ def map_array(file: Path) -> NDArray[Any]:
     return np.memmap(file, header.dtype, "c", header.offset, header.shape, header.order)
 
 
-def _read_header(file: BinaryIO) -> Header:
+def read_header(file: IO[bytes]) -> Header:
+    """What the beginning of an `.npy` file says, which is read up to the first number."""
     start = file.read(8)
     if start[:4] == b"PK\x03\x04":
         raise ValueError("it is an archive of several arrays (.npz), not one array")

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import shutil
 from math import prod
 from pathlib import Path
 
 import torch
 from torch import Tensor
+
+from vrgcn.files.writing import explained
 
 
 def zeros(
@@ -18,6 +23,25 @@ def zeros(
     """A table of zeros; in a new file where one is named, which is then on the CPU."""
     if file is None:
         return torch.zeros(shape, dtype=dtype, device=device)
+    _reserve(file, prod(shape) * dtype.itemsize)
+    return torch.from_file(str(file), shared=True, size=prod(shape), dtype=dtype).view(shape)
+
+
+def _reserve(file: Path, size: int) -> None:
+    """A new file of zeros, with its room on the disk: one that is found to be missing when a page
+    is written to ends the process (a bus error)."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.unlink(missing_ok=True)  # a new file reads as zeros, an old one as what it held
-    return torch.from_file(str(file), shared=True, size=prod(shape), dtype=dtype).view(shape)
+    with explained(file, size):
+        # Asked first: a reservation that fails has taken all there was from everybody meanwhile.
+        if size > shutil.disk_usage(file.parent).free:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+        try:
+            if size and hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(descriptor, 0, size)
+        except OSError:
+            file.unlink(missing_ok=True)
+            raise
+        finally:
+            os.close(descriptor)

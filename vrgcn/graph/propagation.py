@@ -276,10 +276,15 @@ def _refuse_negative(graph: Graph, name: str) -> None:
     bad = A.values < 0
     if bad.any():
         entry = int(bad.nonzero()[0, 0])
+        ends = torch.stack([A.indices[entry], A.row_of_entry[entry]]).numpy()
+        source, target = graph.names.node_ids(ends).to_pylist()
+        count = "1 edge has" if int(bad.sum()) == 1 else f"{int(bad.sum())} edges have"
         raise ValueError(
-            f"propagation '{name}' cannot take negative edge weights: {int(bad.sum())} are, first: "
-            f"{float(A.values[entry]):g} on the edge from {int(A.indices[entry])} to "
-            f"{int(A.row_of_entry[entry])}; pass a matrix of your own (Propagation.from_matrix)"
+            f"{count} a negative weight, first: {float(A.values[entry]):g} on "
+            f"the edge from {source} to {target}. An average by '{name}' needs weights that are "
+            "not negative: import the tables again without the weights (--drop and the name of "
+            "their column) or with others, such as their size without the sign; in Python, a "
+            "matrix of your own takes any (Propagation.from_matrix)"
         )
 
 

@@ -281,7 +281,7 @@ def model_labels(saved: SavedModel, graph: Graph) -> Tensor:
         raise ValueError(f"the model does not know the class {unknown[0]!r} of the graph")
     place = torch.tensor([ours.index(name) for name in theirs])
     if graph.multilabel:
-        labels = torch.zeros(graph.num_nodes, len(ours))
+        labels = graph.labels.new_zeros(graph.num_nodes, len(ours))
         labels[:, place] = graph.labels
         labels[(graph.labels == UNLABELLED).all(1)] = UNLABELLED
         return labels

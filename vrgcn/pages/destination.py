@@ -12,22 +12,34 @@ def check_out(path: Path, suffixes: Sequence[str]) -> None:
 
     suffixes: those that it may end in, such as [".html"]
     """
+    check_suffix(path, suffixes)
+    check_out_folder(path.parent)
+
+
+def check_suffix(path: Path, suffixes: Sequence[str]) -> None:
+    """Refuse a folder, and a file that does not end as it must."""
+    if path.is_dir():
+        raise ValueError(f"--out: {path} is a folder; name a file")
     if path.suffix not in suffixes:
         ends = suffixes[0] if len(suffixes) == 1 else f"one of {', '.join(suffixes)}"
         raise ValueError(f"--out: {path} must end in {ends}")
-    if path.is_dir():
-        raise ValueError(f"--out: {path} is a folder; name a file")
-    check_out_folder(path.parent)
+
+
+def check_writable(folder: Path) -> None:
+    """Refuse a folder that could not be written into, without making it."""
+    for place in (folder, *folder.parents):
+        if place.exists():
+            if not place.is_dir():
+                raise NotADirectoryError(f"--out: {place} is a file; name a folder")
+            if not os.access(place, os.W_OK | os.X_OK):
+                raise PermissionError(f"--out: cannot write into the folder {place}")
+            return
 
 
 def check_out_folder(folder: Path) -> None:
     """Refuse a folder that could not be written into; it is made where there is none."""
-    for place in (folder, *folder.parents):
-        if place.exists() and not place.is_dir():
-            raise NotADirectoryError(f"--out: {place} is a file; name a folder")
+    check_writable(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise type(error)(f"--out: cannot make the folder {folder}: {error.strerror}") from None
-    if not os.access(folder, os.W_OK):
-        raise PermissionError(f"--out: cannot write into the folder {folder}")

@@ -36,9 +36,16 @@ def open_run(folder: Path, device: torch.device) -> Run:
     """The run in a folder that `vrgcn train` wrote."""
     from vrgcn.inference.saved import load_model
 
+    config = check_run(folder)
+    saved = load_model(folder)
+    saved.model.to(device)
+    return Run(folder, config, saved)
+
+
+def check_run(folder: Path) -> dict[str, Any]:
+    """Refuse a folder without a trained model; gives the options that the run was started with."""
     config = read_config(folder)
-    model = folder / MODEL
-    if not model.is_file():
+    if not (folder / MODEL).is_file():
         done = unfinished(folder)
         why = "it was deleted or moved"
         if done is not None:
@@ -47,13 +54,13 @@ def open_run(folder: Path, device: torch.device) -> Run:
                 f"--resume {folder} goes on with it"
             )
         raise FileNotFoundError(f"{folder} has no {MODEL}: {why}")
-    saved = load_model(model)
-    saved.model.to(device)
-    return Run(folder, config, saved)
+    return config
 
 
 def read_config(folder: Path) -> dict[str, Any]:
     """The options that the run in a folder was started with."""
+    if folder.is_file():
+        raise NotADirectoryError(f"{folder} is a file; name the folder of a run")
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no run folder {folder}")
     config = folder / CONFIG

@@ -1,0 +1,51 @@
+"""Which graph is meant by a word, a name or a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from vrgcn.data.sources import META, find_source
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def make_graph(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    (folder / META).touch()
+
+
+def test_a_word_is_the_folder_or_the_data_set_that_there_is(here: Path) -> None:
+    make_graph(here / "graphs" / "mine")
+    (here / "pubmed").mkdir()  # such as for its raw files
+    assert find_source(None, None, "graphs/mine") == (None, Path("graphs/mine"))
+    assert find_source(None, None, "cora") == ("cora", None)
+    assert find_source(None, None, "ogbn-arxiv") == ("ogbn-arxiv", None)
+    assert find_source(None, None, "pubmed") == ("pubmed", None)
+
+
+def test_a_word_that_is_both_is_asked_back(here: Path) -> None:
+    make_graph(here / "cora")
+    with pytest.raises(ValueError, match="say --dataset cora or --graph cora"):
+        find_source(None, None, "cora")
+    assert find_source("cora", None) == ("cora", None)
+    assert find_source(None, Path("cora")) == (None, Path("cora"))
+
+
+def test_none_where_one_is_needed_and_more_than_one_are_told_apart(here: Path) -> None:
+    with pytest.raises(ValueError, match="give a graph: the folder"):
+        find_source(None, None)
+    assert find_source(None, None, needed=False) == (None, None)
+    with pytest.raises(ValueError, match="cora and --dataset ppi and --graph g: give one graph"):
+        find_source("ppi", Path("g"), "cora")
+
+
+def test_a_folder_given_as_a_name_says_which_flag(here: Path) -> None:
+    make_graph(here / "mine")
+    with pytest.raises(ValueError, match=r"mine is a folder.*: say --graph mine"):
+        find_source("mine", None)

@@ -1,0 +1,142 @@
+"""What can be told of a command's options before torch is loaded: whether the graph, the run and
+the files are there, and whether --out can be written.
+
+Whoever mistypes a path is told so at once. Each command checks again what it opens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import singledispatch
+from pathlib import Path
+from typing import Any
+
+from vrgcn.cli.options import (
+    DiagnoseOptions,
+    EvaluateOptions,
+    ImportOptions,
+    InfoOptions,
+    PredictOptions,
+    ReportOptions,
+    TrainOptions,
+)
+from vrgcn.data.sources import Source, find_source
+from vrgcn.pages.destination import check_suffix, check_writable
+from vrgcn.training.lock import LOCK
+from vrgcn.training.runs import CONFIG, check_run, read_config, unfinished
+
+FIGURES = (".png", ".svg", ".pdf")
+PAGES = (".html", ".htm")
+
+
+@singledispatch
+def check(options: Any) -> Any:
+    """The same options, a graph that was given by one word as --graph or --dataset; an error where
+    something is not there or not to be written."""
+    return options
+
+
+@check.register
+def _(options: TrainOptions) -> TrainOptions:
+    dataset, graph = find_source(options.dataset, options.graph, options.graph_or_dataset)
+    check_writable(options.out or options.resume or Path("runs"))
+    if options.out is not None and options.out.is_dir():
+        check_free(options.out, options.overwrite)
+    return replace(options, dataset=dataset, graph=graph, graph_or_dataset=None)
+
+
+@check.register
+def _(options: InfoOptions) -> InfoOptions:
+    dataset, graph = find_source(options.dataset, options.graph, options.graph_or_dataset)
+    return replace(options, dataset=dataset, graph=graph, graph_or_dataset=None)
+
+
+@check.register
+def _(options: DiagnoseOptions) -> DiagnoseOptions:
+    if options.out is not None:
+        check_suffix(options.out, PAGES)
+        check_writable(options.out.parent)
+    target, source = options.target, Source(options.dataset, options.graph)
+    if target is not None and (Path(target) / CONFIG).is_file():
+        if source != (None, None):
+            raise ValueError(
+                f"{target} is a run, which is diagnosed on its own graph: leave --dataset and "
+                "--graph away"
+            )
+        check_run(Path(target))
+        return options
+    dataset, graph = find_source(options.dataset, options.graph, target)
+    return replace(options, dataset=dataset, graph=graph, target=None)
+
+
+@check.register
+def _(options: PredictOptions) -> PredictOptions:
+    check_run(options.run)
+    find_source(options.dataset, options.graph, needed=False)
+    if options.nodes is not None:
+        check_file(options.nodes, "--nodes")
+    check_suffix(options.out, (".parquet", ".csv", ".npy"))
+    if options.out.exists():
+        raise FileExistsError(f"--out: {options.out} exists already; choose another name")
+    check_writable(options.out.parent)
+    return options
+
+
+@check.register
+def _(options: EvaluateOptions) -> EvaluateOptions:
+    check_run(options.run)
+    find_source(options.dataset, options.graph, needed=False)
+    if options.out is not None:
+        check_suffix(options.out, FIGURES)
+        check_writable(options.out.parent)
+    return options
+
+
+@check.register
+def _(options: ReportOptions) -> ReportOptions:
+    check_suffix(options.out, PAGES)
+    check_writable(options.out.parent)
+    for folder in options.runs:
+        if not folder.is_file():  # `runs/*` names pages and pictures too
+            read_config(folder)
+    return options
+
+
+@check.register
+def _(options: ImportOptions) -> ImportOptions:
+    files = {"edges": options.edges, "nodes": options.nodes, "features-file": options.features_file}
+    for name, path in files.items():
+        if path is not None:
+            check_file(path, f"--{name}")
+    if options.like is not None and not options.like.is_dir():
+        raise FileNotFoundError(f"--like: there is no folder {options.like}")
+    check_writable(options.out.parent)
+    return options
+
+
+def check_free(folder: Path, overwrite: bool) -> None:
+    """Refuse a folder that holds something, unless it is a run that shall be overwritten."""
+    if all(path.name == LOCK for path in folder.iterdir()):
+        return
+    if not (folder / CONFIG).is_file():
+        raise FileExistsError(f"--out: {folder} exists already; choose another folder")
+    if overwrite:
+        return
+    done = unfinished(folder)
+    if done is None:
+        raise FileExistsError(
+            f"--out: {folder} exists already, and holds a run that has finished: --overwrite "
+            f"begins it again, vrgcn train --resume {folder} --epochs MORE goes on with it"
+        )
+    raise FileExistsError(
+        f"--out: {folder} exists already, and holds a run that has not finished ({done}): "
+        f"vrgcn train --resume {folder} goes on with it, --overwrite begins it again"
+    )
+
+
+def check_file(path: Path, flag: str) -> None:
+    """Refuse a file that is not there."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{flag}: {path} is a folder; name a file")
+    if not path.exists():
+        raise FileNotFoundError(f"{flag}: there is no file {path}")

@@ -1,0 +1,139 @@
+"""The flags of a command: what its options class says of each field.
+
+A field of a dataclass is a flag, and the text under it its help; the fields of an inner dataclass
+are flags of the same command. A field that is Positional is given without a flag; one that is
+Repeated may be given several times.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+_POSITIONAL = "positional"
+Positional = Annotated[T, _POSITIONAL]
+_REPEATED = "repeated"
+Repeated = Annotated[T, _REPEATED]
+
+_WORDS: dict[object, str] = {int: "INT", float: "NUMBER", str: "TEXT", Path: "PATH"}
+
+
+@dataclass(frozen=True)
+class Flag:
+    """One field of an options class.
+
+    name: the field's; group: what it belongs to, such as "How it is trained."
+    kind: the type of one value: str, int, float, bool or Path
+    choices: the texts that it may be, if not any
+    several: whether it takes any number of values; optional: whether it may be None
+    repeated: given again, it adds to its values; otherwise the last time counts
+    default: MISSING where it must be given
+    """
+
+    name: str
+    text: str
+    group: str
+    kind: Any
+    choices: tuple[str, ...]
+    several: bool
+    optional: bool
+    positional: bool
+    repeated: bool
+    default: Any
+
+    @property
+    def flag(self) -> str:
+        """As it is typed: --batch-size, or GRAPH where it has no flag."""
+        return self.name.upper() if self.positional else f"--{self.name.replace('_', '-')}"
+
+    @property
+    def value(self) -> str:
+        """What stands for its value in a help text: PATH, or {gcn,mlp}; nothing for a switch."""
+        if self.kind is bool:
+            return ""
+        word = f"{{{','.join(self.choices)}}}" if self.choices else _WORDS[self.kind]
+        return f"{word} ..." if self.several else word
+
+
+@cache
+def flags_of(options: type, group: str = "") -> tuple[Flag, ...]:
+    """The flags of an options class, the inner ones' among them, in the order of the fields."""
+    hints = get_type_hints(options, include_extras=True)
+    texts = field_texts(options)
+    found: list[Flag] = []
+    for field in fields(options):
+        hint = hints[field.name]
+        if is_dataclass(hint) and isinstance(hint, type):
+            inner = flags_of(hint, (hint.__doc__ or "").splitlines()[0])
+            made = _default(field)
+            found += [_with_default(flag, made) for flag in inner]
+        else:
+            found.append(_flag(field, hint, texts.get(field.name, ""), group))
+    return tuple(found)
+
+
+def _flag(field: Field[Any], hint: Any, text: str, group: str) -> Flag:
+    marks: list[Any] = []
+    if get_origin(hint) is Annotated:
+        hint, *marks = get_args(hint)
+    parts = [part for part in get_args(hint) if part is not type(None)]
+    optional = type(None) in get_args(hint)
+    hint = parts[0] if optional else hint
+    several = get_origin(hint) is tuple
+    hint = get_args(hint)[0] if several else hint
+    choices = get_args(hint) if get_origin(hint) is Literal else ()
+    kind = str if choices else hint
+    if kind is not bool and kind not in _WORDS:
+        raise TypeError(f"{field.name}: a flag cannot be a {hint}")
+    return Flag(
+        *(field.name, text, group, kind, choices, several, optional),
+        positional=_POSITIONAL in marks,
+        repeated=_REPEATED in marks,
+        default=_default(field),
+    )
+
+
+def _default(field: Field[Any]) -> Any:
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+def _with_default(flag: Flag, made: Any) -> Flag:
+    """The flag of an inner class, its default as the outer class has it."""
+    return Flag(**(vars(flag) | {"default": getattr(made, flag.name)}))
+
+
+def field_texts(options: type) -> dict[str, str]:
+    """The text under each field of a dataclass and of those it is derived from."""
+    texts: dict[str, str] = {}
+    for kind in reversed(options.__mro__):
+        if not is_dataclass(kind):
+            continue
+        body = _class(kind).body
+        for field, below in pairwise(body):
+            if (
+                isinstance(field, ast.AnnAssign)
+                and isinstance(field.target, ast.Name)
+                and isinstance(below, ast.Expr)
+                and isinstance(below.value, ast.Constant)
+            ):
+                texts[field.target.id] = " ".join(str(below.value.value).split())
+    return texts
+
+
+def _class(kind: type) -> ast.ClassDef:
+    for statement in _module(kind.__module__).body:
+        if isinstance(statement, ast.ClassDef) and statement.name == kind.__name__:
+            return statement
+    raise TypeError(f"{kind.__name__} is not a class of its module's top level")
+
+
+@cache
+def _module(name: str) -> ast.Module:
+    return ast.parse(inspect.getsource(sys.modules[name]))

@@ -1,0 +1,195 @@
+"""From the words of a command line to an options object, and what to say of those that do not fit.
+
+No torch, and no library: an error of the command line comes at once.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import MISSING, fields, is_dataclass
+from difflib import get_close_matches
+from typing import Any, NoReturn, get_type_hints
+
+from vrgcn.cli.flags import Flag, flags_of
+
+
+class UsageError(Exception):
+    """Words of a command line that do not fit; the message is for the person who typed them."""
+
+
+def parse(kind: Any, words: list[str]) -> Any:
+    """The options that the words stand for; of a flag that is given twice, the last counts, unless
+    it is one that is repeated."""
+    flags = flags_of(kind)
+    values: dict[str, Any] = {}
+    positionals = [flag for flag in flags if flag.positional]
+    place = 0
+    while place < len(words):
+        word = words[place]
+        if _is_flag(word):
+            name, equals, value = word.partition("=")
+            flag, switch = _find(name, flags)
+            if flag.kind is bool:
+                if equals:
+                    raise UsageError(f"{name} takes no value: {flag.flag} or --no-{flag.flag[2:]}")
+                values[flag.name] = switch
+                place += 1
+                continue
+            waiting = any(p.name not in values for p in positionals)
+            given = [value] if equals else []
+            if flag.several or not equals:
+                given += _values(flag, words[place + 1 :], waiting)
+            converted = _convert(flag, given)
+            before = values.get(flag.name, ()) if flag.repeated else ()
+            values[flag.name] = (*before, *converted) if flag.repeated else converted
+            place += 1 + len(given) - bool(equals)
+        else:
+            free = [p for p in positionals if p.name not in values]
+            if not free:
+                _refuse_word(word, words, place, flags)
+            count = _run(words[place:]) if free[0].several else 1
+            values[free[0].name] = _convert(free[0], words[place : place + count])
+            place += count
+    _check_required(flags, values)
+    try:
+        return _build(kind, values)
+    except (ValueError, TypeError) as error:
+        raise UsageError(_with_flags(str(error), flags)) from error
+
+
+def _is_flag(word: str) -> bool:
+    return word.startswith("--") and len(word) > 2
+
+
+def _run(words: list[str]) -> int:
+    """How many words there are before the next flag."""
+    return next((n for n, word in enumerate(words) if _is_flag(word)), len(words))
+
+
+def _values(flag: Flag, rest: list[str], waiting: bool) -> list[str]:
+    """The words after a flag that are its values.
+
+    waiting: whether a word without a flag is still expected; several numbers end before it
+    """
+    words = rest[: _run(rest)]
+    if not flag.several:
+        if not words:
+            raise UsageError(f"{flag.flag} needs a value: {flag.flag} {flag.value}")
+        return words[:1]
+    if waiting and flag.kind in (int, float):
+        return words[: next((n for n, w in enumerate(words) if not _number(w)), len(words))]
+    return words
+
+
+def _number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _convert(flag: Flag, words: list[str]) -> Any:
+    """The values of a flag in their type."""
+    if flag.optional and words == ["None"]:
+        return None
+    values = [_value(flag, word) for word in words]
+    return tuple(values) if flag.several else values[0]
+
+
+def _value(flag: Flag, word: str) -> Any:
+    if flag.choices and word not in flag.choices:
+        hint = _did_you_mean(get_close_matches(word, flag.choices, n=1))
+        raise UsageError(f"{flag.flag}: {word!r} is none of {', '.join(flag.choices)}{hint}")
+    try:
+        value = flag.kind(word)
+    except ValueError:
+        wanted = "a whole number" if flag.kind is int else "a number"
+        raise UsageError(f"{flag.flag}: {word!r} is not {wanted}") from None
+    if flag.kind is float and math.isnan(value):
+        raise UsageError(f"{flag.flag}: {word!r} is not a number")
+    return value
+
+
+def _find(word: str, flags: tuple[Flag, ...]) -> tuple[Flag, bool]:
+    """The flag that a word names; of a switch, whether it is turned on."""
+    name = word.removeprefix("--").replace("-", "_")
+    by_name = {flag.name: flag for flag in flags if not flag.positional}
+    if name in by_name:
+        return by_name[name], True
+    off = by_name.get(name.removeprefix("no_"))
+    if off is not None and off.kind is bool:
+        return off, False
+    hint = _did_you_mean([by_name[found].flag for found in similar(name, list(by_name))])
+    raise UsageError(f"there is no option {word}{hint}")
+
+
+def similar(name: str, known: list[str]) -> list[str]:
+    """What somebody may have meant who typed a name that is not known, at most three.
+
+    By its initials (lr: learning_rate), by whole words that they share (num_layers: layers), or by
+    its letters.
+    """
+    parts = set(name.split("_"))
+    initials = [k for k in known if "_" in k and "".join(w[0] for w in k.split("_")) == name]
+    shared = [k for k in known if set(k.split("_")) <= parts or parts <= set(k.split("_"))]
+    return (initials or shared or get_close_matches(name, known, n=3, cutoff=0.6))[:3]
+
+
+def _did_you_mean(names: list[str]) -> str:
+    return f"; did you mean {' or '.join(names)}?" if names else ""
+
+
+def _refuse_word(word: str, words: list[str], place: int, flags: tuple[Flag, ...]) -> NoReturn:
+    """A word that belongs to nothing."""
+    if word.startswith("-") and len(word) > 1 and not _number(word):
+        name = word.lstrip("-").replace("-", "_")
+        known = [flag.name for flag in flags if not flag.positional]
+        found = [name] if name in known else similar(name, known)
+        meant = [f"--{k.replace('_', '-')}" for k in found]
+        raise UsageError(f"there is no option {word}{_did_you_mean(meant)}")
+    before = words[place - 1] if place else ""
+    after = f" after {before}" if before else ""
+    raise UsageError(f"{word!r}{after} belongs to no option")
+
+
+def _check_required(flags: tuple[Flag, ...], values: dict[str, Any]) -> None:
+    missing = [f for f in flags if f.default is MISSING and f.name not in values]
+    # No word at all is none of several: what that means is the command's own affair.
+    missing = [f for f in missing if not (f.positional and f.several)]
+    for flag in flags:
+        if flag.positional and flag.several and flag.default is MISSING:
+            values.setdefault(flag.name, ())
+    if missing:
+        told = "; ".join(
+            f"{f.flag} {'' if f.positional else f.value + ' '}({f.text.rstrip('.')})"
+            for f in missing
+        )
+        raise UsageError(f"still needed: {told}")
+
+
+def _build(kind: Any, values: dict[str, Any]) -> Any:
+    """An options object, what is not among the values as the class has it."""
+    given: dict[str, Any] = {}
+    hints = get_type_hints(kind)
+    for field in fields(kind):
+        inner = hints[field.name]
+        if is_dataclass(inner) and isinstance(inner, type):
+            own = {flag.name: flag.default for flag in flags_of(inner)}
+            if field.default_factory is not MISSING:
+                own = dict(vars(field.default_factory()))
+            own |= {name: value for name, value in values.items() if name in own}
+            given[field.name] = inner(**own)
+        elif field.name in values:
+            given[field.name] = values[field.name]
+    return kind(**given)
+
+
+def _with_flags(message: str, flags: tuple[Flag, ...]) -> str:
+    """An error of an options class, with the flag in place of the field that it begins with."""
+    first, _, rest = message.partition(" ")
+    name = first.rstrip(":")
+    for flag in flags:
+        if name == flag.name:
+            return f"{flag.flag}{first[len(name) :]} {rest}"
+    return message

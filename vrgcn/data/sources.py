@@ -1,0 +1,101 @@
+"""Where a graph comes from: the name of a data set, or a folder. No torch: the command line tells
+whether there is such a graph before it loads anything."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from pathlib import Path
+from typing import NamedTuple
+
+from vrgcn.data import DATASETS, OGB
+
+META = "meta.json"  # in the folder of a graph
+
+
+class Source(NamedTuple):
+    """One of the two: a data set by name, or a folder."""
+
+    dataset: str | None
+    graph: Path | None
+
+
+def find_source(
+    dataset: str | None, graph: Path | None, word: str | None = None, *, needed: bool = True
+) -> Source:
+    """The graph that is meant; an error where none is, or more than one.
+
+    word: either of them, whichever there is
+    needed: False where a graph need not be given
+    """
+    given = [
+        text
+        for text, value in (
+            (word, word),
+            (f"--dataset {dataset}", dataset),
+            (f"--graph {graph}", graph),
+        )
+        if value is not None and text is not None
+    ]
+    if len(given) > 1:
+        raise ValueError(f"{' and '.join(given)}: give one graph, not {len(given)}")
+    if word is not None:
+        return _of_word(word)
+    if dataset is not None:
+        _check_name(dataset)
+    if graph is not None:
+        check_graph(graph, "--graph: ")
+    if not given and needed:
+        raise ValueError(
+            "give a graph: the folder that `vrgcn import` wrote (--graph FOLDER), or the name of a "
+            "data set (--dataset NAME; `vrgcn datasets` lists them)"
+        )
+    return Source(dataset, graph)
+
+
+def check_graph(folder: Path, flag: str = "") -> None:
+    """Refuse what is no graph on disk. flag: by which it was given, to begin the error with"""
+    if folder.is_file():
+        raise NotADirectoryError(f"{flag}{folder} is a file, not the folder of a graph{_import()}")
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{flag}there is no folder {folder}{_import()}")
+    if not (folder / META).is_file():
+        raise FileNotFoundError(f"{flag}{folder} is no graph: it has no {META}{_import()}")
+
+
+def _of_word(word: str) -> Source:
+    folder = Path(word)
+    named = is_name(word)
+    if named and (folder / META).is_file():
+        raise ValueError(
+            f"{word} is a data set, and a graph in a folder here: say --dataset {word} or "
+            f"--graph {word}"
+        )
+    if named:
+        return Source(word, None)
+    if folder.exists():
+        check_graph(folder)
+        return Source(None, folder)
+    close = get_close_matches(word, DATASETS, n=1)
+    hint = f"; did you mean {close[0]}?" if close else _import()
+    raise FileNotFoundError(f"there is no folder {word}, and no data set of that name{hint}")
+
+
+def is_name(word: str) -> bool:
+    """Whether a data set is called so."""
+    return word in DATASETS or (word.startswith(OGB) and word != OGB)
+
+
+def _check_name(dataset: str) -> None:
+    if is_name(dataset):
+        return
+    if Path(dataset).is_dir():
+        raise ValueError(
+            f"{dataset} is a folder, not the name of a data set: say --graph {dataset}"
+        )
+    close = get_close_matches(dataset, DATASETS, n=1)
+    hint = f"; did you mean {close[0]}?" if close else f"; there are {', '.join(DATASETS)}, {OGB}*"
+    raise ValueError(f"there is no dataset {dataset!r}{hint}")
+
+
+def _import() -> str:
+    return "; `vrgcn import` makes a graph of tables, `vrgcn datasets` lists those with a name"
