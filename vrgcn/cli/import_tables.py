@@ -11,6 +11,7 @@ from vrgcn.data.tables import import_tables
 from vrgcn.data.tables.wording import counted
 from vrgcn.files.memory import memory_advice
 from vrgcn.pages.progress import progress_bar
+from vrgcn.pages.terminal import text_table
 
 _TOO_LARGE = """there is not enough memory to import these tables. What takes less:
   --drop COLUMN for columns that are not needed: rows are read some megabytes at a time
@@ -32,6 +33,10 @@ def run_import(options: ImportOptions) -> None:
         def on_rows(name: str, rows: int) -> None:
             progress.update(task, description=f"{name}: {counted(rows, 'row')}")
 
+        def on_plan(title: str, rows: list[tuple[str, str, str]]) -> None:
+            headings = ("column", "looks like", "becomes")
+            progress.console.print(text_table(title, headings, rows, names=3), "")
+
         with memory_advice(_TOO_LARGE):
-            summary = import_tables(options, on_rows)
+            summary = import_tables(options, on_rows, on_plan)
     print(f"{summary}\n\nwritten to {summary.out} in {time.perf_counter() - start:.1f} s")
