@@ -10,6 +10,7 @@ from vrgcn.cli.options import ImportOptions
 from vrgcn.data.tables import import_tables
 from vrgcn.data.tables.wording import counted
 from vrgcn.pages.progress import progress_bar
+from vrgcn.pages.terminal import text_table
 
 
 def run_import(options: ImportOptions) -> None:
@@ -25,5 +26,9 @@ def run_import(options: ImportOptions) -> None:
         def on_rows(name: str, rows: int) -> None:
             progress.update(task, description=f"{name}: {counted(rows, 'row')}")
 
-        summary = import_tables(options, on_rows)
+        def on_plan(title: str, rows: list[tuple[str, str, str]]) -> None:
+            headings = ("column", "looks like", "becomes")
+            progress.console.print(text_table(title, headings, rows, names=3), "")
+
+        summary = import_tables(options, on_rows, on_plan)
     print(f"{summary}\n\nwritten to {summary.out} in {time.perf_counter() - start:.1f} s")
