@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rich.console import Console
 from rich.table import Table
 
 from vrgcn.cli.notes import print_note
@@ -11,7 +10,7 @@ from vrgcn.data import find_dataset
 from vrgcn.data.opening import open_graph
 from vrgcn.data.statistics import Average, Statistics, statistics
 from vrgcn.files.sizes import bytes_text
-from vrgcn.pages.terminal import text_table
+from vrgcn.pages.terminal import print_table, text_table
 
 
 def run_info(options: InfoOptions) -> None:
@@ -21,7 +20,7 @@ def run_info(options: InfoOptions) -> None:
     if options.dataset is not None:
         print(f"{options.dataset}: {find_dataset(options.dataset).description}")
     print_note(opened.note)
-    Console().print(_table_1(found))
+    print_table(_table_1(found))
     lines = _lines(found, opened.scaling)
     width = max(map(len, lines))
     for heading, text in lines.items():
