@@ -158,7 +158,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_an_unknown_name_lists_the_names() -> None:
-    with pytest.raises(ValueError, match="no dataset 'corra'; there are communities, reddit-like"):
+    with pytest.raises(ValueError, match="no dataset 'corra'; there are communities, sparse-comm"):
         load_dataset("corra")
 
 

@@ -170,9 +170,9 @@ def test_what_an_estimator_cannot_do_is_reported_and_the_others_are_measured():
     sparse = float_graph(features=torch.randn(40, 6).relu().to_sparse_csr())
     model = GCN(6, 8, 3, order="before", **KIPF)
     found = diagnose(model, sparse, TrainConfig(epochs=1, batch_size=10), passes=3)
-    assert set(found.impossible) == {"cv", "history"}
+    assert set(found.impossible) == {"cv", "history", "two-way"}
     assert all("sparse features under dropout" in why for why in found.impossible.values())
-    assert set(found.estimators) == {"exact", "ns", "is", "cvd", "gradient-only"}
+    assert set(found.estimators) == {"exact", "ns", "is", "cvd", "two-way-cv", "gradient-only"}
     assert set(found.estimators["cvd"].layers) == {0, 1}
 
 

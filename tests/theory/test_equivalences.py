@@ -334,8 +334,8 @@ class GeneratorOfItsOwn(nn.Module):
 class WholePass(FirstPass):
     """A first pass that goes on to the model's end."""
 
-    def __init__(self, *parts: Any, stop_after: int | None = None) -> None:
-        super().__init__(*parts)
+    def __init__(self, *parts: Any, step: int, stop_after: int | None = None) -> None:
+        super().__init__(*parts, step=step)
 
 
 @pytest.mark.parametrize("kind", ["gcn", "graphsage"])

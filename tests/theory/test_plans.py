@@ -89,7 +89,7 @@ def same(one: Tensor | float | None, other: Tensor | float | None) -> bool:
 
 
 @pytest.mark.parametrize("at_once", [1, 60, 10_000])
-@pytest.mark.parametrize("sampler", ["uniform", "none"])
+@pytest.mark.parametrize("sampler", ["uniform", "few", "none"])
 def test_minibatches_drawn_together_are_those_drawn_alone(
     sampler: str, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,7 +98,7 @@ def test_minibatches_drawn_together_are_those_drawn_alone(
     # With a fan-out beyond every degree there is nothing to choose.
     planner = planner_of(gcn(graph), 2, sampler, fanout=100, history=True)
     nodes = torch.randperm(150)
-    together = list(planner.plans(nodes, 16, by_place(0)))
+    together = list(planner.plans(nodes.split(16), by_place(0)))
     alone = [planner.plan(batch, seeded(0)) for batch in nodes.split(16)]
     for one, other in zip(together, alone, strict=True):
         assert all(same(*both) for both in zip(contents(one), contents(other), strict=True))
@@ -118,16 +118,16 @@ def test_how_many_minibatches_are_drawn_together(monkeypatch: pytest.MonkeyPatch
         ({"sampler": "none", "history": True, "history_cap": 2}, capped),
     ):
         planner = planner_of(P, 2, **settings)
-        assert planner._batches_at_once(nodes, 8) == 3 * whole // entries
-    assert planner_of(P, 2, "importance")._batches_at_once(nodes, 8) == 1
-    assert planner_of(P, 1, "none", preprocess=True)._batches_at_once(nodes, 8) == 1
-    assert planner_of(P, 2, "uniform")._batches_at_once(nodes[:8], 8) == 1
+        assert planner._groups(nodes.split(8))[1] == 3 * whole // entries
+    assert planner_of(P, 2, "importance")._groups(nodes.split(8))[1] == 1
+    assert planner_of(P, 1, "none", preprocess=True)._groups(nodes.split(8))[1] == 1
+    assert planner_of(P, 2, "uniform")._groups(nodes[:8].split(8))[1] == 1
     monkeypatch.setattr("vrgcn.engine.planner.ENTRIES_AT_ONCE", 1)
-    assert planner_of(P, 2, "uniform")._batches_at_once(nodes, 8) == 1
+    assert planner_of(P, 2, "uniform")._groups(nodes.split(8))[1] == 1
 
 
 @pytest.mark.parametrize("at_once", [1, 100, 10_000])
-@pytest.mark.parametrize("sampler", ["uniform", "importance", "full", "none"])
+@pytest.mark.parametrize("sampler", ["uniform", "few", "importance", "full", "none"])
 def test_an_epoch_taken_up_anywhere_has_the_same_plans(
     sampler: str, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,9 +135,9 @@ def test_an_epoch_taken_up_anywhere_has_the_same_plans(
     P = gcn(side_by_side(GRAPHS["directed"](), 20))
     planner = planner_of(P, 2, sampler, history=True, history_cap=2)
     nodes = torch.randperm(150, generator=seeded(1))
-    whole = [contents(plan) for plan in planner.plans(nodes, 16, by_place(3))]
+    whole = [contents(plan) for plan in planner.plans(nodes.split(16), by_place(3))]
     for start in range(len(whole) + 1):
-        rest = [contents(plan) for plan in planner.plans(nodes, 16, by_place(3), start)]
+        rest = [contents(plan) for plan in planner.plans(nodes.split(16), by_place(3), start)]
         assert len(rest) == len(whole) - start
         for one, other in zip(rest, whole[start:], strict=True):
             assert all(same(*both) for both in zip(one, other, strict=True))
@@ -168,8 +168,8 @@ def test_neighbours_drawn_together_keep_the_mean(cap: int | None) -> None:
     planner = planner_of(
         gcn(side_by_side(case.graph, copies)), 1, "uniform", fanout=1, history=True, history_cap=cap
     )
-    plans = list(planner.plans(torch.arange(8 * copies), 80, by_place(12)))
-    assert planner._batches_at_once(torch.arange(8 * copies), 80) > 1
+    plans = list(planner.plans(torch.arange(8 * copies).split(80), by_place(12)))
+    assert planner._groups(torch.arange(8 * copies).split(80))[1] > 1
     h, past = normal(8, WIDTH, seed=11), normal(8, WIDTH, seed=13)
     draws = []
     for plan in plans:
@@ -217,7 +217,7 @@ def test_the_same_seed_gives_the_same_plan_with_one_thread_and_with_two(sampler:
         torch.set_num_threads(threads)
         nodes = torch.arange(0, 40_000, 3)
         plans.append(contents(planner.plan(nodes, seeded(9))))
-        for plan in planner.plans(nodes, 1000, by_place(9)):
+        for plan in planner.plans(nodes.split(1000), by_place(9)):
             plans[-1] += contents(plan)
     assert all(same(one, two) for one, two in zip(*plans, strict=True))
 

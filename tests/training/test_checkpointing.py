@@ -174,7 +174,7 @@ def changed_graph(part: str) -> Graph:
         ({"layers": 3, "fanout": 1}, "the model's layers was 2 and is 3"),
         ({"learning_rate": 0.5}, "learning_rate was 0.01 and is 0.5"),
         ({"estimator": "cv"}, "estimator was 'cvd' and is 'cv'"),
-        ({"fanout": (2,)}, r"fanout was \[1\] and is \[2\]"),
+        ({"fanout": (2,)}, r"fanout was None and is \[2\]"),
         ({"propagation": "gcn"}, "propagation was None and is 'gcn'"),
         ({"epochs": 1}, "has 2 epochs already: epochs 1 is too few"),
     ],

@@ -12,6 +12,7 @@ from tests.diagnostics.models import Normed
 from tests.theory.problems import double_minibatches, gcn, random_graph
 from vrgcn import ESTIMATORS, Graph, TrainConfig, fit
 from vrgcn.engine.minibatches import Batch
+from vrgcn.engine.visits import all_visits
 from vrgcn.training import monitor
 from vrgcn.training.gradients import gradient_moments
 from vrgcn.training.moments import noise_scale
@@ -72,7 +73,7 @@ def test_seconds_of_diagnostics_are_counted_apart(monkeypatch):
 @pytest.mark.parametrize(("steps", "every"), [(1, 267), (24, 12), (298, 1), (10_000, 1)])
 def test_the_default_keeps_within_its_budget_of_passes(steps, every):
     batches = double_minibatches(gcn(), GRAPH)
-    batches.nodes, batches.batch_size = torch.arange(steps), 1
+    batches.visits, batches.batch_size = all_visits(torch.arange(steps)), 1
     assert Monitor(gcn(), batches, None, 0).every == every
     assert PASSES / (every * steps) <= BUDGET < 0.02
 

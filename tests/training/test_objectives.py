@@ -40,7 +40,7 @@ def test_a_graph_has_the_objective_of_its_task():
     assert [o.metric.title for o in objectives] == ["accuracy", "micro-F1", "RMSE"]
     for objective in objectives:
         assert objective.trained.tolist() == [True] * 4 + [False] * 2
-        assert objective.visit == "train"
+        assert objective.visit == "auto"
     assert build_objective(numbers(), TrainConfig(visit="all")).visit == "all"
 
 

@@ -27,7 +27,7 @@ class Recipe:
 
     estimator: str
     propagation: str = "mean"
-    fanout: tuple[int, ...] = (1,)
+    fanout: tuple[int, ...] | None = None
     preprocess: bool = True
     slow: bool = False
 
@@ -113,7 +113,7 @@ class Algorithm:
 
     def step(self, batch: Batch) -> None:
         assert batch.labels is not None
-        loss = loss_per_node(batch.run(self.model), batch.labels).mean()
+        loss = batch.mean(loss_per_node(batch.run(self.model), batch.labels))
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()

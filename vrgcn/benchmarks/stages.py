@@ -72,7 +72,7 @@ class StagedAlgorithm:
         run = time.perf_counter() - start
         assert self.model.called is not None
         with clock("loss"):
-            loss = loss_per_node(outputs, batch.labels).mean()
+            loss = batch.mean(loss_per_node(outputs, batch.labels))
         with clock("optimiser"):
             algorithm.optimizer.zero_grad()
         with clock("backward"):

@@ -105,6 +105,11 @@ DATASETS: dict[str, Dataset] = {
         "synthetic: 20,000 nodes, average degree 50, 64 features, 16 classes",
         size=Size("20,000", "1.0M", "64", "16"),
     ),
+    "sparse-communities": Dataset(
+        _later("synthetic", "sparse_communities"),
+        "synthetic: 30,000 nodes, average degree 3.5, 32 features, 12 classes; depth pays",
+        size=Size("30,000", "105,000", "32", "12"),
+    ),
     "reddit-like": Dataset(
         _later("synthetic", "reddit_like"),
         "synthetic, the size of Reddit: 232,965 nodes, 23M edges, 602 features, 41 classes",

@@ -86,6 +86,21 @@ COMMUNITIES = CommunitySpec(
     spread=20,
 )
 
+SPARSE_COMMUNITIES = CommunitySpec(
+    nodes=30_000,
+    pairs=52_500,
+    classes=12,
+    width=32,
+    train=15_000,
+    val=5_000,
+    test=10_000,
+    homophily=0.9,
+    signal=1.0,
+    contrast=1.5,
+    tail=2.2,
+    spread=100,
+)
+
 REDDIT_LIKE = CommunitySpec(
     nodes=232_965,
     pairs=11_606_919,
@@ -110,6 +125,18 @@ def communities(seed: int = 0) -> Graph:
     sampled neighbour (`ns`) 86 to 89%.
     """
     return community_graph(COMMUNITIES, seed)
+
+
+def sparse_communities(seed: int = 0) -> Graph:
+    """30,000 nodes of average degree 3.5 in 12 communities, with a heavy tail and loose ends.
+
+    Few neighbours, each of them telling: a node's own features say little, its neighbours' more,
+    and theirs more still. A sixth of the nodes have no neighbour at all.
+
+    Test accuracies with seed 0, hidden width 128 and dropout 0.2, 12 epochs at rate .005: an MLP
+    44%; GraphSAGE trained exactly with two layers 77%, with three 83%.
+    """
+    return community_graph(SPARSE_COMMUNITIES, seed)
 
 
 def reddit_like(seed: int = 0) -> Graph:

@@ -195,6 +195,7 @@ def _repeat(
             shown = [_columns(first_rows(answer, len(nodes)), seed) for answer in answers]
             centred = outputs - objective.centre
             moments.add([*shown, centred, *gradient(objective, batch, outputs, parameters)])
+            batch.discard()
             if moments.count == 2 and _draws_nothing(batches) and _still(moments):
                 count(passes - 1)
                 return moments

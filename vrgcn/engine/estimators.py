@@ -8,22 +8,27 @@ scale, h̄ the history, and a node's own edge exact in every case:
     way         forward                  backward
     none        –                        –
     sampled     R P̂ h                    R P̂ᵀ g
-    history     P h̄                      (tables of gradients: not kept yet)
-    corrected   P h̄ + R P̂ (h - h̄)        (the same)
+    history     P h̄                      Pᵀ ḡ
+    corrected   P h̄ + R P̂ (h - h̄)        Pᵀ ḡ + R P̂ᵀ (g - ḡ)
 
-    name      sampler      forward      backward
-    exact     full         sampled      sampled    P h, Kipf
-    ns        uniform      sampled      sampled    neighbour sampling (GraphSAGE)
-    is        importance   sampled      sampled    importance sampling (FastGCN)
-    cv        uniform      corrected    sampled    control variate
-    cvd       uniform      corrected    sampled    control variate for dropout:
-                                                   √R P̂ (h - μ) + R P̂ (μ - μ̄) + P μ̄
-    history   none         history      none       neighbours from the history alone
-    gradient-only          uniform with history forward and sampled backward: values from the
-                           history alone, gradients from the sampled neighbours, with the dropout
-                           residual of cvd
+    name         sampler      forward      backward
+    exact        full         sampled      sampled    P h, Kipf
+    ns           uniform      sampled      sampled    neighbour sampling (GraphSAGE)
+    is           importance   sampled      sampled    importance sampling (FastGCN)
+    cv           uniform      corrected    sampled    control variate
+    cvd          uniform      corrected    sampled    control variate for dropout:
+                                                      √R P̂ (h - μ) + R P̂ (μ - μ̄) + P μ̄
+    history      none         history      none       neighbours from the history alone
+    two-way      few          corrected    corrected  histories of activations and of gradients
+    two-way-cv   uniform      corrected    corrected  the same with sampled neighbours: unbiased for
+                                                      any ḡ; forward as cvd does it
+    gradient-only             uniform with history forward and sampled backward: values from the
+                              history alone, gradients from the sampled neighbours, with the dropout
+                              residual of cvd
 
 Forward and backward are separable because the correction R P̂ (h - h̄) has a value and a gradient.
+Where gradients have a history the minibatch's own rows are written before they are averaged, in
+both directions, so that a minibatch of all nodes is full-batch training: see way_back.py.
 
 `cvd` needs the activations without dropout, μ. So it runs the model twice over the same plan: once
 with dropout off, where each `propagate` answers with the `cv` estimate for μ and remembers both;
@@ -41,7 +46,7 @@ from typing import Literal, get_args
 from vrgcn.engine.samplers import SAMPLERS, Sampler
 
 Forward = Literal["sampled", "history", "corrected"]
-Backward = Literal["none", "sampled"]
+Backward = Literal["none", "sampled", "history", "corrected"]
 RESIDUAL = "residual"
 
 
@@ -72,9 +77,14 @@ class Estimator:
         return self.forward != "sampled"
 
     @property
+    def gradient_history(self) -> bool:
+        """Whether it reads and writes tables of gradients."""
+        return self.backward in ("history", "corrected")
+
+    @property
     def corrects(self) -> bool:
         """Whether what a sampler draws has a part in values or gradients."""
-        return self.forward != "history" or self.backward != "none"
+        return self.forward != "history" or self.backward in ("sampled", "corrected")
 
 
 ESTIMATORS = {
@@ -84,6 +94,8 @@ ESTIMATORS = {
     "cv": Estimator("uniform", "corrected"),
     "cvd": Estimator("uniform", "corrected", dropout_residual=True),
     "history": Estimator("none", "history", "none"),
+    "two-way": Estimator("few", "corrected", "corrected"),
+    "two-way-cv": Estimator("uniform", "corrected", "corrected", dropout_residual=True),
     "gradient-only": Estimator("uniform", "history", "sampled", dropout_residual=True),
 }
 

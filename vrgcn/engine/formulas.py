@@ -1,4 +1,4 @@
-"""The formulas of the estimators, for one hop: from activations to estimates of P h."""
+"""The formulas of the estimators on the way forward, for one hop: from activations to P h."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from vrgcn.engine.plan import Hop
 from vrgcn.graph.sparse import first_rows, scale_rows
 
 
-def sampled(hop: Hop, h: Tensor) -> Tensor:
+def sampled(hop: Hop, h: Tensor, backward: Backward = "sampled") -> Tensor:
     """own h + R P̂ h: (sources, width) -> (targets, width)."""
     if not hop.edges.num_entries:  # an MLP
         return own_part(hop, h)
-    return add_own(hop, h, hop.combine(hop.pick(h)))
+    return add_own(hop, h, hop.combine(hop.pick(_neighbours(h, backward))))
 
 
 def from_history(
@@ -27,9 +27,7 @@ def from_history(
     base = add_own(hop, h, average)
     if past is None:
         return base
-    difference = hop.pick(h) - past
-    if estimator.backward == "none":
-        difference = difference.detach()
+    difference = hop.pick(_neighbours(h, estimator.backward)) - past
     if estimator.forward == "history":
         difference = difference - difference.detach()
     return base + hop.combine(difference)
@@ -37,8 +35,14 @@ def from_history(
 
 def residual(hop: Hop, base: Tensor, difference: Tensor, backward: Backward = "sampled") -> Tensor:
     """base + own (h - μ) + √R P̂ (h - μ); difference: (sources, width), h - μ."""
-    picked = hop.pick(difference.detach() if backward == "none" else difference)
+    picked = hop.pick(_neighbours(difference, backward))
     return add_own(hop, difference, base + hop.combine(picked, root=True))
+
+
+def _neighbours(h: Tensor, backward: Backward) -> Tensor:
+    """h, from which neighbours get a gradient by autograd only where it goes back by the sample;
+    way_back.py has the other ways."""
+    return h if backward == "sampled" else h.detach()
 
 
 def add_own(hop: Hop, h: Tensor, others: Tensor) -> Tensor:

@@ -1,7 +1,9 @@
-"""Histories: the last known activation of every node, one table per propagated level."""
+"""Histories: the last known activation of every node, one table per propagated level, and where an
+estimator asks for them the last known gradients too."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -17,6 +19,15 @@ DTYPES = {
     "float64": torch.float64,
 }
 NEVER = -1
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """What a write replaced: nodes (rows,), values (rows, width) and when they had been written."""
+
+    nodes: Tensor
+    values: Tensor
+    written: Tensor
 
 
 class History:
@@ -47,6 +58,20 @@ class History:
         self.values.index_copy_(0, nodes, h.to(self.values))
         self.written.index_fill_(0, nodes, step)
 
+    def replace(self, nodes: Tensor, h: Tensor, step: int) -> Replaced:
+        """`write`, and what was there before."""
+        here = nodes.to(self.values.device)
+        before = Replaced(
+            here, self.values.index_select(0, here), self.written.index_select(0, here)
+        )
+        self.write(nodes, h, step)
+        return before
+
+    def put_back(self, before: Replaced) -> None:
+        """Undo a `replace`."""
+        self.values.index_copy_(0, before.nodes, before.values)
+        self.written.index_copy_(0, before.nodes, before.written)
+
     def age(self, step: int) -> Tensor:
         """(rows written at least once,) how many steps ago each was written."""
         return step - self.written[self.written != NEVER]
@@ -55,8 +80,13 @@ class History:
 class Histories:
     """The tables of a model: of each level that it propagates, unless that is the features.
 
-    Keyed by (level, kind), where kind is "h" for activations. Tables are made when they are first
-    asked for: only then is their width known.
+    Keyed by (level, kind): "h" for activations, "g" for gradients, of which each relation of a
+    level has its own table: "g", "g1", "g2", ... Tables are made when they are first asked for:
+    only then is their width known.
+
+    dtype: of activations. Gradients are kept in the same precision, but for float16: they have no
+        scale of their own, and bfloat16 has the range of float32, so that they neither overflow
+        nor vanish.
 
     directory: keep the tables in memory-mapped files there instead of in memory.
     """
@@ -84,7 +114,7 @@ class Histories:
             if self.directory is not None:
                 file = self.directory / f"history-{level}-{kind}.bin"
             self.tables[level, kind] = History(
-                zeros((self.num_nodes, width), self.dtype, file, self.device),
+                zeros((self.num_nodes, width), self._dtype(kind), file, self.device),
                 torch.full((self.num_nodes,), NEVER, dtype=torch.int64, device=self.device),
             )
         table = self.tables[level, kind]
@@ -94,6 +124,11 @@ class Histories:
                 f"{table.values.shape[1]}; a model must propagate the same widths every time"
             )
         return table
+
+    def _dtype(self, kind: str) -> torch.dtype:
+        if kind != "h" and self.dtype == torch.float16:
+            return torch.bfloat16
+        return self.dtype
 
     def mean_age(self, step: int) -> float:
         """Mean age in steps over all written rows of all tables; NaN when none is."""
@@ -118,6 +153,11 @@ class Histories:
             table = self.table(level, values.shape[1], kind)
             table.values.copy_(values)
             table.written.copy_(state[f"{level}.{kind}.written"])
+
+
+def gradient_kind(number: int) -> str:
+    """The kind of a level's table of gradients, by the number of the relation."""
+    return f"g{number}" if number else "g"
 
 
 def exact_tables(

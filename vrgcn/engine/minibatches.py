@@ -16,14 +16,15 @@ from torch import Tensor, nn
 
 from vrgcn.engine.estimators import Estimator, find_estimator
 from vrgcn.engine.history import Histories
-from vrgcn.engine.passes import FirstPass, PassEnded, ResidualPass, run_model
+from vrgcn.engine.passes import Change, FirstPass, PassEnded, ResidualPass, run_model
 from vrgcn.engine.plan import Plan
 from vrgcn.engine.planner import Planner
-from vrgcn.engine.samplers import build_sampler, fanout_per_level
+from vrgcn.engine.samplers import build_sampler, fanout_per_level, usual_fanout
 from vrgcn.engine.setup import set_up
 from vrgcn.engine.sweeps import fill_tables, refresh_tables
 from vrgcn.engine.thinning import history_rows
 from vrgcn.engine.trace import set_mode
+from vrgcn.engine.visits import Visits, all_visits, reached_visits
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike, with_neighbours
 from vrgcn.graph.sparse import is_sparse, select_rows
@@ -52,12 +53,15 @@ class MiniBatches:
             batch.commit()
 
     nodes: "train", "all", or node ids: what an epoch visits
+    trained: (nodes,) bool, the nodes whose loss is minimised; None: the training nodes, or those of
+        `nodes` that have labels where these are ids
     propagation: a name, a matrix or a rule, or a dict of these by relation; None: the model's own
     preprocess: answer the model's first call from P X, computed once; None: whenever the model
         propagates the features as they are
     inductive: use only the edges among the training nodes
     fanout: neighbours to sample per node for each level that is propagated, from the input up; a
-        node's own edge is not counted, so the paper's D = 2 is fanout 1
+        node's own edge is not counted, so the paper's D = 2 is fanout 1; None: what the estimator's
+        sampler is usually given
     sample_size: nodes that the estimator `is` draws per layer
     history_dtype, history_cap, history_directory: see history.Histories and planner.Planner
 
@@ -71,8 +75,9 @@ class MiniBatches:
         graph: Graph,
         *,
         estimator: str | Estimator = "cvd",
-        fanout: int | Sequence[int] = 1,
+        fanout: int | Sequence[int] | None = None,
         nodes: Any = "train",
+        trained: Tensor | None = None,
         batch_size: int = 512,
         propagation: PropagationLike | None = None,
         preprocess: bool | None = None,
@@ -98,20 +103,24 @@ class MiniBatches:
             inductive=inductive,
             visited=self.nodes,
         )
-        self.fanouts = fanout_per_level(fanout, self.setup.training.depth)
+        self.fanout = fanout
         self.sample_size = sample_size
         self.history_cap = history_cap
         self.seed = seed
-        self._loss_nodes = torch.zeros(graph.num_nodes, dtype=torch.bool)
-        self._loss_nodes[graph.train if isinstance(nodes, str) else self.nodes] = True
-        self._loss_nodes &= graph.labelled
+        if trained is None:
+            trained = torch.zeros(graph.num_nodes, dtype=torch.bool)
+            trained[graph.train if isinstance(nodes, str) else self.nodes] = True
+            trained &= graph.labelled
+        self.trained = trained
         histories = Histories(graph.num_nodes, history_dtype, self.setup.device, history_directory)
         self._start(find_estimator(estimator), histories)
 
     def _start(self, estimator: Estimator, histories: Histories) -> None:
         self.estimator = estimator
-        sampler = build_sampler(estimator.sampler, self.fanouts, self.sample_size)
-        if sampler.draws_own and estimator.history:
+        fanout = usual_fanout(estimator.sampler) if self.fanout is None else self.fanout
+        fanouts = fanout_per_level(fanout, self.setup.training.depth)
+        sampler = build_sampler(estimator.sampler, fanouts, self.sample_size)
+        if sampler.draws_own and (estimator.history or estimator.gradient_history):
             raise ValueError(
                 f"the sampler {estimator.sampler} draws a node's own edge like any other, and the "
                 "history is of the others alone: use it with forward 'sampled'"
@@ -120,11 +129,20 @@ class MiniBatches:
             self.setup.matrices,
             sampler,
             history=estimator.history,
+            gradients=estimator.gradient_history,
             history_cap=self.history_cap,
         )
+        self.visits = self._visits()
+        self._share = len(self.visits.backward) / max(int(self.trained[self.nodes].sum()), 1)
         self.histories = histories
         self.position = Position()
         self.generator = torch.Generator().manual_seed(self.seed)
+
+    def _visits(self) -> Visits:
+        if not self.estimator.gradient_history:
+            return all_visits(self.nodes)
+        levels = [level.values() for level in self.setup.matrices if level]
+        return reached_visits(self.nodes, self.trained, levels, self.graph.num_nodes)
 
     def sibling(self, estimator: str | Estimator) -> MiniBatches:
         """The same minibatches by another estimator, its histories empty; P and P X are shared."""
@@ -136,7 +154,10 @@ class MiniBatches:
 
     def __len__(self) -> int:
         """Minibatches in an epoch."""
-        return math.ceil(len(self.nodes) / self.batch_size)
+        visits = self.visits
+        return sum(
+            math.ceil(len(nodes) / self.batch_size) for nodes in (visits.backward, visits.forward)
+        )
 
     def __iter__(self) -> Iterator[Batch]:
         self.position = Position(self.position.epoch + 1, 0, self.position.step)
@@ -145,17 +166,16 @@ class MiniBatches:
     def rest_of_epoch(self) -> Iterator[Batch]:
         """The minibatches of the present epoch that were not given out yet."""
         epoch = self.position.epoch
-        order = torch.randperm(len(self.nodes), generator=self._generator(epoch, 0))
+        batches = self.visits.batches(self.batch_size, self._generator(epoch, 0))
 
         def generators(place: int, together: bool) -> torch.Generator:
             return self._generator(epoch, 1, place, together)
 
-        plans = self.planner.plans(
-            self.nodes[order], self.batch_size, generators, start=self.position.place
-        )
-        for place, plan in enumerate(plans, start=self.position.place):
+        start = self.position.place
+        plans = self.planner.plans([nodes for nodes, _ in batches], generators, start=start)
+        for place, plan in enumerate(plans, start=start):
             self.position = Position(epoch, place + 1, self.position.step)
-            yield Batch(self, plan)
+            yield Batch(self, plan, backward=batches[place][1])
 
     def batch(self, nodes: Tensor, generator: torch.Generator | None = None) -> Batch:
         """The minibatch of chosen nodes, its neighbours drawn by `generator`, or by our own."""
@@ -232,13 +252,15 @@ class Batch:
 
     plan: the nodes and edges it uses
     nodes: (batch,) node ids
+    backward: whether a gradient can reach it; if not, it has only activations to `renew`
     """
 
-    def __init__(self, source: MiniBatches, plan: Plan) -> None:
+    def __init__(self, source: MiniBatches, plan: Plan, *, backward: bool = True) -> None:
         self._source = source
         self._pass: FirstPass | None = None
         self.plan = plan
         self.nodes = plan.nodes
+        self.backward = backward
 
     @property
     def labels(self) -> Tensor | None:
@@ -251,22 +273,39 @@ class Batch:
     @property
     def in_loss(self) -> Tensor:
         """(batch,) bool, the nodes that are trained on; the rest only refresh histories."""
-        return self._source._loss_nodes.index_select(0, self.nodes).to(self._source.setup.device)
+        return self._source.trained.index_select(0, self.nodes).to(self._source.setup.device)
+
+    @property
+    def needs_gradient(self) -> bool:
+        """Whether it moves the weights: it has nodes that are trained on or, where gradients have a
+        history, that gradients pass through."""
+        through = self._source.estimator.gradient_history
+        return self.backward and (through or bool(self.in_loss.any()))
+
+    def mean(self, losses: Tensor) -> Tensor:
+        """The loss to minimise, from the losses of the nodes `in_loss`.
+
+        It is their sum over the expected number of training nodes in a batch, not over the number
+        in this one, which would bias the gradient when other nodes are visited too. Visiting the
+        training nodes alone, the two are the same.
+        """
+        return losses.sum() * (self._source._share / len(self.nodes))
 
     def run(self, model: nn.Module) -> Tensor:
         """The model's outputs for the nodes of the batch: (batch, classes)."""
         setup, estimator = self._source.setup, self._source.estimator
         plan = self.plan.to(setup.device)
         inputs = setup.inputs(self.plan.levels[0].nodes)
+        histories, step = self._source.histories, self._source.step
         # Without dropout, or where it meets no estimate, h is its own mean, and cvd is cv.
         residual = estimator.dropout_residual and setup.training.random and plan.hops
         if not (residual and model.training):
-            self._pass = FirstPass(plan, estimator, self._source.histories, inputs)
+            self._pass = FirstPass(plan, estimator, histories, inputs, step=step)
             output = run_model(model, inputs, plan, self._pass)
             self._pass.check_unchanged()
             return output
         calls = sum(map(len, setup.training.levels))
-        self._pass = FirstPass(plan, estimator, self._source.histories, inputs, stop_after=calls)
+        self._pass = FirstPass(plan, estimator, histories, inputs, step=step, stop_after=calls)
         with set_mode(model, training=False), suppress(PassEnded):
             run_model(model, inputs, plan, self._pass)
         self._pass.check_unchanged()
@@ -281,23 +320,28 @@ class Batch:
         with set_mode(model, training=model.training and dropout):
             self.run(model)
 
-    @property
-    def activations(self) -> dict[int, Tensor]:
-        """What `commit` is to write: by level with a history, the rows of plan.levels[level]."""
+    def changes(self) -> Iterator[Change]:
+        """Of each table the rows that this minibatch writes, and what they were before: after
+        `run`, for gradients after the backward pass."""
         if self._pass is None:
-            raise RuntimeError("a batch has activations between batch.run(model) and its commit")
-        return self._pass.activations if self._source.estimator.history else {}
+            raise RuntimeError("a batch has changes between batch.run(model) and its commit")
+        return self._pass.changes()
 
     def commit(self) -> None:
         """Write the activations of `run` into the histories: once, after the optimiser's step."""
         if self._pass is None:
             raise RuntimeError("batch.commit() comes after batch.run(model), once")
         source = self._source
-        if source.estimator.history:
-            self._pass.commit(source.step)
+        self._pass.commit()
         self._pass = None
         at = source.position
         source.position = Position(at.epoch, at.place, at.step + 1)
+
+    def discard(self) -> None:
+        """In place of `commit`: leave the histories as they were before `run`."""
+        if self._pass is not None:
+            self._pass.discard()
+            self._pass = None
 
 
 def _visited(graph: Graph, nodes: Any, inductive: bool) -> Tensor:

@@ -5,16 +5,20 @@ For most estimators there is one pass; for `cvd` a second one follows, with drop
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor, nn
 
 from vrgcn.engine.estimators import Estimator
 from vrgcn.engine.formulas import add_own, from_history, residual, sampled
-from vrgcn.engine.history import Histories
-from vrgcn.engine.plan import Hop, Plan, Relation
+from vrgcn.engine.history import Histories, Replaced, gradient_kind
+from vrgcn.engine.plan import Plan, Relation
 from vrgcn.engine.propagate import Answer, Propagate
 from vrgcn.engine.setup import Inputs
 from vrgcn.engine.trace import version
+from vrgcn.engine.way_back import WayBack
 from vrgcn.graph.sparse import is_sparse
 
 
@@ -26,7 +30,9 @@ class FirstPass:
     """Answers `propagate` with the estimator; for `cvd`, this is the pass without dropout.
 
     received: by level, what the model propagated; answered: by level and relation, what it was told
-    stop_after: end by PassEnded after so many different answers; what follows is not wanted
+    step: the number of this minibatch, for the ages of what is written
+    stop_after: end by PassEnded after so many different answers; what follows is not wanted, and
+        the pass with dropout comes next
     """
 
     def __init__(
@@ -36,21 +42,31 @@ class FirstPass:
         histories: Histories,
         inputs: Inputs,
         *,
+        step: int = 0,
         stop_after: int | None = None,
     ) -> None:
         self.plan = plan
         self.estimator = estimator
         self.histories = histories
         self.inputs = inputs
+        self.step = step
         self.stop_after = stop_after
         self.received: list[Tensor] = []
         self.answered: dict[tuple[int, Relation], Tensor] = {}
+        self.ways_back: dict[tuple[int, str], WayBack] = {}
+        self._replaced: dict[int, Replaced] = {}
         self._versions: dict[tuple[int, Relation], tuple[int, int]] = {}
 
     def __call__(self, level: int, over: Relation, h: Tensor) -> Tensor:
         if level == len(self.received):
             self.received.append(h)
+            self._write_first(level, h)
         answer = self._answer(level, over, h)
+        way_back = self.way_back(level, over, h)
+        if way_back is not None and self.stop_after is None:
+            answer = way_back.attach(answer, h)
+        elif way_back is not None:
+            answer = way_back.attach_first(answer, h)
         self.answered[level, over] = answer
         self._versions[level, over] = version(h), version(answer)
         if len(self.answered) == self.stop_after:
@@ -80,18 +96,73 @@ class FirstPass:
         """What the histories keep: by level, what was propagated, unless it is the features."""
         return {level: h for level, h in enumerate(self.received) if h is not self.inputs.x}
 
-    def commit(self, step: int) -> None:
-        """Write the activations of this pass into the histories."""
-        for level, h in self.activations.items():
+    def way_back(self, level: int, over: Relation, h: Tensor) -> WayBack | None:
+        """How gradients go back through a hop, where they have a history."""
+        hop = self.plan.levels[level].hops.get(over)
+        wanted = self.estimator.gradient_history and h.requires_grad and torch.is_grad_enabled()
+        if hop is None or not wanted:
+            return None
+        kind = gradient_kind(list(self.plan.levels[level].hops).index(over))
+        if (level, kind) not in self.ways_back:
+            self.ways_back[level, kind] = WayBack(
+                hop,
+                self.plan.back[over],
+                self.plan.nodes,
+                self.histories.table(level, h.shape[1], kind),
+                corrected=self.estimator.backward == "corrected",
+                step=self.step,
+            )
+        return self.ways_back[level, kind]
+
+    def commit(self) -> None:
+        """Write what is not written yet of this pass's activations into the histories."""
+        for level, h in self.activations.items() if self.estimator.history else ():
+            done = len(self.plan.nodes) if level in self._replaced else 0
+            nodes = self.plan.levels[level].nodes[done:]
+            if len(nodes):
+                self.histories.table(level, h.shape[1]).write(nodes, h[done:], self.step)
+
+    def discard(self) -> None:
+        """Put back what was written already."""
+        for level, before in self._replaced.items():
+            self.histories.tables[level, "h"].put_back(before)
+        for key, way_back in self.ways_back.items():
+            if way_back.replaced is not None:
+                self.histories.tables[key].put_back(way_back.replaced)
+
+    def changes(self) -> Iterator[Change]:
+        """Of each table, the rows that this pass writes, and what they held before it."""
+        for level, h in self.activations.items() if self.estimator.history else ():
+            table, before = self.histories.tables[level, "h"], self._replaced.get(level)
+            nodes = self.plan.levels[level].nodes
+            if before is None:
+                held = table.read(nodes, h.dtype)
+            else:
+                first = before.values.to(h.device, h.dtype)
+                held = torch.cat([first, table.read(nodes[len(first) :], h.dtype)])
+            yield Change("h", h.detach(), held)
+        for key, way_back in self.ways_back.items():
+            if way_back.replaced is not None:
+                table, before = self.histories.tables[key], way_back.replaced
+                now = table.values.index_select(0, before.nodes).float()
+                yield Change("g", now, before.values.float())
+
+    def _write_first(self, level: int, h: Tensor) -> None:
+        """Where gradients have a history, the minibatch's rows are written before any is averaged,
+        so that its nodes see each other as they are."""
+        estimator = self.estimator
+        kept = estimator.history and h is not self.inputs.x and self.plan.levels[level].hops
+        if kept and estimator.gradient_history and not is_sparse(h):
+            rows = h[: len(self.plan.nodes)]
             table = self.histories.table(level, h.shape[1])
-            table.write(self.plan.levels[level].nodes, h, step)
+            self._replaced[level] = table.replace(self.plan.nodes, rows, self.step)
 
     def _answer(self, level: int, over: Relation, h: Tensor) -> Tensor:
         hop = self.plan.levels[level].hops.get(over)
         if hop is None:
             return self.inputs.answer(h, over)
         if not self.estimator.history:
-            return self._sampled(hop, h)
+            return sampled(hop, h, self.estimator.backward)
         assert hop.history is not None
         if h is self.inputs.x:  # the features never change: they are their own exact history
             features = self.inputs.features  # may be larger than the device of the model holds
@@ -100,7 +171,7 @@ class FirstPass:
         if is_sparse(h):
             raise ValueError(
                 "sparse features under dropout have no history; put dropout after the propagation "
-                "(order='after'), or use the estimator cvd, exact, ns or is"
+                "(order='after'), or use the estimator cvd, two-way-cv, exact, ns or is"
             )
         table = self.histories.table(level, h.shape[1])
         average = table.average(hop.history, h.dtype)
@@ -109,10 +180,14 @@ class FirstPass:
             past = table.read(hop.pick(self.plan.levels[level].nodes), h.dtype)
         return from_history(hop, h, past, average, self.estimator)
 
-    def _sampled(self, hop: Hop, h: Tensor) -> Tensor:
-        if self.estimator.backward == "none":
-            return add_own(hop, h, hop.combine(hop.pick(h.detach())))
-        return sampled(hop, h)
+
+@dataclass(frozen=True)
+class Change:
+    """Rows of a table of activations ("h") or gradients ("g"): now and before, (rows, width)."""
+
+    kind: str
+    now: Tensor
+    before: Tensor
 
 
 class ResidualPass:
@@ -130,7 +205,9 @@ class ResidualPass:
             return estimate
         # Sparse tensors have no `-`.
         difference = torch.add(h, mean, alpha=-1) if is_sparse(h) else h - mean
-        return residual(hop, estimate, difference, self.first.estimator.backward)
+        answer = residual(hop, estimate, difference, self.first.estimator.backward)
+        way_back = self.first.way_back(level, over, h)
+        return answer if way_back is None else way_back.attach(answer, h, mean)
 
 
 def run_model(model: nn.Module, inputs: Inputs, plan: Plan, answer: Answer) -> Tensor:

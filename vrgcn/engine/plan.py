@@ -91,10 +91,31 @@ class Level:
 
 
 @dataclass(frozen=True)
+class Back:
+    """How gradients of the minibatch's neighbours come back to it: Pᵀ g = rows @ (left g).
+
+    rows: (batch, nodes) CSR, rows of Pᵀ = diag(right) Aᵀ diag(left) without its last factor, so
+        that those of an unweighted graph need no weight per entry
+    left: (batch,), that factor: what a gradient is multiplied by before it is kept; None where all
+        are 1
+    """
+
+    rows: CSR
+    left: Tensor | None
+
+    def to(self, device: torch.device) -> Back:
+        left = None if self.left is None else self.left.to(device)
+        return Back(self.rows.to(device), left)
+
+
+@dataclass(frozen=True)
 class Plan:
-    """levels: the input first, the minibatch last"""
+    """levels: the input first, the minibatch last
+    back: by relation, for estimators that keep gradients; the same at all levels
+    """
 
     levels: tuple[Level, ...]
+    back: Mapping[Relation, Back] = field(default_factory=dict)
 
     @property
     def nodes(self) -> Tensor:
@@ -124,4 +145,5 @@ class Plan:
     def to(self, device: torch.device) -> Plan:
         if device.type == "cpu":
             return self
-        return Plan(tuple(level.to(device) for level in self.levels))
+        back = {over: rows.to(device) for over, rows in self.back.items()}
+        return Plan(tuple(level.to(device) for level in self.levels), back)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from itertools import pairwise
 
 import torch
 from torch import Tensor
 
-from vrgcn.engine.plan import Hop, Level, Plan, Relation
+from vrgcn.engine.plan import Back, Hop, Level, Plan, Relation
 from vrgcn.engine.relabel import Relabel
 from vrgcn.engine.samplers import Sampler
 from vrgcn.engine.thinning import history_rows
@@ -29,6 +31,7 @@ class Planner:
         relation; none where P X answers
     sampler: which neighbours to compute anew
     history: whether hops carry the rows of P for the history average
+    gradients: whether plans carry the rows of Pᵀ for the average of gradients
     history_cap: average the histories of at most so many neighbours, drawn at random (the paper's
         footnote on very high degrees); None reads all of them
     """
@@ -39,6 +42,7 @@ class Planner:
         sampler: Sampler,
         *,
         history: bool = False,
+        gradients: bool = False,
         history_cap: int | None = None,
     ) -> None:
         if history_cap is not None and history_cap < 1:
@@ -46,6 +50,13 @@ class Planner:
         self.matrices = matrices
         self.sampler = sampler
         self.history = history
+        # Of Pᵀ = diag(right) Aᵀ diag(left), all but the last factor, which the tables hold.
+        self._transposed = {
+            over: (P, replace(P.transposed, right=None))
+            for level in matrices
+            for over, P in level.items()
+            if gradients
+        }
         self.history_cap = history_cap
         nodes = max((P.num_nodes for level in matrices for P in level.values()), default=0)
         self._relabel = Relabel(nodes)
@@ -55,9 +66,9 @@ class Planner:
         return self._plan(nodes, None, lambda: generator)
 
     def plans(
-        self, nodes: Tensor, batch_size: int, generators: Generators, start: int = 0
+        self, batches: Sequence[Tensor], generators: Generators, start: int = 0
     ) -> Iterator[Plan]:
-        """The plans of the minibatches that `nodes`, all different, are cut into.
+        """The plans of minibatches that have no node in common.
 
         The neighbours of several minibatches are drawn together: for one alone, calling PyTorch
         takes longer than the work. What a minibatch draws depends on its place alone, so an epoch
@@ -65,45 +76,58 @@ class Planner:
 
         start: the first minibatch to give
         """
-        batches = nodes.split(batch_size)
-        at_once = self._batches_at_once(nodes, batch_size)
-        for first in range(start - start % at_once, len(batches), at_once):
-            group = batches[first : first + at_once]
-            tops: Sequence[Level | None] = [None] * len(group)
+        for first, end in pairwise(self._groups(batches)):
+            if end <= start:
+                continue
+            group = batches[first:end]
+            tops: Sequence[_Top | None] = [None] * len(group)
             if len(group) > 1:
-                tops = self._tops(torch.cat(group), batch_size, generators(first, True))
+                tops = self._tops(torch.cat(list(group)), len(group[0]), generators(first, True))
             for place, (batch, top) in enumerate(zip(group, tops, strict=True), start=first):
                 if place >= start:
                     yield self._plan(batch, top, partial(generators, place, False))
 
     def _plan(
-        self, nodes: Tensor, top: Level | None, generator: Callable[[], torch.Generator]
+        self, nodes: Tensor, top: _Top | None, generator: Callable[[], torch.Generator]
     ) -> Plan:
-        """top: the level below the minibatch, if it was drawn already"""
+        """top: what was drawn for the minibatch already"""
+        drawing = cache(generator)
         levels = [Level(nodes)]
-        drawing: torch.Generator | None = None
+        back: dict[Relation, Back] = {}
         for number in reversed(range(len(self.matrices))):
             targets = levels[-1].nodes
             if not self.matrices[number]:
                 levels.append(Level(targets))
-            elif top is not None:
-                levels.append(top)
+            elif len(levels) > 1:
+                levels.append(self._level(targets, number, drawing()))
             else:
-                drawing = drawing or generator()
-                levels.append(self._level(targets, number, drawing))
-            top = None
-        return Plan(tuple(reversed(levels)))
+                drawn = top or self._top(nodes, drawing())
+                levels.append(drawn.level)
+                back = drawn.back
+        return Plan(tuple(reversed(levels)), back)
 
-    def _batches_at_once(self, nodes: Tensor, batch_size: int) -> int:
-        """How many minibatches are drawn together, at most ENTRIES_AT_ONCE entries of P."""
+    def _groups(self, batches: Sequence[Tensor]) -> list[int]:
+        """Where the runs of minibatches begin that are drawn together, and where the last ends.
+
+        Together they have at most ENTRIES_AT_ONCE entries of P, and only the last of a run may be
+        smaller than the others.
+        """
         top = self.matrices[-1] if self.matrices else {}
-        if self.sampler.shared or not top or len(nodes) <= batch_size:
-            return 1
+        if self.sampler.shared or not top or len(batches) <= 1:
+            return list(range(len(batches) + 1))
+        nodes = torch.cat(list(batches))
         counts = sum((P.degrees(nodes) for P in top.values()), start=torch.zeros_like(nodes))
         if self.history and self.history_cap is not None:
             counts.clamp_(max=self.history_cap)
-        largest = int(offsets(counts)[::batch_size].diff().max())
-        return max(1, ENTRIES_AT_ONCE // max(largest, 1))
+        sizes = torch.tensor([len(batch) for batch in batches])
+        ends = offsets(counts).index_select(0, offsets(sizes))
+        at_once = max(1, ENTRIES_AT_ONCE // max(int(ends.diff().max()), 1))
+        starts = [0]
+        for place in range(1, len(batches)):
+            first = sizes[starts[-1]]
+            if place - starts[-1] == at_once or sizes[place - 1] < first or sizes[place] > first:
+                starts.append(place)
+        return [*starts, len(batches)]
 
     def _level(self, targets: Tensor, number: int, generator: torch.Generator) -> Level:
         """A level and its hops to the targets."""
@@ -111,15 +135,48 @@ class Planner:
         sources, edges = self._relabel.one(targets, [hop.edges for hop in hops.values()])
         return _level(sources, hops, edges)
 
-    def _tops(self, targets: Tensor, size: int, generator: torch.Generator) -> list[Level]:
-        """The level below each minibatch of `size` targets."""
+    def _top(self, nodes: Tensor, generator: torch.Generator) -> _Top:
+        level = self._level(nodes, len(self.matrices) - 1, generator)
+        return _Top(level, self._backs(nodes, level.hops, generator))
+
+    def _tops(self, targets: Tensor, size: int, generator: torch.Generator) -> list[_Top]:
+        """What `_top` is for each minibatch of `size` targets."""
         hops = self._hops(targets, len(self.matrices) - 1, generator)
         parted = [_split(hop, size) for hop in hops.values()]
         found = self._relabel.several(targets, size, [hop.edges for hop in hops.values()])
-        return [
+        levels = [
             _level(sources, dict(zip(hops, mine, strict=True)), edges)
             for (sources, edges), *mine in zip(found, *parted, strict=True)
         ]
+        backs = self._backs(targets, hops, generator)
+        rows = {over: back.rows.split(size) for over, back in backs.items()}
+        left = {
+            over: [None] * len(levels) if back.left is None else back.left.split(size)
+            for over, back in backs.items()
+        }
+        return [
+            _Top(level, {over: Back(rows[over][i], left[over][i]) for over in backs})
+            for i, level in enumerate(levels)
+        ]
+
+    def _backs(
+        self, nodes: Tensor, hops: Mapping[Relation, Hop], generator: torch.Generator
+    ) -> dict[Relation, Back]:
+        """How gradients come back to `nodes`. hops: those to them, from the level below"""
+        found = {}
+        for over, (P, transposed) in self._transposed.items():
+            known = hops[over].history if over in hops else None
+            A = P.adjacency
+            same = transposed.adjacency is A and A.values is None
+            if known is not None and same and self.history_cap is None:
+                # The neighbours are the same in both directions, and known already.
+                scale = None if P.right is None else P.right.index_select(0, nodes)
+                rows = CSR(known.indptr, known.indices, None, known.columns, scale)
+            else:
+                rows = history_rows(transposed, nodes, self.history_cap, generator)
+            left = None if P.left is None else P.left.index_select(0, nodes)
+            found[over] = Back(rows, left)
+        return found
 
     def _hops(
         self, targets: Tensor, number: int, generator: torch.Generator
@@ -133,6 +190,14 @@ class Planner:
             )
             hops[over] = Hop(sample.own, sample.edges, sample.scale, history)
         return hops
+
+
+@dataclass(frozen=True)
+class _Top:
+    """What is drawn for the minibatch itself: the level below it, and the way back to it."""
+
+    level: Level
+    back: dict[Relation, Back]
 
 
 def _level(sources: Tensor, hops: Mapping[Relation, Hop], edges: Sequence[CSR]) -> Level:

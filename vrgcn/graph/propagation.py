@@ -85,11 +85,9 @@ class Propagation:
 
     @cached_property
     def transposed(self) -> Propagation:
-        """Pᵀ = diag(own) + diag(right) · Aᵀ · diag(left); A itself where it is symmetric."""
+        """Pᵀ = diag(own) + diag(right) · Aᵀ · diag(left); Aᵀ is A itself where it is symmetric."""
         A = self.adjacency
-        reversed_edges = A.transpose()
-        if _same(A, reversed_edges):
-            reversed_edges = A
+        reversed_edges = A if is_symmetric(A) else A.transposed
         return Propagation(self.own, self.right, reversed_edges, self.left, self.dtype)
 
     def to_dense(self) -> Tensor:
@@ -263,10 +261,27 @@ def _row_chunks(A: CSR) -> Iterator[tuple[Tensor, CSR]]:
         yield rows, CSR(indptr, A.indices[first:last], values, A.columns)
 
 
-def _same(A: CSR, B: CSR) -> bool:
-    if A.values is not None and (B.values is None or not torch.equal(A.values, B.values)):
-        return False
-    return torch.equal(A.indptr, B.indptr) and torch.equal(A.indices, B.indices)
+def is_symmetric(A: CSR) -> bool:
+    """Whether A = Aᵀ, for a square matrix without repeated entries.
+
+    The entries (u, v, value) and (v, u, value) are compared as sets, each by the sum of a 64-bit
+    hash over its members, so that nothing of the size of the entries is made; two different sets
+    agree by chance once in 2^64.
+    """
+    difference = 0
+    for rows, part in _row_chunks(A):
+        u, v = rows[0] + part.row_of_entry, part.indices
+        value = 0 if part.values is None else part.values.double().view(torch.int64)
+        difference += int(_hash(u, v, value).sum() - _hash(v, u, value).sum())
+    return difference % (1 << 64) == 0
+
+
+def _hash(u: Tensor, v: Tensor, value: Tensor | int) -> Tensor:
+    """(entries,) int64, by multiplications that overflow and shifts (after splitmix64)."""
+    mixed = (u * -0x61C8864680B583EB + v) * -0x4B47D0C5A1B6E4D3 + value
+    for factor in (-0x40A7B892E31B1A47, -0x6B2FB644ECCEEE15):
+        mixed = (mixed ^ (mixed >> 30)) * factor
+    return mixed ^ (mixed >> 31)
 
 
 def _refuse_negative(graph: Graph, name: str) -> None:

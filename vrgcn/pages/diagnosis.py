@@ -8,7 +8,9 @@ from typing import Any
 
 from vrgcn.diagnostics.diagnosis import REFERENCE, Diagnosis
 from vrgcn.diagnostics.staleness import Bin, Staleness
+from vrgcn.engine.estimators import find_estimator
 from vrgcn.engine.history import NEVER
+from vrgcn.engine.samplers import usual_fanout
 from vrgcn.pages.page import Page
 from vrgcn.pages.panels import Panel, show_panels
 from vrgcn.training.moments import ROUNDING, Deviation
@@ -72,12 +74,13 @@ def conditions(diagnosis: Diagnosis) -> str:
     most = max(measured.passes for measured in diagnosis.estimators.values())
     steps = "1 step" if diagnosis.steps == 1 else f"{diagnosis.steps:,} steps"
     epochs = "1 epoch" if config.epochs == 1 else f"{config.epochs} epochs"
+    fanout = config.fanout or (usual_fanout(find_estimator(config.estimator).sampler),)
     start = "filled by an exact pass first" if config.warm_start else "empty at first"
     text = (
         f"{len(diagnosis.nodes):,} nodes, up to {most} passes of each estimator, at the weights "
         f"and histories after {epochs} ({steps}) of training by "
         f"{config.estimator}, learning rate {config.learning_rate:g}, fan-out "
-        f"{' '.join(map(str, config.fanout))}; histories {start}"
+        f"{' '.join(map(str, fanout))}; histories {start}"
     )
     if diagnosis.preprocessed:
         text += "; layer 1 averages the features, computed once and exact"

@@ -69,6 +69,8 @@ class EpochProgress:
             parts.append(f"history age {point.age:.1f} steps")
         if point.staleness is not None:
             parts.append(f"staleness {point.staleness:.3f}")
+        if point.gradient_staleness is not None:
+            parts.append(f"of gradients {point.gradient_staleness:.3f}")
         if point.gradient_noise is not None:
             parts.append(f"gradient noise {point.gradient_noise:.3g}")
         parts.append(seconds_text(point.seconds))

@@ -15,11 +15,13 @@ class TrainConfig:
 
     estimator: str = "cvd"
     """Estimate of the neighbour average: exact; ns and is sample neighbours (GraphSAGE, FastGCN);
-    cv and cvd correct the sample by the history; history reads neighbours from it alone;
+    cv and cvd correct the sample by the history; history reads neighbours from it alone; two-way
+    keeps histories of gradients too, two-way-cv with sampled neighbours;
     gradient-only samples for the gradient alone. Or a composition SAMPLER/FORWARD/BACKWARD, such as
     uniform/corrected/none; docs/estimators.md."""
-    fanout: tuple[int, ...] = (1,)
-    """Neighbours sampled per node besides itself: one number, or one per layer from the input."""
+    fanout: tuple[int, ...] | None = None
+    """Neighbours sampled per node besides itself: one number, or one per layer from the input. Of
+    two-way: the most neighbours of a node whose neighbours are computed. None: 1, of two-way 3."""
     sample_size: int = 512
     """Nodes that the estimator `is` draws per layer."""
     preprocess: bool | None = None
@@ -28,9 +30,10 @@ class TrainConfig:
     """Propagation matrix. None: the one the model is meant for."""
     inductive: bool = False
     """Train on the edges among training nodes alone; evaluate on all edges."""
-    visit: Literal["train", "all"] = "train"
+    visit: Literal["auto", "train", "all"] = "auto"
     """Nodes that an epoch visits. `all` keeps every history fresh, as the theorems assume; only
-    training nodes count in the loss either way."""
+    training nodes count in the loss either way. auto: all where gradients have a history (two-way),
+    which pass through unlabelled nodes too, else the training nodes."""
 
     history_dtype: Literal["float32", "float16", "bfloat16"] = "float32"
     """Precision in which histories are kept."""
@@ -94,9 +97,11 @@ class TrainConfig:
     def __post_init__(self) -> None:
         if isinstance(self.fanout, int):  # from Python, one number is natural
             object.__setattr__(self, "fanout", (self.fanout,))
-        object.__setattr__(self, "fanout", tuple(self.fanout))
-        if not self.fanout:
-            raise ValueError("fanout needs at least one number")
+        if self.fanout is not None:
+            object.__setattr__(self, "fanout", tuple(self.fanout))
+            if not self.fanout:
+                raise ValueError("fanout needs at least one number")
+            at_least(0, fanout=min(self.fanout))
         for name, hint in get_type_hints(type(self)).items():
             choices = [c for part in (hint, *get_args(hint)) for c in _choices(part)]
             value = getattr(self, name)
@@ -111,7 +116,7 @@ class TrainConfig:
         at_least(1, epochs=self.epochs, batch_size=self.batch_size, sample_size=self.sample_size)
         at_least(1, evaluate_every=self.evaluate_every, patience=self.patience)
         at_least(1, threads=self.threads, history_cap=self.history_cap)
-        at_least(0, weight_decay=self.weight_decay, fanout=min(self.fanout), seed=self.seed)
+        at_least(0, weight_decay=self.weight_decay, seed=self.seed)
         at_least(0, diagnostics=self.diagnostics)
         if not 0 < self.learning_rate < float("inf"):
             raise ValueError(f"learning_rate must be positive, not {self.learning_rate}")

@@ -26,7 +26,7 @@ from vrgcn.training.objectives import Objective, build_objective
 def frozen(model: nn.Module, seed: int, *, dropout: bool = True) -> Iterator[torch.Generator]:
     """Passes in here leave no trace: not in random numbers (dropout draws its own, from `seed`, and
     plans from the generator that is given), nor in the model's mode, nor in statistics that it
-    keeps in buffers, as BatchNorm does. Histories are safe as long as no batch is committed.
+    keeps in buffers, as BatchNorm does. Histories are safe as long as each batch is discarded.
 
     dropout: whether dropout is on; layers that normalise over the batch do so either way, as in
         training
@@ -73,20 +73,22 @@ def gradient_moments(
         for _ in range(passes):
             batch = batches.batch(nodes, generator)
             moments.add(gradient(objective, batch, batch.run(model), chosen))
+            batch.discard()
     return moments
 
 
 def gradient(
     objective: Objective, batch: Batch, outputs: Tensor, parameters: Sequence[Tensor]
 ) -> tuple[Tensor, ...]:
-    """That of the mean loss of the batch's training nodes, zero for parameters without part in it.
+    """That of the loss that training minimises, zero for parameters without part in it.
 
     outputs: (batch, classes), of `batch.run`
     """
-    in_loss = batch.in_loss.to(batch.nodes.device)
-    if not in_loss.any():
+    in_loss = batch.in_loss
+    if not batch.needs_gradient:
         raise ValueError("the minibatch has no labelled training node, so its loss has no gradient")
-    loss = objective.loss(outputs[batch.in_loss], batch.nodes[in_loss]).mean()
+    losses = objective.loss(outputs[in_loss], batch.nodes[in_loss.to(batch.nodes.device)])
+    loss = batch.mean(losses)
     return torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
 
 

@@ -39,7 +39,7 @@ def identity(trainer: Trainer) -> dict[str, Any]:
     return {
         "graph": fingerprint(trainer.graph),
         "model": _model(trainer.model),
-        "config": config | {"fanout": list(trainer.config.fanout)},
+        "config": config | {"fanout": trainer.config.fanout and list(trainer.config.fanout)},
         "run": {
             "estimator": _estimator(batches.estimator),
             "objective": type(trainer.objective).__qualname__,

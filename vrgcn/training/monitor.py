@@ -4,7 +4,8 @@ One random minibatch is run a few times at the weights that the epoch ended with
 new plan and new dropout masks, and never committed: training goes on as if nothing had been.
 
     staleness        √(Σ ‖h - h̄‖² / Σ ‖h‖²) over the rows that the minibatch computes anew, of all
-                     tables: how much what would be written differs from what the tables hold
+                     tables: how much what would be written differs from what the tables hold;
+                     and the same of gradients, where they have a history
     gradient noise   tr Var g / ‖E g‖² of the minibatch's gradient g: the square of its relative
                      noise, from sampled neighbours and dropout together
 """
@@ -12,6 +13,7 @@ new plan and new dropout masks, and never committed: training goes on as if noth
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from dataclasses import dataclass
 
 import torch
@@ -31,6 +33,7 @@ class Reading:
     """What was measured; None where there was nothing to measure."""
 
     staleness: float | None = None
+    gradient_staleness: float | None = None
     gradient_noise: float | None = None
 
 
@@ -66,32 +69,36 @@ def read(
 ) -> Reading:
     """Measure on a random minibatch of the visited nodes; nothing is changed."""
     objective = objective or build_objective(batches.graph)
-    parameters, moments, staleness = trainable(model), Moments(), None
+    parameters, moments = trainable(model), Moments()
+    staleness: dict[str, float] = {}
+    visited = batches.visits.backward
     with frozen(model, seed) as generator:
-        order = torch.randperm(len(batches.nodes), generator=generator)
-        nodes = batches.nodes[order[: batches.batch_size]]
+        order = torch.randperm(len(visited), generator=generator)
+        nodes = visited[order[: batches.batch_size]]
         for number in range(PASSES):
             batch = batches.batch(nodes, generator)
-            with torch.set_grad_enabled(bool(batch.in_loss.any())):
+            with torch.set_grad_enabled(batch.needs_gradient):
                 outputs = batch.run(model)
+            if batch.needs_gradient:
+                moments.add(gradient(objective, batch, outputs, parameters))
             if not number:
-                staleness = batch_staleness(batches, batch)
-            if not batch.in_loss.any():  # of several visits, one without training nodes
+                staleness = batch_staleness(batch)
+            batch.discard()
+            if not batch.needs_gradient:  # of several visits, one without training nodes
                 break
-            moments.add(gradient(objective, batch, outputs, parameters))
-    return Reading(staleness, _finite(noise_scale(moments)) if moments.count else None)
+    noise = _finite(noise_scale(moments)) if moments.count else None
+    return Reading(staleness.get("h"), staleness.get("g"), noise)
 
 
-def batch_staleness(batches: MiniBatches, batch: Batch) -> float | None:
-    """Of the rows that a minibatch computed, just before they would be written."""
-    change, size = 0.0, 0.0
-    for level, h in batch.activations.items():
-        table = batches.histories.tables.get((level, "h"))
-        if table is not None:
-            held = table.read(batch.plan.levels[level].nodes.to(h.device), h.dtype)
-            change += _squares(h.detach() - held)
-            size += _squares(h.detach())
-    return _finite(math.sqrt(change / size)) if size else None
+def batch_staleness(batch: Batch) -> dict[str, float]:
+    """Of the rows that a minibatch computed, of activations ("h") and of gradients ("g")."""
+    change: defaultdict[str, float] = defaultdict(float)
+    size: defaultdict[str, float] = defaultdict(float)
+    for table in batch.changes():
+        change[table.kind] += _squares(table.now - table.before)
+        size[table.kind] += _squares(table.now)
+    found = {kind: math.sqrt(change[kind] / size[kind]) for kind in size if size[kind]}
+    return {kind: value for kind, value in found.items() if math.isfinite(value)}
 
 
 def _squares(values: Tensor) -> float:

@@ -24,7 +24,7 @@ class Epoch:
     seconds: training time since the start, evaluation not counted
     age: mean age of the histories in steps; None without histories
     sampled, history_reads: neighbours computed anew, and read from the history, per visited node
-    staleness, gradient_noise: see training.monitor; None where they were not measured
+    staleness, gradient_staleness, gradient_noise: see training.monitor; None where not measured
     """
 
     epoch: int
@@ -35,6 +35,7 @@ class Epoch:
     sampled: float
     history_reads: float
     staleness: float | None = None
+    gradient_staleness: float | None = None
     gradient_noise: float | None = None
 
     def as_dict(self) -> dict[str, Any]:

@@ -6,10 +6,11 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from torch import Tensor, nn
 
-from vrgcn.engine.estimators import Estimator
+from vrgcn.engine.estimators import Estimator, find_estimator
 from vrgcn.engine.minibatches import Batch, MiniBatches
 from vrgcn.engine.setup import note_propagation
 from vrgcn.graph.graph import Graph
@@ -231,7 +232,7 @@ class Trainer:
     def _close_epoch(self) -> None:
         """Measure, evaluate, tell; remember the weights if they are the best so far."""
         progress, batches = self.progress, self.minibatches
-        number, visited = batches.position.epoch, len(batches.nodes)
+        number, visited = batches.position.epoch, batches.visits.count
         start = time.perf_counter()
         reading = self.monitor.after_epoch(number)
         progress.diagnostics_seconds += time.perf_counter() - start
@@ -246,6 +247,7 @@ class Trainer:
             sampled=progress.sampled / visited,
             history_reads=progress.history_reads / visited,
             staleness=reading.staleness,
+            gradient_staleness=reading.gradient_staleness,
             gradient_noise=reading.gradient_noise,
         )
         progress.curve.append(point)
@@ -270,30 +272,25 @@ class Trainer:
 
     def _step(self, batch: Batch) -> None:
         """One update."""
-        in_loss = self.objective.trained.index_select(0, batch.nodes)
-        if in_loss.any():
-            self.progress.loss += self._update(batch, in_loss)
+        if batch.needs_gradient:
+            self.progress.loss += self._update(batch)
         else:  # the batch only refreshes histories
             batch.renew(self.model)
         batch.commit()
         self.progress.sampled += batch.plan.sampled_edges
         self.progress.history_reads += batch.plan.history_reads
 
-    def _update(self, batch: Batch, in_loss: Tensor) -> float:
+    def _update(self, batch: Batch) -> float:
         """Move the weights; the sum of the loss over the batch's training nodes."""
         outputs = batch.run(self.model)
         self.objective.check_outputs(outputs)
-        losses = self.objective.loss(outputs[in_loss], batch.nodes[in_loss]).sum()
-        # The expected number of training nodes in a batch, not the number in this one: dividing
-        # by the latter would bias the gradient when all nodes are visited. Visiting the training
-        # nodes alone, the two are the same.
-        visited = len(self.minibatches.nodes)
-        loss = losses * (visited / (self._trained * len(batch.nodes)))
-        value = losses.item()
+        in_loss = batch.in_loss
+        losses = self.objective.loss(outputs[in_loss], batch.nodes[in_loss.to(batch.nodes.device)])
+        value = losses.sum().item()
         if not math.isfinite(value):
             raise self.diverged(f"the training loss became {value}")
         self.optimizer.zero_grad()
-        loss.backward()
+        batch.mean(losses).backward()
         self.optimizer.step()
         return value
 
@@ -332,7 +329,8 @@ def build_minibatches(
         graph,
         estimator=estimator or config.estimator,
         fanout=config.fanout,
-        nodes=objective.visit,
+        nodes=visited_nodes(config, objective, estimator),
+        trained=objective.trained & graph.labelled,
         batch_size=config.batch_size,
         propagation=config.propagation if propagation is None else propagation,
         preprocess=config.preprocess,
@@ -342,6 +340,15 @@ def build_minibatches(
         history_cap=config.history_cap,
         seed=config.seed,
     )
+
+
+def visited_nodes(config: TrainConfig, objective: Objective, estimator: Estimator | None) -> Any:
+    """What epochs visit (TrainConfig.visit): `auto` are all nodes where gradients have a history,
+    since then they pass through unlabelled nodes too, and else what the objective says."""
+    if objective.visit != "auto":
+        return objective.visit
+    two_way = (estimator or find_estimator(config.estimator)).gradient_history
+    return "all" if two_way else "train"
 
 
 def refreshed_nodes(batches: MiniBatches, refresh: str) -> Tensor | None:

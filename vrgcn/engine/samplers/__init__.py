@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 SAMPLERS = {
     "full": ("full", "Full"),
     "uniform": ("uniform", "Uniform"),
+    "few": ("few", "Few"),
     "importance": ("importance", "Importance"),
     "none": ("none", "Nothing"),
 }
@@ -89,6 +90,12 @@ def build_sampler(sampler: str | Sampler, fanouts: Sequence[int], sample_size: i
         return sampler
     built: Sampler = sampler_class(sampler).build(fanouts, sample_size)
     return built
+
+
+def usual_fanout(sampler: str | Sampler) -> int:
+    """The fan-out of a sampler where none is asked for."""
+    kind = sampler_class(sampler) if isinstance(sampler, str) else sampler
+    return int(getattr(kind, "usual_fanout", 1))
 
 
 def fanout_per_level(fanout: int | Sequence[int], levels: int) -> list[int]:

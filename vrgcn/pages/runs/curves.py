@@ -52,6 +52,8 @@ STALENESS = {
     AGE: "Mean age of the histories after each epoch, in optimisation steps",
     Axis("staleness", "relative staleness"): "Relative staleness ‖h − h̄‖ / ‖h‖: how far the "
     "histories are from what would be written in their place",
+    Axis("gradient_staleness", "relative staleness"): "Relative staleness of gradients ‖g − ḡ‖ / "
+    "‖g‖, where they have a history",
     Axis("gradient_noise", "gradient noise"): "Noise of a minibatch's gradient from sampled "
     "neighbours and dropout: its variance over its squared mean",
 }

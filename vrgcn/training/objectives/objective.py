@@ -17,7 +17,8 @@ class Objective(Protocol):
     """Which nodes are visited, the loss, the score. It knows nothing of how outputs come about.
 
     outputs: columns that the model must have
-    visit: what an epoch visits, as `MiniBatches` takes it: "train", "all" or node ids
+    visit: what an epoch visits, as `MiniBatches` takes it: "train", "all" or node ids; or "auto",
+        which of the first two depends on the estimator
     trained: (nodes,) bool, the nodes that count in the loss
     metric: the score that is reported, and that decides which epoch is the best
     centre: around what good outputs lie; how far off they are is told relative to that

@@ -1,0 +1,48 @@
+"""All neighbours of the nodes that have at most `fanout`, none of the others; R = 1.
+
+Made for histories in both directions: a hub averages many of them, whose errors cancel; a node with
+two neighbours has nothing to cancel, and two neighbours are cheap to compute. Nothing is random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from vrgcn.engine.samplers import Sample
+from vrgcn.engine.samplers.none import no_neighbours
+from vrgcn.graph.propagation import Propagation
+from vrgcn.graph.sparse import offsets
+
+
+class Few:
+    """fanouts: the most neighbours of a node whose neighbours are computed, for each level from the
+    input up"""
+
+    random = False
+    shared = False
+    draws_own = False
+    usual_fanout = 3
+
+    def __init__(self, fanouts: Sequence[int]) -> None:
+        self.fanouts = tuple(fanouts)
+
+    @classmethod
+    def build(cls, fanouts: Sequence[int], sample_size: int) -> Few:
+        return cls(fanouts)
+
+    def computes_neighbours(self, level: int) -> bool:
+        return self.fanouts[level] > 0
+
+    def sample(
+        self, P: Propagation, targets: Tensor, level: int, generator: torch.Generator
+    ) -> Sample:
+        if not self.fanouts[level]:
+            return no_neighbours(P, targets)
+        degree = P.degrees(targets)
+        few = degree <= self.fanouts[level]
+        _, entries = P.adjacency.entries(targets[few])
+        edges = P.take(targets, offsets(degree * few), entries)
+        return Sample(P.own_rows(targets), edges, torch.ones(len(targets), dtype=P.dtype))

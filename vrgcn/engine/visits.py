@@ -1,0 +1,77 @@
+"""Which nodes an epoch visits, and which of them need no backward pass.
+
+Where gradients have a history they pass through every visited node, labelled or not. A node that no
+gradient can reach has none to pass on: it is visited forward only, to keep its activations fresh,
+and not at all if nobody reads those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from vrgcn.graph.propagation import Propagation, with_neighbours
+
+
+@dataclass(frozen=True)
+class Visits:
+    """backward: (nodes,) ids that are visited forward and backward
+    forward: (nodes,) ids that are visited forward only
+    """
+
+    backward: Tensor
+    forward: Tensor
+
+    @property
+    def count(self) -> int:
+        return len(self.backward) + len(self.forward)
+
+    def batches(self, batch_size: int, generator: torch.Generator) -> list[tuple[Tensor, bool]]:
+        """Minibatches in random order, each with whether it has a backward pass.
+
+        The last of each kind may be smaller, and then comes at the end.
+        """
+        parts = [
+            (part, back)
+            for nodes, back in ((self.backward, True), (self.forward, False))
+            for part in nodes[torch.randperm(len(nodes), generator=generator)].split(batch_size)
+            if len(part)
+        ]
+        if not len(self.forward):
+            return parts
+        whole = [part for part in parts if len(part[0]) == batch_size]
+        rest = [part for part in parts if len(part[0]) < batch_size]
+        order = torch.randperm(len(whole), generator=generator).tolist()
+        return [whole[place] for place in order] + rest
+
+
+def all_visits(nodes: Tensor) -> Visits:
+    """Every node forward and backward."""
+    return Visits(nodes, nodes[:0])
+
+
+def reached_visits(
+    nodes: Tensor, trained: Tensor, matrices: Iterable[Iterable[Propagation]], num_nodes: int
+) -> Visits:
+    """Visits of `nodes` where the loss is that of the `trained` among them.
+
+    trained: (nodes,) bool over all nodes of the graph
+    matrices: of each level that is estimated
+    """
+    if trained[nodes].all():
+        return all_visits(nodes)
+    levels = [list(level) for level in matrices]
+    visited = torch.zeros(num_nodes, dtype=torch.bool)
+    visited[nodes] = True
+    reached = (visited & trained).nonzero()[:, 0]
+    for level in levels:
+        reached = with_neighbours(reached, *level)
+    backward = reached[visited[reached]]
+    read = backward
+    for level in levels:
+        read = with_neighbours(read, *level)
+    visited[backward] = False
+    return Visits(backward, read[visited[read]])

@@ -1,0 +1,133 @@
+r"""The way back through a hop by the history of gradients.
+
+g_u is the gradient of the loss with respect to what `propagate` answered for node u, and ḡ_u its
+history. B is the minibatch, the first rows of every level. A hop has targets T and sources S. Its
+gradient with respect to the activation of a source v, own edges aside, is
+
+    [v in B] (Pᵀ ḡ)_v  +  Σ R P_uv δ_u   over the u in T that sample v, u and v not both in B
+
+with ḡ_B the gradients of this very minibatch, written before they are averaged, and
+
+    δ_u = g_u - (ḡ_u before that)   for u in B,        δ_u = g_u   for u outside B,
+
+where g_u is a correction already. The second term is there if the way is `corrected`. For any ḡ the
+mean over minibatches and samples is Pᵀ g: v itself, when it is visited, takes ḡ_u for its
+neighbours; and u, when it is visited, adds to v what ḡ_u lacked.
+
+The tables are per node: the loss of a minibatch is a mean over its nodes, and that is undone. They
+hold left g, with P = diag(own) + diag(left) A diag(right): see plan.Back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from vrgcn.engine.history import History, Replaced
+from vrgcn.engine.plan import Back, Hop
+from vrgcn.graph.sparse import CSR, scale_rows
+
+
+class WayBack:
+    """Of one hop, in one minibatch.
+
+    nodes: (batch,) B
+    corrected: whether sampled neighbours are given what the history lacks
+    replaced: the rows of the table that this minibatch wrote; None before its gradient came
+    """
+
+    def __init__(
+        self, hop: Hop, back: Back, nodes: Tensor, table: History, *, corrected: bool, step: int
+    ) -> None:
+        self.hop = hop
+        self.back = back
+        self.nodes = nodes
+        self.table = table
+        self.corrected = corrected and hop.edges.num_entries > 0
+        self.step = step
+        self.replaced: Replaced | None = None
+
+    def attach(self, answer: Tensor, h: Tensor, mean: Tensor | None = None) -> Tensor:
+        """`answer`, with gradients of its neighbours to h: (targets, width), (sources, width).
+
+        mean: μ, where the answer has the dropout residual √R P̂ (h - μ) and a first pass the rest
+        """
+        if mean is None:
+            return _Attached.apply(answer, h, self._single)
+        return _AttachedResidual.apply(answer, h, mean, self._residual)
+
+    def attach_first(self, answer: Tensor, mean: Tensor) -> Tensor:
+        """The same for the pass without dropout, whose answers the residual is added to."""
+        return _Attached.apply(answer, mean, self._first) if self.corrected else answer
+
+    def _single(self, g: Tensor) -> Tensor:
+        """(targets, width) -> (sources, width)."""
+        self._write(g)
+        return self._with_history(self._corrections(g) if self.corrected else None, g)
+
+    def _residual(self, g: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The gradients of h and of μ. Pᵀ ḡ goes through h, which is what exact training has."""
+        self._write(g)
+        drawn = self._corrections(g, root=True) if self.corrected else None
+        return self._with_history(drawn, g), None if drawn is None else -drawn
+
+    def _first(self, g: Tensor) -> Tensor:
+        # The residual is added to this answer, so its gradient came first and wrote the table.
+        return self._corrections(g)
+
+    def _write(self, g: Tensor) -> None:
+        count = len(self.nodes)
+        rows = g[:count] * count
+        if self.back.left is not None:
+            rows = scale_rows(self.back.left, rows)
+        self.replaced = self.table.replace(self.nodes, rows, self.step)
+
+    def _with_history(self, others: Tensor | None, g: Tensor) -> Tensor:
+        count = len(self.nodes)
+        average = self.table.average(self.back.rows, g.dtype) / count
+        if others is None:
+            others = g.new_zeros((self.hop.edges.columns, g.shape[1]))
+        others[:count] += average
+        return others
+
+    def _corrections(self, g: Tensor, *, root: bool = False) -> Tensor:
+        """R P̂ᵀ δ, or with `root` √R P̂ᵀ δ: (targets, width) -> (sources, width)."""
+        assert self.replaced is not None
+        count, edges = len(self.nodes), self.hop.edges
+        before = self.replaced.values.to(g.device, g.dtype) / count
+        if self.back.left is not None:
+            left = self.back.left.to(g.dtype)[:, None]
+            before = torch.where(left == 0, 0, before / left)
+        delta = torch.cat([g[:count] - before, g[count:]])
+        scale = self.hop.scale.sqrt() if root else self.hop.scale
+        inside = (edges.row_of_entry < count) & (edges.indices < count)
+        weights = (edges.weights(g.dtype) * edges.spread(scale)).masked_fill(inside, 0)
+        return CSR(edges.indptr, edges.indices, weights, edges.columns).transposed @ delta
+
+
+class _Attached(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, answer: Tensor, h: Tensor, way: Callable[[Tensor], Tensor]) -> Tensor:  # type: ignore[no-untyped-def]
+        ctx.way = way
+        return answer.clone()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, g: Tensor) -> tuple[Tensor, Tensor, None]:  # type: ignore[no-untyped-def]
+        return g, ctx.way(g), None
+
+
+class _AttachedResidual(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, answer: Tensor, h: Tensor, mean: Tensor, way) -> Tensor:  # type: ignore[no-untyped-def]
+        ctx.way = way
+        return answer.clone()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, g: Tensor) -> tuple[Tensor, Tensor, Tensor | None, None]:  # type: ignore[no-untyped-def]
+        of_h, of_mean = ctx.way(g)
+        return g, of_h, of_mean, None
