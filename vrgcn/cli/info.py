@@ -60,6 +60,7 @@ def _table_1(found: Statistics) -> Table:
 def _lines(found: Statistics, scaling: str) -> dict[str, str]:
     kind = "directed" if found.directed else "undirected"
     kind += ", weighted" if found.weighted else ""
+    two = "one for an edge" if found.directed else "two for an edge, one for a self-loop"
     label, labels = "classes", f"{found.classes:,}"
     if found.multilabel:
         labels += ", several per node"
@@ -69,7 +70,9 @@ def _lines(found: Statistics, scaling: str) -> dict[str, str]:
         "nodes within one hop": f"{found.degree.value:.3f} on average, with the node itself",
         "nodes within two hops": _average(found.two_hop),
         "neighbours": f"median {found.median_degree:,}, at most {found.max_degree:,}",
-        "edges": f"{kind}; {found.self_loops:,} self-loops; {found.isolated:,} nodes without any",
+        "edges": f"{found.pairs:,}, {kind}; {found.self_loops:,} self-loops; "
+        f"{found.isolated:,} nodes without any",
+        "entries": f"{found.entries:,} in the matrix, {two}; E also counts each node's own",
         "features": f"{found.features:,}, {found.density:.2%} not zero; `vrgcn train` scales: "
         f"{scaling}",
         label: f"{labels}; known for {found.labelled:,} nodes",

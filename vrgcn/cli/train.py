@@ -62,12 +62,19 @@ def run_train(options: TrainOptions) -> None:
         try:
             _train(options, graph, objective, model, watch, folder)
         except Interrupted as stop:
-            print(f"\n{stop}\nvrgcn train --resume {folder} goes on with it")
+            print(f"\n{stop}\n{_what_is_kept(folder)}")
             sys.exit(128 + stop.signal)
         except KeyboardInterrupt:
-            if (folder / MODEL).exists():
-                print(f"\nstopped early; the best model so far is in {folder}")
+            print(f"\nstopped early\n{_what_is_kept(folder)}")
             raise
+
+
+def _what_is_kept(folder: Path) -> str:
+    if checkpoints_in(folder / CHECKPOINTS):
+        return f"vrgcn train --resume {folder} goes on with it"
+    if (folder / MODEL).exists():
+        return f"the best model so far is in {folder}; there is no checkpoint to go on from"
+    return "nothing was kept"
 
 
 def _train(
