@@ -7,6 +7,7 @@ limited: an allocation that a file claims and does not need is an error too.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import resource
@@ -15,6 +16,7 @@ import signal
 import tempfile
 import traceback
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -123,8 +125,16 @@ def _child(name: str, right: Path, folder: Path, seeds: range, writing: int) -> 
         os._exit(code)
 
 
-def _contents(folder: Path) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+def _contents(folder: Path) -> dict[str, object]:
+    """What the files hold; of JSON its value, for spaces and a key written twice say nothing."""
+    found: dict[str, object] = {}
+    for path in folder.rglob("*"):
+        if path.is_file():
+            found[str(path)] = path.read_bytes()
+            if path.name == "meta.json":
+                with suppress(ValueError):
+                    found[str(path)] = repr(json.loads(path.read_bytes()))
+    return found
 
 
 def _told(error: BaseException) -> str:
