@@ -33,6 +33,8 @@ KINDS: tuple[tuple[str, ...], ...] = (
     ("--estimator", "ns", "--fanout", "2"),
     ("--estimator", "exact", "--inductive"),
     ("--estimator", "is", "--sample-size", "20"),
+    ("--estimator", "two-way", "--history-dtype", "float16"),
+    ("--estimator", "two-way-cv", "--visit", "all"),
     ("--estimator", "cvd", "--layers", "3", "--history-dtype", "bfloat16", "--warm-start"),
 )
 
