@@ -27,6 +27,7 @@ from vrgcn.data.tables.features import (
     structural_features,
 )
 from vrgcn.data.tables.ids import look_alikes
+from vrgcn.data.tables.limits import respect_limit
 from vrgcn.data.tables.nodes import (
     Nodes,
     add_unknown,
@@ -72,6 +73,7 @@ class Source:
 
 def run_import(spec: ImportSpec, on_rows: Watch, on_plan: Plan) -> ImportSummary:
     """See `import_tables`."""
+    respect_limit()
     # All that can be told from the first lines is told before the long reading begins.
     source = _opened(spec, on_plan)
     spec = source.spec
