@@ -23,6 +23,7 @@ import torch
 
 from vrgcn import TrainConfig, fit
 from vrgcn.data.opening import open_graph
+from vrgcn.engine.samplers import usual_fanout
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.scaling import scale_graph
 from vrgcn.models.config import ModelConfig
@@ -74,22 +75,31 @@ class Unit:
     seed: int
 
 
-def units(problems: list[str], seeds: int) -> list[Unit]:
-    """Seed by seed, so that a stopped run has as many of each."""
-    kinds: list[tuple[str, int | None]] = [
+def units(problems: list[str], seeds: int, fanout_seeds: int) -> list[Unit]:
+    """Seed by seed, so that a stopped run has as many of each.
+
+    seeds: of the comparison with exact training; fanout_seeds: of the other fan-outs
+    """
+    usual = usual_fanout("few")
+    compared: list[tuple[str, int | None]] = [
         (REFERENCE, None),
         ("cvd", 1),
         ("history", None),
+        ("two-way", usual),
+    ]
+    others: list[tuple[str, int | None]] = [
         ("two-way-cv", 1),
-        *(("two-way", fanout) for fanout in FANOUTS),
+        *(("two-way", fanout) for fanout in FANOUTS if fanout != usual),
     ]
     return [
         Unit(problem, estimator, fanout, seed)
-        for seed in range(seeds)
+        for seed in range(max(seeds, fanout_seeds))
         for problem in problems
+        for kinds, count in ((compared, seeds), (others, fanout_seeds))
         for estimator, fanout in kinds
-        # With 50 neighbours and no node of fewer than 9, every fan-out is 0.
-        if not (problem.startswith("communities") and fanout is not None and fanout > 1)
+        if seed < count
+        # Hardly a node there has so few neighbours: all fan-outs are the same.
+        and not (problem.startswith("communities") and estimator == "two-way" and fanout != usual)
     ]
 
 
@@ -132,7 +142,7 @@ def measure(problems: list[str], graphs: Graphs, turns: int) -> list[dict[str, o
     """Median seconds of an epoch of each, in turns; two epochs come before."""
     found = []
     for problem in problems:
-        mine = units([problem], 1)
+        mine = units([problem], 1, 1)
         running = [trainer(unit, graphs[PROBLEMS[problem].dataset]) for unit in mine]
         times: list[list[float]] = [[] for _ in mine]
         for turn in range(turns + 1):
@@ -180,6 +190,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--fanout-seeds", type=int, default=3, help="of fan-outs not the usual")
     parser.add_argument("--out", type=Path, default=Path("results/two-way-accuracy.jsonl"))
     parser.add_argument("--data-root", type=Path, default=None)
     parser.add_argument("--seconds", action="store_true", help="measure epochs in turns instead")
@@ -206,7 +217,8 @@ def main() -> None:
                 for record in records
                 if "test" in record
             }
-            todo = [unit for unit in units(given.problems, given.seeds) if unit not in done]
+            asked = units(given.problems, given.seeds, given.fanout_seeds)
+            todo = [unit for unit in asked if unit not in done]
             for number, unit in enumerate(todo, start=1):
                 print(f"{number}/{len(todo)} {unit}", flush=True)
                 keep(run(unit, graphs[PROBLEMS[unit.problem].dataset]))
