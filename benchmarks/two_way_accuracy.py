@@ -113,7 +113,9 @@ class Graphs:
     def __getitem__(self, name: str) -> Graph:
         if name not in self.known:
             opened = open_graph(name, data_root=self.root)
-            self.known[name] = scale_graph(opened.graph, opened.scaling)[0]
+            graph = scale_graph(opened.graph, opened.scaling)[0]
+            # These fit in memory as they are, and dense rows are faster to gather.
+            self.known[name] = graph.with_features(graph.features.to_dense())
         return self.known[name]
 
 
