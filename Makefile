@@ -2,7 +2,7 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: install demo test lint clean
+.PHONY: install demo test soak lint clean
 
 install: $(INSTALLED)
 
@@ -18,6 +18,10 @@ demo: install
 
 test: install lint
 	$(BIN)/python -m pytest
+
+# The long tests: kills, full disks, whatever tests/soak/ has; 20 minutes at most.
+soak: install
+	$(BIN)/python -m tests.soak
 
 lint: install
 	$(BIN)/ruff check .

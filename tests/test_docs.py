@@ -152,6 +152,12 @@ def check_sampler(kind: Callable[[float], Any], graph: Graph) -> None:
     assert ((mean - dense).abs() <= 0.12 * dense + 1e-6).all()
 
 
+def check_reliability(names: dict[str, Any]) -> None:
+    losses = [[point.loss for point in names[run].curve] for run in ("result", "longer")]
+    assert [len(losses[0]), len(losses[1])] == [3, 5]
+    assert losses[1][:3] == losses[0]
+
+
 def check_report(names: dict[str, Any]) -> None:
     assert "0.987" in Path("seeds.html").read_text(encoding="utf-8")
 
@@ -165,6 +171,7 @@ CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "docs/import.md": check_import,
     "docs/objectives.md": check_objectives,
     "docs/own-models.md": check_own_models,
+    "docs/reliability.md": check_reliability,
     "docs/report.md": check_report,
 }
 

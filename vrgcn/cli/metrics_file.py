@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -35,8 +36,13 @@ class MetricsFile:
             self._write()
 
     def _append(self) -> None:
-        with explained(self.path), open(self.path, "a", encoding="utf-8") as file:
-            file.write(_line(self._points[-1]))
+        size = self.path.stat().st_size
+        try:
+            with explained(self.path), open(self.path, "a", encoding="utf-8") as file:
+                file.write(_line(self._points[-1]))
+        except OSError:
+            os.truncate(self.path, size)  # no half of a line
+            raise
 
     def _write(self) -> None:
         write_text(self.path, "".join(map(_line, self._points)))

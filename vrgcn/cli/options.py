@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
-from vrgcn.cli.flags import Positional
+from vrgcn.cli.flags import Positional, Repeated
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.engine.estimators import ESTIMATORS, find_estimator
 from vrgcn.models.config import ModelConfig
@@ -177,6 +177,9 @@ class InfoOptions:
 class ImportOptions(ImportSpec):
     """Make a graph of your own tables: CSV, TSV or Parquet files of nodes and edges."""
 
+    # Each may be given again, for another column.
+    column: Repeated[tuple[str, ...]] = ()
+    fill: Repeated[tuple[str, ...]] = ()
     undirected: bool = False
     """An edge counts in both directions, as it does unless --directed is given."""
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from vrgcn.files.writing import explained
+
 try:
     import fcntl
 except ImportError:  # pragma: no cover - where there is no flock, folders are not locked
@@ -22,12 +24,14 @@ class LockedError(OSError):
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """The folder, which is made, for this process alone; an error at once where it is in use."""
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / LOCK
-    descriptor = _acquire(path)
+    with explained(path):
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = _acquire(path)
     try:
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+        with explained(path):
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, str(os.getpid()).encode(), 0)
         yield
     finally:
         path.unlink(missing_ok=True)  # while it is still ours

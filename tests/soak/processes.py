@@ -1,0 +1,65 @@
+"""Commands in processes of their own, forked from one that has everything imported.
+
+So most of a run's short life is training and writing, not the start of an interpreter.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import torch._dynamo  # noqa: F401 - optimisers import it at their first step, for seconds
+
+from vrgcn.cli import main as vrgcn
+from vrgcn.cli.train import run_train  # noqa: F401 - commands import theirs when they run
+
+
+def start(folder: Path, *arguments: str) -> int:
+    """`vrgcn ARGUMENTS` in a process of its own, its output in FOLDER/output; gives its id."""
+    process = os.fork()
+    if process:
+        return process
+    try:
+        output = os.open(folder / "output", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        os.chdir(folder)
+        sys.stdout = os.fdopen(1, "w", closefd=False)  # not what the parent may have put there
+        sys.stderr = os.fdopen(2, "w", closefd=False)
+        try:
+            vrgcn(list(arguments))
+            code = 0
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    finally:
+        os._exit(70)  # whatever happened: never the parent's code in the child
+
+
+def wait(process: int, seconds: float | None = None) -> int | None:
+    """The exit code of a process, negative if a signal ended it; None if it is still running."""
+    end = None if seconds is None else time.monotonic() + seconds
+    while True:
+        done, status = os.waitpid(process, 0 if end is None else os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        if end is not None and time.monotonic() >= end:
+            return None
+        time.sleep(0.0005)
+
+
+def outcome(run: Path) -> tuple[object, ...]:
+    """What a run ends in, all but the seconds."""
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    records = [json.loads(text) for text in (*lines, (run / "result.json").read_text())]
+    kept = [{k: v for k, v in r.items() if not k.endswith("seconds")} for r in records]
+    return kept, (run / "model.safetensors").read_bytes(), (run / "config.toml").read_text()
+
+
+def output(folder: Path) -> str:
+    return (folder / "output").read_text(errors="replace")[-2000:]
