@@ -70,7 +70,8 @@ def norm_after_training(estimator: str, seed: int) -> float:
     problem, model = Problem(seed), student(seed)
     batches = double_minibatches(
         model, problem.graph, estimator=estimator, nodes="all",
-        trained=torch.ones(NODES, dtype=torch.bool), batch_size=BATCH_SIZE, fanout=1, preprocess=True, seed=seed,
+        trained=torch.ones(NODES, dtype=torch.bool),
+        batch_size=BATCH_SIZE, fanout=1, preprocess=True, seed=seed,
     )  # fmt: skip
     optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda number: 1 / (1 + 0.02 * number))
