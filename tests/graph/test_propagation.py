@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from vrgcn import Graph, Propagation
 from vrgcn.engine.averages import AveragedFeatures
-from vrgcn.graph.propagation import PROPAGATIONS, build_propagation, chunks, with_neighbours
+from vrgcn.graph.propagation import (
+    PROPAGATIONS,
+    build_propagation,
+    chunks,
+    is_symmetric,
+    with_neighbours,
+)
 
 
 @st.composite
@@ -169,6 +175,23 @@ def test_the_transpose_of_an_undirected_graph_shares_its_edges():
     assert P.transposed.adjacency is P.adjacency
     directed = build_propagation("mean", Graph([[0, 1, 2], [1, 2, 3]], torch.ones(4, 1)))
     assert directed.transposed.adjacency is not directed.adjacency
+
+
+@pytest.mark.parametrize(
+    ("edges", "weights", "symmetric"),
+    [
+        ([[0, 1, 1, 2], [1, 0, 2, 1]], None, True),
+        ([[0, 1, 1, 2], [1, 0, 2, 1]], [0.5, 0.5, 3.0, 3.0], True),
+        ([[0, 1, 1, 2], [1, 0, 2, 1]], [0.5, 3.0, 3.0, 0.5], False),  # in values only
+        ([[0, 1, 2], [1, 2, 0]], None, False),
+        ([[0, 1, 1], [1, 0, 2]], None, False),
+    ],
+)
+def test_symmetry_is_of_places_and_values(edges, weights, symmetric):
+    given = None if weights is None else torch.tensor(weights)
+    A = Graph(edges, torch.ones(4, 1), edge_weight=given).adjacency
+    dense = A.to_torch(torch.float64).to_dense()
+    assert is_symmetric(A) == torch.equal(dense, dense.T) == symmetric
 
 
 @pytest.mark.parametrize("rule", PROPAGATIONS)

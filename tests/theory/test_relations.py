@@ -110,6 +110,21 @@ def test_with_all_neighbours_outputs_and_gradients_are_the_dense_formulas(
         assert error(mine, theirs) < EXACT
 
 
+@pytest.mark.parametrize("fanout", [0, 3])
+@pytest.mark.parametrize("features_first", [True, False])
+def test_all_nodes_in_one_minibatch_of_two_way_have_the_dense_gradient(
+    features_first: bool, fanout: int
+) -> None:
+    model = Relational(features_first=features_first)
+    batches = made(model, "two-way", fanout=fanout, batch_size=GRAPH.num_nodes)
+    (batch,) = batches
+    loss = batch.run(model).square().sum(1).mean()
+    wanted = dense_outputs(model).square().sum(1).mean()
+    for mine, theirs in zip(gradients(loss, model), gradients(wanted, model), strict=True):
+        assert error(mine, theirs) < EXACT
+    assert {kind for _, kind in batches.histories.tables} == {"h", "g", "g1"}
+
+
 @pytest.mark.parametrize("estimator", ["cv", "cvd", "history"])
 @pytest.mark.parametrize("features_first", [True, False])
 def test_theorem_1_holds_after_as_many_epochs_as_levels(

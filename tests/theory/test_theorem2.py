@@ -70,6 +70,7 @@ def norm_after_training(estimator: str, seed: int) -> float:
     problem, model = Problem(seed), student(seed)
     batches = double_minibatches(
         model, problem.graph, estimator=estimator, nodes="all",
+        trained=torch.ones(NODES, dtype=torch.bool),
         batch_size=BATCH_SIZE, fanout=1, preprocess=True, seed=seed,
     )  # fmt: skip
     optimizer = torch.optim.SGD(model.parameters(), lr=0.3)

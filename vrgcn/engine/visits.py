@@ -59,11 +59,12 @@ def reached_visits(
     """Visits of `nodes` where the loss is that of the `trained` among them.
 
     trained: (nodes,) bool over all nodes of the graph
-    matrices: of each level that is estimated
+    matrices: of each level that is estimated, from the input up
     """
     if trained[nodes].all():
         return all_visits(nodes)
-    levels = [list(level) for level in matrices]
+    # Gradients and reads start at the output.
+    levels = [list(level) for level in matrices][::-1]
     visited = torch.zeros(num_nodes, dtype=torch.bool)
     visited[nodes] = True
     reached = (visited & trained).nonzero()[:, 0]

@@ -1,0 +1,66 @@
+"""Visits: every node that a gradient can reach goes back, its readers' sources forward."""
+
+from __future__ import annotations
+
+import torch
+
+from tests.theory.graphs import seeded
+from vrgcn.engine.visits import Visits, reached_visits
+from vrgcn.graph.propagation import Propagation
+
+EVERYONE = torch.arange(7)
+
+
+def over(*edges: tuple[int, int]) -> Propagation:
+    """u averages v for each (u, v)."""
+    dense = torch.zeros(7, 7)
+    for u, v in edges:
+        dense[u, v] = 1
+    return Propagation.from_matrix(dense)
+
+
+def trained(*nodes: int) -> torch.Tensor:
+    return torch.isin(EVERYONE, torch.tensor(nodes))
+
+
+CHAIN = over((0, 1), (1, 2), (2, 3), (3, 4), (4, 5))
+
+
+def test_gradients_go_as_far_as_there_are_levels_and_readers_as_far_again() -> None:
+    found = reached_visits(EVERYONE, trained(0), [[CHAIN], [CHAIN]], 7)
+    assert found.backward.tolist() == [0, 1, 2]
+    assert found.forward.tolist() == [3, 4]
+    assert found.count == 5
+
+
+def test_levels_are_gone_through_from_the_output_down() -> None:
+    """The upper level takes gradients from 0 to 1, the lower one from there to 2."""
+    lower, upper = over((1, 2)), over((0, 1))
+    assert reached_visits(EVERYONE, trained(0), [[lower], [upper]], 7).backward.tolist() == [
+        0,
+        1,
+        2,
+    ]
+
+
+def test_nodes_that_are_not_visited_are_not_named() -> None:
+    found = reached_visits(torch.tensor([0, 2, 4]), trained(0), [[CHAIN], [CHAIN]], 7)
+    assert found.backward.tolist() == [0, 2]
+    assert found.forward.tolist() == [4]
+
+
+def test_where_all_are_trained_all_go_back_in_their_order() -> None:
+    nodes = torch.tensor([5, 1])
+    found = reached_visits(nodes, trained(1, 5), [[CHAIN]], 7)
+    assert found.backward.tolist() == [5, 1]
+    assert not len(found.forward)
+
+
+def test_batches_part_both_kinds_and_the_smaller_ones_come_last() -> None:
+    visits = Visits(torch.arange(10), torch.arange(10, 23))
+    batches = visits.batches(4, seeded(0))
+    for nodes, wanted in ((visits.backward, True), (visits.forward, False)):
+        found = torch.cat([part for part, back in batches if back == wanted])
+        assert torch.equal(found.sort().values, nodes)
+    assert [len(part) for part, _ in batches] == [4, 4, 4, 4, 4, 2, 1]
+    assert len({back for _, back in batches[:5]}) == 2
