@@ -12,7 +12,7 @@ from vrgcn.engine.estimators import find_estimator
 from vrgcn.engine.history import NEVER
 from vrgcn.engine.samplers import usual_fanout
 from vrgcn.pages.page import Page
-from vrgcn.pages.panels import Panel, show_panels
+from vrgcn.pages.panels import Panel, show_panels, spread_widely
 from vrgcn.training.moments import ROUNDING, Deviation
 
 COLUMNS = ("estimator", "bias", "noise", "error")
@@ -90,10 +90,14 @@ def conditions(diagnosis: Diagnosis) -> str:
 def page(diagnosis: Diagnosis, advice: list[str], title: str) -> Page:
     """Advice, tables and pictures; needs matplotlib."""
     made = Page(title)
-    made.text(conditions(diagnosis))
-    made.heading("Advice")
+    made.heading("What to do")
     for sentence in advice:
-        made.text(sentence)
+        action, reason = action_first(sentence)
+        made.note(action)
+        if reason:
+            made.text(f"Why: {reason}.")
+    made.heading("On what it was measured")
+    made.text(conditions(diagnosis))
     made.heading("Distance from the exact algorithm")
     made.text(
         "Relative to the norm of the exact value (under dropout: its mean over masks). Bias: of "
@@ -116,6 +120,12 @@ def page(diagnosis: Diagnosis, advice: list[str], title: str) -> Page:
             made.heading(f"Histories of {name}", level=3)
             show_panels(made, [p for table in tables for p in staleness_panels(name, table)])
     return made
+
+
+def action_first(sentence: str) -> tuple[str, str]:
+    """What to do, and why: a sentence of advice says what was seen, a colon, and what to do."""
+    reason, _, action = sentence.rpartition(": ")
+    return action[:1].upper() + action[1:] + ".", reason
 
 
 def deviation_panels(diagnosis: Diagnosis) -> list[Panel]:
@@ -143,6 +153,7 @@ def _draw_deviations(deviations: dict[str, Deviation], axes: Any) -> None:
     axes.set_xticks(list(places), list(deviations), rotation=30, ha="right")
     axes.set_ylabel("relative to the exact value")
     axes.grid(visible=False, axis="x")
+    spread_widely([value for d in found for value in (d.bias, d.std)], axes)
 
 
 def staleness_panels(name: str, table: Staleness) -> list[Panel]:
