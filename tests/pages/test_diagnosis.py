@@ -21,5 +21,6 @@ def test_the_page_shows_every_number_and_marks_biases_that_were_not_seen():
     # Bias and noise of the layer, the outputs and the gradient; ages, and two kinds of distance.
     assert html.count("<figure>") == 6
     assert html.count("<li>") == 3  # bias, noise and floor in the legend
-    assert "lower &lt;the&gt; rate" in html
+    assert "Lower &lt;the&gt; rate." in html
+    assert html.index("What to do") < html.index("On what it was measured")
     assert "22.4%" in html

@@ -57,11 +57,10 @@ def _spots(axes: Any, label: str, points: Sequence[tuple[float, float]]) -> Iter
 
 def _at(axes: Any, across: str, x: float) -> str:
     """Where on the axis: the name that stands there, or the value."""
-    from matplotlib.ticker import FixedFormatter
+    from matplotlib.ticker import FixedLocator
 
-    formatter = axes.xaxis.get_major_formatter()
-    if isinstance(formatter, FixedFormatter):
+    if isinstance(axes.xaxis.get_major_locator(), FixedLocator):
         ticks = list(axes.get_xticks())
         nearest = min(range(len(ticks)), key=lambda n: abs(ticks[n] - x))
-        return f"{across} {formatter.seq[nearest]}".strip()
+        return f"{across} {axes.get_xticklabels()[nearest].get_text()}".strip()
     return f"{across} {x:.4g}".strip()

@@ -218,11 +218,11 @@ def _show_confusion(page: Page, scores: RunClasses) -> None:
 
 
 def _details(page: Page, scores: RunClasses) -> None:
-    _show_confusion(page, scores)
     page.table(
         ["class", *CLASS_COLUMNS],
         [[name, *class_row(scores.by_class, c)] for c, name in enumerate(scores.classes)],
     )
+    _show_confusion(page, scores)
 
 
 def _compare(page: Page, scored: dict[str, RunClasses]) -> None:
