@@ -259,6 +259,34 @@ def test_a_point_among_decimal_commas_is_no_number():
         imported({"x": ["1,5", "2,5", "4,5", "7,5", "3.5"]}, decimal=",")
 
 
+def test_a_column_may_have_another_decimal_than_the_rest():
+    cells = {"x": ["1,5", "2,5", "3"], "y": ["1,200.5", "2", "1,000"]}
+    with pytest.raises(ValueError, match="which is no number with --decimal ,") as told:
+        imported(cells, decimal=",")
+    assert "holds '1,200.5'" in str(told.value)
+    assert "--column 'y=number:.'" in str(told.value)
+    features, _, _ = imported(cells, decimal=",", column=("y=number:.",))
+    assert features == {"x": [1.5, 2.5, 3], "y": [1200.5, 2, 1000]}
+
+
+def test_what_is_asked_about_may_be_answered_by_any_kind():
+    cells = {"d": ["01/02/2024", "03/04/2024", "01/02/2024"], "x": ["1,234", "2,500", "1,234"]}
+    features, _, _ = imported(cells, column=("d=category", "x=category"))
+    assert list(features) == ["d=01/02/2024", "d=03/04/2024", "x=1,234", "x=2,500"]
+    with pytest.raises(ValueError, match="is the day first, or the month") as caught:
+        imported(cells, out="h", column=("d=date",))
+    assert "column 'x' holds numbers with commas" in str(caught.value)
+
+
+def test_numbers_with_spaces_are_vectors_where_they_have_fractions_or_are_many():
+    phones = ["555 123 77", "555 124 33", "555 125 44"]
+    features, _, _ = imported({"phone": phones, "x": [1, 2, 3]})
+    assert list(features) == ["x"]
+    codes = [" ".join(str(i + j) for j in range(8)) for i in range(3)]
+    features, _, _ = imported({"codes": codes}, out="h")
+    assert features["codes[7]"] == [7, 8, 9]
+
+
 def test_names_and_empty_columns_are_left_out_and_what_to_do_is_said():
     cells = {"name": ["Ada", "Bob", "Cy"], "note": ["", "", ""], "x": [1, 2, 3]}
     features, summary, plan = imported(cells)

@@ -161,6 +161,15 @@ def test_numbers_to_be_predicted_stay_numbers():
     assert graph.labels.tolist() == [5, 6]
 
 
+def test_edges_without_weights_stay_without_though_tomorrows_table_has_some():
+    nodes = "id,weight\na,1\nb,2\n"
+    imported("mine", nodes, "source,target\na,b\n")
+    graph, summary = like(nodes, "source,target,weight\na,b,7\n")
+    assert not graph.weighted
+    assert graph.features.tolist() == [[1], [2]]
+    assert summary.warnings == ["tomorrow-e.csv: left aside 'weight', since mine has no weights"]
+
+
 @pytest.mark.parametrize(
     ("nodes", "options", "message"),
     [

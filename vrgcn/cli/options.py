@@ -206,7 +206,7 @@ class DemoOptions:
 
 
 SectionName = Literal[
-    "epoch", "accuracy", "step", "growth", "peers", "inference", "histories", "startup"
+    "epoch", "accuracy", "deep", "step", "growth", "peers", "inference", "histories", "startup"
 ]
 
 
@@ -216,8 +216,9 @@ class BenchOptions:
 
     sections: tuple[SectionName, ...] = get_args(SectionName)
     """What to measure. epoch: steps against the MLP; accuracy: time to a validation score, peak
-    memory; step: where the time goes; growth: cost against graph and model sizes; peers: PyG;
-    inference: exact outputs of all nodes; histories: 16-bit tables; startup: --help, imports."""
+    memory; deep: three and four layers; step: where the time goes; growth: cost against graph and
+    model sizes; peers: PyG; inference: exact outputs of all nodes; histories: 16-bit tables;
+    startup: --help, imports."""
     dataset: str = "reddit-like"
     """A graph by name; `vrgcn datasets` lists them."""
     data_root: Path | None = None

@@ -16,7 +16,7 @@ from vrgcn.cli.metrics_file import MetricsFile
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import TrainingOptions, TrainOptions
 from vrgcn.cli.output import unbroken_output
-from vrgcn.cli.run_folder import check_folder, found_again, run_folder
+from vrgcn.cli.run_folder import check_folder, found_again, nothing_left, run_folder
 from vrgcn.data import find_dataset
 from vrgcn.data.opening import open_graph
 from vrgcn.diagnostics.diagnosis import REFERENCE
@@ -47,6 +47,9 @@ def run_train(options: TrainOptions) -> None:
     """Train as the options say, or go on training, keeping the best model so far on disk."""
     find_device(options.train.device)
     check_folder(options)
+    if nothing_left(options):
+        print(f"{options.resume} has finished already; with more --epochs it goes on")
+        return
     stored = options.graph is not None and options.graph.is_dir()
     watch = StoreWatch(options.graph, print_note) if stored and options.graph else None
     graph, scaling, note = scaled_graph(options)

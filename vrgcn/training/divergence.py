@@ -10,6 +10,8 @@ from torch import Tensor
 from vrgcn.engine.minibatches import Position
 from vrgcn.training.state import TrainState
 
+BLOCK = 1 << 22  # numbers that are looked at together
+
 
 class DivergedError(FloatingPointError):
     """what: what became infinite or NaN, and where training stood; advice comes after it"""
@@ -39,7 +41,13 @@ def all_finite(state: TrainState) -> bool:
 
 
 def _finite(tensor: Tensor) -> bool:
-    if not tensor.is_floating_point():
+    if not tensor.is_floating_point() or not tensor.numel():
         return True
+    rows = tensor.detach().reshape(1) if tensor.dim() == 0 else tensor.detach()
+    # A few rows at a time: to add up numbers of 16 bits, PyTorch copies them to 32 first.
+    return all(map(_block_finite, rows.split(max(1, BLOCK * len(rows) // rows.numel()))))
+
+
+def _block_finite(block: Tensor) -> bool:
     # A sum is several times as fast as a test of each element, and finite only if all are.
-    return math.isfinite(float(tensor.sum(dtype=torch.float32))) or bool(tensor.isfinite().all())
+    return math.isfinite(float(block.sum(dtype=torch.float32))) or bool(block.isfinite().all())

@@ -226,6 +226,9 @@ def _notes(source: Source) -> list[str]:
     for table in (source.node_table, source.edge_table):
         if table is not None and table.header_doubt:
             notes.append(f"{table.name}: {table.header_doubt}; some names of columns are numbers")
+    recipe, edges = source.recipe, source.edge_table
+    if recipe is not None and source.edge.weight is None and "weight" in edges.columns:
+        notes.append(f"{edges.name}: left aside 'weight', since {recipe.origin} has no weights")
     return notes
 
 

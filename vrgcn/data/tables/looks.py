@@ -22,6 +22,7 @@ from vrgcn.data.tables.wording import counted
 
 MOSTLY = 0.8  # so many numbers among texts, and it is a column of numbers with mistakes in it
 PROSE = 4  # words in a cell on average
+VECTOR = 8  # whole numbers with spaces between them
 NAMES = 0.9  # so many different cells, and they are names
 _DAYS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%m-%d-%Y")
 _HOURS = ("", " %H:%M", " %H:%M:%S")
@@ -176,6 +177,8 @@ def _candidates(column: str, known: pa.Array, decimal: str | None) -> Iterator[L
         yield numbers_look(known, decimal)
     if decimal is None:
         yield from _with_commas(column, known)
+    else:
+        yield from _with_the_other(column, known, decimal)
     yield from _dates(column, known)
     if _share(known, r"^\[.*\]$") == 1:
         yield lists_look(known, BRACKETS)
@@ -200,6 +203,21 @@ def _with_commas(column: str, known: pa.Array) -> Iterator[Look]:
             "numbers with commas",
             doubt=f"holds numbers with commas, such as {cell!r}: give --decimal , if a comma "
             "stands before fractions, or --decimal . if it divides thousands",
+        )
+
+
+def _with_the_other(column: str, known: pa.Array, decimal: str) -> Iterator[Look]:
+    """Numbers, were the comma and the point to change places."""
+    other = "." if decimal == "," else ","
+    wrong = to_numbers(known, np.float64, decimal=other)[1]
+    if len(known) - len(wrong) >= MOSTLY * len(known):
+        _, odd = to_numbers(known, np.float64, decimal=decimal)
+        cell = known[int(odd[0])].as_py()
+        yield Look(
+            "number",
+            "numbers",
+            doubt=f"holds {cell!r}, which is no number with --decimal {decimal}: for this column "
+            f"give --column '{column}=number:{other}'",
         )
 
 
@@ -235,7 +253,9 @@ def _delimited(known: pa.Array, delimiter: str) -> Iterator[Look]:
     share = _share(known, pattern)
     if share == 1:
         found = lists_look(known, delimiter)
-        if found.kind == "numbers" and found.options["width"] > 1:
+        width = found.options["width"] if found.kind == "numbers" else 0
+        # Digits with spaces among them are telephone numbers sooner than vectors.
+        if width > 1 and (delimiter != " " or width >= VECTOR or _share(known, r"\d\.\d")):
             yield found
     if share < 0.1 or delimiter == " ":
         return

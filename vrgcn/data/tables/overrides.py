@@ -12,7 +12,7 @@ from math import isfinite
 
 # Kind of a column -> what may follow it after a colon, for people.
 KINDS = {
-    "number": "lenient: whatever is no number counts as missing",
+    "number": "lenient (whatever is no number counts as missing), or the decimal comma or point",
     "boolean": "",
     "category": "how many categories at most",
     "categories": "what stands between two of them",
@@ -88,8 +88,8 @@ class Override:
             raise ValueError(f"--column: {text!r}: nothing may follow {kind}")
         if kind in ("text", "category") and option and not (option.isdecimal() and int(option)):
             raise ValueError(f"--column: {text!r}: after {kind}: comes {KINDS[kind]}")
-        if kind == "number" and option not in ("", "lenient"):
-            raise ValueError(f"--column: {text!r}: after number: only lenient may come")
+        if kind == "number" and option not in ("", "lenient", ",", "."):
+            raise ValueError(f"--column: {text!r}: after number: comes {KINDS[kind]}")
         return Override(pattern, kind, option)
 
 

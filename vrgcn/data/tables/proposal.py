@@ -153,9 +153,11 @@ def _as_told(cells: pa.Array, seen: Look, override: Override, spec: ImportSpec) 
     kind, option = override.kind, override.option
     if is_list(cells.type) and kind not in ("categories", "numbers"):
         raise ValueError(f"holds lists, which are categories or numbers and no {kind}")
-    if kind in ("number", "boolean") and not seen.doubt:
-        decimal = seen.options.get("decimal", spec.decimal)
-        return Look(kind, seen.words, seen.missing, "", numbers_look(cells, decimal).options)
+    if seen.doubt and seen.kind == kind and not option:
+        return seen
+    if kind == "number":
+        decimal = option if option in (",", ".") else seen.options.get("decimal", spec.decimal)
+        return numbers_look(cells, decimal)
     if kind == "date":
         if not (is_text(cells.type) or pa.types.is_temporal(cells.type)):
             raise ValueError(f"holds {cells.type}; dates are texts or timestamps")
@@ -170,7 +172,7 @@ def _as_told(cells: pa.Array, seen: Look, override: Override, spec: ImportSpec) 
         if kind == "numbers" and found.kind != "numbers":
             raise ValueError(f"looks like {found.words}, not like lists of as many numbers each")
         return Look(kind, found.words, found.missing, "", found.options)
-    return Look(kind, seen.words, seen.missing, seen.doubt, seen.options)
+    return Look(kind, seen.words, seen.missing, "", seen.options)
 
 
 def _encoder(

@@ -254,7 +254,14 @@ def _class_warnings(labels: Labels, task: str) -> Iterator[str]:
         )
     elif not labels.several and len(counts) > max(20, labelled / 2):
         yield f"{len(counts):,} classes for {labelled:,} labelled nodes; is the label column right?"
+    spellings: dict[str, str] = {}
     for name in labels.classes:
+        other = spellings.setdefault(name.strip().lower(), name)
+        if other != name:
+            yield (
+                f"the classes {other!r} and {name!r} differ only in capital letters or spaces; if "
+                "they are one, spell them alike"
+            )
         if name.lower() in _LIKELY_MISSING:
             yield f"there is a class {name!r}; if that means unknown, give --missing={name}"
 

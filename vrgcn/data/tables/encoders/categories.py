@@ -78,7 +78,7 @@ class CategoryColumn:
             out[~known, -1] = 1
 
     def plan(self) -> str:
-        return f"a feature for each; of more than {self.most:,} one for all others"
+        return f"a feature for each, {self.most:,} at most"
 
     def notes(self) -> list[str]:
         if not self._unseen:
