@@ -36,7 +36,7 @@ def test_a_quick_run_prints_a_table_a_section_and_writes_the_numbers(vrgcn, tmp_
         assert 0 < times["step_ms"]["low"] <= times["step_ms"]["median"]
         assert sections["accuracy"]["algorithms"][name]["seconds"] > 0
     assert sections["epoch"]["algorithms"]["MLP"]["ratio_to_mlp"]["median"] == 1
-    assert sections["accuracy"]["algorithms"]["CVD+PP"]["memory"]["peak"] > 0
+    assert sections["accuracy"]["algorithms"]["two-way"]["memory"]["peak"] > 0
     growth = sections["growth"]
     assert [point["nodes"] for point in growth["nodes"]["points"]] == [500, 1_000]
     assert growth["degree"]["points"][0]["two_hop"] < growth["degree"]["points"][1]["two_hop"]

@@ -16,7 +16,8 @@ NODES = "id,x,y,label\n" + "".join(
 
 
 def without_seconds(text: str) -> list[str]:
-    return re.sub(r"in [\d.]+ s\n", "in SECONDS\n", text).splitlines()
+    text = re.sub(r"in [\d.]+ s\n", "in SECONDS\n", text)
+    return [line.rstrip() for line in text.splitlines()]
 
 
 def test_the_example_of_the_documentation_runs_and_prints_what_it_says(vrgcn, tmp_path):
@@ -145,9 +146,47 @@ def test_bad_flags_are_named_without_a_traceback(vrgcn, tmp_path, flags, code, m
 
 
 def test_errors_of_tables_reach_the_user(vrgcn, tmp_path):
-    (tmp_path / "n.csv").write_text("id,x\na,1\nb,two\n")
+    (tmp_path / "n.csv").write_text("id,x\na,1\nb,two\nc,3\nd,4\ne,5\n")
     (tmp_path / "e.csv").write_text("source,target\na,b\n")
     code, _, err = vrgcn("import", "--nodes", "n.csv", "--edges", "e.csv", "--out", "g")
     assert code == 1
     assert err.startswith("vrgcn: error: n.csv: column 'x' holds text where numbers should be")
     assert not (tmp_path / "g").exists()
+
+
+MESSY = "id;age;city;joined;bio;topic\n" + "".join(
+    f"{i};{'' if i % 9 == 0 else 20 + i % 7};{('Rome', 'Oslo')[i % 2]};{1 + i % 28:02}.03.2024;"
+    f"{('a song of the band', 'the goal of a team')[i % 2]} number {i};"
+    f"{('music', 'sport')[i % 2]}\n"
+    for i in range(60)
+)
+
+
+def test_from_messy_tables_to_predictions_on_those_of_tomorrow(vrgcn, tmp_path):
+    (tmp_path / "n.csv").write_text(MESSY)
+    ring = "".join(f"{i}.0,{(i + 2) % 60}\n" for i in range(60))
+    (tmp_path / "e.csv").write_text(f"who,whom\n{ring}3,gone\n")
+    code, out, err = vrgcn(
+        "import", "--nodes", "n.csv", "--edges", "e.csv", "--label", "topic", "--ratio", 0.6, 0.2,
+        0.2, "--unknown-nodes", "skip", "--tidy-ids", "decimal", "--column", "bio=text:4",
+        "--column", "city=category", "--fill", "age=median+mark", "--out", "mine",
+    )  # fmt: skip
+    assert code == 0, err
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in out.splitlines()]
+    assert ["age", "numbers, 20 to 26; 7 missing", "2 features; missing: the median,"] in rows
+    assert "warning: e.csv: skipped 1 of 61 edges (1.6%)" in out
+    code, _, err = vrgcn("train", "--graph", "mine", "--epochs", 3, "--out", "run")
+    assert code == 0, err
+    new = "bio;city;age;joined;id\na song of tomorrow;Lima;;05.03.2024;x\nthe team;Oslo;25;;y\n"
+    (tmp_path / "n2.csv").write_text(new)
+    (tmp_path / "e2.csv").write_text("who,whom\nx,y\n")
+    code, out, err = vrgcn(
+        "import", "--like", "mine", "--nodes", "n2.csv", "--edges", "e2.csv", "--out", "tomorrow"
+    )
+    assert code == 0, err
+    assert "1 value of categories that were not there before count as none: 'Lima'" in out
+    code, _, err = vrgcn("predict", "run", "--graph", "tomorrow", "--out", "p.csv")
+    assert code == 0, err
+    lines = (tmp_path / "p.csv").read_text().splitlines()
+    assert lines[0] == '"id","label","p_music","p_sport"'
+    assert [line.split(",")[0] for line in lines[1:]] == ['"x"', '"y"']

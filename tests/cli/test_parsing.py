@@ -10,7 +10,7 @@ from typing import Literal
 
 import pytest
 
-from vrgcn.cli.flags import Positional
+from vrgcn.cli.flags import Positional, Repeated
 from vrgcn.cli.options import ImportOptions, PredictOptions, TrainOptions
 from vrgcn.cli.parsing import UsageError, parse, similar
 
@@ -35,6 +35,8 @@ class Outer:
     """Numbers."""
     names: tuple[str, ...] = ()
     """Texts."""
+    rules: Repeated[tuple[str, ...]] = ()
+    """Texts, again and again."""
     kind: Literal["one", "two"] = "one"
     """Which."""
     count: int | None = None
@@ -175,3 +177,10 @@ def test_mistakes_are_told_before_torch_is_loaded(
     assert error in done.stderr
     assert done.returncode == code
     assert "Traceback" not in done.stderr
+
+
+def test_a_repeated_flag_adds_to_its_values_and_of_any_other_the_last_counts():
+    words = ["--rules", "a", "--names", "a", "--rules=b", "c", "--names", "b"]
+    options = parse(Outer, words)
+    assert options.rules == ("a", "b", "c")
+    assert options.names == ("b",)

@@ -77,9 +77,13 @@ def test_predicting_by_a_run_that_was_stopped_says_so(vrgcn, stopped):
 
 def test_a_run_may_be_made_longer_even_after_it_has_finished(vrgcn, graph_folder, tmp_path):
     train(vrgcn, graph_folder, "--out", "short")
-    code, _, err = vrgcn("train", "--resume", "short")
-    assert code == 1
-    assert "short has finished; with more --epochs it goes on" in err
+    before = outcome(tmp_path / "short")
+    (tmp_path / "short" / ".lock").write_text("1")  # as of a process killed at its very end
+    code, out, _ = vrgcn("train", "--resume", "short")
+    assert code == 0
+    assert "short has finished already; with more --epochs it goes on" in out
+    assert outcome(tmp_path / "short") == before
+    assert not (tmp_path / "short" / ".lock").exists()
     train(vrgcn, graph_folder, "--out", "long", "--epochs", 5)
     assert vrgcn("train", "--resume", "short", "--epochs", 5)[0] == 0
     assert outcome(tmp_path / "short") == outcome(tmp_path / "long")
@@ -91,6 +95,7 @@ def test_a_run_may_be_made_longer_even_after_it_has_finished(vrgcn, graph_folder
     [
         (("--learning-rate", 0.5), "learning_rate was 0.01 and is 0.5"),
         (("--estimator", "cv"), "estimator was 'cvd' and is 'cv'"),
+        (("--history-cap", 2), "history_cap was None and is 2"),
         (("--hidden", 16), "hidden was 8 and is 16"),
         (("--out", "elsewhere"), "no --out, --name, --overwrite"),
         (("--config", "c.toml"), "leave --config out"),

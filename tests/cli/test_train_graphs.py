@@ -121,3 +121,11 @@ def test_a_damaged_graph_is_not_trained_on_unless_asked_to(vrgcn, graph_folder):
     assert code == 1
     assert "features.npy is damaged" in err
     assert vrgcn(*arguments, "--no-verify")[0] == 0
+
+
+def test_a_run_without_neighbours_is_not_named_after_an_estimator(vrgcn, graph_folder, tmp_path):
+    code, _, err = vrgcn("train", "small", "--model", "mlp", "--epochs", 1)
+    assert code == 0, err
+    assert vrgcn("train", "small", "--model", "gcn", "--epochs", 1)[0] == 0
+    assert sorted(p.name for p in (tmp_path / "runs").iterdir()) == ["small-gcn-cvd", "small-mlp"]
+    assert 'graph = "' in (tmp_path / "runs" / "small-mlp" / "config.toml").read_text()

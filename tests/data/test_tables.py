@@ -189,8 +189,8 @@ def test_the_adjacency_is_that_of_graph_also_when_sorted_in_parts(
     assert summary.reciprocal == (0 if directed else both)
     assert summary.self_loops == (ends[0] == ends[1]).sum()
     assert sorted(p.name for p in (tmp_path / "g").iterdir()) == sorted(
-        ["features.npy", "ids.arrow", "indices.npy", "indptr.npy", "meta.json"]
-        + ["test.npy", "train.npy", "val.npy"]
+        ["features.npy", "ids.arrow", "import.json", "import.safetensors", "indices.npy"]
+        + ["indptr.npy", "meta.json", "test.npy", "train.npy", "val.npy"]
         + (["weights.npy"] if weighted else [])
     )
 
@@ -391,7 +391,7 @@ def test_numbers_may_be_written_in_many_ways(tmp_path):
 def test_missing_features_can_be_filled(tmp_path):
     cells = ["", "nan", "NA", "inf", "-Infinity", "1e60", "3"]
     nodes = "id,x\n" + "".join(f"{i},{cell}\n" for i, cell in enumerate(cells))
-    graph, _ = imported(tmp_path, nodes, "source,target\n0,1\n", fill=-9.5)
+    graph, _ = imported(tmp_path, nodes, "source,target\n0,1\n", fill=("-9.5",))
     assert graph.features[:, 0].tolist() == [-9.5] * 6 + [3]
 
 
@@ -451,7 +451,7 @@ def test_whole_numbers_are_rows_of_the_features_file(tmp_path):
 
 def test_a_features_file_beside_a_node_file(tmp_path):
     np.save(tmp_path / "x.npy", np.array([[1.0], [2.0], [np.nan]]))
-    graph, summary = imported(tmp_path, NODES, EDGES, features_file=tmp_path / "x.npy", fill=7)
+    graph, summary = imported(tmp_path, NODES, EDGES, features_file=tmp_path / "x.npy", fill=("7",))
     assert graph.features.tolist() == [[1], [2], [7]]
     assert graph.train.tolist() == [0]
     assert "left aside 'age', 'height'" in str(summary)

@@ -209,3 +209,11 @@ def test_a_ratio_wins_over_a_split_column_that_was_not_asked_for(tmp_path):
     text = "id,x,label,split\na,1,y,test\nb,2,y,test\n"
     graph, _ = imported(tmp_path, text, ratio=(1.0, 0.0, 0.0))
     assert graph.train.tolist() == [0, 1]
+
+
+def test_classes_that_differ_in_what_nobody_sees_are_told(tmp_path):
+    _, summary = imported(tmp_path, "id,x,label\na,1,Art\nb,2,art \nc,3,math\n")
+    assert (
+        "the classes 'Art' and 'art ' differ only in capital letters or spaces; if they are one, "
+        "spell them alike"
+    ) in summary.warnings

@@ -45,12 +45,15 @@ def test_numbers_go_on_where_they_were_left_whatever_is_drawn_between(default: b
                 ours = torch.rand(4) if default else torch.empty(0)
                 drawn += [torch.rand(4, generator=own_generator(CPU)), ours]
             if between:
-                torch.manual_seed(99)
+                torch.rand(3)
         return drawn
 
     quiet = draw(RandomNumbers(5, CPU, default=default), between=False)
     loud = draw(RandomNumbers(5, CPU, default=default), between=True)
+    seeded = draw(RandomNumbers(6, CPU, default=default), between=False)
     assert all(torch.equal(a, b) for a, b in zip(quiet, loud, strict=True))
+    drawn = [(a, b) for a, b in zip(quiet, seeded, strict=True) if len(a)]
+    assert not any(torch.equal(a, b) for a, b in drawn)
     numbers = RandomNumbers(5, CPU, default=default)
     draw(numbers, between=False)
     state = {name: value.clone() for name, value in numbers.state_dict().items()}

@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from vrgcn.pages.terminal import text_table
+from vrgcn.pages.terminal import print_table, text_table
 
 
 @pytest.mark.parametrize("name", ["[deleted]", "[/x]", "[bold]b[/bold]", ":smile:", "$10-$20"])
@@ -22,3 +22,19 @@ def test_a_name_cannot_clear_the_screen() -> None:
     Console(file=out, width=80, force_terminal=True).print(text_table("t", ("c",), [("\x1b[2Jx",)]))
     assert "\x1b[2J" not in out.getvalue()
     assert r"\x1b[2Jx" in out.getvalue()
+
+
+@pytest.mark.parametrize("width", [20, 60, 200])
+def test_no_number_is_cut_in_a_narrow_window(
+    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    numbers = ["123,456,789", "≈ 1,234", "0.98765"]
+    name = "a run with quite a long name"
+    table = text_table("t", ("run", "V", "E", "never written"), [])
+    table.add_row(name, *numbers)
+    print_table(table)
+    out = capsys.readouterr().out
+    assert all(number in out for number in numbers)
+    assert "…" not in out
+    assert all(word in out for word in name.split())

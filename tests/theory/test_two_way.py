@@ -11,15 +11,21 @@ from typing import Any
 
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
+from tests.theory.full_batch import (
+    arbitrary_tables,
+    batch_gradient,
+    epoch_gradient,
+    exact_gradients,
+    full_gradient,
+    undirected,
+)
 from tests.theory.problems import (
     CLASSES,
     FEATURES,
     HIDDEN,
     Embedded,
-    dense_matrix,
     double_minibatches,
     error,
     exact_pass,
@@ -27,12 +33,8 @@ from tests.theory.problems import (
     graphsage,
     random_graph,
 )
-from vrgcn.engine.estimators import Estimator
-from vrgcn.engine.minibatches import Batch, MiniBatches
-from vrgcn.engine.setup import propagation_of
-from vrgcn.graph.graph import Graph
 
-ROUNDING = 1e-12
+ROUNDING, WRONG = 1e-12, 1e-9
 
 
 class Residual(nn.Module):
@@ -85,50 +87,7 @@ MODELS = {
 ROW_WISE = [name for name in MODELS if name != "batchnorm"]
 
 
-def undirected(nodes: int = 40, pairs: int = 90, *, seed: int = 0, **settings: Any) -> Graph:
-    """No weights, both directions, some nodes without neighbours."""
-    generator = torch.Generator().manual_seed(seed)
-    return Graph(
-        torch.randint(nodes - 2, (2, pairs), generator=generator),
-        torch.randn(nodes, FEATURES, generator=generator, dtype=torch.float64),
-        torch.randint(CLASSES, (nodes,), generator=generator),
-        undirected=True,
-        **{"train": torch.arange(nodes), **settings},
-    )
-
-
 GRAPHS = {"directed, weighted": random_graph(), "undirected": undirected()}
-
-
-def losses(outputs: Tensor, batch: Batch) -> Tensor:
-    assert batch.labels is not None
-    return F.cross_entropy(outputs[batch.in_loss], batch.labels[batch.in_loss], reduction="none")
-
-
-def full_gradient(model: nn.Module, graph: Graph, P: Tensor | None = None) -> Tensor:
-    """Of the mean loss of the training nodes, by the dense formula."""
-    assert graph.labels is not None
-    output = exact_pass(model, graph, P)[-1]
-    loss = F.cross_entropy(output[graph.train], graph.labels[graph.train])
-    return flat(torch.autograd.grad(loss, list(model.parameters())))
-
-
-def flat(gradients: Any) -> Tensor:
-    return torch.cat([gradient.reshape(-1) for gradient in gradients])
-
-
-def batch_gradient(model: nn.Module, batch: Batch) -> Tensor:
-    loss = batch.mean(losses(batch.run(model), batch))
-    return flat(torch.autograd.grad(loss, list(model.parameters())))
-
-
-def epoch_gradient(model: nn.Module, batches: MiniBatches) -> Tensor:
-    """The mean over an epoch's minibatches, each weighted by its nodes; histories are written."""
-    total: Any = 0
-    for batch in batches:
-        total = total + batch_gradient(model, batch) * len(batch.nodes)
-        batch.commit()
-    return total / len(batches.nodes)
 
 
 @pytest.mark.parametrize("fanout", [0, 3, 100])
@@ -187,67 +146,25 @@ def test_unlabelled_nodes_pass_gradients_on() -> None:
 @pytest.mark.parametrize("name", ROW_WISE)
 @pytest.mark.parametrize("kind", GRAPHS)
 def test_theorem_1_both_ways(kind: str, name: str, layers: int) -> None:
-    """Weights fixed: the tables of activations are exact after as many epochs as there are of them,
-    those of gradients after as many more, and then so is the mean gradient of an epoch."""
+    """Weights fixed, T tables of activations: epoch k makes the k-th of them exact, from the input
+    up. Epoch T + 1 has exact values, so it makes the top level's table of gradients exact, epoch
+    T + 2 the one below, and so on. Epoch 2 T + 1 is the first whose mean gradient is the full
+    batch's. Nothing is exact earlier."""
     model, graph = MODELS[name](layers), GRAPHS[kind]
     batches = double_minibatches(model, graph, estimator="two-way", fanout=0, batch_size=7)
-    wanted = full_gradient(model, graph)
-    gradients = exact_gradients(model, graph)
-    first = batches.setup.training.first_table
-    tables = batches.setup.training.depth - first
+    wanted, gradients = full_gradient(model, graph), exact_gradients(model, graph)
     received = exact_pass(model, graph)
-    early = [error(epoch_gradient(model, batches), wanted)]
-    for done in range(1, 2 * tables + 1):
-        for level in range(first, first + tables):
-            exact = error(batches.histories.tables[level, "h"].values, received[level]) < ROUNDING
-            # The first table depends on no other.
-            assert exact == (done > level - first), (done, level)
-        if done == 2 * tables:
-            for level in range(first, first + tables):
-                kept = batches.histories.tables[level, "g"].values
-                assert error(kept, gradients[level]) < ROUNDING
-        early.append(error(epoch_gradient(model, batches), wanted))
-    assert early[-1] < ROUNDING
-    assert min(early[:tables]) > 1e-3
-
-
-def exact_gradients(model: nn.Module, graph: Graph) -> list[Tensor]:
-    """By level, what a table of gradients holds: left ∂(sum of losses)/∂(P h), (nodes, width)."""
-    P = dense_matrix(graph, propagation_of(model))
-    answers: list[Tensor] = []
-
-    class Remember:
-        def __call__(self, h: Tensor) -> Tensor:
-            answers.append((P @ h).detach().requires_grad_() if not h.requires_grad else P @ h)
-            return answers[-1]
-
-        def own(self, h: Tensor) -> Tensor:
-            return h
-
-        def beside(self, h: Tensor) -> Tensor:
-            return torch.cat([h, self(h)], dim=-1)
-
-    output = model(graph.features, Remember())
-    assert graph.labels is not None
-    loss = F.cross_entropy(output[graph.train], graph.labels[graph.train], reduction="sum")
-    left = torch.ones(graph.num_nodes, dtype=torch.float64)
-    rule = propagation_of(model)
-    sums = graph.adjacency.to_torch(torch.float64).to_dense().sum(1)
-    if rule == "gcn":
-        left = (1 + sums).rsqrt()
-    elif rule == "mean":
-        left = torch.where(sums > 0, sums, 1).reciprocal()
-    return [left[:, None] * g for g in torch.autograd.grad(loss, answers)]
-
-
-def arbitrary_tables(model: nn.Module, batches: MiniBatches, *, seed: int = 0) -> None:
-    """Fill every table, of activations and gradients, with random numbers."""
-    generator = torch.Generator().manual_seed(seed)
-    for batch in batches:  # makes the tables
-        batch_gradient(model, batch)
-        batch.commit()
-    for table in batches.histories.tables.values():
-        table.values.copy_(torch.randn(table.values.shape, generator=generator).double())
+    first, depth = batches.setup.training.first_table, batches.setup.training.depth
+    count = depth - first
+    for epoch in range(1, 2 * count + 2):
+        off = error(epoch_gradient(model, batches), wanted)
+        assert off < ROUNDING if epoch == 2 * count + 1 else off > WRONG, epoch
+        for level in range(first, depth):
+            tables = batches.histories.tables
+            off = error(tables[level, "h"].values, received[level])
+            assert off < ROUNDING if epoch > level - first else off > WRONG, (epoch, level)
+            off = error(tables[level, "g"].values, gradients[level])
+            assert off < ROUNDING if epoch >= count + depth - level else off > WRONG, (epoch, level)
 
 
 @pytest.mark.parametrize("layers", [2, 3, 4])
@@ -280,7 +197,3 @@ def test_a_discarded_minibatch_leaves_no_trace() -> None:
     assert any(not torch.equal(v, before[k]) for k, v in batches.histories.state_dict().items())
     batch.discard()
     assert all(torch.equal(v, before[k]) for k, v in batches.histories.state_dict().items())
-
-
-def test_compositions_of_ones_own() -> None:
-    assert Estimator("few", "corrected", "corrected") == Estimator("few", "corrected", "corrected")

@@ -45,14 +45,20 @@ def _epoch_ratio(name: str) -> Callable[[Results], float]:
     return lambda r: r["epoch"]["algorithms"][name]["ratio_to_mlp"]["median"]
 
 
-def _sooner(name: str) -> Callable[[Results], float]:
-    """How many times sooner than `name` CVD+PP gets there. A lower bound where only CVD+PP does,
-    and 0 where CVD+PP does not."""
+def _depth_ratio(layers: int) -> Callable[[Results], float]:
+    return lambda r: r["deep"]["steps"][f"{layers} layers"]["two-way"]["ratio"]["median"]
+
+
+def _sooner(
+    name: str, ours: str = "two-way", where: Callable[[Results], Results] | None = None
+) -> Callable[[Results], float]:
+    """How many times sooner than `name` we get there. A lower bound where only we do, and 0 where
+    we do not."""
 
     def measure(r: Results) -> float:
-        algorithms = r["accuracy"]["algorithms"]
-        ours, other = algorithms["CVD+PP"], algorithms[name]
-        return other["seconds"] / ours["seconds"] if ours["reached"] else 0.0
+        algorithms = where(r) if where else r["accuracy"]["algorithms"]
+        mine, other = algorithms[ours], algorithms[name]
+        return other["seconds"] / mine["seconds"] if mine["reached"] else 0.0
 
     return measure
 
@@ -79,8 +85,21 @@ LIMITS = (
     Limit("history epoch / MLP", "≤", 1.15, _epoch_ratio("history")),
     Limit("CV+PP epoch / MLP", "≤", 1.7, _epoch_ratio("CV+PP")),
     Limit("CVD+PP epoch / MLP", "≤", 2.45, _epoch_ratio("CVD+PP")),
-    Limit("times sooner at the target than exact+PP", "≥", 7, _sooner("exact+PP"), 1),
-    Limit(f"times sooner at the target than {PEER}", "≥", 25, _sooner(PEER), 1),
+    Limit("two-way epoch / MLP", "≤", 1.3, _epoch_ratio("two-way")),
+    *(
+        Limit(f"two-way, {layers} layers, step / MLP", "≤", 1.4, _depth_ratio(layers))
+        for layers in (3, 4)
+    ),
+    Limit("two-way: times sooner than exact+PP", "≥", 8, _sooner("exact+PP"), 1),
+    Limit("two-way: times sooner than CVD+PP", "≥", 1.4, _sooner("CVD+PP"), 1),
+    Limit(
+        "two-way, 3 layers: times sooner than exact+PP",
+        "≥",
+        20,
+        _sooner("exact+PP", where=lambda r: r["deep"]["race"]),
+        1,
+    ),
+    Limit(f"CVD+PP: times sooner than {PEER}", "≥", 25, _sooner(PEER, "CVD+PP"), 1),
     Limit("float16 history average, times as fast", "≥", 1.5, _faster("float16")),
     Limit("float16 less accurate, one-sided p", "≥", SIGNIFICANT, _loss_p("float16"), 3),
     Limit("epoch against V, exponent", "≤", 1.1, lambda r: r["growth"]["nodes"]["exponent"]),
@@ -93,7 +112,7 @@ LIMITS = (
             _excess(name),
             0,
         )
-        for name in ("history", "CV+PP", "CVD+PP")
+        for name in ("history", "two-way", "CV+PP", "CVD+PP")
     ),
     Limit(
         "vrgcn --help, seconds",

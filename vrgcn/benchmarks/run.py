@@ -15,6 +15,7 @@ import torch
 from vrgcn import __version__
 from vrgcn.benchmarks import (
     accuracy,
+    deep,
     epoch,
     growth,
     histories,
@@ -30,6 +31,7 @@ from vrgcn.benchmarks.section import Section, print_section, write_json
 SECTIONS: dict[str, Callable[[Bench], Section]] = {
     "epoch": epoch.run,
     "accuracy": accuracy.run,
+    "deep": deep.run,
     "step": step.run,
     "growth": growth.run,
     "peers": peers.run,

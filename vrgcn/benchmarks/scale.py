@@ -50,7 +50,8 @@ class Scale:
     hidden, batch, history_dtype: widths, minibatches and histories of the models
     epochs, slow_epochs: when time to accuracy gives up
     evaluations: validations per epoch; runs: seeds of time to accuracy
-    target: the validation score to reach
+    target: the validation score to reach; later: higher ones, whose times are reported too
+    depths: layers of the section `deep`; deep_graph, deep_target: of its race at three layers
     memory: the algorithms whose peak memory is measured; None for all
     growth: the series of that section
     seeds, seed_epochs, seed_graph: runs for the accuracy of 16-bit histories, and their graph
@@ -69,6 +70,10 @@ class Scale:
     evaluations: int
     runs: int
     target: float
+    later: tuple[float, ...]
+    depths: tuple[int, ...]
+    deep_graph: CommunitySpec
+    deep_target: float
     memory: tuple[str, ...] | None
     growth: Growth
     seeds: int
@@ -92,6 +97,10 @@ FULL = Scale(
     evaluations=4,
     runs=1,
     target=0.96,
+    later=(0.98,),
+    depths=(3, 4),
+    deep_graph=COMMUNITIES,
+    deep_target=0.98,
     memory=None,
     growth=Growth(
         nodes=(25_000, 50_000, 100_000, 200_000),
@@ -124,7 +133,11 @@ QUICK = Scale(
     evaluations=2,
     runs=1,
     target=0.8,
-    memory=("CVD+PP", "exact+PP"),
+    later=(0.9,),
+    depths=(3,),
+    deep_graph=QUICK_GRAPH,
+    deep_target=0.8,
+    memory=("two-way", "exact+PP"),
     growth=Growth(
         nodes=(500, 1_000),
         degree=(10, 20),

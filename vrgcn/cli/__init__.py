@@ -29,6 +29,7 @@ from vrgcn.cli.options import (
     TrainOptions,
 )
 from vrgcn.cli.parsing import UsageError, parse
+from vrgcn.files.memory import is_out_of_memory
 from vrgcn.files.printable import printable
 
 # command: its options, and where the function that runs it lives
@@ -83,10 +84,14 @@ def _run(command: str, flags: list[str]) -> None:
         sys.exit(2)
     except BrokenPipeError:  # whoever read our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except USER_ERRORS as error:
-        if os.environ.get("VRGCN_DEBUG"):
+    except Exception as error:
+        starved = is_out_of_memory(error)
+        if os.environ.get("VRGCN_DEBUG") or not (starved or isinstance(error, USER_ERRORS)):
             raise
-        print("vrgcn: error:", printable(str(error), keep="\n"), file=sys.stderr)
+        text = str(error)
+        if starved and not (isinstance(error, MemoryError) and text):
+            text = f"there is not enough memory for this: {text or 'an allocation failed'}"
+        print("vrgcn: error:", printable(text, keep="\n"), file=sys.stderr)
         sys.exit(1)
     except KeyboardInterrupt:
         print("vrgcn: interrupted", file=sys.stderr)

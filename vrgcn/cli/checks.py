@@ -108,6 +108,8 @@ def _(options: ImportOptions) -> ImportOptions:
     for name, path in files.items():
         if path is not None:
             check_file(path, f"--{name}")
+    if options.like is not None and not options.like.is_dir():
+        raise FileNotFoundError(f"--like: there is no folder {options.like}")
     check_writable(options.out.parent)
     return options
 

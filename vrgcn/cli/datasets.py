@@ -5,11 +5,11 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
 from vrgcn.cli.options import DatasetsOptions
 from vrgcn.data import DATASETS, OGB, Dataset, Size, root_folder
+from vrgcn.pages.terminal import print_table
 
 
 def run_datasets(options: DatasetsOptions) -> None:
@@ -25,7 +25,8 @@ def run_datasets(options: DatasetsOptions) -> None:
         table.add_row(name, *dataset.size, dataset.source, _here(dataset, root))
     installed = "by ogb" if find_spec("ogb") else "needs ogb"
     table.add_row(f"{OGB}*", *Size("", "", "", ""), "OGB", installed)
-    Console().print(table, "")
+    print_table(table)
+    print()
     for name, dataset in DATASETS.items():
         print(f"{name:<12} {dataset.description}")
     print()

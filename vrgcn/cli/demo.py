@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 
-from rich.console import Console
-
 from vrgcn.cli.options import DemoOptions
 from vrgcn.data import load_dataset
 from vrgcn.experiments.demo import RUNS, results_table, train_runs
 from vrgcn.graph.graph import Graph
 from vrgcn.pages.figures import check_figure, draw_validation
 from vrgcn.pages.progress import progress_bar
+from vrgcn.pages.terminal import print_table
 from vrgcn.training.trainer import TrainResult
 
 
@@ -22,7 +21,7 @@ def run_demo(options: DemoOptions) -> None:
     graph = load_dataset(options.dataset, seed=options.seed)
     print(graph)
     results = _train(options, graph)
-    Console().print(results_table(results))
+    print_table(results_table(results))
     draw_validation(
         {label: result.curve for label, result in results.items()},
         options.out,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
 from vrgcn.cli.notes import print_note
@@ -31,7 +30,7 @@ from vrgcn.pages.diagnosis import (
 )
 from vrgcn.pages.figures import check_figure
 from vrgcn.pages.progress import progress_bar
-from vrgcn.pages.terminal import text_table
+from vrgcn.pages.terminal import print_table, text_table
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.objectives import build_objective
 from vrgcn.training.runs import open_run, open_run_graph
@@ -126,13 +125,12 @@ def _diagnose(subject: _Subject, options: DiagnoseOptions) -> Diagnosis:
 
 
 def _print(diagnosis: Diagnosis, advice: list[str]) -> None:
-    console = Console()
     print(conditions(diagnosis))
-    console.print(_table(diagnosis))
-    console.print(text_table(GRADIENT_TITLE, gradient_columns(diagnosis), gradient_rows(diagnosis)))
+    print_table(_table(diagnosis))
+    print_table(text_table(GRADIENT_TITLE, gradient_columns(diagnosis), gradient_rows(diagnosis)))
     if diagnosis.staleness:
         title = "histories of a minibatch"
-        console.print(text_table(title, STALENESS_COLUMNS, staleness_rows(diagnosis)))
+        print_table(text_table(title, STALENESS_COLUMNS, staleness_rows(diagnosis)))
     for name, why in diagnosis.impossible.items():
         print(f"{name}: not possible here: {why}")
     for sentence in advice:

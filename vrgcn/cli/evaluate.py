@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
@@ -23,7 +22,7 @@ from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import model_labels
 from vrgcn.pages.classes import CLASS_COLUMNS, class_row, main_classes
 from vrgcn.pages.figures import check_figure, draw_class_scores, draw_confusion, draw_predicted
-from vrgcn.pages.terminal import text_table
+from vrgcn.pages.terminal import print_table, text_table
 from vrgcn.training.metrics import (
     METRICS,
     ClassScores,
@@ -107,7 +106,7 @@ def _show_classes(evaluated: _Evaluated, picture: Path) -> dict[str, Any]:
     by_class = class_scores(outputs, labels)
     roc_auc = METRICS["roc-auc"].compute(outputs, labels)
     _print_splits(evaluated.graph, {metric: evaluated.by_split(metric)})
-    Console().print(_table(classes, by_class, roc_auc, evaluated.split))
+    print_table(_table(classes, by_class, roc_auc, evaluated.split))
     if saved.multilabel:
         draw_class_scores(by_class, classes, picture, evaluated.title)
         matrix = None

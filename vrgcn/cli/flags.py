@@ -1,7 +1,8 @@
 """The flags of a command: what its options class says of each field.
 
 A field of a dataclass is a flag, and the text under it its help; the fields of an inner dataclass
-are flags of the same command. A field that is Positional is given without a flag.
+are flags of the same command. A field that is Positional is given without a flag; one that is
+Repeated may be given several times.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_t
 T = TypeVar("T")
 _POSITIONAL = "positional"
 Positional = Annotated[T, _POSITIONAL]
+_REPEATED = "repeated"
+Repeated = Annotated[T, _REPEATED]
 
 _WORDS: dict[object, str] = {int: "INT", float: "NUMBER", str: "TEXT", Path: "PATH"}
 
@@ -30,6 +33,7 @@ class Flag:
     kind: the type of one value: str, int, float, bool or Path
     choices: the texts that it may be, if not any
     several: whether it takes any number of values; optional: whether it may be None
+    repeated: given again, it adds to its values; otherwise the last time counts
     default: MISSING where it must be given
     """
 
@@ -41,6 +45,7 @@ class Flag:
     several: bool
     optional: bool
     positional: bool
+    repeated: bool
     default: Any
 
     @property
@@ -75,9 +80,9 @@ def flags_of(options: type, group: str = "") -> tuple[Flag, ...]:
 
 
 def _flag(field: Field[Any], hint: Any, text: str, group: str) -> Flag:
-    positional = get_origin(hint) is Annotated and _POSITIONAL in hint.__metadata__
+    marks: list[Any] = []
     if get_origin(hint) is Annotated:
-        hint = get_args(hint)[0]
+        hint, *marks = get_args(hint)
     parts = [part for part in get_args(hint) if part is not type(None)]
     optional = type(None) in get_args(hint)
     hint = parts[0] if optional else hint
@@ -87,8 +92,12 @@ def _flag(field: Field[Any], hint: Any, text: str, group: str) -> Flag:
     kind = str if choices else hint
     if kind is not bool and kind not in _WORDS:
         raise TypeError(f"{field.name}: a flag cannot be a {hint}")
-    default = _default(field)
-    return Flag(field.name, text, group, kind, choices, several, optional, positional, default)
+    return Flag(
+        *(field.name, text, group, kind, choices, several, optional),
+        positional=_POSITIONAL in marks,
+        repeated=_REPEATED in marks,
+        default=_default(field),
+    )
 
 
 def _default(field: Field[Any]) -> Any:

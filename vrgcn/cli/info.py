@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rich.console import Console
 from rich.table import Table
 
 from vrgcn.cli.notes import print_note
@@ -10,8 +9,17 @@ from vrgcn.cli.options import InfoOptions
 from vrgcn.data import find_dataset
 from vrgcn.data.opening import open_graph
 from vrgcn.data.statistics import Average, Statistics, statistics
+from vrgcn.diagnostics.diagnosis import REFERENCE
+from vrgcn.engine.estimators import ESTIMATORS
 from vrgcn.files.sizes import bytes_text
-from vrgcn.pages.terminal import text_table
+from vrgcn.graph.graph import Graph
+from vrgcn.models.config import ModelConfig
+from vrgcn.models.models import build_model
+from vrgcn.pages.costs import COST_COLUMNS, cost_rows, exact_advice
+from vrgcn.pages.terminal import print_table, text_table
+from vrgcn.training.config import TrainConfig
+from vrgcn.training.cost import epoch_costs
+from vrgcn.training.objectives import build_objective
 
 
 def run_info(options: InfoOptions) -> None:
@@ -21,11 +29,24 @@ def run_info(options: InfoOptions) -> None:
     if options.dataset is not None:
         print(f"{options.dataset}: {find_dataset(options.dataset).description}")
     print_note(opened.note)
-    Console().print(_table_1(found))
+    print_table(_table_1(found))
     lines = _lines(found, opened.scaling)
     width = max(map(len, lines))
     for heading, text in lines.items():
         print(f"{heading:<{width}}  {text}")
+    if opened.graph.labels is not None and len(opened.graph.train):
+        _print_costs(opened.graph)
+
+
+def _print_costs(graph: Graph) -> None:
+    """What an epoch of each estimator touches, by the options that `vrgcn train` has by itself."""
+    model, config = ModelConfig(), TrainConfig()
+    outputs = build_objective(graph, config).outputs
+    built = build_model(model, graph.num_features, outputs, config.seed)
+    costs = epoch_costs(built, graph, config, ESTIMATORS)
+    title = f"an epoch by each estimator: {model.model}, {model.layers} layers of {model.hidden}"
+    print_table(text_table(title, COST_COLUMNS, cost_rows(costs)))
+    print_note(exact_advice(config.estimator, costs, REFERENCE))
 
 
 def _table_1(found: Statistics) -> Table:
@@ -39,6 +60,7 @@ def _table_1(found: Statistics) -> Table:
 def _lines(found: Statistics, scaling: str) -> dict[str, str]:
     kind = "directed" if found.directed else "undirected"
     kind += ", weighted" if found.weighted else ""
+    two = "one for an edge" if found.directed else "two for an edge, one for a self-loop"
     label, labels = "classes", f"{found.classes:,}"
     if found.multilabel:
         labels += ", several per node"
@@ -48,7 +70,9 @@ def _lines(found: Statistics, scaling: str) -> dict[str, str]:
         "nodes within one hop": f"{found.degree.value:.3f} on average, with the node itself",
         "nodes within two hops": _average(found.two_hop),
         "neighbours": f"median {found.median_degree:,}, at most {found.max_degree:,}",
-        "edges": f"{kind}; {found.self_loops:,} self-loops; {found.isolated:,} nodes without any",
+        "edges": f"{found.pairs:,}, {kind}; {found.self_loops:,} self-loops; "
+        f"{found.isolated:,} nodes without any",
+        "entries": f"{found.entries:,} in the matrix, {two}; E also counts each node's own",
         "features": f"{found.features:,}, {found.density:.2%} not zero; `vrgcn train` scales: "
         f"{scaling}",
         label: f"{labels}; known for {found.labelled:,} nodes",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
-from vrgcn.cli.flags import Positional
+from vrgcn.cli.flags import Positional, Repeated
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.engine.estimators import ESTIMATORS, find_estimator
 from vrgcn.models.config import ModelConfig
@@ -177,6 +177,9 @@ class InfoOptions:
 class ImportOptions(ImportSpec):
     """Make a graph of your own tables: CSV, TSV or Parquet files of nodes and edges."""
 
+    # Each may be given again, for another column.
+    column: Repeated[tuple[str, ...]] = ()
+    fill: Repeated[tuple[str, ...]] = ()
     undirected: bool = False
     """An edge counts in both directions, as it does unless --directed is given."""
 
@@ -203,7 +206,7 @@ class DemoOptions:
 
 
 SectionName = Literal[
-    "epoch", "accuracy", "step", "growth", "peers", "inference", "histories", "startup"
+    "epoch", "accuracy", "deep", "step", "growth", "peers", "inference", "histories", "startup"
 ]
 
 
@@ -213,8 +216,9 @@ class BenchOptions:
 
     sections: tuple[SectionName, ...] = get_args(SectionName)
     """What to measure. epoch: steps against the MLP; accuracy: time to a validation score, peak
-    memory; step: where the time goes; growth: cost against graph and model sizes; peers: PyG;
-    inference: exact outputs of all nodes; histories: 16-bit tables; startup: --help, imports."""
+    memory; deep: three and four layers; step: where the time goes; growth: cost against graph and
+    model sizes; peers: PyG; inference: exact outputs of all nodes; histories: 16-bit tables;
+    startup: --help, imports."""
     dataset: str = "reddit-like"
     """A graph by name; `vrgcn datasets` lists them."""
     data_root: Path | None = None

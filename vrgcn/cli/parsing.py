@@ -18,7 +18,8 @@ class UsageError(Exception):
 
 
 def parse(kind: Any, words: list[str]) -> Any:
-    """The options that the words stand for; of a flag that is given twice, the last counts."""
+    """The options that the words stand for; of a flag that is given twice, the last counts, unless
+    it is one that is repeated."""
     flags = flags_of(kind)
     values: dict[str, Any] = {}
     positionals = [flag for flag in flags if flag.positional]
@@ -38,7 +39,9 @@ def parse(kind: Any, words: list[str]) -> Any:
             given = [value] if equals else []
             if flag.several or not equals:
                 given += _values(flag, words[place + 1 :], waiting)
-            values[flag.name] = _convert(flag, given)
+            converted = _convert(flag, given)
+            before = values.get(flag.name, ()) if flag.repeated else ()
+            values[flag.name] = (*before, *converted) if flag.repeated else converted
             place += 1 + len(given) - bool(equals)
         else:
             free = [p for p in positionals if p.name not in values]

@@ -13,6 +13,7 @@ from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import PredictOptions
 from vrgcn.data.predictions import check_path, prediction_file
 from vrgcn.engine.devices import find_device, use_threads
+from vrgcn.files.memory import memory_advice
 from vrgcn.files.scratch import scratch_folder
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import check_outputs, exact_sweeps
@@ -23,6 +24,11 @@ from vrgcn.training.runs import open_run, open_run_graph
 
 def run_predict(options: PredictOptions) -> None:
     """Predict and write; the file appears when it is whole."""
+    with memory_advice(_too_large(options)):
+        _predict(options)
+
+
+def _predict(options: PredictOptions) -> None:
     use_threads(options.threads)
     run = open_run(options.run, find_device(options.device))
     saved = run.saved
@@ -57,6 +63,16 @@ def run_predict(options: PredictOptions) -> None:
                 check_outputs(graph, chunk, outputs)
                 file.write(chunk, outputs)
     print(f"exact predictions of {count:,} nodes written to {options.out}")
+
+
+def _too_large(options: PredictOptions) -> str:
+    lines = ["there is not enough memory to predict. What takes less:"]
+    if options.memory == "ram":
+        lines.append("  --memory disk: hidden layers and scaled features go to files beside --out")
+    if options.nodes is None:
+        lines.append("  --nodes FILE with some of the nodes: only what they depend on is computed")
+    lines.append("  --threads 1: each thread works on a part of its own")
+    return "\n".join(lines)
 
 
 def _class_names(saved: SavedModel) -> list[str]:

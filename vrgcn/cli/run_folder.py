@@ -109,26 +109,37 @@ def _clear(folder: Path) -> None:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
+def nothing_left(options: TrainOptions) -> bool:
+    """Whether a run that shall go on has finished, and not been asked for more. What a process that
+    was killed at its very end left is removed."""
+    folder = options.resume
+    if folder is None or unfinished(folder) is not None:
+        return False
+    before, now = read_config(folder), _as_written(options)
+    for name in ("epochs", "patience"):
+        if name in before and now.get(name, float("inf")) > before[name]:
+            return False
+    with locked(folder):
+        remove_partial(folder)
+    return True
+
+
 def _check_resumed(options: TrainOptions, folder: Path) -> None:
-    """Refuse what makes it another run, and a run that has nothing left to do."""
+    """Refuse what makes it another run."""
     if options.out is not None or options.name is not None or options.overwrite:
         raise ValueError("--resume goes on in the run's own folder: no --out, --name, --overwrite")
-    before = read_config(folder)
-    now = tomllib.loads(config_text(found_again(options)))
+    # An option that is not in the file was None, or did not exist yet: at its default.
+    before, now = _as_written(TrainOptions()) | read_config(folder), _as_written(options)
     changed = [
         f"{name} was {before.get(name)!r} and is {now.get(name)!r}"
         for name in sorted(before.keys() | now.keys())
-        # An option that did not exist yet when the run began is at its default.
-        if name not in _CHANGEABLE and name in before and before[name] != now.get(name)
+        if name not in _CHANGEABLE and before.get(name) != now.get(name)
     ]
     if changed:
         raise ValueError(
             f"--resume: {folder} cannot go on with other options: {'; '.join(changed)}"
         )
-    longer = [
-        name
-        for name in ("epochs", "patience")
-        if name in before and now.get(name, float("inf")) > before[name]
-    ]
-    if unfinished(folder) is None and not longer:
-        raise ValueError(f"--resume: {folder} has finished; with more --epochs it goes on")
+
+
+def _as_written(options: TrainOptions) -> dict[str, Any]:
+    return tomllib.loads(config_text(found_again(options)))

@@ -16,9 +16,10 @@ from vrgcn.cli.metrics_file import MetricsFile
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import TrainingOptions, TrainOptions
 from vrgcn.cli.output import unbroken_output
-from vrgcn.cli.run_folder import check_folder, found_again, run_folder
+from vrgcn.cli.run_folder import check_folder, found_again, nothing_left, run_folder
 from vrgcn.data import find_dataset
 from vrgcn.data.opening import open_graph
+from vrgcn.diagnostics.diagnosis import REFERENCE
 from vrgcn.engine.devices import find_device
 from vrgcn.files.writing import FULL, write_text
 from vrgcn.graph.graph import Graph
@@ -26,9 +27,11 @@ from vrgcn.graph.scaling import Scaling, scale_graph
 from vrgcn.inference import MODEL
 from vrgcn.inference.saved import save_model
 from vrgcn.models.models import GraphModel, build_model
+from vrgcn.pages.costs import cost_line, exact_advice
 from vrgcn.pages.progress import EpochProgress
 from vrgcn.pages.wording import seconds_text
 from vrgcn.training.checkpoint import checkpoints_in
+from vrgcn.training.cost import epoch_costs
 from vrgcn.training.fit import fit
 from vrgcn.training.interrupts import Interrupted
 from vrgcn.training.memory import memory_explained
@@ -44,6 +47,9 @@ def run_train(options: TrainOptions) -> None:
     """Train as the options say, or go on training, keeping the best model so far on disk."""
     find_device(options.train.device)
     check_folder(options)
+    if nothing_left(options):
+        print(f"{options.resume} has finished already; with more --epochs it goes on")
+        return
     stored = options.graph is not None and options.graph.is_dir()
     watch = StoreWatch(options.graph, print_note) if stored and options.graph else None
     graph, scaling, note = scaled_graph(options)
@@ -55,15 +61,23 @@ def run_train(options: TrainOptions) -> None:
         print(f"{graph}\n{_summary(model)}, features scaled: {scaling.kind}, writing to {folder}")
         print_note(note)
         print_note(_unlike_the_paper(options))
+        _print_cost(model, graph, options)
         try:
             _train(options, graph, objective, model, watch, folder)
         except Interrupted as stop:
-            print(f"\n{stop}\nvrgcn train --resume {folder} goes on with it")
+            print(f"\n{stop}\n{_what_is_kept(folder)}")
             sys.exit(128 + stop.signal)
         except KeyboardInterrupt:
-            if (folder / MODEL).exists():
-                print(f"\nstopped early; the best model so far is in {folder}")
+            print(f"\nstopped early\n{_what_is_kept(folder)}")
             raise
+
+
+def _what_is_kept(folder: Path) -> str:
+    if checkpoints_in(folder / CHECKPOINTS):
+        return f"vrgcn train --resume {folder} goes on with it"
+    if (folder / MODEL).exists():
+        return f"the best model so far is in {folder}; there is no checkpoint to go on from"
+    return "nothing was kept"
 
 
 def _train(
@@ -116,6 +130,15 @@ def _train(
     scores = _scores(result, objective.metric)
     write_text(folder / RESULT, json.dumps(scores, indent=2) + "\n")
     _print_result(result, objective.metric, folder)
+
+
+def _print_cost(model: GraphModel, graph: Graph, options: TrainOptions) -> None:
+    """What the run will touch and take, where neighbours have a part in it."""
+    used = options.train.estimator
+    costs = epoch_costs(model, graph, options.train, [used, REFERENCE])
+    if used in costs:
+        print(cost_line(used, costs[used]))
+        print_note(exact_advice(used, costs, REFERENCE))
 
 
 def _begin(options: TrainOptions, folder: Path) -> None:

@@ -81,6 +81,16 @@ class Statistics:
     numbers: Spread | None
     memory: dict[str, int]
 
+    @property
+    def entries(self) -> int:
+        """Of the adjacency matrix: an undirected edge is two, a self-loop one."""
+        return self.edges - self.nodes + self.self_loops
+
+    @property
+    def pairs(self) -> int:
+        """Of nodes that are joined, as `vrgcn import` counts edges."""
+        return self.entries if self.directed else (self.entries + self.self_loops) // 2
+
 
 def statistics(graph: Graph, seed: int = 0) -> Statistics:
     """All figures; `seed` draws the sample of nodes for the two-hop average of a large graph."""

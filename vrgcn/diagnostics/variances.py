@@ -16,6 +16,11 @@ the variance of h. The paper prints (3 + R) S for the dropout part of cv. But ea
 P_uv [R a_v h_v + (1 - R a_v) h̄_v], a_v = 1 for a drawn v, so its variance is the mean of
 R^2 a_v + (1 - R a_v)^2 times P_uv^2 Var h_v, and that mean is R + (1 - 2 + R). A node's own edge
 is exact: it adds its dropout variance with factor 1 to every row.
+
+On the way back, values exact and the minibatch B fixed, u gives R P_uv δ_u to each neighbour v that
+it drew: cv δ = g, `two-way-cv` δ = g - ḡ, and nothing to a v in B, which reads the history. A
+parameter θ has this gradient through h_v, so with x_v = P_uv (∂h_v/∂θ)ᵀ δ_u its variance is Q(x);
+those of the different u in B add, their samples being independent.
 """
 
 from __future__ import annotations
@@ -68,6 +73,25 @@ def table_of_variances(
         "cv": Variance(drift, by_own + (2 * R - 1) * S),
         "cvd": Variance(drift, by_own + S),
         "cv as printed": Variance(drift, by_own + (3 + R) * S),
+    }
+
+
+def gradient_variances(
+    weights: Tensor, D: int, g: Tensor, past: Tensor, inside: Tensor, jacobian: Tensor
+) -> dict[str, Tensor]:
+    """(parameters,): the variance of a gradient by the sampled neighbours of one node.
+
+    weights: (n,), P_uv of the others; inside: (n,) bool, which of them are in the minibatch
+    g, past: (width,), g and ḡ of the node
+    jacobian: (n, width, parameters), ∂h/∂θ of the others
+    """
+
+    def terms(weights: Tensor, delta: Tensor) -> Tensor:
+        return torch.einsum("v,vwp,w->vp", weights, jacobian, delta)
+
+    return {
+        "cv": proposition_1(terms(weights, g), D),
+        "two-way-cv": proposition_1(terms(weights.masked_fill(inside, 0), g - past), D),
     }
 
 

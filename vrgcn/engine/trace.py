@@ -24,12 +24,14 @@ class Trace:
     features_first: whether what it propagates first are the features as they are
     random: whether it draws random numbers, as dropout does
     default_random: whether from PyTorch's default generator, as `torch.nn.Dropout` does
+    widths: of what it propagates, for each level
     """
 
     levels: tuple[tuple[Relation, ...], ...]
     features_first: bool
     random: bool
     default_random: bool = False
+    widths: tuple[int, ...] = ()
 
     @property
     def depth(self) -> int:
@@ -94,6 +96,7 @@ def trace(model: nn.Module, features: Tensor, *, training: bool) -> Trace:
         # A model may have a generator of its own: then its outputs differ.
         drew_own or drew_default or not torch.equal(output, again),
         drew_default,
+        tuple(h.shape[1] for h in received),
     )
 
 

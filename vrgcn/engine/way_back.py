@@ -37,6 +37,7 @@ class WayBack:
     nodes: (batch,) B
     corrected: whether sampled neighbours are given what the history lacks
     replaced: the rows of the table that this minibatch wrote; None before its gradient came
+    written: (batch, width) the gradients that it wrote, where there are two passes
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class WayBack:
         self.corrected = corrected and hop.edges.num_entries > 0
         self.step = step
         self.replaced: Replaced | None = None
+        self.written: Tensor | None = None
 
     def attach(self, answer: Tensor, h: Tensor, mean: Tensor | None = None) -> Tensor:
         """`answer`, with gradients of its neighbours to h: (targets, width), (sources, width).
@@ -71,12 +73,19 @@ class WayBack:
     def _residual(self, g: Tensor) -> tuple[Tensor, Tensor | None]:
         """The gradients of h and of μ. Pᵀ ḡ goes through h, which is what exact training has."""
         self._write(g)
-        drawn = self._corrections(g, root=True) if self.corrected else None
-        return self._with_history(drawn, g), None if drawn is None else -drawn
+        self.written = g[: len(self.nodes)]
+        if not self.corrected:
+            return self._with_history(None, g), None
+        drawn = self._corrections(g, root=True)
+        of_mean = -drawn  # before the history is added to `drawn` in place
+        return self._with_history(drawn, g), of_mean
 
     def _first(self, g: Tensor) -> Tensor:
-        # The residual is added to this answer, so its gradient came first and wrote the table.
-        return self._corrections(g)
+        # The residual is added to this answer, so its gradient came first and wrote the table. What
+        # came from the first pass's own next level was not written: within B it goes by the sample.
+        assert self.written is not None
+        unwritten = g[: len(self.nodes)] - self.written
+        return self._corrections(g) + self._sampled(unwritten, self.hop.scale, inside=True)
 
     def _write(self, g: Tensor) -> None:
         count = len(self.nodes)
@@ -96,16 +105,24 @@ class WayBack:
     def _corrections(self, g: Tensor, *, root: bool = False) -> Tensor:
         """R P̂ᵀ δ, or with `root` √R P̂ᵀ δ: (targets, width) -> (sources, width)."""
         assert self.replaced is not None
-        count, edges = len(self.nodes), self.hop.edges
+        count = len(self.nodes)
         before = self.replaced.values.to(g.device, g.dtype) / count
         if self.back.left is not None:
             left = self.back.left.to(g.dtype)[:, None]
             before = torch.where(left == 0, 0, before / left)
         delta = torch.cat([g[:count] - before, g[count:]])
         scale = self.hop.scale.sqrt() if root else self.hop.scale
-        inside = (edges.row_of_entry < count) & (edges.indices < count)
-        weights = (edges.weights(g.dtype) * edges.spread(scale)).masked_fill(inside, 0)
-        return CSR(edges.indptr, edges.indices, weights, edges.columns).transposed @ delta
+        return self._sampled(delta, scale, inside=False)
+
+    def _sampled(self, delta: Tensor, scale: Tensor, *, inside: bool) -> Tensor:
+        """scale P̂ᵀ δ over the entries within B x B, or over all others; δ: the first rows."""
+        edges, count, rows = self.hop.edges, len(self.nodes), len(delta)
+        weights = edges.weights(delta.dtype) * edges.spread(scale)
+        within = (edges.row_of_entry < count) & (edges.indices < count)
+        weights = weights.masked_fill(within != inside, 0)
+        last = int(edges.indptr[rows])
+        part = CSR(edges.indptr[: rows + 1], edges.indices[:last], weights[:last], edges.columns)
+        return part.transposed @ delta
 
 
 class _Attached(torch.autograd.Function):

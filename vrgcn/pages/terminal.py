@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
+from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -24,3 +27,19 @@ def text_table(
     for row in rows:
         table.add_row(*(Text(printable(cell)) for cell in row))
     return table
+
+
+def print_table(table: Table) -> None:
+    """On standard output; names wrap in a narrow window, but no number is cut or broken."""
+    console = Console()
+    unlimited = console.options.update(max_width=10_000)
+    if Measurement.get(console, unlimited, table).maximum <= console.width:
+        console.print(table)
+        return
+    for column in table.columns:
+        heading = [str(column.header)] if column.no_wrap else str(column.header).split()
+        if column.justify == "right" or column.no_wrap:
+            texts = [*map(str, column.cells), *heading]
+            column.width = max(map(cell_len, texts), default=0)
+    needed = Measurement.get(console, unlimited, table).minimum
+    Console(width=max(console.width, needed)).print(table)

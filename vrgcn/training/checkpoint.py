@@ -26,6 +26,7 @@ from torch import Tensor
 
 from vrgcn import __version__
 from vrgcn.engine.minibatches import Position
+from vrgcn.files.checksums import file_checksum
 from vrgcn.files.tensors import read_tensors, size_of, write_tensors
 from vrgcn.files.writing import flush_folder, new_folder, partial_name
 from vrgcn.training.state import Epoch, Progress, TrainState
@@ -124,8 +125,7 @@ def check_sums(path: Path) -> None:
         raise DamagedCheckpointError(f"{path / SUMS} does not name three files")
     for line, name in zip(noted, (WEIGHTS, HISTORIES, STATE), strict=True):
         try:
-            with open(path / name, "rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            digest = file_checksum(path / name)
         except FileNotFoundError:
             raise DamagedCheckpointError(f"{path / name} is missing") from None
         if line != _sums({name: digest}).encode():

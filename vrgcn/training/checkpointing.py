@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import time
 import warnings
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from vrgcn.files.writing import DiskFullError, remove_partial
 from vrgcn.training.checkpoint import (
@@ -20,10 +18,11 @@ from vrgcn.training.checkpoint import (
     remove_checkpoint,
     save_checkpoint,
 )
+from vrgcn.training.divergence import DivergedError, all_finite, diverged
 from vrgcn.training.identity import differences, identity
 from vrgcn.training.interrupts import Interrupted, StopRequest
 from vrgcn.training.interval import Interval
-from vrgcn.training.trainer import DivergedError, Trainer, TrainResult
+from vrgcn.training.trainer import Trainer, TrainResult
 
 KEPT = 2  # checkpoints, so that one is left if the newest is damaged
 ROLLBACKS = 3
@@ -78,7 +77,9 @@ class Checkpoints:
         if self.trainer.callbacks.on_checkpoint is not None:
             self.trainer.callbacks.on_checkpoint()
         state = self.trainer.state(copied=False)
-        _check_finite(self.trainer)
+        if not all_finite(state):
+            rate = self.trainer.optimizer.param_groups[0]["lr"]
+            raise diverged("weights or histories became infinite or NaN", state.position, rate)
         if self._identity is None:
             self._identity = identity(self.trainer)
         try:
@@ -142,11 +143,12 @@ class Checkpoints:
             raise error
         if trainer.config.on_nan == "stop":
             raise DivergedError(
-                f"{error}. The last good checkpoint, {found.path}, is as it was: going on from it "
-                "with --on-nan rollback halves the rate"
+                str(error),
+                f"the last good checkpoint, {found.path}, is as it was: going on from it with "
+                "--on-nan rollback halves the rate",
             ) from None
         if done >= ROLLBACKS:
-            raise DivergedError(f"{error}. It was rolled back {done} times already") from None
+            raise DivergedError(str(error), f"it was rolled back {done} times already") from None
         before = found.state.progress.rollbacks
         self._restore(found)
         trainer.progress.rollbacks = done + 1
@@ -178,20 +180,6 @@ class Checkpoints:
             )
         if found.torch != torch.__version__:
             self.on_note(f"the run was begun by PyTorch {found.torch}: last bits may differ")
-
-
-def _check_finite(trainer: Trainer) -> None:
-    """A checkpoint is something to go back to: weights that are lost must not become one."""
-    state = trainer.state(copied=False)
-    moments = (part for weight in state.optimizer["state"].values() for part in weight.values())
-    for tensor in (*state.model.values(), *moments, *state.histories.values()):
-        if isinstance(tensor, Tensor) and tensor.is_floating_point() and not _finite(tensor):
-            raise trainer.diverged("weights, moments or histories became infinite or NaN")
-
-
-def _finite(tensor: Tensor) -> bool:
-    # A sum is several times as fast as a test of each element, and finite only if all are.
-    return math.isfinite(float(tensor.sum(dtype=torch.float32))) or bool(tensor.isfinite().all())
 
 
 def _warn(note: str) -> None:

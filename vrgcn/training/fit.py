@@ -13,6 +13,7 @@ from vrgcn.engine.estimators import Estimator
 from vrgcn.engine.minibatches import Batch
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
+from vrgcn.training.callbacks import Callbacks
 from vrgcn.training.checkpointing import Checkpoints
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.interrupts import stop_requests
@@ -20,7 +21,7 @@ from vrgcn.training.lock import locked
 from vrgcn.training.memory import memory_explained
 from vrgcn.training.objectives import Objective
 from vrgcn.training.state import Epoch
-from vrgcn.training.trainer import Callbacks, Trainer, TrainResult
+from vrgcn.training.trainer import Trainer, TrainResult
 
 
 def fit(
@@ -53,7 +54,7 @@ def fit(
     checkpoint_every: epochs (1) or minutes ("10m") between them, in place of the config's
     resume: a folder of checkpoints, from the newest of which to go on, to the bits that a run
         without a break ends in; from the beginning if it has none yet. More are written there
-    on_epoch, ..., on_note: see trainer.Callbacks
+    on_epoch, ..., on_note: see callbacks.Callbacks
     """
     config = config or TrainConfig()
     if diagnostics is not None:

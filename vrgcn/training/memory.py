@@ -8,13 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from vrgcn.engine.estimators import find_estimator
+from vrgcn.files.memory import is_out_of_memory
 from vrgcn.files.sizes import bytes_text
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import is_sparse
 from vrgcn.training.config import TrainConfig
-
-# What allocators say, of the CPU, of the system, of CUDA: PyTorch raises a plain RuntimeError.
-_SAID = ("can't allocate memory", "not enough memory", "out of memory", "Cannot allocate memory")
 
 
 @contextmanager
@@ -26,11 +24,6 @@ def memory_explained(graph: Graph, config: TrainConfig) -> Iterator[None]:
         if not is_out_of_memory(error):
             raise
         raise MemoryError(advice(graph, config, str(error))) from error
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an allocation failed, by type or by what PyTorch says."""
-    return isinstance(error, MemoryError) or any(said in str(error) for said in _SAID)
 
 
 def advice(graph: Graph, config: TrainConfig, said: str = "") -> str:

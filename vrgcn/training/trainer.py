@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,7 +18,9 @@ from vrgcn.graph.propagation import PropagationLike
 from vrgcn.graph.randomness import RandomNumbers
 from vrgcn.graph.trained_on import TrainedOn, note_trained_on
 from vrgcn.inference.sweeps import ExactSweeps
+from vrgcn.training.callbacks import Callbacks
 from vrgcn.training.config import TrainConfig
+from vrgcn.training.divergence import diverged
 from vrgcn.training.monitor import Monitor
 from vrgcn.training.objectives import Objective, build_objective
 from vrgcn.training.optimizer import build_optimizer
@@ -41,35 +43,6 @@ class TrainResult:
     diagnostics_seconds: float
     weights: dict[str, Tensor] = field(repr=False)
     checkpoint_seconds: float = 0.0
-
-
-@dataclass(frozen=True)
-class Callbacks:
-    """Whom to tell, and when.
-
-    on_epoch: each point of the curve
-    on_kept: the point of an epoch whose weights would be kept if training ended now; the model has
-        them
-    on_step: (steps done, steps in the epoch)
-    on_batch: each minibatch before its step
-    on_checkpoint: before each checkpoint; an error of it stops the run with the last one kept
-    on_restore: the curve so far, after the run was put to where a checkpoint is
-    on_note: what people must know and what is no error; None: a warning
-    """
-
-    on_epoch: Callable[[Epoch], None] | None = None
-    on_kept: Callable[[Epoch], None] | None = None
-    on_step: Callable[[int, int], None] | None = None
-    on_batch: Callable[[Batch], None] | None = None
-    on_checkpoint: Callable[[], None] | None = None
-    on_restore: Callable[[list[Epoch]], None] | None = None
-    on_note: Callable[[str], None] | None = None
-
-
-class DivergedError(FloatingPointError):
-    """The loss, or what it leads to, became infinite or NaN. what: that alone, without advice"""
-
-    what: str = "training diverged"
 
 
 class Trainer:
@@ -288,21 +261,12 @@ class Trainer:
         losses = self.objective.loss(outputs[in_loss], batch.nodes[in_loss.to(batch.nodes.device)])
         value = losses.sum().item()
         if not math.isfinite(value):
-            raise self.diverged(f"the training loss became {value}")
+            rate = self.optimizer.param_groups[0]["lr"]
+            raise diverged(f"the training loss became {value}", self.minibatches.position, rate)
         self.optimizer.zero_grad()
         batch.mean(losses).backward()
         self.optimizer.step()
         return value
-
-    def diverged(self, what: str) -> DivergedError:
-        """The error that says what is not finite any more, and where training stands."""
-        position, rate = self.minibatches.position, self.optimizer.param_groups[0]["lr"]
-        what = f"{what} at epoch {position.epoch}, step {position.place}"
-        error = DivergedError(
-            f"{what}; lower the learning rate (now {rate:g}) or look at the features' scale"
-        )
-        error.what = what
-        return error
 
     def _score(self, nodes: Tensor) -> float | None:
         if not len(nodes):

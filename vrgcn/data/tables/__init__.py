@@ -9,10 +9,15 @@ memory work. What stays in memory: ids, labels, and one range of the edges at a 
     spec                    what is asked for
     reading, delimited      files as batches of columns
     columns, values         which column is what; columns as texts and as numbers
+    overrides               what the user says about single columns
+    looks, proposal         what columns look like, and what will be made of them
+    encoders                columns to features, a file for each kind
+    recipe                  how it was done, to do it again
     problems, wording       errors that name file, column and row; counts in words
     ids, labels, splits, features, nodes    one pass over the nodes
     edges, adjacency        rows to pairs of nodes, and these to a sorted matrix
-    summary, importing      what was read, with warnings; the whole of it
+    telling, summary        what was taken from where; what was read, with warnings
+    importing               the whole of it
 """
 
 from __future__ import annotations
@@ -29,13 +34,19 @@ __all__ = ["ImportSpec", "import_tables"]
 
 
 def import_tables(
-    spec: ImportSpec, on_rows: Callable[[str, int], None] | None = None
+    spec: ImportSpec,
+    on_rows: Callable[[str, int], None] | None = None,
+    on_plan: Callable[[str, list[tuple[str, str, str]]], None] | None = None,
 ) -> ImportSummary:
     """Read the tables and write the graph to the new folder `spec.out`: all of it, or nothing.
 
     on_rows: called with a file's name and the number of its rows read so far
+    on_plan: called before the long reading with a title and a row for each feature column, or for
+        several that are alike: its name, what it looks like, and what it becomes
     """
     # PyTorch and Arrow are loaded here, not when the command line asks for the options.
     from vrgcn.data.tables.importing import run_import
 
-    return run_import(spec, on_rows or (lambda name, rows: None))
+    return run_import(
+        spec, on_rows or (lambda name, rows: None), on_plan or (lambda title, rows: None)
+    )

@@ -32,13 +32,15 @@ class Pairs:
     """Edges in a temporary file, and how many entries each row of the matrix will get of them.
 
     name: the file that the edges are from, for errors
+    notes: what people should know about them
     """
 
     def __init__(self, name: str, folder: Path, nodes: int, weighted: bool) -> None:
         self.name = name
         self.nodes = nodes
         self.weighted = weighted
-        self.rows = self.loops = self.zero = self.negative = 0
+        self.notes: list[str] = []
+        self.rows = self.skipped = self.loops = self.zero = self.negative = 0
         self.into = np.zeros(nodes, np.int64)
         self.out_of = np.zeros(nodes, np.int64)
         self._names = [folder / "pairs", folder / "pair-weights"][: 1 + weighted]
@@ -56,6 +58,7 @@ class Pairs:
         """Edges by their nodes; those with an unknown node, -1, are passed over."""
         right = (source >= 0) & (target >= 0)
         if not right.all():
+            self.skipped += int((~right).sum())
             source, target = source[right], target[right]
             weight = None if weight is None else weight[right]
         loop = source == target

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 
 import pyarrow as pa
 
+from vrgcn.data.tables.overrides import Override, matches, parse_fills
+from vrgcn.data.tables.problems import Collected
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.values import is_list, is_number, is_text
@@ -30,27 +31,53 @@ class NodeColumns:
         used = [self.id, *self.features, *self.label, *([self.split] if self.split else [])]
         return list(dict.fromkeys(used))
 
+    def without(self, columns: list[str]) -> NodeColumns:
+        """Some features left aside."""
+        features = [column for column in self.features if column not in columns]
+        return replace(self, features=features, aside=[*self.aside, *columns])
+
 
 @dataclass(frozen=True)
 class EdgeColumns:
+    """aside: columns that are left out though nobody asked for it."""
+
     source: str
     target: str
     weight: str | None
+    aside: list[str]
 
     @property
     def used(self) -> list[str]:
         return list(dict.fromkeys([self.source, self.target, *filter(None, [self.weight])]))
 
 
-def node_columns(table: Table, spec: ImportSpec) -> NodeColumns:
+def node_columns(table: Table, spec: ImportSpec, chosen: list[str] | None = None) -> NodeColumns:
+    """chosen: the columns of the features, where they are not to be found out."""
     left = _without_dropped(table, spec.drop)
-    id_column = _named(table, spec.id, "--id") or ("id" if "id" in left else left[0])
-    label = _matching(table, spec.label, "--label") or [c for c in left if c == "label"]
-    split = _named(table, spec.split, "--split") or ("split" if "split" in left else None)
+    id_column, label, split, features = left[0], [], None, []
+    missing = Collected()  # told together
+    with missing.step():
+        id_column = _named(table, spec.id, "--id") or ("id" if "id" in left else left[0])
+    with missing.step():
+        label = _matching(table, spec.label, "--label") or [c for c in left if c == "label"]
+    with missing.step():
+        split = _named(table, spec.split, "--split") or ("split" if "split" in left else None)
+    with missing.step():
+        features = _matching(table, spec.features, "--features")
+    for flag, patterns in (
+        ("--column", [Override.parse(text).pattern for text in spec.column]),
+        ("--fill", [pattern for pattern, _ in parse_fills(spec.fill) if pattern is not None]),
+    ):
+        with missing.step():
+            _matching(table, patterns, flag)
+    missing.raise_if_any()
     taken = {id_column, *label, split}
     rest = [column for column in left if column not in taken]
-    if spec.features:
-        features, rest = _matching(table, spec.features, "--features"), []
+    if chosen is not None:
+        features = chosen
+        rest = [column for column in rest if column not in chosen]
+    elif spec.features:
+        rest = []
     elif spec.features_file is not None:
         features = []
     else:
@@ -59,8 +86,6 @@ def node_columns(table: Table, spec: ImportSpec) -> NodeColumns:
         rest = [column for column in rest if not column]
     columns = NodeColumns(id_column, features, label, split, rest)
     _check_roles(table, columns)
-    for column in features:
-        _check_feature(table, column)
     for column in [id_column, *label, *filter(None, [split])]:
         _check_readable(table, column, lists=column in label)
     return columns
@@ -68,14 +93,16 @@ def node_columns(table: Table, spec: ImportSpec) -> NodeColumns:
 
 def edge_columns(table: Table, spec: ImportSpec) -> EdgeColumns:
     left = _without_dropped(table, spec.drop)
-    found = {
-        name: _named(table, given, f"--{name}")
-        for name, given in (
-            ("source", spec.source),
-            ("target", spec.target),
-            ("weight", spec.weight),
-        )
-    }
+    found: dict[str, str | None] = {}
+    missing = Collected()  # told together
+    for name, given in (
+        ("source", spec.source),
+        ("target", spec.target),
+        ("weight", spec.weight),
+    ):
+        with missing.step():
+            found[name] = _named(table, given, f"--{name}")
+    missing.raise_if_any()
     for name, given in found.items():
         if given is None and name in left and name not in found.values():
             found[name] = name
@@ -102,14 +129,15 @@ def edge_columns(table: Table, spec: ImportSpec) -> EdgeColumns:
     kind = table.kind(weight) if weight else pa.float64()
     if not (is_number(kind) or is_text(kind)):
         raise ValueError(f"{table.name}: column {weight!r} holds {kind}, which is no number")
-    return EdgeColumns(source, target, weight)
+    aside = [column for column in left if column not in (source, target, weight)]
+    return EdgeColumns(source, target, weight, aside)
 
 
 def check_dropped(tables: Sequence[Table], patterns: Sequence[str]) -> None:
     """Refuse to drop what no table has."""
     columns = [column for table in tables for column in table.columns]
     for pattern in patterns:
-        if any(_matches(column, pattern) for column in columns):
+        if any(matches(column, pattern) for column in columns):
             continue
         if len(tables) == 1:
             raise _missing(tables[0], pattern, "--drop")
@@ -120,14 +148,10 @@ def check_dropped(tables: Sequence[Table], patterns: Sequence[str]) -> None:
 
 
 def _without_dropped(table: Table, patterns: Sequence[str]) -> list[str]:
-    left = [c for c in table.columns if not any(_matches(c, pattern) for pattern in patterns)]
+    left = [c for c in table.columns if not any(matches(c, pattern) for pattern in patterns)]
     if not left:
         raise ValueError(f"{table.name}: --drop leaves no column")
     return left
-
-
-def _matches(column: str, pattern: str) -> bool:
-    return column == pattern or fnmatchcase(column, pattern)
 
 
 def _named(table: Table, column: str | None, flag: str) -> str | None:
@@ -139,12 +163,15 @@ def _named(table: Table, column: str | None, flag: str) -> str | None:
 def _matching(table: Table, patterns: Sequence[str], flag: str) -> list[str]:
     """The columns that the patterns name, in the order of the patterns, then of the file."""
     found: list[str] = []
+    missing = Collected()
     for pattern in patterns:
         exact = [pattern] if pattern in table.columns else []
-        matches = exact or [c for c in table.columns if fnmatchcase(c, pattern)]
-        if not matches:
-            raise _missing(table, pattern, flag)
-        found += matches
+        columns = exact or [column for column in table.columns if matches(column, pattern)]
+        if not columns:
+            with missing.step():
+                raise _missing(table, pattern, flag)
+        found += columns
+    missing.raise_if_any()
     return list(dict.fromkeys(found))
 
 
@@ -168,18 +195,6 @@ def _check_roles(table: Table, columns: NodeColumns) -> None:
     if count > 1:
         raise ValueError(
             f"{table.name}: column {column!r} cannot be two of id, feature, label and split"
-        )
-
-
-def _check_feature(table: Table, column: str) -> None:
-    kind = table.kind(column)
-    inner = kind.value_type if is_list(kind) else kind
-    if is_list(kind) and not is_number(inner):
-        raise ValueError(f"{table.name}: column {column!r} holds lists of {inner}, not of numbers")
-    if not (is_number(inner) or is_text(inner)):
-        raise ValueError(
-            f"{table.name}: column {column!r} holds {kind}, which is no number; leave it out with "
-            f"--drop {column!r}"
         )
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
-from vrgcn.data.tables.reading import check_columns, first_line
+from vrgcn.data.tables.reading import check_columns, first_line, tidy_names
 from vrgcn.data.tables.wording import counted
 
 BLOCK = 4 << 20
@@ -56,7 +56,10 @@ class DelimitedTable:
         self._delimiter = delimiter or self._found_delimiter(usual)
         first = self._first_record()
         self._check_delimiter(first, delimiter is not None)
-        self.columns = first if header else [str(i + 1) for i in range(len(first))]
+        self.notes: list[str] = []
+        given = first if header else [str(i + 1) for i in range(len(first))]
+        self.columns = tidy_names(given, self.notes)
+        self._given = dict(zip(self.columns, given, strict=True))
         check_columns(self.name, self.columns)
         numbers = [name for name in first if _NUMBER.fullmatch(name)] if header else []
         if len(numbers) == len(first):
@@ -67,7 +70,6 @@ class DelimitedTable:
         self.header_doubt = (
             f"if the first line is not a header, say {headerless}" if numbers else ""
         )
-        self.notes = []
         if self._comment_lines:
             lines = counted(self._comment_lines, "line")
             self.notes.append(f"passed over {lines} of comments at the top")
@@ -95,6 +97,7 @@ class DelimitedTable:
     def _stream(
         self, columns: Sequence[str], kind: pa.DataType, **parse: object
     ) -> Iterator[pa.RecordBatch]:
+        given = [self._given[column] for column in columns]
         block = max(BLOCK, min(WIDE_BLOCK, 256 * sum(map(len, self.columns))))
         with pa.input_stream(
             str(self._path), compression="gzip" if self._zipped else None
@@ -112,14 +115,14 @@ class DelimitedTable:
                         delimiter=self._delimiter, newlines_in_values=True, **parse
                     ),
                     arrow_csv.ConvertOptions(
-                        include_columns=list(columns), column_types=dict.fromkeys(columns, kind)
+                        include_columns=given, column_types=dict.fromkeys(given, kind)
                     ),
                 )
             except pa.ArrowInvalid as error:
                 if "Empty CSV file" in str(error):  # a header without the newline after it
                     return
                 raise
-            yield from (batch for batch in reader if len(batch))
+            yield from (batch.rename_columns(list(columns)) for batch in reader if len(batch))
 
     def _opened(self) -> Any:
         return gzip.open(self._path, "rb") if self._zipped else open(self._path, "rb")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 
 from vrgcn.data.tables.adjacency import Pairs
 from vrgcn.data.tables.columns import EdgeColumns
-from vrgcn.data.tables.ids import NodeIds
+from vrgcn.data.tables.ids import NodeIds, id_texts, tidying_that_finds
 from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.reading import Table
-from vrgcn.data.tables.values import to_numbers, to_text
+from vrgcn.data.tables.spec import ImportSpec, Tidying
+from vrgcn.data.tables.values import comma_advice, to_numbers
+from vrgcn.data.tables.wording import counted
 
 LOOKUP_ROWS = 2_000_000
+TRIED = 100_000  # unknown ids that are looked for in other spellings
 
 
 def read_edges(
@@ -26,30 +29,88 @@ def read_edges(
     columns: EdgeColumns,
     ids: NodeIds,
     owner: str,
+    spec: ImportSpec,
     folder: Path,
     on_rows: Callable[[str, int], None],
-) -> Pairs:
-    """All edges as pairs of nodes.
+) -> tuple[Pairs, Problems]:
+    """All edges as pairs of nodes, and what is wrong with them.
 
     owner: the file that the ids are from, for errors
     folder: for the temporary files
     """
-    problems = Problems(table)
     pairs = Pairs(table.name, folder, len(ids), weighted=columns.weight is not None)
-    ends = (columns.source, columns.target)
-    with pairs, ThreadPoolExecutor(len(ends)) as pool:
+    ends = _Ends(table, ids, owner, skip=spec.unknown_nodes == "skip")
+    names = (columns.source, columns.target)
+    with pairs, ThreadPoolExecutor(len(names)) as pool:
         for start, batch in _large_batches(table, columns, len(ids)):
-            texts = [_texts(batch.column(end)) for end in ends]
+            texts = [_texts(batch.column(name), spec.tidy_ids) for name in names]
             source, target = pool.map(ids.places, texts)
-            for end, text, places in zip(ends, texts, (source, target), strict=True):
-                _check_places(end, start, text, places, owner, problems)
+            for name, text, places in zip(names, texts, (source, target), strict=True):
+                ends.check(name, start, text, places)
             weight = None
             if columns.weight is not None:
-                weight = _weights(columns.weight, start, batch, problems)
+                weight = _weights(columns.weight, start, batch, spec.decimal, ends.problems)
             pairs.append(source, target, weight)
             on_rows(table.name, start + len(batch))
-    problems.raise_if_any()
-    return pairs
+    pairs.notes += ends.skipped(pairs)
+    return pairs, ends.problems
+
+
+class _Ends:
+    """The ends of edges that are no node: problems, or edges to be skipped."""
+
+    def __init__(self, table: Table, ids: NodeIds, owner: str, skip: bool) -> None:
+        self.problems = Problems(table)
+        self._table = table
+        self._ids = ids
+        self._owner = owner
+        self._skip = skip
+        self._skipped = Problems(table)
+        self._advice: dict[str, str] = {}
+
+    def check(
+        self, column: str, start: int, text: pa.ChunkedArray, places: NDArray[np.int64]
+    ) -> None:
+        unknown = np.flatnonzero(places < 0)
+        if not len(unknown):
+            return
+        cells = text.take(pa.array(unknown)).combine_chunks()
+        empty = pc.equal(cells, "").to_numpy(zero_copy_only=False)
+        named = cells.filter(pa.array(~empty))
+        home = self._skipped if self._skip else self.problems
+        advice = "" if self._skip else "leave such edges out with --unknown-nodes skip"
+        home.add("is empty", column, start + unknown[empty], advice=advice)
+        if len(named) and column not in self._advice:
+            self._advice[column] = self._how_to_find(named)
+        what = f"names a node that {self._owner} does not have"
+        home.add(what, column, start + unknown[~empty], named, self._advice.get(column, ""))
+
+    def skipped(self, pairs: Pairs) -> list[str]:
+        """What to tell about edges that were skipped."""
+        if not self._skip or not pairs.skipped:
+            return []
+        whole = pairs.rows + pairs.skipped
+        if not pairs.rows:
+            lines = "\n".join(self._skipped.lines())
+            raise ValueError(
+                f"--unknown-nodes skip: leaves none of the {whole:,} edges of {self._table.name}; "
+                f"are the columns right?\n{lines}"
+            )
+        share = f"{pairs.skipped / whole:.1%}"
+        edges = counted(whole, "edge")
+        skipped = f"{self._table.name}: skipped {pairs.skipped:,} of {edges} ({share})"
+        return [skipped, *self._skipped.lines()]
+
+    def _how_to_find(self, named: pa.Array) -> str:
+        ways = tidying_that_finds(named[:TRIED], self._ids)
+        advice = (
+            [f"in another spelling it has some: give --tidy-ids {' '.join(ways)}"] if ways else []
+        )
+        if not self._skip:
+            advice.append(
+                "leave such edges out with --unknown-nodes skip, or make nodes of them with"
+            )
+        return "; ".join(advice) + " --unknown-nodes add" * (not self._skip)
 
 
 def _large_batches(
@@ -68,30 +129,18 @@ def _large_batches(
         yield first, pa.Table.from_batches(parts)
 
 
-def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pa.chunked_array([to_text(part) for part in column.chunks])
+def _texts(column: pa.ChunkedArray, tidy: Sequence[Tidying]) -> pa.ChunkedArray:
+    return pa.chunked_array([id_texts(part, tidy) for part in column.chunks])
 
 
-def _check_places(
-    column: str,
-    start: int,
-    text: pa.ChunkedArray,
-    places: NDArray[np.int64],
-    owner: str,
-    problems: Problems,
-) -> None:
-    unknown = np.flatnonzero(places < 0)
-    cells = text.take(pa.array(unknown)).combine_chunks()
-    empty = pc.equal(cells, "").to_numpy(zero_copy_only=False)
-    problems.add("is empty", column, start + unknown[empty])
-    what = f"names a node that {owner} does not have"
-    problems.add(what, column, start + unknown[~empty], cells.filter(pa.array(~empty)))
-
-
-def _weights(column: str, start: int, batch: pa.Table, problems: Problems) -> NDArray[np.float64]:
+def _weights(
+    column: str, start: int, batch: pa.Table, decimal: str | None, problems: Problems
+) -> NDArray[np.float64]:
     cells = batch.column(column).combine_chunks()
-    weights, text = to_numbers(cells, np.float64)
-    problems.add("holds text where numbers should be", column, start + text, cells.take(text))
+    weights, text = to_numbers(cells, np.float64, decimal=decimal)
+    what = "holds text where numbers should be"
+    advice = comma_advice(cells, text).removeprefix("; ")
+    problems.add(what, column, start + text, cells.take(text), advice)
     with np.errstate(over="ignore"):
         finite = np.isfinite(weights.astype(np.float32))
     wrong = ~finite & ~np.isnan(weights)

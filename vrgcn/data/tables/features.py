@@ -5,24 +5,27 @@ All three end in the graph's `features.npy`, (nodes, width) float32, a chunk of 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vrgcn.data.tables.adjacency import Adjacency
+from vrgcn.data.tables.encoders import Encoder
 from vrgcn.data.tables.growing import GrowingArray
 from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.reading import Table
-from vrgcn.data.tables.values import is_list, to_matrix, to_numbers
 from vrgcn.data.tables.wording import counted
 
 FEATURES = "features.npy"
+UNKNOWN_NODE = "(not in the nodes table)"  # the feature that marks nodes that edges alone name
 _CHUNK = 1 << 22
+_ROWS = 65_536
 
 
 @dataclass(frozen=True)
@@ -31,23 +34,26 @@ class Features:
 
     names: of the columns; None where they have none
     constant: the columns that are the same for all nodes
+    mean: (width,) of each column
     """
 
     width: int
     names: list[str] | None
     constant: NDArray[np.int64]
+    mean: NDArray[np.float32]
 
     def label(self, column: int) -> str:
         return self.names[column] if self.names is not None else str(column)
 
 
 class FeatureFile:
-    """`features.npy` while it is written, and the range of each of its columns."""
+    """`features.npy` while it is written, and the range and mean of each of its columns."""
 
     def __init__(self, folder: Path, width: int) -> None:
         self._file = GrowingArray(folder / FEATURES, np.float32, (width,))
         self._low = np.full(width, np.inf, np.float32)
         self._high = np.full(width, -np.inf, np.float32)
+        self._sum = np.zeros(width)
 
     def __enter__(self) -> FeatureFile:
         return self
@@ -58,111 +64,117 @@ class FeatureFile:
     def append(self, block: NDArray[np.float32]) -> None:
         np.fmin(self._low, block.min(0), out=self._low)
         np.fmax(self._high, block.max(0), out=self._high)
+        self._sum += block.sum(0, dtype=np.float64)
         self._file.append(block)
 
-    def constant(self) -> NDArray[np.int64]:
-        return np.flatnonzero(self._low == self._high)
+    def written(self, names: list[str] | None) -> Features:
+        """What the file holds, once all is appended."""
+        mean = (self._sum / max(self._file.rows, 1)).astype(np.float32)
+        constant = np.flatnonzero(self._low == self._high)
+        return Features(len(mean), names, constant, mean)
 
 
 class FeatureColumns:
-    """The feature columns of a table, one beside the other.
+    """The features of a table's columns, one beside the other.
 
-    names: of the features; a list column `x` becomes `x[0]`, `x[1]`, ...
+    marked: a last feature tells nodes that the table lacks from those that it has
     """
 
     def __init__(
-        self, table: Table, columns: list[str], fill: float | None, problems: Problems
+        self, table: Table, encoders: Sequence[Encoder], problems: Problems, marked: bool
     ) -> None:
-        self._columns = columns
-        self._widths = [_list_width(table, name) for name in columns]
-        self._header_doubt = table.header_doubt
-        self._fill = fill
+        self._table = table
+        self._encoders = encoders
         self._problems = problems
-        self.names: list[str] = []
-        for name, width in zip(columns, self._widths, strict=True):
-            self.names += [name] if width is None else [f"{name}[{i}]" for i in range(width)]
+        self._marked = marked
+
+    @property
+    def columns(self) -> list[str]:
+        return [encoder.column for encoder in self._encoders]
+
+    @property
+    def names(self) -> list[str]:
+        names = [name for encoder in self._encoders for name in encoder.names]
+        return names + [UNKNOWN_NODE] * self._marked
+
+    def fit(self, on_rows: Callable[[str, int], None]) -> None:
+        """Look at the columns that have to be seen as a whole before they can be encoded."""
+        unfitted = [encoder for encoder in self._encoders if not encoder.fitted]
+        if not unfitted:
+            return
+        for start, batch in self._table.batches([encoder.column for encoder in unfitted]):
+            for encoder in unfitted:
+                encoder.fit(batch.column(encoder.column))
+            on_rows(self._table.name, start + len(batch))
+        for encoder in unfitted:
+            try:
+                encoder.finish()
+            except ValueError as error:
+                raise ValueError(f"{self._table.name}: {error}") from None
 
     def block(self, start: int, batch: pa.RecordBatch) -> NDArray[np.float32]:
         """The features of the rows from `start` on: (rows, width)."""
-        block = np.empty((len(batch), len(self.names)), np.float32)
-        parts = {}
+        block = np.zeros((len(batch), len(self.names)), np.float32)
         place = 0
-        for name, width in zip(self._columns, self._widths, strict=True):
-            part = parts[name] = block[:, place : place + (1 if width is None else width)]
-            wrong = _convert(batch.column(name), part)
-            if len(wrong):
-                self._tell_wrong(start, name, batch.column(name), wrong, width)
-                part[wrong] = 0  # told already: not to be told as missing too
-            place += part.shape[1]
-        finite = np.isfinite(block)
-        if not finite.all() and self._fill is not None:
-            block[~finite] = self._fill
-        elif not finite.all():
-            for name, part in parts.items():
-                self._tell_not_finite(start, name, batch.column(name), part)
+        for encoder in self._encoders:
+            width = len(encoder.names)
+            tell = partial(self._tell, start, encoder.column)
+            encoder.encode(batch.column(encoder.column), block[:, place : place + width], tell)
+            place += width
         return block
 
-    def _tell_wrong(
-        self, start: int, name: str, column: pa.Array, wrong: NDArray[np.int64], width: int | None
+    def notes(self) -> list[str]:
+        """What was noticed on the way."""
+        return [
+            f"{self._table.name}: column {encoder.column!r}: {note}"
+            for encoder in self._encoders
+            for note in encoder.notes()
+        ]
+
+    def _tell(
+        self,
+        start: int,
+        column: str,
+        what: str,
+        rows: NDArray[np.int64],
+        values: pa.Array | None,
+        advice: str,
     ) -> None:
-        if width is None:
-            what, cells = "holds text where numbers should be", column
-            advice = "; ".join(filter(None, [_drop(name), self._header_doubt]))
-        else:
-            what = f"holds a list of another length than {width}"
-            cells = pc.list_value_length(column)
-            advice = _drop(name)
-        self._problems.add(what, name, start + wrong, cells.take(wrong), advice)
-
-    def _tell_not_finite(
-        self, start: int, name: str, column: pa.Array, part: NDArray[np.float32]
-    ) -> None:
-        advice = f"give --fill VALUE, or {_drop(name)}"
-        empty = np.flatnonzero(np.isnan(part).any(1))
-        self._problems.add("is missing or NaN", name, start + empty, None, advice)
-        infinite = np.flatnonzero(np.isinf(part).any(1))
-        what = "is infinite, or too large for 32 bits"
-        self._problems.add(what, name, start + infinite, column.take(infinite), advice)
+        doubt = self._table.header_doubt if "text" in what else ""
+        advice = "; ".join(filter(None, [advice, doubt]))
+        self._problems.add(what, column, start + rows, values, advice)
 
 
-def _drop(name: str) -> str:
-    return f"leave the column out with --drop {name!r}"
+def add_rows(folder: Path, row: NDArray[np.float32], count: int) -> None:
+    """Give `count` more nodes the features `row`, (width,)."""
+    with GrowingArray.reopened(folder / FEATURES) as file:
+        for start in range(0, count, _ROWS):
+            file.append(np.tile(row, (min(_ROWS, count - start), 1)))
 
 
-def _convert(column: pa.Array, part: NDArray[np.float32]) -> NDArray[np.int64]:
-    """Put a column's numbers into (rows, width); gives the rows that have none or too many."""
-    if is_list(column.type):
-        part[:], wrong = to_matrix(column, part.shape[1])
-    else:
-        part[:, 0], wrong = to_numbers(column)
-    return wrong
+def copy_features(
+    file: Path,
+    nodes: int,
+    folder: Path,
+    fill: float | None,
+    added: int = 0,
+    marked: bool = False,
+) -> Features:
+    """The features of a `.npy` file, (nodes, width).
 
-
-def _list_width(table: Table, column: str) -> int | None:
-    """How many numbers the lists of a column have; None for a column of single numbers."""
-    kind = table.kind(column)
-    if not is_list(kind):
-        return None
-    if pa.types.is_fixed_size_list(kind):
-        return int(kind.list_size)
-    for _, batch in table.batches([column]):
-        lengths = pc.list_value_length(batch.column(column)).drop_null()
-        if len(lengths) and lengths[0].as_py():
-            return int(lengths[0].as_py())
-    raise ValueError(f"{table.name}: column {column!r} holds no list with anything in it")
-
-
-def copy_features(file: Path, nodes: int, folder: Path, fill: float | None) -> Features:
-    """The features of a `.npy` file, (nodes, width)."""
+    added: more nodes, that get the mean of each column
+    marked: a last column tells them from the others
+    """
     array = open_features(file)
     if len(array) != nodes:
         raise ValueError(
             f"--features-file: {file} has {counted(len(array), 'row')} for {counted(nodes, 'node')}"
         )
-    step = max(1, _CHUNK // array.shape[1])
+    width = array.shape[1] + marked
+    step = max(1, _CHUNK // width)
     wrong = 0
     first: tuple[int, int] | None = None
-    with FeatureFile(folder, array.shape[1]) as out:
+    with FeatureFile(folder, width) as out:
         for start in range(0, nodes, step):
             with np.errstate(over="ignore"):
                 block = array[start : start + step].astype(np.float32)
@@ -173,14 +185,18 @@ def copy_features(file: Path, nodes: int, folder: Path, fill: float | None) -> F
                     first = (start + int(row), int(column))
                 wrong += int(bad.sum())
                 block[bad] = fill or 0
-            out.append(block)
+            out.append(np.pad(block, ((0, 0), (0, int(marked)))))
+        if added:
+            mean = out.written(None).mean
+            mean[array.shape[1] :] = 1
+            out.append(np.tile(mean, (added, 1)))
     if first is not None:
         raise ValueError(
             f"--features-file: {file} holds {counted(wrong, 'value that is', 'values that are')} "
             f"NaN, infinite or too large for 32 bits, first: row {first[0]:,}, column "
             f"{first[1]:,}, both counted from 0; give --fill VALUE"
         )
-    return Features(array.shape[1], None, out.constant())
+    return out.written(None)
 
 
 def open_features(file: Path) -> NDArray[Any]:
@@ -217,4 +233,4 @@ def structural_features(adjacency: Adjacency, folder: Path) -> Features:
         columns["log_out_degree"] = np.log1p(adjacency.out_degree)
     with FeatureFile(folder, len(columns)) as out:
         out.append(np.stack(list(columns.values()), axis=1).astype(np.float32))
-    return Features(len(columns), list(columns), out.constant())
+    return out.written(list(columns))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -20,8 +20,19 @@ class GrowingArray:
         self._dtype = np.dtype(dtype)
         self._row = row
         self.rows = 0
-        self._file = open(file, "wb")  # noqa: SIM115  (closed by __exit__)
+        self._file: BinaryIO = open(file, "wb")  # noqa: SIM115  (closed by __exit__)
         self._write_header()
+
+    @classmethod
+    def reopened(cls, file: Path) -> GrowingArray:
+        """A file that was written before, to append to."""
+        made = cls.__new__(cls)
+        made._file = open(file, "r+b")  # noqa: SIM115  (closed by __exit__)
+        np.lib.format.read_magic(made._file)
+        shape, _, made._dtype = np.lib.format.read_array_header_1_0(made._file)
+        made.rows, made._row = shape[0], shape[1:]
+        made._file.seek(0, os.SEEK_END)
+        return made
 
     def __enter__(self) -> GrowingArray:
         return self

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -12,10 +12,17 @@ from numpy.typing import NDArray
 from vrgcn.data.tables.columns import EdgeColumns
 from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.reading import Table
+from vrgcn.data.tables.spec import Tidying
 from vrgcn.data.tables.values import to_text
+from vrgcn.data.tables.wording import counted
 
 MOST_NODES = 2**31 - 1  # so that a pair of nodes and a direction fit into 63 bits
 _STRING_BYTES = 2**31 - 1
+_DIFFERENCES: dict[Tidying, str] = {
+    "space": "spaces around them",
+    "decimal": "a .0 at the end",
+    "case": "capital letters",
+}
 
 
 class NodeIds:
@@ -38,6 +45,10 @@ class NodeIds:
         found = pc.index_in(pc.cast(text, self.text.type), value_set=self.text)
         return found.fill_null(-1).to_numpy().astype(np.int64)
 
+    def with_more(self, text: pa.Array) -> NodeIds:
+        """These ids, then others."""
+        return NodeIds(joined([self.text, text]))
+
     def natural(self) -> pa.Array:
         """The ids as int64 if all are whole numbers written the usual way, or else as text."""
         numbers = whole_numbers(self.text)
@@ -53,6 +64,67 @@ def whole_numbers(text: pa.Array) -> pa.Array | None:
     return numbers if pc.cast(numbers, text.type).equals(text) else None
 
 
+def id_texts(column: pa.Array, tidy: Sequence[Tidying]) -> pa.Array:
+    """A column of ids as texts, tidied as the user asked for."""
+    return tidied(to_text(column), tidy)
+
+
+def tidied(text: pa.Array | pa.ChunkedArray, ways: Sequence[Tidying]) -> pa.Array:
+    """Texts without spaces around them, without the .0 of whole numbers, in small letters."""
+    if "space" in ways:
+        text = pc.utf8_trim_whitespace(text)
+    if "decimal" in ways:
+        text = pc.replace_substring_regex(text, r"^([+-]?\d+)\.0+$", r"\1")
+    if "case" in ways:
+        text = pc.utf8_lower(text)
+    return text
+
+
+def look_alikes(ids: NodeIds) -> str | None:
+    """A warning about ids that differ in what people do not see; None if there are none."""
+    ways = tuple(_DIFFERENCES)
+    plain = tidied(ids.text, ways)
+    missing = len(plain) - pc.count_distinct(plain).as_py()
+    if not missing:
+        return None
+    codes = plain.dictionary_encode().indices.to_numpy()
+    first = np.unique(codes, return_index=True)[1]
+    again = np.ones(len(codes), bool)
+    again[first] = False
+    examples = [
+        f"{ids.text[int(first[codes[row]])].as_py()!r} and {ids.text[int(row)].as_py()!r}"
+        for row in np.flatnonzero(again)[:3]
+    ]
+    some = counted(missing, "id differs", "ids differ")
+    needed = [way for way in ways if _merges(ids.text, way)] or list(ways)
+    seen = " or ".join(_DIFFERENCES[way] for way in needed)
+    return (
+        f"{some} from another only in {seen}: {', '.join(examples)}"
+        f"{', ...' if missing > 3 else ''}; they are different nodes, unless you give "
+        f"--tidy-ids {' '.join(needed)}"
+    )
+
+
+def _merges(text: pa.Array, way: Tidying) -> bool:
+    return bool(pc.count_distinct(tidied(text, (way,))).as_py() < len(text))
+
+
+def tidying_that_finds(unknown: pa.Array, ids: NodeIds) -> list[Tidying]:
+    """How ids that are not there would be found, were both sides tidied; empty if not at all."""
+    found: list[Tidying] = [
+        way
+        for way in _DIFFERENCES
+        if pc.any(pc.is_in(tidied(unknown, (way,)), tidied(ids.text, (way,)))).as_py()
+    ]
+    everything = tuple(_DIFFERENCES)
+    if (
+        not found
+        and pc.any(pc.is_in(tidied(unknown, everything), tidied(ids.text, everything))).as_py()
+    ):
+        return list(everything)
+    return found
+
+
 def joined(parts: list[pa.Array]) -> pa.Array:
     """String arrays as one."""
     if sum(part.nbytes for part in parts) > _STRING_BYTES:
@@ -63,13 +135,14 @@ def joined(parts: list[pa.Array]) -> pa.Array:
 class IdReader:
     """Collects the id column of the nodes, and tells what is missing or repeated in it."""
 
-    def __init__(self, column: str, problems: Problems) -> None:
+    def __init__(self, column: str, tidy: Sequence[Tidying], problems: Problems) -> None:
         self._column = column
+        self._tidy = tidy
         self._problems = problems
         self._parts: list[pa.Array] = []
 
     def add(self, start: int, batch: pa.RecordBatch) -> None:
-        text = to_text(batch.column(self._column))
+        text = id_texts(batch.column(self._column), self._tidy)
         empty = np.flatnonzero(pc.equal(text, "").to_numpy(zero_copy_only=False))
         self._problems.add("is empty", self._column, empty + start, advice="every node needs an id")
         self._parts.append(text)
@@ -91,13 +164,16 @@ class IdReader:
 
 
 def ids_of_edges(
-    table: Table, columns: EdgeColumns, on_rows: Callable[[str, int], None]
+    table: Table,
+    columns: EdgeColumns,
+    tidy: Sequence[Tidying],
+    on_rows: Callable[[str, int], None],
 ) -> NodeIds:
     """The ids that the edges name, sorted: by number if all are whole numbers, or else by text."""
     known = pa.array([], pa.string())
     fresh: list[pa.Array] = []
     for start, batch in table.batches([columns.source, columns.target]):
-        ends = [to_text(batch.column(name)) for name in (columns.source, columns.target)]
+        ends = [id_texts(batch.column(name), tidy) for name in (columns.source, columns.target)]
         fresh.append(pc.unique(pa.concat_arrays(ends)))
         if sum(map(len, fresh)) > max(1_000_000, len(known)):
             known, fresh = pc.unique(joined([known, *fresh])), []

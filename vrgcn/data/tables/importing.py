@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -17,60 +18,218 @@ from vrgcn.data.tables.columns import (
     node_columns,
 )
 from vrgcn.data.tables.edges import read_edges
+from vrgcn.data.tables.encoders import Encoder
 from vrgcn.data.tables.features import (
+    FeatureColumns,
     Features,
     copy_features,
     open_features,
     structural_features,
 )
-from vrgcn.data.tables.nodes import Nodes, check_split, nodes_of_edges, read_nodes
+from vrgcn.data.tables.ids import look_alikes
+from vrgcn.data.tables.limits import respect_limit
+from vrgcn.data.tables.nodes import (
+    Nodes,
+    add_unknown,
+    check_split,
+    nodes_of_edges,
+    read_nodes,
+)
+from vrgcn.data.tables.overrides import parse_fills
+from vrgcn.data.tables.problems import Collected, Problems
+from vrgcn.data.tables.proposal import propose, rows_of
 from vrgcn.data.tables.reading import Table, open_table
+from vrgcn.data.tables.recipe import Recipe, read_recipe
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.summary import ImportSummary, summarise
+from vrgcn.data.tables.telling import taken_from
 from vrgcn.files.writing import new_folder
 from vrgcn.graph.names import Names
-from vrgcn.graph.validation import SPLITS
+from vrgcn.graph.validation import SPLITS, Task
+
+Watch = Callable[[str, int], None]
+Plan = Callable[[str, list[tuple[str, str, str]]], None]
 
 
-def run_import(spec: ImportSpec, on_rows: Callable[[str, int], None]) -> ImportSummary:
+@dataclass(frozen=True)
+class Source:
+    """The tables, opened, and what each of their columns is.
+
+    node_table, node: None where the edges alone tell the nodes
+    encoders: of the feature columns
+    marked: a feature tells the nodes that the table of nodes lacks
+    recipe: how the graph of --like was made; None without one
+    """
+
+    spec: ImportSpec
+    edge_table: Table
+    edge: EdgeColumns
+    node_table: Table | None
+    node: NodeColumns | None
+    encoders: Sequence[Encoder]
+    marked: bool
+    recipe: Recipe | None
+
+
+def run_import(spec: ImportSpec, on_rows: Watch, on_plan: Plan) -> ImportSummary:
     """See `import_tables`."""
+    respect_limit()
     # All that can be told from the first lines is told before the long reading begins.
-    edge_table = open_table(spec.edges, "--edges", spec.delimiter, not spec.headerless)
-    node_table = node = None
-    if spec.nodes is not None:
-        node_table = open_table(spec.nodes, "--nodes", spec.delimiter, not spec.headerless_nodes)
-    check_dropped([edge_table, *([node_table] if node_table is not None else [])], spec.drop)
-    edge = edge_columns(edge_table, spec)
-    if spec.features_file is not None:
-        open_features(spec.features_file)
-    if node_table is not None:
-        node = node_columns(node_table, spec)
-        check_split(node_table, node, spec)
+    source = _opened(spec, on_plan)
+    spec = source.spec
     with new_folder(spec.out) as folder:
-        if node_table is not None and node is not None:
-            nodes = read_nodes(node_table, node, spec, folder, on_rows)
-        else:
-            nodes = nodes_of_edges(edge_table, edge, spec, on_rows)
+        found = Collected()
+        nodes = _nodes(source, folder, on_rows, found)
         owner = str(spec.nodes or spec.features_file)
-        pairs = read_edges(edge_table, edge, nodes.ids, owner, folder, on_rows)
+        pairs, problems = read_edges(
+            source.edge_table, source.edge, nodes.ids, owner, spec, folder, on_rows
+        )
+        found.add(problems)
+        found.raise_if_any()
         adjacency = write_adjacency(pairs, folder, spec.directed)
-        features = _features(nodes, adjacency, spec, folder)
+        features = _features(source, nodes, adjacency, folder)
         _write_labels(nodes, folder)
-        classes = nodes.labels.classes if nodes.labels is not None else None
+        classes, task = _classes(source, nodes)
         names = Names(nodes.ids.natural(), classes, features.names)
-        task = nodes.labels.task if nodes.labels is not None else "classes"
+        recipe = source.recipe or Recipe.of(
+            *(spec, source.node, source.edge, source.encoders, source.marked),
+            *(features.mean, classes, task),
+        )
+        recipe.write(folder)
         write_meta(folder, features.width, len(classes or []), names, task)
-        drawn = nodes.labels.drawn if nodes.labels is not None else ""
-        columns = _told(node_table, node, edge_table, edge, spec, drawn)
-        return summarise(spec.out, nodes, pairs, adjacency, features, columns, spec.task)
+        notes = [*_notes(source), *nodes.notes, *pairs.notes]
+        alike = look_alikes(nodes.ids)
+        notes += [alike] if alike is not None else []
+        columns = taken_from(
+            *(source.node_table, source.node, source.edge_table, source.edge, spec),
+            nodes.labels.drawn if nodes.labels is not None else "",
+        )
+        return summarise(
+            *(spec.out, nodes, pairs, adjacency, features, columns, spec.task, notes),
+            to_predict=source.recipe is not None,
+        )
 
 
-def _features(nodes: Nodes, adjacency: Adjacency, spec: ImportSpec, folder: Path) -> Features:
-    if nodes.features is not None:
-        return nodes.features
+def _opened(spec: ImportSpec, on_plan: Plan) -> Source:
+    """The tables and their columns; everything that is wrong with them is told at once."""
+    recipe = read_recipe(spec.like) if spec.like is not None else None
+    dropped = spec.drop
+    if recipe is not None:
+        spec = recipe.applied(spec)
+    found = Collected()
+    edge_table = node_table = edge = node = None
+    with found.step():
+        edge_table = open_table(spec.edges, "--edges", spec.delimiter, not spec.headerless)
+    if spec.nodes is not None:
+        with found.step():
+            node_table = open_table(
+                spec.nodes, "--nodes", spec.delimiter, not spec.headerless_nodes
+            )
+    tables = [table for table in (edge_table, node_table) if table is not None]
+    if len(tables) == 1 + (spec.nodes is not None):
+        with found.step():
+            check_dropped(tables, dropped)
+    if edge_table is not None:
+        with found.step():
+            edge = edge_columns(edge_table, spec)
     if spec.features_file is not None:
-        return copy_features(spec.features_file, len(nodes.ids), folder, spec.fill)
-    return structural_features(adjacency, folder)
+        with found.step():
+            open_features(spec.features_file)
+    encoders: Sequence[Encoder] = []
+    if node_table is not None:
+        with found.step():
+            if recipe is not None:
+                spec = recipe.with_columns(spec, node_table)
+            node, encoders = _node_columns(node_table, spec, recipe, on_plan)
+    found.raise_if_any()
+    assert edge_table is not None
+    assert edge is not None
+    marked = spec.unknown_nodes == "add" and bool(encoders or spec.features_file)
+    if recipe is not None:
+        marked = recipe.marked
+    return Source(spec, edge_table, edge, node_table, node, encoders, marked, recipe)
+
+
+def _node_columns(
+    table: Table, spec: ImportSpec, recipe: Recipe | None, on_plan: Plan
+) -> tuple[NodeColumns, Sequence[Encoder]]:
+    if recipe is not None:
+        columns = node_columns(table, spec, [encoder.column for encoder in recipe.encoders])
+        check_split(table, columns, spec)
+        return columns, recipe.encoders
+    columns = node_columns(table, spec)
+    check_split(table, columns, spec)
+    proposal = propose(table, columns.features, spec)
+    if proposal.columns:
+        on_plan(proposal.title, rows_of(proposal.columns))
+    return columns.without(proposal.left_out), proposal.encoders
+
+
+def _nodes(source: Source, folder: Path, on_rows: Watch, found: Collected) -> Nodes:
+    """The nodes, whatever is wrong with them: the edges are to be looked at too."""
+    spec, recipe = source.spec, source.recipe
+    edges = (source.edge_table, source.edge)
+    if source.node_table is None or source.node is None:
+        return nodes_of_edges(*edges, spec, on_rows)
+    problems = Problems(source.node_table)
+    features = FeatureColumns(source.node_table, source.encoders, problems, source.marked)
+    classes = recipe.classes if recipe is not None else None
+    nodes = None
+    with found.step():
+        nodes = read_nodes(
+            *(source.node_table, source.node, features, classes, spec, folder, on_rows, problems)
+        )
+    found.add(problems)
+    if nodes is None:
+        return nodes_of_edges(*edges, spec, on_rows)
+    if spec.unknown_nodes == "add":
+        mean = recipe.mean if recipe is not None else None
+        nodes = add_unknown(nodes, *edges, spec, mean, folder, on_rows)
+    return nodes
+
+
+def _features(source: Source, nodes: Nodes, adjacency: Adjacency, folder: Path) -> Features:
+    spec, recipe = source.spec, source.recipe
+    if nodes.features is not None:
+        features = nodes.features
+    elif spec.features_file is not None:
+        fills = parse_fills(spec.fill)
+        features = copy_features(
+            spec.features_file,
+            len(nodes.ids) - nodes.added,
+            folder,
+            fills[0][1].value if fills else None,
+            nodes.added,
+            source.marked,
+        )
+    else:
+        features = structural_features(adjacency, folder)
+    if recipe is not None and features.width != len(recipe.mean):
+        raise ValueError(
+            f"there are {features.width} features, and {recipe.origin} has {len(recipe.mean)}"
+        )
+    return features
+
+
+def _classes(source: Source, nodes: Nodes) -> tuple[list[str] | None, Task]:
+    """The names of the classes, and what they are for; without labels, those of --like."""
+    if nodes.labels is not None:
+        return nodes.labels.classes, nodes.labels.task
+    if source.recipe is None:
+        return None, "classes"
+    return source.recipe.classes, source.recipe.task
+
+
+def _notes(source: Source) -> list[str]:
+    """Doubts about how the tables are read."""
+    notes = []
+    for table in (source.node_table, source.edge_table):
+        if table is not None and table.header_doubt:
+            notes.append(f"{table.name}: {table.header_doubt}; some names of columns are numbers")
+    recipe, edges = source.recipe, source.edge_table
+    if recipe is not None and source.edge.weight is None and "weight" in edges.columns:
+        notes.append(f"{edges.name}: left aside 'weight', since {recipe.origin} has no weights")
+    return notes
 
 
 def _write_labels(nodes: Nodes, folder: Path) -> None:
@@ -79,43 +238,3 @@ def _write_labels(nodes: Nodes, folder: Path) -> None:
     for code, name in enumerate(SPLITS):
         members = nodes.split == code if nodes.split is not None else np.empty(0, bool)
         write_array(folder, name, np.flatnonzero(members).astype(np.int64))
-
-
-def _told(
-    node_table: Table | None,
-    node: NodeColumns | None,
-    edge_table: Table,
-    edge: EdgeColumns,
-    spec: ImportSpec,
-    drawn: str,
-) -> list[str]:
-    """What was taken from where; drawn: how a split in a ratio was."""
-    lines = []
-    features = "the edges (degrees)"
-    if spec.features_file is not None:
-        features = str(spec.features_file)
-    if node_table is not None and node is not None:
-        if node.features:
-            count = len(node.features)
-            features = f"{count:,} columns" if count > 1 else f"column {node.features[0]!r}"
-        label = ", ".join(map(repr, node.label[:5])) + (", ..." if len(node.label) > 5 else "")
-        label += " (numbers)" if spec.task == "regression" else ""
-        split = repr(node.split) if node.split else "none"
-        if spec.ratio is not None:
-            split = f"{' '.join(f'{share:g}' for share in spec.ratio)} {drawn}"
-        lines.append(
-            f"{node_table.name}: id {node.id!r}, label {label or 'none'}, split {split}, "
-            f"features from {features}"
-        )
-        if node.aside:
-            aside = ", ".join(map(repr, node.aside[:5])) + (", ..." if len(node.aside) > 5 else "")
-            lines.append(f"{node_table.name}: left aside {aside}")
-    else:
-        lines.append(f"nodes: those of the edges; features from {features}")
-    weight = f", weight {edge.weight!r}" if edge.weight else ""
-    direction = "directed" if spec.directed else "undirected"
-    lines.append(f"{edge_table.name}: from {edge.source!r} to {edge.target!r}{weight}, {direction}")
-    for table in (node_table, edge_table):
-        if table is not None:
-            lines += [f"{table.name}: {note}" for note in table.notes]
-    return lines

@@ -6,7 +6,7 @@ Numbers are in `numbers`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any, Protocol
@@ -68,6 +68,28 @@ class Labels:
         labels[self.nodes] = self.codes
         return labels
 
+    def with_more(self, count: int) -> Labels:
+        """For as many more nodes, whose classes are not known."""
+        return replace(self, known=np.append(self.known, np.zeros(count, bool)))
+
+    def under(self, classes: list[str]) -> tuple[Labels, dict[str, int]]:
+        """The same nodes by the classes of another graph, and how many are of classes that it does
+        not have: their classes are not known here."""
+        place = {name: code for code, name in enumerate(classes)}
+        codes = np.array([place.get(name, -1) for name in self.classes], np.int64)
+        strange = {
+            name: int(count)
+            for name, code, count in zip(self.classes, codes, self.counts(), strict=True)
+            if code < 0
+        }
+        right = codes[self.codes] >= 0
+        known = self.known.copy()
+        known[self.nodes[~right]] = False
+        right &= known[self.nodes]
+        nodes, codes = self.nodes[right], codes[self.codes[right]]
+        order = np.lexsort((codes, nodes))
+        return Labels(classes, known, nodes[order], codes[order], self.several), strange
+
     def write(self, folder: Path) -> None:
         """As the graph's `labels.npy`."""
         if not self.several:
@@ -99,7 +121,7 @@ def label_reader(
     if spec.task in ("classes", "regression"):
         _check_one_each(table, columns, spec.task)
     if spec.task == "regression":
-        return OneNumber(columns[0], spec.missing, problems)
+        return OneNumber(columns[0], spec.missing, spec.decimal, problems)
     if len(columns) > 1:
         if spec.label_delimiter is not None:
             raise ValueError(

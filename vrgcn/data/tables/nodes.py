@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,14 +12,22 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vrgcn.data.tables.columns import EdgeColumns, NodeColumns
-from vrgcn.data.tables.features import FeatureColumns, FeatureFile, Features, open_features
+from vrgcn.data.tables.features import (
+    UNKNOWN_NODE,
+    FeatureColumns,
+    FeatureFile,
+    Features,
+    add_rows,
+    open_features,
+)
 from vrgcn.data.tables.ids import IdReader, NodeIds, ids_of_edges, whole_numbers
 from vrgcn.data.tables.labels import Labels, label_reader
 from vrgcn.data.tables.numbers import Numbers
 from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec
-from vrgcn.data.tables.splits import SplitReader, draw_split
+from vrgcn.data.tables.splits import NONE, SplitReader, draw_split
+from vrgcn.data.tables.wording import counted
 
 
 @dataclass(frozen=True)
@@ -27,32 +35,42 @@ class Nodes:
     """labels: None where there are none
     split: (nodes,) 0 train, 1 val, 2 test, -1 none; None where there is none
     features: None where they are still to be written
+    added: how many of the nodes, the last ones, the edges alone name
+    notes: what people should know about them
     """
 
     ids: NodeIds
     labels: Labels | Numbers | None = None
     split: NDArray[np.int8] | None = None
     features: Features | None = None
+    added: int = 0
+    notes: list[str] = field(default_factory=list)
 
 
 def read_nodes(
     table: Table,
     columns: NodeColumns,
+    features: FeatureColumns,
+    classes: list[str] | None,
     spec: ImportSpec,
     folder: Path,
     on_rows: Callable[[str, int], None],
+    problems: Problems,
 ) -> Nodes:
-    """Ids, labels, split and features of all nodes; the features are written on the way."""
-    problems = Problems(table)
-    ids = IdReader(columns.id, problems)
+    """Ids, labels, split and features of all nodes; the features are written on the way.
+
+    classes: that labels must be of; None: all that there are
+    problems: what is wrong with the table is noted there, and reading goes on
+    """
+    ids = IdReader(columns.id, spec.tidy_ids, problems)
     labels = label_reader(table, columns.label, spec, problems) if columns.label else None
     split = None
     if columns.split is not None and spec.ratio is None:
         split = SplitReader(columns.split, spec.missing, problems)
-    features = FeatureColumns(table, columns.features, spec.fill, problems)
+    features.fit(on_rows)
     with ExitStack() as stack:
         out = None
-        if columns.features:
+        if features.columns:
             out = stack.enter_context(FeatureFile(folder, len(features.names)))
         for start, batch in table.batches(columns.used):
             ids.add(start, batch)
@@ -66,13 +84,69 @@ def read_nodes(
     known_ids = ids.finish()
     known_labels = labels.finish() if labels is not None else None
     codes = split.finish(known_labels) if split is not None else None
-    problems.raise_if_any()
+    notes = features.notes()
+    if isinstance(known_labels, Labels) and classes is not None:
+        known_labels, strange = known_labels.under(classes)
+        notes += _strange_classes(table, columns, strange)
+        if codes is not None:
+            codes[~known_labels.known] = NONE
     if spec.ratio is not None and known_labels is not None:
         codes = draw_split(known_labels, spec.ratio, spec.split_seed)
-    written = None
-    if out is not None:
-        written = Features(len(features.names), features.names, out.constant())
-    return Nodes(known_ids, known_labels, codes, written)
+    written = out.written(features.names) if out is not None else None
+    return Nodes(known_ids, known_labels, codes, written, notes=notes)
+
+
+def add_unknown(
+    nodes: Nodes,
+    table: Table,
+    columns: EdgeColumns,
+    spec: ImportSpec,
+    mean: NDArray[np.float32] | None,
+    folder: Path,
+    on_rows: Callable[[str, int], None],
+) -> Nodes:
+    """With the nodes that the edges alone name: no labels, in no split, the mean of every feature.
+
+    mean: (width,) of the features; None: of these nodes
+    """
+    named = ids_of_edges(table, columns, spec.tidy_ids, on_rows)
+    new = named.text.filter(pa.array(nodes.ids.places(named.text) < 0))
+    if not len(new):
+        return nodes
+    features = nodes.features
+    if features is not None:
+        row = (features.mean if mean is None else mean).copy()
+        if features.names is not None and features.names[-1] == UNKNOWN_NODE:
+            row[-1] = 1
+            varying = features.constant != features.width - 1
+            features = replace(features, constant=features.constant[varying])
+        add_rows(folder, row, len(new))
+    split = nodes.split
+    return replace(
+        nodes,
+        ids=nodes.ids.with_more(new),
+        labels=None if nodes.labels is None else nodes.labels.with_more(len(new)),
+        split=None if split is None else np.append(split, np.full(len(new), NONE, np.int8)),
+        features=features,
+        added=len(new),
+        notes=[
+            *nodes.notes,
+            f"{table.name}: names {counted(len(new), 'node')} that {spec.nodes} does not have, "
+            f"added without labels: {', '.join(map(repr, new[:3].to_pylist()))}"
+            f"{', ...' if len(new) > 3 else ''}",
+        ],
+    )
+
+
+def _strange_classes(table: Table, columns: NodeColumns, strange: dict[str, int]) -> list[str]:
+    if not strange:
+        return []
+    shown = ", ".join(map(repr, list(strange)[:3])) + (", ..." if len(strange) > 3 else "")
+    nodes = counted(sum(strange.values()), "label")
+    return [
+        f"{table.name}: column {columns.label[0]!r}: {nodes} of classes that the graph of --like "
+        f"does not have count as unknown: {shown}"
+    ]
 
 
 def check_split(table: Table, columns: NodeColumns, spec: ImportSpec) -> None:
@@ -98,7 +172,7 @@ def nodes_of_edges(
     With a file of features, ids that are all numbers of its rows are just that, so that a node
     without an edge need not be named.
     """
-    ids = ids_of_edges(table, columns, on_rows)
+    ids = ids_of_edges(table, columns, spec.tidy_ids, on_rows)
     if spec.features_file is not None:
         rows = len(open_features(spec.features_file))
         numbers = whole_numbers(ids.text)

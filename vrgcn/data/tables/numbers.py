@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from vrgcn.data.store import write_array
 from vrgcn.data.tables.problems import Problems
-from vrgcn.data.tables.values import to_numbers
+from vrgcn.data.tables.values import comma_advice, to_numbers
 from vrgcn.graph.validation import Task
 
 _STRATA = 10
@@ -43,6 +43,10 @@ class Numbers:
         strata[np.argsort(values, kind="stable")] = np.arange(len(values)) * count // len(values)
         return strata
 
+    def with_more(self, count: int) -> Numbers:
+        """For as many more nodes, whose numbers are not known."""
+        return Numbers(np.append(self.values, np.full(count, np.nan)))
+
     def write(self, folder: Path) -> None:
         """As the graph's `labels.npy`."""
         write_array(folder, "labels", self.values)
@@ -51,18 +55,22 @@ class Numbers:
 class OneNumber:
     """A column with the number of each node; empty or NaN: unknown."""
 
-    def __init__(self, column: str, missing: Sequence[str], problems: Problems) -> None:
+    def __init__(
+        self, column: str, missing: Sequence[str], decimal: str | None, problems: Problems
+    ) -> None:
         self._column = column
         self._missing = missing
+        self._decimal = decimal
         self._problems = problems
         self._parts: list[NDArray[np.float64]] = []
 
     def add(self, start: int, batch: pa.RecordBatch) -> None:
         column = batch.column(self._column)
-        values, wrong = to_numbers(column, np.float64, self._missing)
+        values, wrong = to_numbers(column, np.float64, self._missing, self._decimal)
         infinite = np.flatnonzero(np.isinf(values))
+        text = "for classes leave --task regression out" + comma_advice(column, wrong)
         for what, rows, advice in (
-            ("is a label that is no number", wrong, "for classes leave --task regression out"),
+            ("is a label that is no number", wrong, text),
             ("is an infinite label", infinite, "leave it empty where it is unknown"),
         ):
             cells = column.take(pa.array(rows))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -53,15 +55,15 @@ class Problems:
         if values is not None:
             kind.values += [_shortened(value) for value in values[:space].to_pylist()]
 
-    def raise_if_any(self) -> None:
-        lines = []
+    def lines(self) -> list[str]:
+        """A line for each problem of each column."""
+        lines: list[str] = []
         for what, columns in self._kinds.items():
             lines += [self._line(what, name, columns[name]) for name in list(columns)[:COLUMNS]]
             if len(columns) > COLUMNS:
                 more = len(columns) - COLUMNS
                 lines.append(f"{self._table.name}: the same in {counted(more, 'more column')}")
-        if lines:
-            raise ValueError("\n".join(lines))
+        return lines
 
     def _line(self, what: str, column: str, kind: _Kind) -> str:
         places = self._table.where(kind.rows)
@@ -73,6 +75,32 @@ class Problems:
             f"{self._table.name}: column {column!r} {what}, in {counted(kind.count, 'row')}: "
             f"{', '.join(places)}{rest}{advice}"
         )
+
+
+class Collected:
+    """Errors of several steps, told together: who mends one sees at once what is left to mend."""
+
+    def __init__(self) -> None:
+        self._errors: list[Exception] = []
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """Something that may fail without keeping the next step from being tried."""
+        try:
+            yield
+        except (ValueError, OSError) as error:
+            self._errors.append(error)
+
+    def add(self, problems: Problems) -> None:
+        lines = problems.lines()
+        if lines:
+            self._errors.append(ValueError("\n".join(lines)))
+
+    def raise_if_any(self) -> None:
+        if len(self._errors) == 1:
+            raise self._errors[0]
+        if self._errors:
+            raise ValueError("\n".join(dict.fromkeys(map(str, self._errors))))
 
 
 def _shortened(value: object) -> str:

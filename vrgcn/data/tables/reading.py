@@ -80,19 +80,22 @@ class ParquetTable:
         except (pa.ArrowException, OSError) as error:
             raise ValueError(f"{path} is not a Parquet file: {first_line(error)}") from None
         self._schema = self._file.schema_arrow
-        self.columns = list(self._schema.names)
+        given = list(self._schema.names)
+        self.columns = tidy_names(given, self.notes)
+        self._given = dict(zip(self.columns, given, strict=True))
         check_columns(self.name, self.columns)
         if self._file.metadata.num_rows == 0:
             raise ValueError(f"{path} has no rows")
 
     def kind(self, column: str) -> pa.DataType:
-        return self._schema.field(column).type
+        return self._schema.field(self._given[column]).type
 
     def batches(self, columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
         start = 0
         try:
-            for batch in self._file.iter_batches(self._batch_rows(), columns=list(columns)):
-                yield start, batch
+            given = [self._given[column] for column in columns]
+            for batch in self._file.iter_batches(self._batch_rows(), columns=given):
+                yield start, batch.select(given).rename_columns(list(columns))
                 start += len(batch)
         except (pa.ArrowException, OSError) as error:
             raise ValueError(f"{self.name} cannot be read: {first_line(error)}") from None
@@ -104,6 +107,16 @@ class ParquetTable:
         meta = self._file.metadata
         size = sum(meta.row_group(i).total_byte_size for i in range(meta.num_row_groups))
         return int(min(BATCH_ROWS, max(1, BATCH_BYTES * meta.num_rows // max(size, 1))))
+
+
+def tidy_names(given: list[str], notes: list[str]) -> list[str]:
+    """Names of columns without the spaces around them, which nobody sees; noted if there were."""
+    names = [name.strip() for name in given]
+    changed = [name for name, old in zip(names, given, strict=True) if name != old]
+    if changed:
+        shown = ", ".join(map(repr, changed[:5])) + (", ..." if len(changed) > 5 else "")
+        notes.append(f"left out the spaces around the column names {shown}")
+    return names
 
 
 def check_columns(name: str, columns: list[str]) -> None:

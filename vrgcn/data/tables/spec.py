@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import isfinite
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal, get_args
 
+from vrgcn.data.tables.overrides import Override, parse_fills
+
 LabelTask = Literal["auto", "classes", "multilabel", "regression"]
+Tidying = Literal["space", "decimal", "case"]
+UnknownNodes = Literal["error", "skip", "add"]
 
 
 @dataclass(frozen=True)
@@ -20,24 +23,47 @@ class ImportSpec:
     """Folder to write the graph to; it must not exist yet."""
     nodes: Path | None = None
     """File with a row for each node. None: the nodes are those that the edges name."""
+    like: Path | None = None
+    """A graph that was imported before: its columns become the same features again, in the same
+    order, and its classes keep their names, so that a model trained on it predicts on this one."""
     delimiter: str | None = None
     """Character between two cells of a text file. None: what divides the first line of
     each file, a comma in .csv, a tab in .tsv, or else one of comma, tab, semicolon and |."""
     drop: tuple[str, ...] = ()
     """Columns of either file to leave aside, by name or by pattern."""
+    decimal: str | None = None
+    """Comma or point, whichever stands before fractions in text files; the other one then divides
+    thousands. None: a point, and in feature columns a comma where that leaves no doubt."""
+    tidy_ids: tuple[Tidying, ...] = ()
+    """Differences between ids that do not count, in both files. space: spaces around them; decimal:
+    34.0 is 34; case: capital and small letters."""
+    unknown_nodes: UnknownNodes | None = None
+    """What to do with edges to nodes that the nodes file lacks: error, skip those edges, or add the
+    nodes, without labels, their features filled and marked. None: error; with --like as there."""
 
     headerless_nodes: bool = False
     """The nodes file has no first line that names its columns; they are called 1, 2, 3."""
     id: str | None = None
     """Column of the node ids. None: `id`, or else the first."""
     features: tuple[str, ...] = ()
-    """Columns of the features, by name or by pattern such as 'f_*'; numbers, or lists of numbers.
-    Empty: all columns that are nothing else."""
+    """Columns of the features, by name or by pattern such as 'f_*'. Empty: all columns that are
+    nothing else and are of use."""
+    column: tuple[str, ...] = ()
+    """What feature columns hold, where the import does not see it itself: COLUMN=KIND, KIND one of
+    number, boolean, category, categories, numbers, date, text, drop; such as age=number or
+    bio=text:64 or born=date:%d.%m.%Y or tags=categories:;"""
+    max_categories: int = 50
+    """How many categories of a column get a feature each, the most frequent ones; the others share
+    one."""
+    text_seed: int = 0
+    """Seed of what is drawn at random to turn texts into features."""
     features_file: Path | None = None
     """A .npy file with the features in place of columns: row by row as the nodes file, or without
     one in the order of the sorted ids."""
-    fill: float | None = None
-    """Number to put where a feature is missing, NaN or infinite. None: that is an error."""
+    fill: tuple[str, ...] = ()
+    """What to put where a number is missing or infinite: mean, median or a number, each also with
+    +mark for a feature that tells where; or error. For all columns, or for one: age=median+mark.
+    Empty: mean+mark where the first rows miss some, or else error."""
 
     label: tuple[str, ...] = ()
     """Column of the classes, or of the numbers; or several columns of 0 and 1, one for each class,
@@ -71,12 +97,14 @@ class ImportSpec:
     """A node averages over the edges into it alone. Otherwise an edge counts in both directions."""
 
     def __post_init__(self) -> None:
-        for name in ("edges", "out", "nodes", "features_file"):
+        for name in ("edges", "out", "nodes", "like", "features_file"):
             object.__setattr__(self, name, _path(name, getattr(self, name)))
         delimiter = {"tab": "\t", "\\t": "\t"}.get(self.delimiter or "", self.delimiter)
         object.__setattr__(self, "delimiter", delimiter)
         if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
             raise ValueError(f"--delimiter: must be one character, or tab; not {delimiter!r}")
+        if self.decimal not in (None, ",", "."):
+            raise ValueError(f"--decimal: must be , or . and not {self.decimal!r}")
         if self.label_delimiter == "":
             raise ValueError("--label-delimiter: must not be empty")
         if self.task not in get_args(LabelTask):
@@ -85,10 +113,9 @@ class ImportSpec:
             raise ValueError(f"--label-delimiter: --task {self.task} takes one label per node")
         if self.split is not None and self.ratio is not None:
             raise ValueError("--split and --ratio: give one of them")
-        if self.features and self.features_file is not None:
-            raise ValueError("--features and --features-file: give one of them")
-        if self.fill is not None and not isfinite(self.fill):
-            raise ValueError(f"--fill: must be a finite number, not {self.fill}")
+        self._check_columns()
+        if self.like is not None:
+            self._check_like()
         if self.ratio is not None:
             _check_ratio(self.ratio)
         if self.nodes is None:
@@ -96,9 +123,34 @@ class ImportSpec:
             if self.task != "auto":
                 raise ValueError("--task: needs a file of nodes; give --nodes FILE")
 
+    def _check_columns(self) -> None:
+        """What is said about feature columns."""
+        if self.features and self.features_file is not None:
+            raise ValueError("--features and --features-file: give one of them")
+        for text in self.column:
+            Override.parse(text)
+        fills = parse_fills(self.fill)
+        if self.features_file is not None and (
+            len(fills) > 1 or any(p is not None or f.how != "constant" or f.mark for p, f in fills)
+        ):
+            raise ValueError("--fill: with --features-file it must be one number")
+        if self.max_categories < 1:
+            raise ValueError(f"--max-categories: must be at least 1, not {self.max_categories}")
+
+    def _check_like(self) -> None:
+        """Refuse what the graph of --like decides."""
+        decided = ("features", "column", "max_categories", "text_seed", "fill", "task", "directed")
+        defaults = {field.name: field.default for field in fields(ImportSpec)}
+        for name in decided:
+            if getattr(self, name) != defaults[name]:
+                flag = name.replace("_", "-")
+                raise ValueError(f"--{flag} and --like: give one of them; --like decides it")
+
     def _check_no_node_file(self) -> None:
         for name in (
             "id",
+            "unknown_nodes",
+            "column",
             "features",
             "label",
             "label_delimiter",

@@ -31,9 +31,11 @@ _LIKELY_MISSING = {"-1", "nan", "na", "n/a", "null", "none", "?", "unknown"}
 class ImportSummary:
     """The counts of an import.
 
-    rows: edges in the file; entries: edges in the graph, an undirected one counts twice
-    duplicates: rows that repeat an earlier edge; reciprocal: edges listed in both directions of an
-        undirected graph
+    rows: of the table of edges, as far as they were read; skipped: those that were not
+    duplicates: rows that repeat an earlier one; reciprocal: rows that are the reverse of another,
+        where direction does not count
+    entries: of the adjacency matrix, two for an undirected edge and one for a self-loop
+    self_loops: rows that join a node with itself
     isolated: nodes without an edge to another node
     histogram: (least degree, greatest degree, nodes), for 0, 1, 2-3, 4-7, ...
     classes: name -> nodes, of labels that are classes; numbers: of labels that are numbers, where
@@ -46,6 +48,7 @@ class ImportSummary:
     out: Path
     nodes: int
     rows: int
+    skipped: int
     entries: int
     duplicates: int
     reciprocal: int
@@ -63,6 +66,11 @@ class ImportSummary:
     columns: list[str]
     warnings: list[str] = field(default_factory=list)
 
+    @property
+    def edges(self) -> int:
+        """Different pairs of nodes, ordered ones in a directed graph."""
+        return self.rows - self.duplicates - self.reciprocal
+
     def __str__(self) -> str:
         return "\n".join(self._lines())
 
@@ -70,18 +78,23 @@ class ImportSummary:
         yield from map(printable, self.columns)
         yield ""
         yield f"nodes     {self.nodes:>14,}   {self.isolated:,} of them isolated"
-        yield f"edges     {self.rows:>14,}   {self._edge_details()}"
-        stored = "each edge in its direction" if self.directed else "each edge in both directions"
-        yield f"stored    {self.entries:>14,}   {stored}"
+        skipped = f", and {self.skipped:,} that were skipped" if self.skipped else ""
+        yield f"rows      {self.rows:>14,}   in the table of edges{skipped}"
+        pairs = "different pairs of nodes" + (" in their order" if self.directed else "")
+        yield f"edges     {self.edges:>14,}   {pairs}; {self._edge_details()}"
+        stored = "an edge is one" if self.directed else "an edge is two, a self-loop one"
+        yield f"entries   {self.entries:>14,}   in the matrix; {stored}"
         yield f"features  {self.width:>14,}"
         yield from self._histogram()
         yield from self._labels()
         yield from (f"warning: {printable(warning)}" for warning in self.warnings)
 
     def _edge_details(self) -> str:
-        parts = [f"{self.duplicates:,} duplicate", counted(self.self_loops, "self-loop")]
+        """What became of the rows that are not among the edges."""
+        parts = [f"{counted(self.duplicates, 'row repeats', 'rows repeat')} another"]
         if not self.directed:
-            parts.append(f"{self.reciprocal:,} listed in both directions")
+            parts.append(f"{self.reciprocal:,} reversed")
+        parts.append(counted(self.self_loops, "self-loop"))
         return ", ".join(parts)
 
     def _histogram(self) -> Iterator[str]:
@@ -125,8 +138,13 @@ def summarise(
     features: Features,
     columns: list[str],
     task: str,
+    notes: list[str],
+    to_predict: bool = False,
 ) -> ImportSummary:
-    """task: as it was asked for"""
+    """task: as it was asked for
+    notes: warnings that came up on the way
+    to_predict: the graph is for a model that is trained already
+    """
     labels = nodes.labels
     classes = numbers = None
     if isinstance(labels, Numbers):
@@ -140,6 +158,7 @@ def summarise(
         out=out,
         nodes=len(nodes.ids),
         rows=pairs.rows,
+        skipped=pairs.skipped,
         entries=adjacency.entries,
         duplicates=adjacency.duplicates,
         reciprocal=adjacency.reciprocal,
@@ -156,9 +175,10 @@ def summarise(
         splits=sizes,
         columns=columns,
         warnings=[
+            *notes,
             *_edge_warnings(pairs, adjacency),
-            *_feature_warnings(features),
-            *_label_warnings(nodes, task),
+            *([] if to_predict else _feature_warnings(features)),
+            *([] if to_predict else _label_warnings(nodes, task)),
         ],
     )
 
@@ -234,7 +254,14 @@ def _class_warnings(labels: Labels, task: str) -> Iterator[str]:
         )
     elif not labels.several and len(counts) > max(20, labelled / 2):
         yield f"{len(counts):,} classes for {labelled:,} labelled nodes; is the label column right?"
+    spellings: dict[str, str] = {}
     for name in labels.classes:
+        other = spellings.setdefault(name.strip().lower(), name)
+        if other != name:
+            yield (
+                f"the classes {other!r} and {name!r} differ only in capital letters or spaces; if "
+                "they are one, spell them alike"
+            )
         if name.lower() in _LIKELY_MISSING:
             yield f"there is a class {name!r}; if that means unknown, give --missing={name}"
 

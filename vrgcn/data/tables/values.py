@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pyarrow import types
 
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$|^[+-]?inf(inity)?$"
+_COMMAS = r"^\s*[+-]?[\d.,]*\d,\d+(\.\d+)?\s*$"
 _NO_NUMBER = ("", "nan", "na", "n/a", "#n/a", "<na>", "null", "none")
 
 
@@ -45,13 +46,19 @@ def to_text(column: pa.Array) -> pa.Array:
 
 
 def to_numbers(
-    column: pa.Array, dtype: Any = np.float32, missing: Sequence[str] = ()
+    column: pa.Array,
+    dtype: Any = np.float32,
+    missing: Sequence[str] = (),
+    decimal: str | None = None,
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """A column as floating point, NaN where it has nothing; and the places of what is no number.
 
     missing: texts that stand for nothing, besides the usual ones
+    decimal: the comma or the point before fractions, if the other of them divides thousands
     """
     column = _decoded(column)
+    if decimal is not None and is_text(column.type):
+        column = _with_point(pc.cast(column, pa.string()), decimal)
     kind = pa.from_numpy_dtype(dtype)
     nowhere = np.empty(0, np.int64)
     if not is_text(column.type):
@@ -70,15 +77,33 @@ def to_numbers(
     return values, np.flatnonzero(~(nothing | number | true | false))
 
 
-def to_matrix(column: pa.Array, width: int, dtype: Any = np.float32) -> tuple[NDArray[Any], Any]:
-    """Lists of `width` numbers as (rows, width), NaN for a missing list; and the places of lists
-    of another length."""
-    lengths = pc.list_value_length(column)
-    right = _array(pc.fill_null(pc.equal(lengths, width), False))
-    values, _ = to_numbers(column.filter(pa.array(right)).flatten(), dtype)
-    matrix = np.full((len(column), width), np.nan, dtype)
-    matrix[right] = values.reshape(-1, width)
-    return matrix, np.flatnonzero(~right & _array(column.is_valid()))
+def _with_point(text: pa.Array, decimal: str) -> pa.Array:
+    """1.234,5 or 1,234.5 as 1234.5; what has neither form is made no number at all.
+
+    Dots are not simply left out: with decimal commas 3.5 would silently be 35.
+    """
+    text = pc.utf8_trim_whitespace(text)
+    divider = "." if decimal == "," else ","
+    group = rf"^[+-]?\d{{1,3}}(\{divider}\d{{3}})+(\{decimal}\d+)?$"
+    grouped = pc.match_substring_regex(text, group)
+    text = pc.if_else(grouped, pc.replace_substring(text, divider, ""), text)
+    odd = pc.match_substring(text, divider)
+    text = pc.if_else(odd, pc.binary_join_element_wise("?", text, ""), text)
+    return pc.replace_substring(text, decimal, ".")
+
+
+def is_nothing(text: pa.Array) -> NDArray[np.bool_]:
+    """Where a text is empty or one of the usual words for a missing number."""
+    plain = pc.utf8_lower(pc.utf8_trim_whitespace(text))
+    return _array(pc.is_in(plain, pa.array(_NO_NUMBER)))
+
+
+def comma_advice(column: pa.Array, wrong: NDArray[np.int64]) -> str:
+    """What to do about numbers with commas among what is no number; "" if there are none."""
+    texts = to_text(column.take(pa.array(wrong)))
+    if not pc.any(pc.match_substring_regex(texts, _COMMAS)).as_py():
+        return ""
+    return "; for decimal commas give --decimal , and for commas between thousands --decimal ."
 
 
 def is_missing(text: pa.Array, missing: Sequence[str]) -> NDArray[np.bool_]:

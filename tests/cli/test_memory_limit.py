@@ -1,0 +1,73 @@
+"""Commands under a limit of memory: an error that says what would fit, no abort and no hang."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.cli.conftest import small_graph
+from vrgcn.data.store import save_graph
+from vrgcn.graph.graph import Graph
+
+# Libraries are loaded before the limit is set: our own reading and computing meets it.
+LIMITED = """
+import sys, resource
+from vrgcn.cli import main, {module}
+import vrgcn.data.tables.importing, vrgcn.engine.setup, vrgcn.training.runs
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + {room}, used + {room}))
+main(sys.argv[1:])
+"""
+
+
+def limited(module: str, room: int, folder: Path, *arguments: object) -> tuple[int, str]:
+    code = LIMITED.format(module=module, room=room)
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=60, check=False
+    )
+    return done.returncode, done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not hold to the limit")
+@pytest.mark.parametrize("room", [20 << 20, 430 << 20])
+def test_import_says_what_takes_less(room: int, tmp_path: Path) -> None:
+    rows = 3000 if room < 100 << 20 else 600_000
+    np.savetxt(
+        tmp_path / "edges.csv",
+        np.arange(2 * rows).reshape(-1, 2),
+        "%d",
+        ",",
+        header="a,b",
+        comments="",
+    )
+    code, err = limited(
+        "import_tables", room, tmp_path, "import", "--edges", "edges.csv", "--out", "g"
+    )
+    assert code in ((1,) if rows == 3000 else (0, 1)), err
+    if code:
+        assert err.startswith("vrgcn: error: there is not enough memory to import these tables"), (
+            err
+        )
+        assert [path.name for path in tmp_path.iterdir()] == ["edges.csv"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not hold to the limit")
+def test_predict_says_what_takes_less(vrgcn, tmp_path: Path) -> None:
+    small = small_graph()
+    save_graph(small, tmp_path / "small")
+    assert vrgcn("train", "--graph", "small", "--epochs", 1, "--out", "run")[0] == 0
+    nodes = 1_000_000  # 32 MB of features, and as much scaled
+    large = Graph([], torch.zeros(nodes, 8), small.labels.repeat(nodes // 120 + 1)[:nodes])
+    save_graph(large, tmp_path / "large")
+    arguments = ("predict", "run", "--graph", "large", "--out", "p.npy", "--threads", 1)
+    code, err = limited("predict", 120 << 20, tmp_path, *arguments)
+    assert code == 1, err
+    assert "there is not enough memory to predict. What takes less:" in err
+    assert "--memory disk" in err
+    assert not (tmp_path / "p.npy").exists()

@@ -1,0 +1,219 @@
+"""Tomorrow's tables become a graph that yesterday's model can predict on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from vrgcn.data.store import load_graph
+from vrgcn.data.tables import ImportSpec, import_tables
+
+NODES = (
+    "who;age;city;born;tags;bio;kind;split\n"
+    "a;30;Rome;2001-02-03;x|y;the cat sat on a mat today;good;train\n"
+    "b;;Oslo;1999-02-03;y;a dog ran over the mat today;bad;val\n"
+    "c;50;Rome;2000-02-03;x|y;my cat and my dog sat down;good;test\n"
+    "d;40;Oslo;2000-02-04;x;the bird sat on a cat today;;\n"
+)
+EDGES = "from,to,since\na,b,1\nb,c,2\nc,d,3\n"
+OPTIONS = {
+    "id": "who",
+    "label": ("kind",),
+    "source": "from",
+    "target": "to",
+    "column": ("bio=text:2",),
+}
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def imported(out: str, nodes: str | None, edges: str = EDGES, **options):
+    Path(f"{out}-n.csv").write_text(nodes or "")
+    Path(f"{out}-e.csv").write_text(edges)
+    path = None if nodes is None else Path(f"{out}-n.csv")
+    summary = import_tables(
+        ImportSpec(nodes=path, edges=Path(f"{out}-e.csv"), out=Path(out), **options)
+    )
+    return load_graph(out), summary
+
+
+def like(nodes: str | None, edges: str = EDGES, **options):
+    return imported("tomorrow", nodes, edges, like=Path("mine"), **options)
+
+
+def test_the_same_tables_become_the_same_graph_without_a_flag():
+    mine, _ = imported("mine", NODES, **OPTIONS)
+    again, _ = like(NODES)
+    assert again.names.features == mine.names.features
+    assert again.features.tolist() == mine.features.tolist()
+    assert again.labels.tolist() == mine.labels.tolist()
+    assert again.val.tolist() == mine.val.tolist()
+    assert again.edge_index().tolist() == mine.edge_index().tolist()
+
+
+def test_columns_may_come_in_another_order_and_with_others_and_without_labels():
+    mine, _ = imported("mine", NODES, **OPTIONS)
+    table = [line.split(";") for line in NODES.splitlines()]
+    shuffled = [[row[i] for i in (5, 0, 4, 3, 2, 1, 7)] + ["9"] for row in table]
+    shuffled[0][-1] = "new"
+    graph, summary = like("\n".join(map(";".join, shuffled)) + "\n")
+    assert graph.features.tolist() == mine.features.tolist()
+    assert graph.names.classes == ["bad", "good"]
+    assert graph.num_classes == 2
+    assert graph.labels is None
+    assert len(graph.train) == 0
+    assert "left aside 'new'" in str(summary)
+    assert not summary.warnings
+
+
+def test_values_are_encoded_as_yesterday_whatever_is_new():
+    mine, _ = imported("mine", NODES, **OPTIONS)
+    rows = (
+        "who;age;city;born;tags;bio;kind;split\nz;;Lima;;y|q;zebra;ugly;train\ny;7;;;;;bad;test\n"
+    )
+    graph, summary = like(rows, "from,to\nz,y\n")
+    names = mine.names.features
+    assert graph.names.features == names
+    row = dict(zip(names, graph.features[0].tolist(), strict=True))
+    assert row["age"] == 40  # yesterday's mean
+    assert row["age.missing"] == 1
+    assert [row["city=Oslo"], row["city=Rome"]] == [0, 0]
+    assert [row["tags=x"], row["tags=y"]] == [0, 1]
+    place = names.index("born.seconds")
+    assert row["born.seconds"] == pytest.approx(mine.features[:, place].mean().item(), rel=1e-6)
+    assert [row["bio~0"], row["bio~1"]] == [0, 0]
+    assert graph.labels.tolist() == [-1, 0]
+    assert graph.names.classes == ["bad", "good"]
+    assert (graph.train.tolist(), graph.test.tolist()) == ([], [1])
+    text = str(summary)
+    assert "column 'kind': 1 label of classes that the graph of --like does not have" in text
+    assert "column 'city': 1 value of categories that were not there before count as none" in text
+    assert "column 'born': 2 missing values, of which there were none before, filled" in text
+
+
+def test_rare_categories_of_tomorrow_are_others_where_there_were_others():
+    nodes = "id,c\n" + "".join(f"{i},{c}\n" for i, c in enumerate("aaabbbcd"))
+    imported("mine", nodes, "source,target\n0,1\n", max_categories=2)
+    graph, summary = like("id,c\n0,zzz\n1,a\n", "source,target\n0,1\n")
+    assert graph.names.features == ["c=a", "c=b", "c=(other)"]
+    assert graph.features.tolist() == [[0, 0, 1], [1, 0, 0]]
+    assert not summary.warnings
+
+
+def test_nodes_that_tomorrows_table_lacks_get_yesterdays_means():
+    edges = EDGES + "d,new,4\n"
+    mine, _ = imported("mine", NODES, edges, unknown_nodes="add", **OPTIONS)
+    assert mine.names.features[-1] == "(not in the nodes table)"
+    other = "who;age;city;born;tags;bio\nq;99;Oslo;2020-01-01;x;cat\n"
+    graph, _ = like(other, "from,to\nq,unheard\n")
+    assert graph.names.nodes.to_pylist() == ["q", "unheard"]
+    assert graph.features[1].tolist() == mine.features[4].tolist()
+    assert graph.features[:, -1].tolist() == [0, 1]
+
+
+def test_the_recipe_is_json_and_safetensors_and_can_be_used_again_and_again():
+    imported("mine", NODES, **OPTIONS)
+    like(NODES)
+    assert json.loads(Path("mine/import.json").read_text())["columns"][1]["kind"] == "category"
+    for name in ("import.json", "import.safetensors"):
+        assert (Path("mine") / name).read_bytes() == (Path("tomorrow") / name).read_bytes()
+
+
+def test_features_from_the_edges_and_from_a_file_are_made_again():
+    edges = "source,target\na,b\nb,c\n"
+    mine, _ = imported("mine", None, edges, directed=True)
+    graph, _ = like(None, edges)
+    assert graph.features.tolist() == mine.features.tolist()
+    np.save("x.npy", np.eye(3))
+    imported("filed", None, edges, features_file=Path("x.npy"))
+    import_tables(
+        ImportSpec(
+            edges=Path("mine-e.csv"), like=Path("filed"), out=Path("z"), features_file=Path("x.npy")
+        )
+    )
+    assert load_graph("z").features.tolist() == np.eye(3).tolist()
+    np.save("y.npy", np.ones((3, 2)))
+    with pytest.raises(ValueError, match="there are 2 features, and filed has 3"):
+        import_tables(
+            ImportSpec(
+                edges=Path("mine-e.csv"),
+                like=Path("filed"),
+                out=Path("w"),
+                features_file=Path("y.npy"),
+            )
+        )
+
+
+def test_numbers_to_be_predicted_stay_numbers():
+    nodes = "id,x,price\na,1,5\nb,2,6\n"
+    edges = "source,target,weight\na,b,2\n"
+    imported("mine", nodes, edges, label=("price",), task="regression", drop=("weight",))
+    graph, _ = like("id,x\na,1\nb,2\n", edges)
+    assert (graph.task, graph.labels, graph.weighted) == ("regression", None, False)
+    Path("tomorrow").rename("first")
+    graph, _ = like(nodes, edges)
+    assert graph.labels.tolist() == [5, 6]
+
+
+def test_edges_without_weights_stay_without_though_tomorrows_table_has_some():
+    nodes = "id,weight\na,1\nb,2\n"
+    imported("mine", nodes, "source,target\na,b\n")
+    graph, summary = like(nodes, "source,target,weight\na,b,7\n")
+    assert not graph.weighted
+    assert graph.features.tolist() == [[1], [2]]
+    assert summary.warnings == ["tomorrow-e.csv: left aside 'weight', since mine has no weights"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "options", "message"),
+    [
+        (
+            "who;age\na;1\n",
+            {},
+            "lacks 4 of the 5 columns that the features of mine were made of: "
+            "'city', 'born', 'tags', 'bio'",
+        ),
+        (None, {}, "--like: the import of mine had a table of nodes; give --nodes"),
+        (NODES, {"features_file": Path("x.npy")}, "mine did not take its features from a"),
+    ],
+)
+def test_tables_that_do_not_fit_are_refused(nodes, options, message):
+    imported("mine", NODES, **OPTIONS)
+    with pytest.raises(ValueError, match=message):
+        like(nodes, **options)
+    assert not Path("tomorrow").exists()
+
+
+def test_a_graph_that_was_not_imported_cannot_be_imitated():
+    with pytest.raises(FileNotFoundError, match="--like: there is no folder mine"):
+        like(NODES)
+    Path("mine").mkdir()
+    with pytest.raises(FileNotFoundError, match=r"mine has no import\.json; only graphs that"):
+        like(NODES)
+    Path("mine").rmdir()
+    imported("mine", NODES, **OPTIONS)
+    file = Path("mine/import.json")
+    whole = file.read_text()
+    for text, message in (
+        ("{", "is not valid JSON"),
+        ("[]", "does not say format 'vrgcn-import'"),
+        ('{"format": "vrgcn-import", "version": 99}', "has version 99; this vrgcn reads 1"),
+        (whole.replace('"Rome"', '"Roma"'), "is damaged, or was changed by hand"),
+    ):
+        file.write_text(text)
+        with pytest.raises(ValueError, match=r"mine/import\.json") as caught:
+            like(NODES)
+        assert message in str(caught.value)
+    file.write_text(whole)
+    arrays = Path("mine/import.safetensors")
+    data = bytearray(arrays.read_bytes())
+    data[-1] ^= 1
+    arrays.write_bytes(data)
+    with pytest.raises(ValueError, match=r"mine/import\.safetensors is damaged"):
+        like(NODES)

@@ -1,0 +1,82 @@
+"""What is told of an epoch beforehand is what the epoch then does."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.theory.problems import random_graph
+from vrgcn import ESTIMATORS, GCN, MLP, Batch, Graph, GraphSAGE, TrainConfig, fit
+from vrgcn.training.cost import epoch_costs
+from vrgcn.training.trainer import build_minibatches
+
+GRAPH = random_graph().with_features(random_graph().features.float())
+CONFIG = TrainConfig(batch_size=16, refresh="never", fanout=2, sample_size=20)
+
+
+def model(layers: int = 3) -> GraphSAGE:
+    torch.manual_seed(0)
+    return GraphSAGE(GRAPH.num_features, 16, GRAPH.num_classes, layers=layers, dropout=0.2)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_an_epoch_touches_what_was_told(name: str) -> None:
+    config = TrainConfig(**(vars(CONFIG) | {"estimator": name, "epochs": 6}))
+    nodes = averaged = 0
+    passes = 2 if ESTIMATORS[name].dropout_residual else 1
+
+    def count(batch: Batch) -> None:
+        nonlocal nodes, averaged
+        plan = batch.plan
+        nodes += passes * sum(plan.sizes[1:])
+        averaged += passes * plan.sampled_edges + plan.history_reads
+        averaged += 2 * sum(back.rows.num_entries for back in plan.back.values())
+
+    fit(model(), GRAPH, config, on_batch=count)
+    cost = epoch_costs(model(), GRAPH, config, [name])[name]
+    assert cost.nodes == pytest.approx(nodes / 6, rel=0.1)
+    assert cost.neighbours == pytest.approx(averaged / 6, rel=0.15)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_histories_take_the_bytes_that_were_told(name: str) -> None:
+    config = TrainConfig(**(vars(CONFIG) | {"estimator": name, "history_dtype": "float16"}))
+    net = model()
+    batches = build_minibatches(net, GRAPH, config)
+    for batch in batches:
+        loss = batch.run(net).sum()
+        loss.backward()
+        batch.commit()
+    tables = batches.histories.tables.values()
+    held = sum(t.values.nbytes + t.written.nbytes for t in tables)
+    memory = epoch_costs(net, GRAPH, config, [name])[name].memory
+    told = memory.get("histories", 0) + memory.get("histories of gradients", 0)
+    assert told == held
+    assert memory["averaged features"] == memory["features"] == GRAPH.features.nbytes
+
+
+def test_nodes_that_are_refreshed_before_each_epoch_count() -> None:
+    few = Graph(
+        GRAPH.edge_index(), GRAPH.features, GRAPH.labels, train=GRAPH.train[:10], undirected=True
+    )
+    never, always = (
+        epoch_costs(model(), few, TrainConfig(estimator="history", refresh=refresh), ["history"])
+        for refresh in ("never", "always")
+    )
+    assert always["history"].nodes > 3 * never["history"].nodes
+    assert always["history"].neighbours > 3 * never["history"].neighbours
+
+
+def test_a_model_without_neighbours_averages_none() -> None:
+    mlp = MLP(GRAPH.num_features, 16, GRAPH.num_classes)
+    cost = epoch_costs(mlp, GRAPH, CONFIG, ["cvd"])["cvd"]
+    assert (cost.nodes, cost.neighbours) == (len(GRAPH.train), 0)
+
+
+def test_estimators_that_cannot_train_the_model_are_left_out_and_nothing_is_changed() -> None:
+    sparse = GRAPH.with_features(GRAPH.features.to_sparse_csr())
+    gcn = GCN(GRAPH.num_features, 16, GRAPH.num_classes)
+    before = torch.random.get_rng_state()
+    costs = epoch_costs(gcn, sparse, CONFIG, ["cvd", "importance/history/none", "exact"])
+    assert list(costs) == ["cvd", "exact"]
+    assert torch.equal(before, torch.random.get_rng_state())

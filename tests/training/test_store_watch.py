@@ -1,0 +1,64 @@
+"""A graph on disk that changes while it is trained on."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from vrgcn import Graph, save_graph
+from vrgcn.training.store_watch import StoreChangedError, StoreWatch
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    save_graph(Graph([[0], [1]], torch.ones(3, 2)), tmp_path / "graph")
+    return tmp_path / "graph"
+
+
+def test_a_graph_that_nobody_touches_raises_nothing(folder: Path) -> None:
+    told: list[str] = []
+    watch = StoreWatch(folder, told.append)
+    watch.check()
+    (folder / "features.npy").read_bytes()
+    watch.check()
+    assert not told
+
+
+def test_a_file_that_is_written_to_is_named(folder: Path) -> None:
+    watch = StoreWatch(folder, print)
+    file = folder / "indices.npy"
+    with open(file, "r+b") as opened:
+        opened.write(b"\x93")  # the same byte that was there: the write is what counts
+    os.utime(file, ns=(0, file.stat().st_mtime_ns + 1))  # where clocks tick too slowly to show it
+    with pytest.raises(StoreChangedError, match=r"indices\.npy was changed while training read"):
+        watch.check()
+
+
+def test_a_file_that_grows_is_named(folder: Path) -> None:
+    watch = StoreWatch(folder, print)
+    file = folder / "features.npy"
+    before = file.stat()
+    with open(file, "ab") as opened:
+        opened.write(b"x")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(StoreChangedError, match=r"features\.npy"):
+        watch.check()
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["gone", "another in its place"])
+def test_a_graph_that_is_gone_is_told_once_and_is_no_reason_to_stop(
+    folder: Path, again: bool
+) -> None:
+    told: list[str] = []
+    watch = StoreWatch(folder, told.append)
+    folder.rename(folder.with_name("kept"))
+    if again:
+        shutil.copytree(folder.with_name("kept"), folder)
+    watch.check()
+    watch.check()
+    assert len(told) == 1
+    assert ("was replaced by another" if again else "has disappeared") in told[0]

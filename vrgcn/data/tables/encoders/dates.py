@@ -1,0 +1,147 @@
+"""Columns of dates: seconds, and the places in the year, the week and the day."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from vrgcn.data.tables.encoders.encoder import Arrays, Tell, drop_advice
+from vrgcn.data.tables.encoders.filling import FilledColumn, Filling
+from vrgcn.data.tables.overrides import Fill
+from vrgcn.data.tables.values import is_nothing, is_text, to_text
+from vrgcn.data.tables.wording import counted
+
+DAY = 86_400
+WEEK = 7 * DAY
+_MONDAY = 4 * DAY  # 1970-01-05 was one
+_PLAIN = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?)?$"
+
+
+class DateColumn(FilledColumn):
+    """A time each: `x.seconds` since the earliest of a sample, and angles.
+
+    A part of the year, the week and the day is an angle a in a circle, and sin a and cos a are the
+    features: December is as near to January as to November. Times are in UTC.
+
+    format: of `strptime`; None: ISO 8601, such as 2024-03-01 or 2024-03-01T12:30:00Z
+    origin: seconds since 1970 that count as 0; 32 bits hold seconds since then only to a minute
+    hours: there are times of day
+    """
+
+    kind: ClassVar[str] = "date"
+
+    def __init__(
+        self, column: str, fill: Fill | Filling, format: str | None, origin: int, hours: bool
+    ) -> None:
+        super().__init__(column, fill)
+        self.format = format
+        self.origin = origin
+        self.hours = hours
+
+    @property
+    def names(self) -> list[str]:
+        circles = ["year", "week", *(["day"] if self.hours else [])]
+        parts = [f"{circle}.{wave}" for circle in circles for wave in ("sin", "cos")]
+        mark = ["missing"] if self.filling.fill.mark else []
+        return [f"{self.column}.{part}" for part in ("seconds", *parts, *mark)]
+
+    def fit(self, cells: pa.Array) -> None:
+        self.filling.see(parse_dates(cells, self.format)[0] - self.origin)
+
+    def encode(self, cells: pa.Array, out: NDArray[np.float32], tell: Tell) -> None:
+        seconds, wrong = parse_dates(cells, self.format)
+        form = f"written as {self.format}" if self.format else "such as 2024-03-01"
+        advice = (
+            f"give --column {self.column}=date:FORMAT, {self.column}=category, or "
+            f"{drop_advice(self.column)}"
+        )
+        tell(f"is no date {form}", wrong, cells.take(pa.array(wrong)), advice)
+        seconds[wrong] = self.origin
+        gaps = np.isnan(seconds)
+        if self.filling.fill.how == "error":
+            self.filling.see(seconds - self.origin)
+            advice = f"give --fill {self.column}=mean+mark, or {drop_advice(self.column)}"
+            tell("is missing", np.flatnonzero(gaps), None, advice)
+        out[:, 0] = seconds - self.origin
+        angles = [_part_of_year(seconds), (seconds - _MONDAY) / WEEK]
+        angles += [seconds / DAY] if self.hours else []
+        for place, turn in enumerate(angles):
+            out[:, 1 + 2 * place] = np.sin(2 * np.pi * turn)
+            out[:, 2 + 2 * place] = np.cos(2 * np.pi * turn)
+        if gaps.any():
+            out[gaps] = 0  # the middle of every circle
+            out[gaps, 0] = self.filling.put(int(gaps.sum()))
+        if self.filling.fill.mark:
+            out[:, -1] = gaps
+
+    def plan(self) -> str:
+        circles = "year, week and day" if self.hours else "year and week"
+        return (
+            f"{counted(len(self.names), 'feature')}: seconds, and places in the {circles}"
+            f"{self.filling}"
+        )
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "fill": self.filling.state(),
+            "format": self.format,
+            "origin": self.origin,
+            "hours": self.hours,
+        }
+
+    @classmethod
+    def from_state(cls, column: str, state: dict[str, Any], arrays: Arrays) -> DateColumn:
+        fill = Filling.from_state(state["fill"])
+        return cls(column, fill, state["format"], state["origin"], state["hours"])
+
+
+def parse_dates(
+    cells: pa.Array, format: str | None
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Seconds since 1970, NaN where a cell has none, and the places of what is no date."""
+    if not is_text(cells.type):
+        stamps = pc.cast(cells, pa.timestamp("us", getattr(cells.type, "tz", None)))
+        return _seconds(stamps), np.empty(0, np.int64)
+    text = pc.utf8_trim_whitespace(to_text(cells))
+    nothing = is_nothing(text)
+    text = pc.if_else(pa.array(nothing), None, text)
+    if format is not None:
+        stamps = pc.strptime(text, format=format, unit="us", error_is_null=True)
+        seconds = _seconds(stamps)
+    else:
+        plain = pc.fill_null(pc.match_substring_regex(text, _PLAIN), False)
+        try:
+            seconds = _seconds(pc.cast(pc.if_else(plain, text, None), pa.timestamp("us")))
+        except pa.ArrowInvalid:  # the 30th of February
+            plain = pa.array(np.zeros(len(text), bool))
+            seconds = np.full(len(text), np.nan)
+        for row in np.flatnonzero(~nothing & ~plain.to_numpy(zero_copy_only=False)):
+            seconds[row] = _iso_seconds(text[int(row)].as_py())
+    return seconds, np.flatnonzero(np.isnan(seconds) & ~nothing)
+
+
+def _iso_seconds(text: str) -> float:
+    """Seconds since 1970 of one time in ISO 8601, UTC where no zone is given; NaN if it is none."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return float("nan")
+    return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).timestamp()
+
+
+def _seconds(stamps: pa.Array) -> NDArray[np.float64]:
+    micros = pc.cast(pc.cast(stamps, pa.int64()), pa.float64())
+    return micros.to_numpy(zero_copy_only=False) / 1e6
+
+
+def _part_of_year(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How much of its year has passed, from 0 to 1; 0 where the time is unknown."""
+    times = np.nan_to_num(seconds).astype("datetime64[s]")
+    years = times.astype("datetime64[Y]")
+    start, end = (y.astype("datetime64[s]").astype(np.int64) for y in (years, years + 1))
+    return np.asarray((times.astype(np.int64) - start) / (end - start))

@@ -1,0 +1,178 @@
+"""Columns of numbers, and of yes and no."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from vrgcn.data.tables.encoders.encoder import Arrays, Tell, drop_advice
+from vrgcn.data.tables.encoders.filling import FilledColumn, Filling
+from vrgcn.data.tables.overrides import Fill
+from vrgcn.data.tables.values import comma_advice, is_nothing, is_number, to_numbers, to_text
+from vrgcn.data.tables.wording import counted
+
+EXACT = 2**24  # up to here 32 bits hold every whole number
+YES = ("true", "yes", "y", "t", "on", "1", "1.0")
+NO = ("false", "no", "n", "f", "off", "0", "0.0")
+_WHOLE = r"^[+-]?(\d{1,18}|[1-8]\d{18})$"  # that 64 bits hold
+
+
+class NumberColumn(FilledColumn):
+    """A number each: one feature, and one more where missing numbers are marked.
+
+    decimal: see `to_numbers`
+    lenient: what is no number counts as missing
+    offset: is subtracted, so that large whole numbers that differ by little stay different in 32
+        bits; models do not notice, as features are standardised
+    """
+
+    kind: ClassVar[str] = "number"
+
+    def __init__(
+        self,
+        column: str,
+        fill: Fill | Filling,
+        decimal: str | None = None,
+        lenient: bool = False,
+        offset: int = 0,
+    ) -> None:
+        super().__init__(column, fill)
+        self.decimal = decimal
+        self.lenient = lenient
+        self.offset = offset
+        self._rounded = 0
+        self._example = 0.0
+
+    @property
+    def names(self) -> list[str]:
+        return [self.column, *([f"{self.column}.missing"] if self.filling.fill.mark else [])]
+
+    def fit(self, cells: pa.Array) -> None:
+        self.filling.see(self.values(cells)[0])
+
+    def encode(self, cells: pa.Array, out: NDArray[np.float32], tell: Tell) -> None:
+        values, wrong = self.values(cells)
+        if self.lenient:
+            wrong = wrong[:0]
+        with np.errstate(over="ignore"):
+            out[:, 0] = values
+        self._tell_wrong(wrong, cells, tell)
+        out[wrong, 0] = 0  # told already: not to be told as missing too
+        self._note_rounding(values, out[:, 0])
+        empty = ~np.isfinite(out[:, 0])
+        if self.filling.fill.mark:
+            out[:, 1] = empty
+        if self.filling.fill.how == "error":
+            self.filling.see(values)
+            self._tell_missing(cells, out[:, 0], tell)
+        if empty.any():
+            out[empty, 0] = self.filling.put(int(empty.sum()))
+
+    def values(self, cells: pa.Array) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """The numbers, NaN where there is none, and the places of what is no number."""
+        values, wrong = to_numbers(cells, np.float64, decimal=self.decimal)
+        if self.offset:
+            values = values - self.offset
+            whole, exact = _whole_numbers(cells)
+            values[whole] = exact - self.offset  # in 64-bit integers: nothing is rounded yet
+        return values, wrong
+
+    def plan(self) -> str:
+        parts = [counted(len(self.names), "feature")]
+        if self.offset:
+            parts.append(f"less {self.offset:,}, for 32 bits to tell them apart")
+        if self.decimal == ",":
+            parts.append("decimal commas read as points")
+        if self.lenient:
+            parts.append("texts count as missing")
+        return ", ".join(parts) + str(self.filling)
+
+    def notes(self) -> list[str]:
+        notes = super().notes()
+        if self._rounded:
+            some = counted(self._rounded, "whole number is", "whole numbers are")
+            notes.append(
+                f"{some} beyond {EXACT:,}, where 32 bits no longer tell every number from the "
+                f"next, such as {self._example:,.0f}; if they are codes and no amounts, give "
+                f"--column {self.column}=category or --drop {self.column}"
+            )
+        return notes
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "fill": self.filling.state(),
+            "decimal": self.decimal,
+            "lenient": self.lenient,
+            "offset": self.offset,
+        }
+
+    @classmethod
+    def from_state(cls, column: str, state: dict[str, Any], arrays: Arrays) -> NumberColumn:
+        fill = Filling.from_state(state["fill"])
+        return cls(column, fill, state["decimal"], state["lenient"], state["offset"])
+
+    def _tell_wrong(self, wrong: NDArray[np.int64], cells: pa.Array, tell: Tell) -> None:
+        if not len(wrong):
+            return
+        advice = (
+            f"count them as missing with --column {self.column}=number:lenient, take all as "
+            f"categories with --column {self.column}=category, or {drop_advice(self.column)}"
+        )
+        advice += comma_advice(cells, wrong)
+        tell("holds text where numbers should be", wrong, cells.take(pa.array(wrong)), advice)
+
+    def _tell_missing(self, cells: pa.Array, out: NDArray[np.float32], tell: Tell) -> None:
+        advice = f"give --fill {self.column}=mean+mark, or {drop_advice(self.column)}"
+        tell("is missing or NaN", np.flatnonzero(np.isnan(out)), None, advice)
+        infinite = np.flatnonzero(np.isinf(out))
+        what = "is infinite, or too large for 32 bits"
+        tell(what, infinite, cells.take(pa.array(infinite)), advice)
+
+    def _note_rounding(self, values: NDArray[np.float64], out: NDArray[np.float32]) -> None:
+        with np.errstate(invalid="ignore"):
+            large = np.flatnonzero((np.abs(values) > EXACT) & np.isfinite(out))
+        given = values[large]
+        lost = (given == np.floor(given)) & (given != out[large])
+        if lost.any():
+            self._example = self._example or float(given[lost][0])
+            self._rounded += int(lost.sum())
+
+
+class BooleanColumn(NumberColumn):
+    """Yes and no as 1 and 0."""
+
+    kind: ClassVar[str] = "boolean"
+
+    def values(self, cells: pa.Array) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        if not pa.types.is_boolean(cells.type) and is_number(cells.type):
+            values, _ = to_numbers(cells, np.float64)
+            return values, np.flatnonzero(~np.isnan(values) & (values != 0) & (values != 1))
+        text = to_text(cells)
+        plain = pc.utf8_lower(pc.utf8_trim_whitespace(text))
+        yes, no = (
+            pc.is_in(plain, pa.array(words)).to_numpy(zero_copy_only=False) for words in (YES, NO)
+        )
+        values = np.where(yes, 1.0, np.where(no, 0.0, np.nan))
+        return values, np.flatnonzero(~(yes | no | is_nothing(text)))
+
+    def plan(self) -> str:
+        return f"{counted(len(self.names), 'feature')}, 1 for yes and 0 for no{self.filling}"
+
+    def _tell_wrong(self, wrong: NDArray[np.int64], cells: pa.Array, tell: Tell) -> None:
+        advice = f"give --column {self.column}=category, or {drop_advice(self.column)}"
+        tell("is neither true nor false", wrong, cells.take(pa.array(wrong)), advice)
+
+
+def _whole_numbers(cells: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The places of cells that are whole numbers, and these in 64 bits."""
+    if pa.types.is_integer(cells.type):
+        valid = cells.is_valid().to_numpy(zero_copy_only=False)
+        return np.flatnonzero(valid), cells.drop_null().cast(pa.int64()).to_numpy()
+    text = pc.utf8_trim_whitespace(to_text(cells))
+    whole = pc.match_substring_regex(text, _WHOLE)
+    texts = pc.replace_substring(text.filter(whole), "+", "")
+    return np.flatnonzero(whole.to_numpy(zero_copy_only=False)), texts.cast(pa.int64()).to_numpy()

@@ -1,0 +1,138 @@
+"""Columns of free text: hashed words, sublinear tf-idf, and a truncated SVD.
+
+scikit-learn does it, an optional extra: its HashingVectorizer needs no vocabulary in memory, its
+randomised SVD of a sparse matrix is made for this, and both have been looked at by many. Words are
+hashed without a secret, so the same text is the same features in every process.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from vrgcn.data.tables.encoders.encoder import Arrays, Tell
+from vrgcn.data.tables.encoders.reservoir import Reservoir
+from vrgcn.data.tables.values import to_text
+from vrgcn.data.tables.wording import counted
+
+SAMPLE = 50_000  # texts that are learned from
+BUCKETS = 1 << 18  # that words are hashed into
+MOST_BUCKETS = 50_000  # that are kept, the most frequent of the sample
+WIDTH = 64
+_ROWS = 20_000
+
+
+class TextColumn:
+    """A text each, as `width` features `x~0`, `x~1`, ...; a text without a known word is all 0.
+
+    A text is a row of counts, one for each bucket that words are hashed into. A count c becomes
+    (1 + ln c) · idf, idf = 1 + ln((1 + n) / (1 + texts with the word)), and the row is divided by
+    its length. The features are its products with the first right singular vectors of all such
+    rows of a random sample of n texts.
+    """
+
+    kind: ClassVar[str] = "text"
+
+    def __init__(self, column: str, width: int, seed: int) -> None:
+        self.column = column
+        self.width = width
+        self.fitted = self._fresh = False
+        self._seed = seed
+        self._sample = Reservoir(SAMPLE, seed)
+        self._buckets: NDArray[np.int64] = np.empty(0, np.int64)
+        self._idf: NDArray[np.float32] = np.empty(0, np.float32)
+        self._components: NDArray[np.float32] = np.empty((0, 0), np.float32)
+
+    @property
+    def names(self) -> list[str]:
+        return [f"{self.column}~{place}" for place in range(len(self._components))]
+
+    def fit(self, cells: pa.Array) -> None:
+        self._sample.add(to_text(cells).cast(pa.large_string()))
+
+    def finish(self) -> None:
+        if self.fitted:
+            return
+        from sklearn.decomposition import TruncatedSVD
+        from sklearn.feature_extraction.text import TfidfTransformer
+
+        counts = _counts(self._sample.values().to_pylist())
+        self._sample = Reservoir(0, 0)
+        texts = np.bincount(counts.indices, minlength=BUCKETS)
+        # A word of one text alone says nothing about any other; small tables have little else.
+        frequent = np.argsort(-texts, kind="stable")[:MOST_BUCKETS]
+        least = 2 if (texts >= 2).sum() >= self.width else 1
+        self._buckets = np.sort(frequent[texts[frequent] >= least])
+        width = min(self.width, len(self._buckets), counts.shape[0])
+        if width == 0:
+            raise ValueError(
+                f"column {self.column!r} holds no words to make features of; leave it out with "
+                f"--drop {self.column!r}"
+            )
+        tfidf = TfidfTransformer(sublinear_tf=True).fit(counts[:, self._buckets])
+        rows = tfidf.transform(counts[:, self._buckets])
+        svd = TruncatedSVD(width, random_state=self._seed).fit(rows)
+        self._idf = np.asarray(tfidf.idf_, np.float32)
+        self._components = np.asarray(svd.components_, np.float32)
+        self.fitted = self._fresh = True
+
+    def encode(self, cells: pa.Array, out: NDArray[np.float32], tell: Tell) -> None:
+        from sklearn.feature_extraction.text import TfidfTransformer
+
+        tfidf = TfidfTransformer(sublinear_tf=True)
+        tfidf.idf_ = self._idf
+        text = to_text(cells)
+        for start in range(0, len(text), _ROWS):
+            counts = _counts(text[start : start + _ROWS].to_pylist())
+            rows = tfidf.transform(counts[:, self._buckets])
+            out[start : start + _ROWS] = rows @ self._components.T
+
+    def plan(self) -> str:
+        return f"{counted(self.width, 'feature')}: words by tf-idf, then an SVD"
+
+    def notes(self) -> list[str]:
+        fewer = len(self._components)
+        if fewer == self.width or not self._fresh:
+            return []
+        return [f"{counted(fewer, 'feature')} in place of {self.width}: it has no more words"]
+
+    def state(self) -> dict[str, Any]:
+        return {"width": self.width, "buckets": BUCKETS}
+
+    def arrays(self) -> Arrays:
+        return {"buckets": self._buckets, "idf": self._idf, "components": self._components}
+
+    @classmethod
+    def from_state(cls, column: str, state: dict[str, Any], arrays: Arrays) -> TextColumn:
+        made = cls(column, state["width"], seed=0)
+        made._buckets, made._idf = arrays["buckets"], arrays["idf"]
+        made._components, made.fitted = arrays["components"], True
+        return made
+
+
+def check_installed(columns: list[str]) -> None:
+    """Refuse columns of text where scikit-learn is missing, before anything long begins."""
+    if columns and find_spec("sklearn") is None:
+        raise ValueError(
+            f"to make features of texts ({', '.join(map(repr, columns[:5]))}) scikit-learn is "
+            "needed: pip install 'vrgcn[text]', or leave the column out with "
+            f"--drop {columns[0]!r}"
+        )
+
+
+def _counts(texts: list[str]) -> Any:
+    """(texts, BUCKETS) sparse: how often each text has a word of each bucket."""
+    from sklearn.feature_extraction.text import HashingVectorizer
+
+    words = HashingVectorizer(
+        n_features=BUCKETS,
+        alternate_sign=False,
+        norm=None,
+        strip_accents="unicode",
+        dtype=np.float32,
+    )
+    return words.transform(texts)

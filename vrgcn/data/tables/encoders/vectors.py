@@ -1,0 +1,103 @@
+"""Columns of lists of numbers, all of one length: a feature for each place."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from vrgcn.data.tables.encoders.cells import cell_lists
+from vrgcn.data.tables.encoders.encoder import Arrays, Tell, drop_advice
+from vrgcn.data.tables.encoders.filling import FilledColumn, Filling
+from vrgcn.data.tables.overrides import Fill
+from vrgcn.data.tables.values import to_numbers
+from vrgcn.data.tables.wording import counted
+
+
+class VectorColumn(FilledColumn):
+    """Lists of `width` numbers: features `x[0]`, `x[1]`, ...
+
+    delimiter: what divides the numbers of a text, see `cell_lists`
+    """
+
+    kind: ClassVar[str] = "numbers"
+
+    def __init__(
+        self,
+        column: str,
+        width: int,
+        fill: Fill | Filling,
+        delimiter: str | None = None,
+        decimal: str | None = None,
+    ) -> None:
+        super().__init__(column, fill)
+        self.width = width
+        self.delimiter = delimiter
+        self.decimal = decimal
+
+    @property
+    def names(self) -> list[str]:
+        mark = [f"{self.column}.missing"] if self.filling.fill.mark else []
+        return [f"{self.column}[{place}]" for place in range(self.width)] + mark
+
+    def fit(self, cells: pa.Array) -> None:
+        self.filling.see(self._matrix(cells)[0].ravel())
+
+    def encode(self, cells: pa.Array, out: NDArray[np.float32], tell: Tell) -> None:
+        values, texts, short, lengths = self._matrix(cells)
+        with np.errstate(over="ignore"):
+            out[:, : self.width] = values
+        numbers = out[:, : self.width]
+        drop = drop_advice(self.column)
+        tell("holds a list with something that is no number", texts, cells.take(texts), drop)
+        what = f"holds a list of another length than {self.width}"
+        advice = f"as categories: --column {self.column}=categories; or {drop}"
+        tell(what, short, lengths.take(pa.array(short)), advice)
+        numbers[short], numbers[texts] = 0, 0
+        finite = np.isfinite(numbers)
+        if self.filling.fill.mark:
+            out[:, -1] = ~finite.all(1)
+        if self.filling.fill.how == "error":
+            self.filling.see(values.ravel())
+            advice = f"give --fill {self.column}=mean+mark, or {drop}"
+            rows = np.flatnonzero(np.isnan(numbers).any(1))
+            tell("is missing or NaN", rows, None, advice)
+            rows = np.flatnonzero(np.isinf(numbers).any(1))
+            tell("is infinite, or too large for 32 bits", rows, None, advice)
+        if not finite.all():
+            numbers[~finite] = self.filling.put(int((~finite).sum()))
+
+    def plan(self) -> str:
+        return f"{counted(len(self.names), 'feature')}{self.filling}"
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "width": self.width,
+            "fill": self.filling.state(),
+            "delimiter": self.delimiter,
+            "decimal": self.decimal,
+        }
+
+    @classmethod
+    def from_state(cls, column: str, state: dict[str, Any], arrays: Arrays) -> VectorColumn:
+        fill = Filling.from_state(state["fill"])
+        return cls(column, state["width"], fill, state["delimiter"], state["decimal"])
+
+    def _matrix(
+        self, cells: pa.Array
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], pa.Array]:
+        """(cells, width) numbers, NaN where missing; the rows with something that is no number;
+        the rows of another length, and the length of every row."""
+        lists, wrong = cell_lists(cells, self.delimiter)
+        lengths = pc.fill_null(pc.list_value_length(lists), 0)
+        right = np.equal(lengths.to_numpy(), self.width)
+        valid = lists.is_valid().to_numpy(zero_copy_only=False)
+        flat = lists.filter(pa.array(right)).flatten()
+        values, texts = to_numbers(flat, np.float64, decimal=self.decimal)
+        matrix = np.full((len(cells), self.width), np.nan)
+        matrix[right] = values.reshape(-1, self.width)
+        rows = np.flatnonzero(right)[np.unique(texts // self.width)]
+        return matrix, np.union1d(rows, wrong), np.flatnonzero(~right & valid), lengths

@@ -1,0 +1,44 @@
+"""Reading tables under a limit of memory (`ulimit -v`).
+
+Arrow ends the process, or waits for ever, where its reading threads cannot allocate. So under a
+limit it gets few threads and the allocator that reserves least, and too little room is refused
+before reading begins.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from vrgcn.files.sizes import bytes_text
+
+ROOM = 400 << 20  # bytes that reading takes at most beside what stays: blocks on their way, threads
+
+
+def respect_limit() -> None:
+    """Make Arrow modest where the process has a limit of memory; refuse too little room."""
+    room = room_left()
+    if room is None:
+        return
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
+    pa.set_memory_pool(pa.system_memory_pool())
+    if room < ROOM:
+        raise MemoryError(
+            f"the process may allocate {bytes_text(room)} more (ulimit -v), and reading tables "
+            f"takes {bytes_text(ROOM)}: raise the limit"
+        )
+
+
+def room_left() -> int | None:
+    """Bytes until the process reaches its limit of memory; None where it has none."""
+    try:
+        import resource
+    except ImportError:  # not on every system
+        return None
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    status = Path("/proc/self/statm")
+    if limit == resource.RLIM_INFINITY or not status.exists():
+        return None
+    return limit - int(status.read_text().split()[0]) * resource.getpagesize()

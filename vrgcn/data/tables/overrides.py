@@ -1,0 +1,106 @@
+"""What the user says about single columns: `--column age=number`, `--fill age=median`.
+
+No Arrow here: the command line checks these before loading anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from math import isfinite
+
+# Kind of a column -> what may follow it after a colon, for people.
+KINDS = {
+    "number": "lenient (whatever is no number counts as missing), or the decimal comma or point",
+    "boolean": "",
+    "category": "how many categories at most",
+    "categories": "what stands between two of them",
+    "numbers": "what stands between two of them",
+    "date": "a format such as %d.%m.%Y",
+    "text": "how many features",
+    "drop": "",
+}
+MARK = "+mark"
+
+
+@dataclass(frozen=True)
+class Fill:
+    """What is put where a number is missing.
+
+    how: "mean" or "median" of the column, "constant", or "error": nothing, it must not be missing
+    value: the number, once it is known
+    mark: a second feature tells where the number was missing
+    """
+
+    how: str = "error"
+    value: float | None = None
+    mark: bool = False
+
+    @staticmethod
+    def parse(text: str) -> Fill:
+        """From mean, median, a number, each with +mark or without, or error; mark is mean+mark."""
+        word, mark = (text.removesuffix(MARK), text.endswith(MARK))
+        if word == "mark":
+            return Fill("mean", mark=True)
+        if word in ("mean", "median"):
+            return Fill(word, mark=mark)
+        if word == "error" and not mark:
+            return Fill()
+        try:
+            value = float(word)
+        except ValueError:
+            value = float("nan")
+        if not isfinite(value):
+            raise ValueError(
+                f"--fill: must be mean, median, a finite number, each also with {MARK}, or error; "
+                f"not {text!r}"
+            )
+        return Fill("constant", value, mark)
+
+    def known(self, value: float) -> Fill:
+        return replace(self, value=value)
+
+    def __str__(self) -> str:
+        return f"{self.value:g}" if self.how == "constant" and self.value is not None else self.how
+
+
+@dataclass(frozen=True)
+class Override:
+    """pattern: the name of a column, or a shell pattern
+    kind: one of KINDS
+    option: what follows its colon; "" if nothing does
+    """
+
+    pattern: str
+    kind: str
+    option: str = ""
+
+    @staticmethod
+    def parse(text: str) -> Override:
+        pattern, equals, what = text.rpartition("=")
+        kind, _, option = what.partition(":")
+        if not equals or not pattern:
+            raise ValueError(f"--column: must be COLUMN=KIND, such as age=number; not {text!r}")
+        if kind not in KINDS:
+            raise ValueError(f"--column: {text!r}: {kind!r} is none of {', '.join(KINDS)}")
+        if option and not KINDS[kind]:
+            raise ValueError(f"--column: {text!r}: nothing may follow {kind}")
+        if kind in ("text", "category") and option and not (option.isdecimal() and int(option)):
+            raise ValueError(f"--column: {text!r}: after {kind}: comes {KINDS[kind]}")
+        if kind == "number" and option not in ("", "lenient", ",", "."):
+            raise ValueError(f"--column: {text!r}: after number: comes {KINDS[kind]}")
+        return Override(pattern, kind, option)
+
+
+def parse_fills(texts: Sequence[str]) -> list[tuple[str | None, Fill]]:
+    """Patterns of columns, None for all, and what fills them; in the order they were given."""
+    fills = []
+    for text in texts:
+        pattern, _, how = text.rpartition("=")
+        fills.append((pattern or None, Fill.parse(how)))
+    return fills
+
+
+def matches(column: str, pattern: str) -> bool:
+    return column == pattern or fnmatchcase(column, pattern)

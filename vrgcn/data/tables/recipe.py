@@ -1,0 +1,230 @@
+"""How tables became a graph, stored beside it: enough to do the same to tomorrow's tables.
+
+import.json            columns, options, classes, and what each encoder learned
+import.safetensors     its arrays: means of the features, and those of texts
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from vrgcn.data.tables.columns import EdgeColumns, NodeColumns
+from vrgcn.data.tables.encoders import Encoder, encoder_from_state
+from vrgcn.data.tables.reading import Table
+from vrgcn.data.tables.spec import ImportSpec
+from vrgcn.files.checksums import file_checksum, value_checksum
+from vrgcn.files.parsing import read_json
+from vrgcn.files.tensors import read_tensors, write_tensors
+from vrgcn.graph.validation import Task
+
+FILE = "import.json"
+ARRAYS = "import.safetensors"
+FORMAT = "vrgcn-import"
+VERSION = 1
+CHECKSUM = "checksum"  # of import.json itself, without this entry
+ARRAYS_CHECKSUM = "arrays_checksum"
+_MEAN = "mean"
+# Options that another table is read by too, unless it is given others.
+_OPTIONS = (
+    *("delimiter", "headerless", "headerless_nodes", "decimal", "tidy_ids", "unknown_nodes"),
+    *("drop", "missing", "label_delimiter", "task", "directed"),
+)
+_KEPT = (
+    *("id", "label", "split", "source", "target", "weight"),
+    *("features", "marked", "task", "classes"),
+)
+_NODE_OPTIONS = ("headerless_nodes", "unknown_nodes", "label_delimiter", "task")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """origin: the folder it is from, for errors
+    options: by their names in `ImportSpec`
+    id, label, split: columns of the nodes; id is None where there was no table of nodes
+    source, target, weight: columns of the edges
+    features: where they are from: "columns", "file" or "edges"
+    encoders: of the columns, in their order
+    marked: a last feature tells nodes that the table lacks
+    mean: (width,) of the features
+    classes, task: of the labels, see `Graph`
+    """
+
+    origin: str
+    options: dict[str, Any]
+    id: str | None
+    label: tuple[str, ...]
+    split: str | None
+    source: str
+    target: str
+    weight: str | None
+    features: str
+    encoders: Sequence[Encoder]
+    marked: bool
+    mean: NDArray[np.float32]
+    classes: list[str] | None
+    task: Task
+
+    @staticmethod
+    def of(
+        spec: ImportSpec,
+        node: NodeColumns | None,
+        edge: EdgeColumns,
+        encoders: Sequence[Encoder],
+        marked: bool,
+        mean: NDArray[np.float32],
+        classes: list[str] | None,
+        task: Task,
+    ) -> Recipe:
+        """What was done in an import."""
+        features = "file" if spec.features_file is not None else "columns" if encoders else "edges"
+        return Recipe(
+            origin=str(spec.out),
+            options={name: getattr(spec, name) for name in _OPTIONS},
+            id=node.id if node is not None else None,
+            label=tuple(node.label) if node is not None else (),
+            split=node.split if node is not None else None,
+            source=edge.source,
+            target=edge.target,
+            weight=edge.weight,
+            features=features,
+            encoders=encoders,
+            marked=marked,
+            mean=mean,
+            classes=classes,
+            task=task,
+        )
+
+    def applied(self, spec: ImportSpec) -> ImportSpec:
+        """The options of another import with those of this one in place of what was not given."""
+        if (spec.nodes is None) != (self.id is None):
+            had, give = ("had no", "leave --nodes out") if spec.nodes else ("had a", "give --nodes")
+            raise ValueError(f"--like: the import of {self.origin} {had} table of nodes; {give}")
+        if (spec.features_file is None) != (self.features != "file"):
+            how = "did not take" if spec.features_file else "took"
+            raise ValueError(
+                f"--like: the import of {self.origin} {how} its features from a --features-file"
+            )
+        defaults = {field.name: field.default for field in fields(ImportSpec)}
+        stored = {
+            **self.options,
+            **{"id": self.id, "source": self.source, "target": self.target, "weight": self.weight},
+        }
+        if spec.nodes is None:
+            stored = {name: value for name, value in stored.items() if name not in _NODE_OPTIONS}
+        taken = {n: v for n, v in stored.items() if getattr(spec, n) == defaults[n]}
+        if self.weight is None and spec.weight is None:
+            taken["drop"] = (*taken.get("drop", spec.drop), "weight")
+        return replace(spec, like=None, **taken)
+
+    def with_columns(self, spec: ImportSpec, table: Table) -> ImportSpec:
+        """The options with the columns of the nodes, as far as the other table has them.
+
+        Tomorrow's nodes need not have labels; all columns that features are made of they need.
+        """
+        missing = [e.column for e in self.encoders if e.column not in table.columns]
+        if missing:
+            shown = ", ".join(map(repr, missing[:10])) + (", ..." if len(missing) > 10 else "")
+            raise ValueError(
+                f"{table.name} lacks {len(missing)} of the {len(self.encoders)} columns that the "
+                f"features of {self.origin} were made of: {shown}"
+            )
+        label, split, drop = spec.label, spec.split, spec.drop
+        if not label and all(column in table.columns for column in self.label):
+            label = self.label
+        if not label or (split is None and spec.ratio is None):
+            split = self.split if label and self.split in table.columns else None
+        if not label:
+            # Without labels a split says nothing, and there is no task to name.
+            drop = (*drop, *filter(None, [self.split, "split"]))
+            spec = replace(spec, task="auto", label_delimiter=None)
+        return replace(spec, label=label, split=split, drop=drop)
+
+    def write(self, folder: Path) -> None:
+        """Into the folder of a graph."""
+        arrays: dict[str, NDArray[Any]] = {_MEAN: self.mean}
+        columns = []
+        for place, encoder in enumerate(self.encoders):
+            state = encoder.state()
+            columns.append({"column": encoder.column, "kind": encoder.kind, **state})
+            for name, array in encoder.arrays().items():
+                arrays[f"{place}.{name}"] = np.ascontiguousarray(array)
+        description: dict[str, Any] = {
+            **{"format": FORMAT, "version": VERSION},
+            **{name: getattr(self, name) for name in (*_KEPT, "options")},
+            "columns": columns,
+        }
+        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        with open(folder / ARRAYS, "wb") as file:
+            description[ARRAYS_CHECKSUM] = write_tensors(file, tensors)
+            file.flush()
+            os.fsync(file.fileno())
+        with open(folder / FILE, "wb") as file:
+            signed = description | {CHECKSUM: value_checksum(description)}
+            file.write(json.dumps(signed, indent=2).encode())
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def read_recipe(folder: Path) -> Recipe:
+    """How the graph in a folder was imported."""
+    file, arrays = folder / FILE, folder / ARRAYS
+    if not folder.is_dir():
+        raise FileNotFoundError(f"--like: there is no folder {folder}")
+    for needed in (file, arrays):
+        if not needed.is_file():
+            raise FileNotFoundError(
+                f"--like: {folder} has no {needed.name}; only graphs that `vrgcn import` wrote "
+                "have one"
+            )
+    found = read_json(file)
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise ValueError(f"--like: {file} does not say format {FORMAT!r}")
+    if found.get("version") != VERSION:
+        version = found.get("version")
+        raise ValueError(f"--like: {file} has version {version!r}; this vrgcn reads {VERSION}")
+    checksum = found.pop(CHECKSUM, None)
+    whole = checksum == value_checksum(found)
+    if not whole or found.get(ARRAYS_CHECKSUM) != file_checksum(arrays):
+        damaged = arrays if whole else file
+        raise ValueError(
+            f"--like: {damaged} is damaged, or was changed by hand: its checksum is another; "
+            "import the graph again"
+        )
+    try:
+        tensors = {name: tensor.numpy() for name, tensor in read_tensors(arrays).items()}
+        return _recipe(folder, found, tensors)
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        raise ValueError(f"--like: {file} cannot be read: {error!r}") from None
+
+
+def _recipe(folder: Path, found: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Recipe:
+    encoders = []
+    for place, column in enumerate(found["columns"]):
+        own = {
+            name.partition(".")[2]: array
+            for name, array in arrays.items()
+            if name.startswith(f"{place}.")
+        }
+        encoders.append(encoder_from_state(column["kind"], column["column"], column, own))
+    options = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in found["options"].items()
+        if name in _OPTIONS
+    }
+    kept = {name: found[name] for name in _KEPT}
+    kept["label"] = tuple(kept["label"])
+    width = sum(len(encoder.names) for encoder in encoders) + kept["marked"]
+    if encoders and arrays[_MEAN].shape != (width,):
+        raise ValueError(f"its columns make {width} features, and it has {arrays[_MEAN].shape}")
+    return Recipe(
+        origin=str(folder), options=options, encoders=encoders, mean=arrays[_MEAN], **kept
+    )

@@ -1,0 +1,53 @@
+"""What an epoch touches and a run takes, in words: before the training, for whoever has to wait."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from vrgcn.files.sizes import bytes_text
+from vrgcn.training.cost import Cost
+
+COST_COLUMNS = ("estimator", "nodes computed", "neighbours averaged", "memory")
+HARDLY_MORE = 1.5  # times the nodes of another estimator: exact training is worth a try
+
+
+def cost_rows(costs: Mapping[str, Cost]) -> list[Sequence[str]]:
+    """A row under COST_COLUMNS for each estimator."""
+    return [
+        (name, counted(cost.nodes), counted(cost.neighbours), bytes_text(cost.total_memory))
+        for name, cost in costs.items()
+    ]
+
+
+def cost_line(used: str, cost: Cost) -> str:
+    """A run in a line."""
+    largest = sorted(cost.memory, key=cost.memory.__getitem__, reverse=True)[:2]
+    most = ", ".join(f"{name} {bytes_text(cost.memory[name])}" for name in largest)
+    by, neighbours = "", "looks at no neighbours"
+    if cost.neighbours:
+        by, neighbours = f" by {used}", f"averages {counted(cost.neighbours)} neighbours"
+    return (
+        f"an epoch{by} computes about {counted(cost.nodes)} nodes and {neighbours}; the run takes "
+        f"about "
+        f"{bytes_text(cost.total_memory)} of memory ({most}) besides Python and PyTorch"
+    )
+
+
+def exact_advice(used: str, costs: Mapping[str, Cost], reference: str) -> str | None:
+    """What to say where exact training computes hardly more than the estimator that is used."""
+    if used == reference or used not in costs or reference not in costs:
+        return None
+    exact, mine = costs[reference], costs[used]
+    if exact.nodes > HARDLY_MORE * mine.nodes or not exact.neighbours:
+        return None
+    more = "no more" if exact.nodes <= mine.nodes else "hardly more"
+    return (
+        f"on this graph {reference} training computes {counted(exact.nodes)} nodes an epoch, "
+        f"{used} {counted(mine.nodes)}: --estimator {reference} costs {more}, and has no noise"
+    )
+
+
+def counted(count: float) -> str:
+    """To three digits: plans are drawn at random."""
+    digits = max(len(str(int(count))) - 3, 0)
+    return f"{round(count / 10**digits) * 10**digits:,}"

@@ -1,0 +1,168 @@
+"""What an epoch by each estimator will touch on this graph, and what a run will hold in memory.
+
+Nothing is estimated from degrees: a few minibatches are planned as training would plan them, and
+counted. So a sampler, a way or a model that is new needs no line here.
+
+    nodes computed        activations of nodes in hidden layers and outputs, once for each pass
+    neighbours averaged   rows that averages add up: sampled ones anew, the others from histories of
+                          activations and of gradients
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from vrgcn.engine.estimators import Estimator, find_estimator
+from vrgcn.engine.minibatches import MiniBatches
+from vrgcn.engine.plan import Plan
+from vrgcn.engine.setup import Setup
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.sparse import CSR, is_sparse
+from vrgcn.training.config import TrainConfig
+from vrgcn.training.objectives import build_objective
+from vrgcn.training.trainer import build_minibatches, refreshed_nodes
+
+_PLANNED = 3  # minibatches: their sizes differ by a few percent
+_STEP = 5_000_000  # entries of a plan: beyond them one minibatch tells enough
+_COPIES = 3  # of an activation in a step: its value, its gradient, and what a layer makes of it
+_WEIGHTS = 5  # a weight, its gradient, two moments, the best so far
+
+
+@dataclass(frozen=True)
+class Cost:
+    """nodes, neighbours: of an epoch, see above; memory: bytes of a run by what takes them"""
+
+    nodes: float
+    neighbours: float
+    memory: dict[str, int]
+
+    @property
+    def total_memory(self) -> int:
+        return sum(self.memory.values())
+
+
+def epoch_costs(
+    model: nn.Module, graph: Graph, config: TrainConfig, estimators: Iterable[str]
+) -> dict[str, Cost]:
+    """The cost of each estimator that can train this model on this graph as the config says."""
+    costs: dict[str, Cost] = {}
+    P = None
+    for name in estimators:
+        try:
+            batches = _planned_only(model, graph, replace(config, estimator=name), P)
+        except ValueError:  # it is told why where it is asked to train
+            continue
+        if not config.inductive:  # which has a matrix of its own
+            P = (
+                batches.setup.P
+                if len(batches.setup.P) > 1
+                else next(iter(batches.setup.P.values()))
+            )
+        costs[name] = _cost(model, batches, config)
+    return costs
+
+
+def _planned_only(model: nn.Module, graph: Graph, config: TrainConfig, P: object) -> MiniBatches:
+    """Minibatches that can be planned but not run: P X, which takes long, is not computed."""
+    batches = build_minibatches(
+        model,
+        graph,
+        replace(config, preprocess=False),
+        estimator=find_estimator(config.estimator),
+        propagation=P,  # type: ignore[arg-type]
+        objective=build_objective(graph, config),
+    )
+    setup = batches.setup
+    wanted = setup.training.features_first and config.preprocess is not False
+    batches.setup = replace(setup, preprocess=wanted and setup.training.depth > 0)
+    return batches.sibling(batches.estimator)
+
+
+def _cost(model: nn.Module, batches: MiniBatches, config: TrainConfig) -> Cost:
+    generator = torch.Generator().manual_seed(config.seed)
+    plans: list[Plan] = []
+    while len(plans) < min(_PLANNED, len(batches)) and sum(map(_entries, plans)) < _STEP:
+        order = torch.randperm(len(batches.nodes), generator=generator)
+        nodes = batches.nodes[order[: batches.batch_size]]
+        plans.append(batches.batch(nodes, generator).plan)
+    times = batches.visits.count / sum(len(plan.nodes) for plan in plans)
+    setup, estimator = batches.setup, batches.estimator
+    nodes_computed = times * sum(
+        _passes(plan, setup, estimator) * _computed(plan) for plan in plans
+    )
+    averaged = times * sum(_averaged(plan, setup, estimator) for plan in plans)
+    refreshed = refreshed_nodes(batches, config.refresh)
+    if refreshed is not None:
+        nodes_computed += len(refreshed) * setup.evaluation.depth
+        averaged += _degrees(setup, refreshed)
+    return Cost(nodes_computed, averaged, _memory(model, batches, plans))
+
+
+def _entries(plan: Plan) -> int:
+    return plan.sampled_edges + plan.history_reads
+
+
+def _computed(plan: Plan) -> int:
+    """Of a model that looks at no neighbours, the minibatch alone."""
+    return sum(plan.sizes[1:]) or len(plan.nodes)
+
+
+def _passes(plan: Plan, setup: Setup, estimator: Estimator) -> int:
+    """cvd runs twice, unless there is no dropout, or none that meets an estimate."""
+    return 2 if estimator.dropout_residual and setup.training.random and plan.hops else 1
+
+
+def _averaged(plan: Plan, setup: Setup, estimator: Estimator) -> int:
+    back = sum(rows.rows.num_entries for rows in plan.back.values())
+    tables = setup.training.depth - setup.training.first_table
+    passes = _passes(plan, setup, estimator)
+    return passes * plan.sampled_edges + plan.history_reads + back * tables
+
+
+def _degrees(setup: Setup, nodes: Tensor) -> int:
+    """Neighbours that a sweep over some nodes reads from tables."""
+    levels = setup.evaluation.levels[setup.evaluation.first_table :]
+    return sum(int(setup.P[over].degrees(nodes).sum()) for level in levels for over in level)
+
+
+def _memory(model: nn.Module, batches: MiniBatches, plans: list[Plan]) -> dict[str, int]:
+    """Bytes of what a run holds; what a step makes and drops again is about as much as the last."""
+    setup, graph = batches.setup, batches.graph
+    nodes, widths = graph.num_nodes, setup.training.widths
+    first, later = setup.training.first_table, setup.evaluation.first_table
+    features = _tensor_bytes(graph.features)
+    wide = graph.features.element_size()
+    kept = sum(width * batches.histories.dtype.itemsize + 8 for width in widths[first:])
+    relations = sum(map(len, setup.training.levels[first:]))
+    gradients = kept * relations // max(1, len(widths[first:]))
+    estimator = batches.estimator
+    widest = max(
+        sum(size * width for size, width in zip(plan.sizes, [*widths, 0], strict=False))
+        for plan in plans
+    )
+    memory = {
+        "edges": sum(_tensor_bytes(x) for x in (graph.adjacency.indptr, graph.adjacency.indices)),
+        "features": features,
+        # How many entries the average of sparse rows has is not known before.
+        "averaged features": features if later and not is_sparse(graph.features) else 0,
+        "histories": nodes * kept if estimator.history else 0,
+        "histories of gradients": nodes * gradients if estimator.gradient_history else 0,
+        "exact evaluation": nodes * sum(width * wide + 8 for width in widths[later:]),
+        "weights": _WEIGHTS * sum(_tensor_bytes(weight) for weight in model.parameters()),
+        "a minibatch": _COPIES * _passes(plans[0], setup, estimator) * widest * wide,
+    }
+    if graph.adjacency.values is not None:
+        memory["edges"] += _tensor_bytes(graph.adjacency.values)
+    return {name: size for name, size in memory.items() if size}
+
+
+def _tensor_bytes(x: Tensor) -> int:
+    if is_sparse(x):
+        matrix = CSR.from_torch(x)
+        parts = (matrix.indptr, matrix.indices, *([] if matrix.values is None else [matrix.values]))
+        return sum(map(_tensor_bytes, parts))
+    return x.numel() * x.element_size()
