@@ -259,13 +259,13 @@ GOOD = b'{"epoch": 1, "loss": 1.0, "seconds": 0.5}\n'
         ("metrics.jsonl", None, "run is not a run: it has no metrics.jsonl"),
         ("metrics.jsonl", b"", "run/metrics.jsonl has no epoch yet"),
         ("metrics.jsonl", GOOD[:20], "run/metrics.jsonl has no epoch yet"),
-        ("metrics.jsonl", GOOD + b'{"epo\n' + GOOD, "run/metrics.jsonl, line 2: not JSON"),
-        ("metrics.jsonl", GOOD + GOOD + b'{"epo\n', "run/metrics.jsonl, line 3: not JSON"),
-        ("metrics.jsonl", GOOD + b"\xff\xfe\n", "run/metrics.jsonl, line 2: not JSON"),
+        ("metrics.jsonl", GOOD + b'{"epo\n' + GOOD, "run/metrics.jsonl, line 2 is not valid JSON"),
+        ("metrics.jsonl", GOOD + GOOD + b'{"epo\n', "run/metrics.jsonl, line 3 is not valid JSON"),
+        ("metrics.jsonl", GOOD + b"\xff\xfe\n", "run/metrics.jsonl, line 2 is not valid JSON"),
         ("metrics.jsonl", GOOD + b"[1, 2]\n", "line 2: [1, 2] is not an object"),
         ("metrics.jsonl", GOOD + b'{"epoch": 2, "loss": "low"}\n', "line 2: has no number 'loss'"),
-        ("result.json", b"{", "run/result.json: not JSON"),
-        ("result.json", b'{"metric": "accuracy"}', "run/result.json: has no entry 'epoch'"),
+        ("result.json", b"{", "run/result.json is not valid JSON"),
+        ("result.json", b'{"metric": "accuracy"}', "run/result.json lacks epoch"),
     ],
 )
 def test_what_is_no_run_is_named(vrgcn, tmp_path, file, content, message):

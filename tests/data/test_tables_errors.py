@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from vrgcn.data.tables import ImportSpec, import_tables
+from vrgcn.data.tables import ImportSpec, delimited, import_tables
 
 NODES = "id,x,label,split\na,1,u,train\nb,2,v,val\nc,3,u,test\n"
 EDGES = "source,target\na,b\nb,c\n"
@@ -421,3 +422,42 @@ def test_options_that_make_no_sense(options, message):
 def test_an_existing_folder_is_not_touched(error, tmp_path):
     (tmp_path / "graph").mkdir()
     assert error() == "graph exists already; remove it or save under another name"
+
+
+@pytest.mark.parametrize("start", [b"", b"#", b"a,b\n1,"])
+def test_a_small_file_that_stands_for_one_endless_line_is_refused(
+    start: bytes, tmp_path: Path
+) -> None:
+    file = tmp_path / "edges.csv.gz"
+    with gzip.open(file, "wb", compresslevel=1) as out:
+        out.write(start)
+        for _ in range(80):
+            out.write(b"x" * (1 << 20))
+    tracemalloc.start()
+    spec = ImportSpec(edges=file, out=tmp_path / "g")
+    with pytest.raises(ValueError, match=r"edges\.csv\.gz has a (line|row) of more than"):
+        import_tables(spec)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 75 << 20  # the line alone has 80 MiB
+
+
+def test_blank_lines_without_end_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delimited, "COMMENTS", 1000)
+    with gzip.open(tmp_path / "edges.csv.gz", "wb") as out:
+        out.write(b"\n" * 5000 + b"a,b\n1,2\n")
+    with pytest.raises(ValueError, match="begins with 1,000 lines without a cell"):
+        import_tables(ImportSpec(edges=tmp_path / "edges.csv.gz", out=tmp_path / "g"))
+
+
+@pytest.mark.parametrize("place", range(0, 60, 3))
+def test_damaged_gzip_is_refused_by_its_name(place: int, tmp_path: Path) -> None:
+    whole = gzip.compress(b"source,target\n" + b"".join(b"%d,%d\n" % (i, i + 1) for i in range(99)))
+    place = 12 + place % (len(whole) - 12)  # not its name and time, which mean nothing
+    (tmp_path / "edges.csv.gz").write_bytes(
+        whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :]
+    )
+    with pytest.raises(ValueError, match=r"edges\.csv\.gz"):
+        import_tables(ImportSpec(edges=tmp_path / "edges.csv.gz", out=tmp_path / "g"))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+from vrgcn.files.parsing import read_toml
 from vrgcn.files.writing import write_text
 from vrgcn.training import runs
 
@@ -39,13 +39,11 @@ def expand_config(options: type, flags: list[str]) -> list[str]:
 def read_flags(path: Path, kinds: dict[str, Any], without: tuple[str, ...] = ()) -> list[str]:
     """The options of a TOML file as command-line flags, with errors that name the file."""
     try:
-        options = tomllib.loads(path.read_text(encoding="utf-8"))
+        options = read_toml(path)
     except FileNotFoundError:
         raise FileNotFoundError(f"--config: there is no file {path}") from None
     except IsADirectoryError:
         raise IsADirectoryError(f"--config: {path} is a folder; name a file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: not a TOML file: {error}") from None
     known = kinds.keys() - {"config"}
     flags = []
     for name, value in options.items():

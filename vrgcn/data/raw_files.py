@@ -35,8 +35,10 @@ def check_raw_files(folder: Path, files: Sequence[str]) -> None:
                 map_array(file)
             elif name.startswith("ind.") and not name.endswith(".index"):
                 read_pickle(file)
-        except (ValueError, OSError, zipfile.BadZipFile) as error:
-            raise ValueError(f"{file}: {error}") from None
+        except MemoryError:
+            raise
+        except Exception as error:  # damaged archives end in many ways
+            raise ValueError(f"{file}: {str(error) or type(error).__name__}") from None
 
 
 def read_pickle(file: Path) -> Any:

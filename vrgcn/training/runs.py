@@ -6,11 +6,12 @@ opened.
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vrgcn.files.kinds import shown
+from vrgcn.files.parsing import read_toml
 from vrgcn.inference import MODEL
 
 if TYPE_CHECKING:
@@ -66,10 +67,11 @@ def read_config(folder: Path) -> dict[str, Any]:
     config = folder / CONFIG
     if not config.is_file():
         raise FileNotFoundError(f"{folder} is not a run: it has no {CONFIG}")
-    try:
-        return tomllib.loads(config.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{config}: not a TOML file: {error}") from None
+    options = read_toml(config)
+    for name in ("dataset", "graph", "data_root", "metric"):
+        if not isinstance(options.get(name, ""), str):
+            raise ValueError(f"{config}: {name} must be a text, not {shown(options[name])}")
+    return options
 
 
 def unfinished(folder: Path) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import gzip
 import re
+import zlib
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -26,7 +27,9 @@ from vrgcn.data.tables.wording import counted
 BLOCK = 4 << 20
 WIDE_BLOCK = 32 << 20  # of a table with many columns, so that a block has many rows too
 LINES = 5_000_000  # how far an error looks for the line of a row
+COMMENTS = 1_000_000  # lines of comments, and blank ones, that are passed over at the top
 LIKELY_DELIMITERS = ",\t;|"
+_UNREADABLE = (OSError, EOFError, zlib.error)  # damaged gzip ends in any of them
 _QUOTED = re.compile(r'"[^"]*("|$)')
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
@@ -133,16 +136,27 @@ class DelimitedTable:
         size = 0
         try:
             with self._opened() as raw:
-                for lines, line in enumerate(raw, 1):
+                for lines, line in enumerate(iter(lambda: raw.readline(WIDE_BLOCK), b""), 1):
+                    self._check_top(lines, line)
                     text = line.removeprefix(BOM_UTF8) if lines == 1 else line
                     size += len(line)
                     if text.startswith(b"#"):
                         comments = (size, lines)
                     elif text.strip(b"\r\n"):
                         break
-        except (OSError, EOFError) as error:
+        except _UNREADABLE as error:
             raise ValueError(f"{self.name} cannot be read: {first_line(error)}") from None
         return comments
+
+    def _check_top(self, lines: int, line: bytes) -> None:
+        """Refuse a top that goes on and on: a few bytes of gzip may stand for gigabytes."""
+        if lines > COMMENTS:
+            raise ValueError(f"{self.name} begins with {COMMENTS:,} lines without a cell")
+        if len(line) == WIDE_BLOCK and b"\n" not in line and b"\r" not in line:
+            raise ValueError(
+                f"{self.name} has a line of more than {WIDE_BLOCK >> 20} MiB at its top; is it a "
+                "table?"
+            )
 
     @contextmanager
     def _records(self) -> Iterator[Any]:
@@ -156,7 +170,8 @@ class DelimitedTable:
         """The usual delimiter if it divides the first line, or else the only one that does."""
         with self._opened() as raw:
             raw.read(self._comment_bytes)
-            line = next((line for line in raw if line.strip(b"\r\n")), b"")
+            lines = iter(lambda: raw.readline(WIDE_BLOCK), b"")
+            line = next((line for line in lines if line.strip(b"\r\n")), b"")
         text = _QUOTED.sub("", line.removeprefix(BOM_UTF8).decode("utf-8", "replace"))
         found = [character for character in LIKELY_DELIMITERS if character in text]
         if usual in found or not found:
@@ -172,7 +187,7 @@ class DelimitedTable:
         try:
             with self._records() as records:
                 first = next(filter(None, records), None)
-        except (OSError, EOFError, csv.Error) as error:
+        except (*_UNREADABLE, csv.Error) as error:
             raise ValueError(f"{self.name} cannot be read: {first_line(error)}") from None
         if first is None:
             raise ValueError(f"{self.name} is empty")
@@ -204,7 +219,7 @@ class DelimitedTable:
                     while next(reader) == []:
                         line = reader.line_num
                     lines[row], done = self._comment_lines + line + 1, row + 1
-        except (OSError, EOFError, csv.Error, StopIteration):
+        except (*_UNREADABLE, csv.Error, StopIteration):
             pass  # the row alone will do
         return lines
 

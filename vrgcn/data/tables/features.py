@@ -21,6 +21,7 @@ from vrgcn.data.tables.growing import GrowingArray
 from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.wording import counted
+from vrgcn.files.npy import map_array
 
 FEATURES = "features.npy"
 UNKNOWN_NODE = "(not in the nodes table)"  # the feature that marks nodes that edges alone name
@@ -204,12 +205,11 @@ def open_features(file: Path) -> NDArray[Any]:
     if not file.is_file():
         raise FileNotFoundError(f"--features-file: there is no file {file}")
     try:
-        array: NDArray[Any] = np.load(file, mmap_mode="r")
-    except (ValueError, EOFError, OSError) as error:
+        array = map_array(file)
+    except (ValueError, OSError) as error:
         raise ValueError(f"--features-file: {file} is not an array of numbers: {error}") from None
-    if not isinstance(array, np.ndarray) or array.ndim != 2 or 0 in array.shape:
-        shape = getattr(array, "shape", "several arrays")
-        raise ValueError(f"--features-file: {file} must be (nodes, width), not {shape}")
+    if array.ndim != 2 or 0 in array.shape:
+        raise ValueError(f"--features-file: {file} must be (nodes, width), not {array.shape}")
     if array.dtype.kind not in "fiub":
         raise ValueError(f"--features-file: {file} holds {array.dtype}, not numbers")
     return array

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vrgcn.files.kinds import TEXT, Kind, check_kinds, or_null
+from vrgcn.files.parsing import parse_json, read_json
 from vrgcn.inference import MODEL
 from vrgcn.inference.saved import load_model
 from vrgcn.training.metrics import Metric, find_metric, titled_metric
@@ -18,6 +19,16 @@ Point = dict[str, float | None]
 NONE = "–"
 SCORE = "score"  # a metric that no file names
 
+_NUMBER = Kind(
+    lambda v: isinstance(v, int | float) and not isinstance(v, bool) and _finite(v),
+    "a finite number",
+)
+_RESULT = {
+    "metric": TEXT,
+    "epoch": _NUMBER,
+    **dict.fromkeys(("val", "test"), or_null(_NUMBER)),
+    **dict.fromkeys(("seconds", "evaluation_seconds"), _NUMBER),
+}
 # Without these a line of metrics is no point of a curve. All others may be missing or null.
 _NEEDED = ("epoch", "loss", "seconds")
 
@@ -166,7 +177,7 @@ def read_metrics(path: Path) -> tuple[list[Point], bool]:
     torn = False
     if rest.strip():  # a line is written with its end: this one is still being written, or torn
         try:
-            json.loads(rest)
+            parse_json(rest, "")
         except ValueError:
             torn = True
         else:
@@ -178,10 +189,10 @@ def read_metrics(path: Path) -> tuple[list[Point], bool]:
 
 def _point(line: bytes, where: str) -> Point:
     try:
-        values = json.loads(line)
-    except ValueError as error:  # of JSON or of UTF-8
+        values = parse_json(line, where)
+    except ValueError as error:
         raise ValueError(
-            f"{where}: not JSON ({error}); mend the line or delete it, its epoch will be missing"
+            f"{error}; mend the line or delete it, its epoch will be missing"
         ) from None
     if not isinstance(values, dict):
         raise ValueError(f"{where}: {json.dumps(values)[:40]} is not an object of names and values")
@@ -194,21 +205,22 @@ def _point(line: bytes, where: str) -> Point:
         if numbers.get(name) is None:
             raise ValueError(f"{where}: has no number {name!r}")
     # What is not finite cannot be drawn.
-    return {n: v if v is not None and math.isfinite(v) else None for n, v in numbers.items()}
+    return {n: v if v is not None and _finite(v) else None for n, v in numbers.items()}
+
+
+def _finite(value: float) -> bool:
+    """Of whole numbers too, which in JSON may have hundreds of digits."""
+    return abs(value) < 1e300
 
 
 def _read_result(path: Path) -> dict[str, Any] | None:
     if not path.is_file():
         return None
-    try:
-        result = json.loads(path.read_bytes())
-    except ValueError as error:
-        raise ValueError(f"{path}: not JSON: {error}") from None
-    wanted = ("metric", "epoch", "val", "test", "seconds", "evaluation_seconds")
-    missing = [name for name in wanted if not isinstance(result, dict) or name not in result]
-    if missing:
-        raise ValueError(f"{path}: has no entry {missing[0]!r}; it is not of `vrgcn train`")
-    return dict(result)
+    result = read_json(path)
+    if not isinstance(result, dict):
+        raise ValueError(f"{path}: is not an object; it is not of `vrgcn train`")
+    check_kinds(str(path), result, _RESULT)
+    return result
 
 
 def _metric(folder: Path, config: dict[str, Any]) -> str:
