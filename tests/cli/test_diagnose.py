@@ -26,7 +26,7 @@ def test_a_graph_is_diagnosed_by_the_model_of_the_options(vrgcn, graph_folder, t
     for name in ("exact", "ns", "is", "cv", "cvd", "history", "gradient-only"):
         assert f"│ {name} " in out
     assert "layer 2: P h" in out
-    assert "after 1 epoch (3 steps) of training by cvd, learning rate 0.01, fan-out 1" in out
+    assert "after 1 epoch (6 steps) of training by cvd, learning rate 0.01, fan-out 1" in out
     assert "histories empty at first" in out
     assert "advice: " in out
     page = tmp_path / "runs" / "small-diagnosis.html"

@@ -155,7 +155,7 @@ def test_an_unfinished_run_is_shown_as_far_as_it_came(vrgcn, trained, tmp_path):
     assert "2 of 4 epochs are shown, the line of the next was cut off" in page
     numbers = cells(page, "cvd (unfinished)")
     best = max(json.loads(line)["val"] for line in lines[:2])
-    assert numbers[:2] == ["–", f"{best:.4f}"]
+    assert numbers[:2] == [f"{best:.4f}", "–"]
     assert numbers[3:5] == ["–", "2 of 4"]
     assert "validation accuracy" in page.lower()
     assert "cvd (unfinished): 30 test nodes" in page

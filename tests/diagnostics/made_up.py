@@ -6,6 +6,7 @@ import torch
 
 from vrgcn import TrainConfig
 from vrgcn.diagnostics.diagnosis import Diagnosis, Measured
+from vrgcn.diagnostics.gradients import Gradients
 from vrgcn.diagnostics.staleness import Staleness
 from vrgcn.training.moments import Deviation
 
@@ -15,17 +16,19 @@ NOTHING = Deviation(0.0, 0.0, 0.0)
 def measured(layer=(0.0, 0.0), gradient=(0.0, 0.0), floor=0.01) -> Measured:
     """(bias, std) of layer 2 and of the gradient."""
     found = Deviation(gradient[0], floor, gradient[1])
-    return Measured({1: Deviation(layer[0], floor, layer[1])}, NOTHING, found, {}, 10)
+    gradients = Gradients(found, {"layers.0": found}, {"layers.0.weight": found})
+    return Measured({1: Deviation(layer[0], floor, layer[1])}, NOTHING, gradients)
 
 
-def table(relative: float = 0.0, unwritten: float = 0.0) -> Staleness:
+def table(relative: float = 0.0, unwritten: float = 0.0, kind: str = "h") -> Staleness:
     age = torch.full((100,), 3)
     age[: int(100 * unwritten)] = -1
-    return Staleness(1, age, torch.arange(100), torch.ones(100), torch.full((100,), relative))
+    change = torch.full((100,), relative)
+    return Staleness(1, kind, age, torch.arange(100), torch.ones(100), change)
 
 
 def diagnosis(used="cv", tables=None, warm_start=False, **estimators: Measured) -> Diagnosis:
     estimators = {"exact": measured(), "ns": measured((0, 0.5), (0, 0.5)), **estimators}
     config = TrainConfig(estimator=used, learning_rate=0.02, warm_start=warm_start)
     staleness = {used: [table()] if tables is None else tables}
-    return Diagnosis(config, torch.arange(9), 30, True, estimators, {}, staleness)
+    return Diagnosis(config, torch.arange(9), 10, 30, True, estimators, {}, staleness)

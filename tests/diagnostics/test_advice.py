@@ -7,6 +7,7 @@ import pytest
 from tests.diagnostics.made_up import NOTHING, diagnosis, measured, table
 from vrgcn.diagnostics.advice import added_error, added_noise, advise
 from vrgcn.diagnostics.diagnosis import Measured
+from vrgcn.diagnostics.gradients import Gradients
 from vrgcn.training.moments import Deviation
 
 
@@ -29,7 +30,10 @@ def test_dropouts_own_noise_is_not_held_against_the_estimator():
     exact = measured((0, 0.4), (0, 0.4))
     cv = measured((0, 0.5), (0, 0.5))
     assert added_noise(cv.gradient, exact.gradient) == pytest.approx(0.3)
-    assert added_error(Deviation(0.4, 0, 0.5), exact.gradient) == pytest.approx(0.5)
+    biased = added_error(Deviation(0.4, 0, 0.5), exact.gradient)
+    assert (biased.least, biased.most) == pytest.approx((0.5, 0.5))
+    unseen = added_error(Deviation(0.2, 0.4, 0.5), exact.gradient)
+    assert (unseen.least, unseen.most) == pytest.approx((0.3, 0.5))
     assert added_noise(exact.gradient, cv.gradient) == 0
     ns = measured((0, 0.45), (0, 0.6))
     (advice,) = advise(diagnosis(exact=exact, cv=cv, ns=ns))
@@ -45,7 +49,15 @@ def test_a_bias_is_named_with_its_cause_where_it_stands_out_of_the_noise():
     assert "raise the fan-out" in fresh
     assert "lower" not in fresh
     (history,) = advise(diagnosis("history", history=biased, tables=[table(0.05)]))
-    assert "sample some" in history
+    assert "keep them (--estimator two-way) or sample some" in history
+    gradients = [table(0.15), table(0.4, kind="g")]
+    (both,) = advise(diagnosis("two-way", **{"two-way": biased}, tables=gradients))
+    assert "gradients it reads of neighbours are off by 40%: lower the learning rate" in both
+    assert both.endswith("raise the fan-out, or correct them by samples (--estimator two-way-cv)")
+    (sampled,) = advise(diagnosis("two-way-cv", **{"two-way-cv": biased}, tables=gradients))
+    assert sampled.endswith("lower the learning rate, raise the fan-out")
+    (slow,) = advise(diagnosis("two-way", **{"two-way": biased}, tables=[table(0.05, kind="g")]))
+    assert slow.endswith("lower the learning rate")
     hidden = measured((0, 0.1), (0.3, 0.1), floor=0.4)
     assert "biased" not in advise(diagnosis(cv=hidden))[0]
     small = measured((0, 0.1), (0.09, 0.1))
@@ -55,6 +67,10 @@ def test_a_bias_is_named_with_its_cause_where_it_stands_out_of_the_noise():
 def test_rows_that_were_never_written_come_first():
     first, *_ = advise(diagnosis(cv=measured((0, 1.5)), tables=[table(unwritten=0.2)]))
     assert first.startswith("20% of the histories that this minibatch reads at layer 2 were never")
+    gradients = [table(unwritten=0.2, kind="g")]
+    first, *_ = advise(diagnosis(cv=measured((0, 1.5)), tables=gradients))
+    assert "20% of the gradients" in first
+    assert "--warm-start" not in first
     assert "never written" not in advise(
         diagnosis(cv=measured((0, 0.1), (0, 0.5)), tables=[table(unwritten=0.04)])
     )[0]  # fmt: skip
@@ -63,7 +79,7 @@ def test_rows_that_were_never_written_come_first():
 def test_a_much_better_estimator_is_named():
     better = {"cvd": measured((0, 0.1), (0, 0.2))}
     (advice,) = advise(diagnosis("ns", **better))
-    assert advice.startswith("the gradient of cvd is off by 20% on the same minibatch, that of ns")
+    assert advice.startswith("the gradient of cvd is off by 20% on the same minibatches, that")
     assert advice.endswith("try cvd")
     (biased,) = advise(diagnosis("ns", history=measured((0, 0.1), (0.09, 0))))
     assert "; but more of it is bias, 9% against 0%, which does not average out" in biased
@@ -73,15 +89,28 @@ def test_a_much_better_estimator_is_named():
     assert "nothing to change" in same
 
 
+def test_a_better_estimator_is_only_a_guess_where_the_floor_is_large():
+    history = measured((0, 0.1), (0.0, 0.0), floor=0.9)
+    ns = measured((0, 0.9), (0, 0.9))
+    cvd = measured((0, 0.1), (0, 0.85))
+    (advice,) = advise(diagnosis("cvd", cvd=cvd, ns=ns, history=history))
+    assert "try" not in advice
+    assert advice.startswith(
+        "history may have a better gradient than cvd, off by 0% to 90% and 85%"
+    )
+    assert advice.endswith("give more (--passes)")
+    assert "off by 50%" in advise(diagnosis("exact", history=history))[0]  # that of ns is certain
+
+
 def test_where_dropout_makes_most_of_the_noise_a_larger_fan_out_is_no_remedy():
     exact, cvd = measured((0, 0.3), (0, 0.5)), measured((0, 0.31), (0, 0.51))
     (advice,) = advise(diagnosis("cvd", exact=exact, cvd=cvd, ns=measured((0, 0.6), (0, 0.6))))
-    assert advice.startswith("dropout alone makes the gradient vary by 50%, cvd adds 10%")
+    assert "make the gradient of exact training vary by 50%, cvd adds 10%" in advice
 
 
 def test_exact_training_and_training_without_estimates_are_told_so():
     assert "ns comes closest, its gradient off by 50%" in advise(diagnosis("exact"))[0]
-    empty = Measured({}, NOTHING, NOTHING, {}, 2)
+    empty = Measured({}, NOTHING, Gradients(NOTHING, {}, {}))
     nothing = diagnosis("cv", exact=empty, ns=empty, cv=empty)
     assert advise(nothing)[0].startswith("nothing is estimated")
     assert "was not among" in advise(diagnosis("cvd"))[0]

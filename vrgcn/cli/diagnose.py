@@ -18,8 +18,11 @@ from vrgcn.graph.graph import Graph
 from vrgcn.models.models import MODELS, GraphModel, build_model
 from vrgcn.pages.diagnosis import (
     COLUMNS,
+    GRADIENT_TITLE,
     STALENESS_COLUMNS,
     conditions,
+    gradient_columns,
+    gradient_rows,
     page,
     quantities,
     rows,
@@ -124,8 +127,9 @@ def _diagnose(subject: _Subject, options: DiagnoseOptions) -> Diagnosis:
 def _print(diagnosis: Diagnosis, advice: list[str]) -> None:
     print(conditions(diagnosis))
     print_table(_table(diagnosis))
+    print_table(text_table(GRADIENT_TITLE, gradient_columns(diagnosis), gradient_rows(diagnosis)))
     if diagnosis.staleness:
-        title = "histories that the minibatch reads"
+        title = "histories of a minibatch"
         print_table(text_table(title, STALENESS_COLUMNS, staleness_rows(diagnosis)))
     for name, why in diagnosis.impossible.items():
         print(f"{name}: not possible here: {why}")

@@ -2,7 +2,8 @@
 
 recorder     what each call of `propagate` was given and answered
 trajectory   one training run, and the histories of every estimator beside it
-staleness    age and error of the histories that a minibatch reads
+staleness    age and error of the histories of a minibatch, of activations and of gradients
+gradients    every estimator's gradient over minibatches, layer by layer
 diagnosis    all estimators compared: `diagnose`
 advice       what to change, by rules on the measured numbers
 variances    the estimators' variances as formulas

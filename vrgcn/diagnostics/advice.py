@@ -1,13 +1,16 @@
 """What to change, said from the measured numbers by the rules in docs/diagnostics.md.
 
-All rules speak of the estimator that trains. *Added noise* is what it adds to the noise that
-dropout gives the exact algorithm, √(std² - std of exact²), and *added error* that and its bias.
+All rules speak of the estimator that trains. *Added noise* is what it adds to the noise of the
+exact algorithm, which is dropout's and for gradients that of the choice of minibatches:
+√(std² - std of exact²). *Added error* is that and the bias. A bias below its floor was not seen:
+the error is then between that without a bias and that with one as large as the floor.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from vrgcn.diagnostics.diagnosis import REFERENCE, Diagnosis
 from vrgcn.engine.estimators import find_estimator
@@ -19,7 +22,8 @@ BIASED = 0.1  # of the gradient's norm
 STALE = 0.1  # relative distance of a table from the present activations
 UNWRITTEN = 0.05  # share of the rows read
 BETTER = 1.5  # times smaller added error of the gradient: another estimator is worth a try
-DROPOUT = 2.0  # times the added noise: dropout's own noise is what matters
+DROWNED = 2.0  # times the added noise: that of exact training itself is what matters
+SAMPLING = "ns"  # the baseline for noise
 
 
 def advise(diagnosis: Diagnosis) -> list[str]:
@@ -36,7 +40,7 @@ def advise(diagnosis: Diagnosis) -> list[str]:
         *_noisier_than_ns(diagnosis, used),
         *_biased(diagnosis, used),
         *_better(diagnosis, used),
-        *_dropout(diagnosis, used),
+        *_drowned(diagnosis, used),
     ]
     return found or [_fine(diagnosis, used)]
 
@@ -47,34 +51,61 @@ def added_noise(estimate: Deviation, exact: Deviation) -> float:
     return added if added > ROUNDING else 0.0
 
 
-def added_error(estimate: Deviation, exact: Deviation) -> float:
-    """√(bias² + added noise²): how far one pass is from the exact algorithm, dropout aside."""
-    return math.hypot(estimate.bias, added_noise(estimate, exact))
+@dataclass(frozen=True)
+class Error:
+    """√(bias² + added noise²), how far one pass is from the exact algorithm, its own noise aside:
+    at least and at most, by what the floor leaves open of the bias."""
+
+    least: float
+    most: float
+
+    def __str__(self) -> str:
+        least, most = f"{self.least:.0%}", f"{self.most:.0%}"
+        return most if least == most else f"{least} to {most}"
+
+
+def added_error(estimate: Deviation, exact: Deviation) -> Error:
+    noise = added_noise(estimate, exact)
+    if estimate.biased:
+        both = math.hypot(estimate.bias, noise)
+        return Error(both, both)
+    return Error(noise, math.hypot(max(estimate.bias, estimate.floor), noise))
 
 
 def _unwritten(diagnosis: Diagnosis, used: str) -> Iterator[str]:
     for table in diagnosis.staleness.get(used, []):
         if table.unwritten > UNWRITTEN:
+            what, remedy = {
+                "h": (
+                    "histories",
+                    "start warm (--warm-start), visit all nodes (--visit all) or refresh "
+                    "(--refresh always)",
+                ),
+                "g": (
+                    "gradients",
+                    "visit all nodes (--visit all), and give it an epoch to write them",
+                ),
+            }[table.kind]
             yield (
-                f"{table.unwritten:.0%} of the histories that this minibatch reads at layer "
-                f"{table.level + 1} were never written and count as zero: start warm "
-                "(--warm-start), visit all nodes (--visit all) or refresh (--refresh always)"
+                f"{table.unwritten:.0%} of the {what} that this minibatch reads at layer "
+                f"{table.level + 1} were never written and count as zero: {remedy}"
             )
 
 
 def _noisier_than_ns(diagnosis: Diagnosis, used: str) -> Iterator[str]:
     estimators = diagnosis.estimators
-    if not (find_estimator(used).history and _random(used)) or "ns" not in estimators:
+    if not (find_estimator(used).history and _random(used)) or SAMPLING not in estimators:
         return
     for call, layer in estimators[used].layers.items():
         exact = estimators[REFERENCE].layers[call]
-        mine, theirs = added_noise(layer, exact), added_noise(estimators["ns"].layers[call], exact)
+        mine = added_noise(layer, exact)
+        theirs = added_noise(estimators[SAMPLING].layers[call], exact)
         if mine > NOISIER * theirs > 0:
             warm = "" if diagnosis.config.warm_start else "start warm (--warm-start), "
             yield (
                 f"at learning rate {diagnosis.config.learning_rate:g} {used}'s noise is "
-                f"{mine / theirs:.1f} times that of ns at layer {call + 1}: {warm}lower the rate, "
-                "or raise the fan-out"
+                f"{mine / theirs:.1f} times that of {SAMPLING} at layer {call + 1}: {warm}lower "
+                "the rate, or raise the fan-out"
             )
 
 
@@ -89,56 +120,87 @@ def _biased(diagnosis: Diagnosis, used: str) -> Iterator[str]:
     gradient = diagnosis.estimators[used].gradient
     if not (gradient.biased and gradient.bias > BIASED):
         return
-    stale = max((table.relative for table in diagnosis.staleness.get(used, [])), default=0.0)
-    if stale > STALE:
-        why = (
-            f"the histories it reads are off by {stale:.0%} of the activations: lower the learning "
-            "rate, raise the fan-out, or refresh (--visit all, --refresh always)"
-        )
-    elif _random(used):
-        why = "noise that passes through nonlinear layers does not average out: raise the fan-out"
-    else:
-        why = "neighbours have no gradient of their own: sample some (--estimator cvd)"
     yield (
         f"{used}'s gradient is biased by {gradient.bias:.0%} of its norm (noise alone "
-        f"could show as {gradient.floor:.0%}); {why}"
+        f"could show as {gradient.floor:.0%}); {_cause(diagnosis, used)}"
     )
+
+
+def _cause(diagnosis: Diagnosis, used: str) -> str:
+    """Of a bias, and what helps."""
+    estimator = find_estimator(used)
+    stale = {"h": 0.0, "g": 0.0}
+    for table in diagnosis.staleness.get(used, []):
+        stale[table.kind] = max(stale[table.kind], table.relative)
+    if stale["g"] > max(STALE, stale["h"]):
+        correct = "" if _random(used) else ", or correct them by samples (--estimator two-way-cv)"
+        return (
+            f"the gradients it reads of neighbours are off by {stale['g']:.0%}: lower the learning "
+            f"rate, raise the fan-out{correct}"
+        )
+    if stale["h"] > STALE:
+        return (
+            f"the histories it reads are off by {stale['h']:.0%} of the activations: lower the "
+            "learning rate, raise the fan-out, or refresh (--visit all, --refresh always)"
+        )
+    if _random(used):
+        return "noise that passes through nonlinear layers does not average out: raise the fan-out"
+    if estimator.backward == "none":
+        return (
+            "neighbours have no gradient of their own: keep them (--estimator two-way) or sample "
+            "some (--estimator cvd)"
+        )
+    return "its histories are nearly fresh and what is left adds up: lower the learning rate"
 
 
 def _better(diagnosis: Diagnosis, used: str) -> Iterator[str]:
     errors = _gradient_errors(diagnosis)
-    best = min(errors, key=errors.__getitem__)
-    if errors[best] * BETTER < errors[used] and errors[used] > ROUNDING:
-        theirs, mine = (diagnosis.estimators[name].gradient for name in (best, used))
-        more = theirs.biased and theirs.bias > mine.bias
+    best = min(errors, key=lambda name: errors[name].most)
+    mine, theirs = errors[used], errors[best]
+    if theirs.most * BETTER < mine.least and mine.least > ROUNDING:
         yield (
-            f"the gradient of {best} is off by {errors[best]:.0%} on the same minibatch, that of "
-            f"{used} by {errors[used]:.0%} (dropout's own noise aside): try {best}"
-            + (
-                f"; but more of it is bias, {theirs.bias:.0%} against {mine.bias:.0%}, which does "
-                "not average out over steps"
-                if more
-                else ""
-            )
+            f"the gradient of {best} is off by {theirs} on the same minibatches, that of {used} by "
+            f"{mine} (the noise of exact training aside): try {best}"
+            + _more_bias(diagnosis, best, used)
+        )
+        return
+    likely = min(errors, key=lambda name: errors[name].least)
+    if errors[likely].least * BETTER < mine.least and mine.least > ROUNDING:
+        yield (
+            f"{likely} may have a better gradient than {used}, off by {errors[likely]} and {mine} "
+            "(the noise of exact training aside), but so few passes do not tell: give more "
+            "(--passes)"
         )
 
 
-def _dropout(diagnosis: Diagnosis, used: str) -> Iterator[str]:
+def _more_bias(diagnosis: Diagnosis, best: str, used: str) -> str:
+    theirs, mine = (diagnosis.estimators[name].gradient for name in (best, used))
+    if not (theirs.biased and theirs.bias > mine.bias):
+        return ""
+    return (
+        f"; but more of it is bias, {theirs.bias:.0%} against {mine.bias:.0%}, which does not "
+        "average out over steps"
+    )
+
+
+def _drowned(diagnosis: Diagnosis, used: str) -> Iterator[str]:
     exact = diagnosis.estimators[REFERENCE].gradient
     added = added_noise(diagnosis.estimators[used].gradient, exact)
-    if exact.std > DROPOUT * added and exact.std > ROUNDING:
+    if exact.std > DROWNED * added and exact.std > ROUNDING:
         yield (
-            f"dropout alone makes the gradient vary by {exact.std:.0%}, {used} adds {added:.0%}: "
-            "a larger fan-out would lower its noise little"
+            f"the choice of minibatches and dropout make the gradient of exact training vary by "
+            f"{exact.std:.0%}, {used} adds {added:.0%}: a larger fan-out would lower its noise "
+            "little"
         )
 
 
 def _fine(diagnosis: Diagnosis, used: str) -> str:
     gradient = diagnosis.estimators[used].gradient
+    bias = f"bias {gradient.bias:.0%}" if gradient.biased else f"bias below {gradient.floor:.0%}"
     return (
-        f"{used}'s gradient is off by {_gradient_errors(diagnosis)[used]:.0%} a step, dropout's "
-        f"own noise aside (noise {gradient.std:.0%}, bias {gradient.bias:.0%}), and none of the "
-        "others is much better: nothing to change; a larger fan-out lowers the noise"
+        f"{used}'s gradient is off by {_gradient_errors(diagnosis)[used]} a step, the noise of "
+        f"exact training aside (noise {gradient.std:.0%}, {bias}), and none of the others is much "
+        "better: nothing to change; a larger fan-out lowers the noise"
     )
 
 
@@ -146,14 +208,14 @@ def _of_exact(diagnosis: Diagnosis) -> str:
     errors = _gradient_errors(diagnosis)
     if not errors:
         return "nothing was compared with exact training"
-    best = min(errors, key=errors.__getitem__)
+    best = min(errors, key=lambda name: errors[name].most)
     return (
         f"training is exact; of the others {best} comes closest, its gradient off by "
-        f"{errors[best]:.0%} a step, dropout's own noise aside"
+        f"{errors[best]} a step, the noise of exact training aside"
     )
 
 
-def _gradient_errors(diagnosis: Diagnosis) -> dict[str, float]:
+def _gradient_errors(diagnosis: Diagnosis) -> dict[str, Error]:
     """The added error of each estimator's gradient, exact left out."""
     exact = diagnosis.estimators[REFERENCE].gradient
     return {

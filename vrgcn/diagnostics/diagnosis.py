@@ -1,4 +1,4 @@
-"""Every estimator side by side: the same weights, the same minibatch, histories of one training.
+"""Every estimator side by side: the same weights, the same minibatches, histories of one training.
 
 diagnosis = diagnose(model, graph, TrainConfig(estimator="cvd", epochs=3))
 diagnosis.estimators["cvd"].gradient.error      # of one pass, relative to the exact gradient
@@ -13,16 +13,22 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from vrgcn.diagnostics.gradients import (
+    Gradients,
+    measure_gradients,
+    random_minibatch,
+    reached_nodes,
+)
 from vrgcn.diagnostics.recorder import Recorder
 from vrgcn.diagnostics.staleness import Staleness, measure_staleness
-from vrgcn.diagnostics.trajectory import train_beside
+from vrgcn.diagnostics.trajectory import train_beside, visiting
 from vrgcn.engine.estimators import ESTIMATORS, Estimator
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.graph.sparse import first_rows, is_sparse, select_columns
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.gradients import frozen, gradient, trainable
+from vrgcn.training.gradients import frozen
 from vrgcn.training.moments import Deviation, Moments, deviation
 from vrgcn.training.objectives import Objective, build_objective
 
@@ -34,23 +40,26 @@ _MOST_COLUMNS = 1024  # of wider activations, such as propagated sparse features
 class Measured:
     """One estimator against the mean of the exact algorithm, which has dropout where training has.
 
-    layers: of each estimated call of `propagate` (from 0), its answer P h for the minibatch's nodes
-    outputs: the model's outputs for them
-    gradient: of all parameters together; parameters: of each by name
-    passes: how many were made; two where nothing is random
+    layers: of each estimated call of `propagate` (from 0), its answer P h for the nodes of one
+        minibatch; outputs: the model's outputs for them
+    gradients: of the loss, over minibatches
     """
 
     layers: dict[int, Deviation]
     outputs: Deviation
-    gradient: Deviation
-    parameters: dict[str, Deviation]
-    passes: int
+    gradients: Gradients
+
+    @property
+    def gradient(self) -> Deviation:
+        """Of all parameters together."""
+        return self.gradients.whole
 
 
 @dataclass(frozen=True)
 class Diagnosis:
     """config: of the training that made weights and histories
-    nodes: (batch,) the minibatch that everything was measured on
+    nodes: (batch,) the minibatch that all but the gradients was measured on
+    passes: of each estimator on it, and minibatches that the gradients were measured on
     steps: of that training
     preprocessed: whether the first call is answered from P X, exactly, by every estimator
     estimators: what was measured of each; impossible: those that cannot be used here, and why
@@ -59,6 +68,7 @@ class Diagnosis:
 
     config: TrainConfig
     nodes: Tensor
+    passes: int
     steps: int
     preprocessed: bool
     estimators: dict[str, Measured]
@@ -80,22 +90,29 @@ def diagnose(
     """Train a copy of the model as the config says (`epochs` of it), then compare the estimators.
 
     estimators: which, by name; `exact` is always among them
-    passes: of each estimator, with a new plan and new dropout masks each
+    passes: of each estimator, with a new plan and new dropout masks each: on one minibatch for
+        activations, and on as many minibatches for gradients
     on_step, on_pass: called with how many (steps of an epoch, passes of all) are done and in all
     """
-    config = config or TrainConfig(epochs=3)
+    estimators = {REFERENCE: ESTIMATORS[REFERENCE], **estimators}
+    config = visiting(config or TrainConfig(epochs=3), estimators)
     if passes < 2:
         raise ValueError(f"passes must be at least 2 to tell a variance, not {passes}")
     trajectory = train_beside(
         model,
         graph,
         config,
-        estimators={REFERENCE: ESTIMATORS[REFERENCE], **estimators},
+        estimators=estimators,
         propagation=propagation,
         on_step=on_step,
     )
     exact = trajectory.batches[REFERENCE]
-    nodes = measured_nodes(exact, config.seed)
+    nodes = random_minibatch(
+        reached_nodes(trajectory.batches),
+        config.batch_size,
+        torch.Generator().manual_seed(config.seed),
+    )
+    objective = build_objective(graph, config)
     measured = measure(
         trajectory.model,
         trajectory.batches,
@@ -103,32 +120,22 @@ def diagnose(
         passes=passes,
         seed=config.seed,
         on_pass=on_pass,
-        objective=build_objective(graph, config),
+        objective=objective,
     )
     return Diagnosis(
         config,
         nodes,
-        config.epochs * len(exact),
+        passes,
+        trajectory.steps,
         exact.setup.preprocess,
         measured,
         trajectory.impossible,
         {
-            name: measure_staleness(trajectory.model, exact, batches, nodes)
+            name: measure_staleness(trajectory.model, exact, batches, nodes, objective)
             for name, batches in trajectory.batches.items()
-            if batches.estimator.history
+            if batches.estimator.keeps
         },
     )
-
-
-def measured_nodes(batches: MiniBatches, seed: int) -> Tensor:
-    """(batch,) a random minibatch of the visited nodes, with a training node among them."""
-    generator = torch.Generator().manual_seed(seed)
-    order = batches.nodes[torch.randperm(len(batches.nodes), generator=generator)]
-    nodes = order[: batches.batch_size]
-    train = batches.graph.train
-    if not torch.isin(nodes, train).any():
-        nodes = torch.cat([order[torch.isin(order, train)][:1], nodes[1:]])
-    return nodes
 
 
 def measure(
@@ -141,28 +148,30 @@ def measure(
     on_pass: Callable[[int, int], None] | None = None,
     objective: Objective | None = None,
 ) -> dict[str, Measured]:
-    """Every estimator's activations and gradients on one minibatch, at the model's weights and the
-    histories in `batches`, which must have an entry "exact": the reference is its mean.
+    """Every estimator's activations on one minibatch and gradients over minibatches, at the model's
+    weights and the histories in `batches`, which must have an entry "exact": the reference.
 
-    nodes: (batch,) the minibatch
+    nodes: (batch,) the one minibatch
     objective: whose gradient; if None, that of the graph's labels
     """
     objective = objective or build_objective(batches[REFERENCE].graph)
-    names = [name for name, parameter in model.named_parameters() if parameter.requires_grad]
     done = 0
 
     def count(number: int) -> None:
         nonlocal done
         done += number
         if on_pass is not None:
-            on_pass(done, passes * len(batches))
+            on_pass(done, 2 * passes * len(batches))
 
     found = {
-        name: _repeat(model, their, nodes, objective, passes, seed, count)
+        name: _repeat(model, their, nodes, objective.centre, passes, seed, count)
         for name, their in batches.items()
     }
+    gradients = measure_gradients(
+        model, batches, REFERENCE, objective, passes=passes, seed=seed, count=count
+    )
     return {
-        name: _against(moments, found[REFERENCE], names, _estimated(batches[name]))
+        name: _against(moments, found[REFERENCE], _estimated(batches[name]), gradients[name])
         for name, moments in found.items()
     }
 
@@ -173,19 +182,19 @@ def _estimated(batches: MiniBatches) -> range:
     return range(calls[0] if batches.setup.preprocess else 0, sum(calls))
 
 
+@torch.no_grad()
 def _repeat(
     model: nn.Module,
     batches: MiniBatches,
     nodes: Tensor,
-    objective: Objective,
+    centre: float,
     passes: int,
     seed: int,
     count: Callable[[int], None],
 ) -> Moments:
-    """Moments of (P h of each estimated call, outputs, gradient of each parameter)."""
+    """Moments of (P h of each estimated call, outputs), of two passes where nothing is random."""
     moments = Moments()
     recorder = Recorder(model)
-    parameters = trainable(model)
     with frozen(recorder, seed) as generator:
         while moments.count < passes:
             recorder.passes.clear()
@@ -193,8 +202,7 @@ def _repeat(
             outputs = batch.run(recorder)
             answers = [recorder.passes[-1].answers[call] for call in _estimated(batches)]
             shown = [_columns(first_rows(answer, len(nodes)), seed) for answer in answers]
-            centred = outputs - objective.centre
-            moments.add([*shown, centred, *gradient(objective, batch, outputs, parameters)])
+            moments.add([*shown, outputs - centre])
             batch.discard()
             if moments.count == 2 and _draws_nothing(batches) and _still(moments):
                 count(passes - 1)
@@ -224,15 +232,8 @@ def _columns(h: Tensor, seed: int) -> Tensor:
     return h.to_dense() if is_sparse(h) else h
 
 
-def _against(moments: Moments, exact: Moments, names: list[str], calls: range) -> Measured:
-    parts = [
+def _against(moments: Moments, exact: Moments, calls: range, gradients: Gradients) -> Measured:
+    *layers, outputs = (
         deviation(moments.part(place), exact.part(place)) for place in range(len(moments.mean))
-    ]
-    first = len(calls) + 1
-    return Measured(
-        dict(zip(calls, parts, strict=False)),
-        parts[len(calls)],
-        deviation(moments.rest(first), exact.rest(first)),
-        dict(zip(names, parts[first:], strict=True)),
-        moments.count,
     )
+    return Measured(dict(zip(calls, layers, strict=True)), outputs, gradients)

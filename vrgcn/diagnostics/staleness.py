@@ -1,9 +1,11 @@
-"""How old the histories are that a minibatch reads, and how far from the present activations."""
+"""How old the histories are that a minibatch reads, and how far from what they would be now."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -11,21 +13,25 @@ from torch import Tensor, nn
 from vrgcn.diagnostics.recorder import Recorder
 from vrgcn.engine.history import NEVER
 from vrgcn.engine.minibatches import MiniBatches
-from vrgcn.training.gradients import frozen
+from vrgcn.training.gradients import frozen, gradient, trainable
+from vrgcn.training.objectives import Objective
 
 
 @dataclass(frozen=True)
 class Staleness:
-    """One table, at the rows that the exact computation of one minibatch uses.
+    """One table at some rows: of activations, those that the exact computation of one minibatch
+    uses; of gradients, the minibatch's own.
 
-    level: whose activations it keeps, from 0
+    level: what is propagated there, from 0
+    kind: "h" of activations, "g" of gradients
     age: (rows,) steps since the row was written, NEVER where it was not
     degree: (rows,) neighbours of its node
-    size: (rows,) ‖μ‖ of the present activation μ, without dropout
+    size: (rows,) ‖μ‖ of what it would be now, μ, without dropout
     change: (rows,) ‖μ - h̄‖
     """
 
     level: int
+    kind: str
     age: Tensor
     degree: Tensor
     size: Tensor
@@ -78,18 +84,36 @@ class Bin:
 
 
 def measure_staleness(
-    model: nn.Module, exact: MiniBatches, batches: MiniBatches, nodes: Tensor
+    model: nn.Module,
+    exact: MiniBatches,
+    batches: MiniBatches,
+    nodes: Tensor,
+    objective: Objective,
 ) -> list[Staleness]:
-    """Of each table of `batches`, at the rows that the exact computation of `nodes` uses.
+    """Of each table of `batches`, by what a minibatch `nodes` would read and write.
 
-    The present activations are exact and without dropout. A history under dropout (cv's) differs
-    from them by its dropout noise too, however fresh it is.
+    Nothing has dropout here. A history under dropout (cv's) differs by its dropout noise too,
+    however fresh it is.
     """
+    degrees = partial(_degrees, exact)
+    return [
+        *_of_activations(model, exact, batches, nodes, degrees),
+        *_of_gradients(model, batches, nodes, objective, degrees),
+    ]
+
+
+def _of_activations(
+    model: nn.Module,
+    exact: MiniBatches,
+    batches: MiniBatches,
+    nodes: Tensor,
+    degrees: Callable[[Tensor], Tensor],
+) -> Iterator[Staleness]:
+    """Against the present activations, exact, at the rows that their computation uses."""
     recorder = Recorder(model)
     with torch.no_grad(), frozen(recorder, 0, dropout=False) as generator:
         batch = exact.batch(nodes, generator)
         batch.run(recorder)
-    found = []
     for level, h in enumerate(recorder.passes[0].inputs):
         table = batches.histories.tables.get((level, "h"))
         if table is None:
@@ -97,16 +121,47 @@ def measure_staleness(
         rows = batch.plan.levels[level].nodes
         written = table.written[rows.to(table.written.device)].cpu()
         held = table.read(rows.to(h.device), h.dtype)
-        found.append(
-            Staleness(
-                level,
-                torch.where(written == NEVER, NEVER, batches.step - written),
-                torch.stack([P.degrees(rows.cpu()) for P in exact.setup.P.values()]).sum(0),
-                h.norm(dim=1).double().cpu(),
-                (h - held).norm(dim=1).double().cpu(),
-            )
-        )
-    return found
+        yield Staleness(level, "h", _age(written, batches.step), degrees(rows), *_norms(h, held))
+
+
+def _of_gradients(
+    model: nn.Module,
+    batches: MiniBatches,
+    nodes: Tensor,
+    objective: Objective,
+    degrees: Callable[[Tensor], Tensor],
+) -> Iterator[Staleness]:
+    """What the minibatch's own backward pass would write, against what its rows hold.
+
+    The exact gradients of single nodes would need the whole graph. These are the estimator's: they
+    have in them what the tables of the levels above are off by.
+    """
+    if not batches.estimator.gradient_history:
+        return
+    tables = {key: table for key, table in batches.histories.tables.items() if key[1] != "h"}
+    held = {key: table.read(nodes, torch.float64) for key, table in tables.items()}
+    written = {key: table.written[nodes.to(table.written.device)] for key, table in tables.items()}
+    with frozen(model, 0, dropout=False) as generator:
+        batch = batches.batch(nodes, generator)
+        gradient(objective, batch, batch.run(model), trainable(model))
+    now = {key: table.read(nodes, torch.float64) for key, table in tables.items()}
+    batch.discard()
+    for key, before in held.items():
+        age = _age(written[key].cpu(), batches.step)
+        yield Staleness(key[0], "g", age, degrees(nodes), *_norms(now[key], before))
+
+
+def _degrees(batches: MiniBatches, nodes: Tensor) -> Tensor:
+    return torch.stack([P.degrees(nodes.cpu()) for P in batches.setup.P.values()]).sum(0)
+
+
+def _age(written: Tensor, step: int) -> Tensor:
+    return torch.where(written == NEVER, NEVER, step - written)
+
+
+def _norms(now: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
+    """size and change of each row."""
+    return now.norm(dim=1).double().cpu(), (now - before).norm(dim=1).double().cpu()
 
 
 def _relative(change: Tensor, size: Tensor) -> float:

@@ -1,10 +1,10 @@
 """One training run, and beside it the histories that every estimator would have by its end.
 
 All estimators are to be compared at the same weights. So one of them trains, and at each step the
-others run forward on the same nodes at the same weights, with plans and masks of their own, and
-write what they computed into their own tables: h under dropout for `cv`, μ for `cvd`. How stale
-the tables are is then what this learning rate makes of them, and no weights but those of the one
-run play a part.
+others run on the same nodes at the same weights, with plans and masks of their own, and write what
+they computed into their own tables: h under dropout for `cv`, μ for `cvd`. Those that keep
+gradients make the backward pass too, which is what their tables come from. How stale the tables are
+is then what this learning rate makes of them, and no weights but those of the one run play a part.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.fit import fit
-from vrgcn.training.gradients import frozen
+from vrgcn.training.gradients import frozen, gradient, trainable
+from vrgcn.training.objectives import Objective, build_objective
 from vrgcn.training.trainer import build_minibatches, refreshed_nodes
 
 
@@ -30,12 +31,22 @@ from vrgcn.training.trainer import build_minibatches, refreshed_nodes
 class Trajectory:
     """model: at the end of the run
     batches: of each estimator, its histories as of then
+    steps: of the run
     impossible: estimators that cannot train this model on this graph, and why
     """
 
     model: nn.Module
     batches: dict[str, MiniBatches]
+    steps: int = 0
     impossible: dict[str, str] = field(default_factory=dict)
+
+
+def visiting(config: TrainConfig, estimators: Mapping[str, Estimator]) -> TrainConfig:
+    """The config with all nodes visited, if it leaves that open and some estimator keeps gradients:
+    they pass through unlabelled nodes too, and all are compared on the same visits."""
+    if config.visit == "auto" and any(one.gradient_history for one in estimators.values()):
+        return replace(config, visit="all")
+    return config
 
 
 def train_beside(
@@ -51,12 +62,13 @@ def train_beside(
 
     The validation scores are of no interest here, so none are computed, and the last weights stay.
     """
+    config = visiting(config, estimators)
     model = copy.deepcopy(model).to(find_device(config.device))
     first = build_minibatches(model, graph, config, propagation=propagation)
     trajectory = Trajectory(
         model, {name: first.sibling(estimator) for name, estimator in estimators.items()}
     )
-    followers = _Followers(trajectory, config)
+    followers = _Followers(trajectory, config, build_objective(graph, config))
     followers.start()
     unscored = copy.copy(graph)
     unscored.val = unscored.test = graph.train[:0]
@@ -75,11 +87,11 @@ def train_beside(
 class _Followers:
     """The estimators that write histories beside the training."""
 
-    def __init__(self, trajectory: Trajectory, config: TrainConfig) -> None:
+    def __init__(self, trajectory: Trajectory, config: TrainConfig, objective: Objective) -> None:
         self.trajectory = trajectory
         self.model = trajectory.model
         self.config = config
-        self.steps = 0
+        self.objective = objective
         self.refreshed = {
             name: refreshed_nodes(batches, config.refresh)
             for name, batches in trajectory.batches.items()
@@ -87,8 +99,9 @@ class _Followers:
 
     def start(self) -> None:
         if self.config.warm_start:
-            for batches in self._keeping():
-                batches.warm_start(self.model)
+            for batches in self.trajectory.batches.values():
+                if batches.estimator.history:
+                    batches.warm_start(self.model)
         self.refresh()
 
     def refresh(self) -> None:
@@ -100,19 +113,20 @@ class _Followers:
 
     def follow(self, batch: Batch) -> None:
         """Do with each estimator what the one that trains is about to do, at the same weights."""
-        self.steps += 1
-        seed = self.config.seed * 1_000_003 + self.steps
+        self.trajectory.steps += 1
+        seed = self.config.seed * 1_000_003 + self.trajectory.steps
         for name, batches in list(self.trajectory.batches.items()):
-            if not batches.estimator.history:
+            if not batches.estimator.keeps:
                 continue
             try:
                 with frozen(self.model, seed) as generator:
                     theirs = batches.batch(batch.nodes, generator)
-                    theirs.renew(self.model)
+                    if batches.estimator.gradient_history and batch.backward:
+                        outputs = theirs.run(self.model)
+                        gradient(self.objective, theirs, outputs, trainable(self.model))
+                    else:
+                        theirs.renew(self.model)
                 theirs.commit()
             except ValueError as error:  # sparse features under dropout have no history
                 self.trajectory.impossible[name] = str(error)
                 del self.trajectory.batches[name]
-
-    def _keeping(self) -> list[MiniBatches]:
-        return [b for b in self.trajectory.batches.values() if b.estimator.history]

@@ -82,6 +82,11 @@ class Estimator:
         return self.backward in ("history", "corrected")
 
     @property
+    def keeps(self) -> bool:
+        """Whether it reads and writes any tables."""
+        return self.history or self.gradient_history
+
+    @property
     def corrects(self) -> bool:
         """Whether what a sampler draws has a part in values or gradients."""
         return self.forward != "history" or self.backward in ("sampled", "corrected")

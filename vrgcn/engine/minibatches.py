@@ -120,7 +120,7 @@ class MiniBatches:
         fanout = usual_fanout(estimator.sampler) if self.fanout is None else self.fanout
         fanouts = fanout_per_level(fanout, self.setup.training.depth)
         sampler = build_sampler(estimator.sampler, fanouts, self.sample_size)
-        if sampler.draws_own and (estimator.history or estimator.gradient_history):
+        if sampler.draws_own and estimator.keeps:
             raise ValueError(
                 f"the sampler {estimator.sampler} draws a node's own edge like any other, and the "
                 "history is of the others alone: use it with forward 'sampled'"

@@ -12,11 +12,13 @@ from vrgcn.engine.estimators import find_estimator
 from vrgcn.engine.history import NEVER
 from vrgcn.engine.samplers import usual_fanout
 from vrgcn.pages.page import Page
-from vrgcn.pages.panels import Panel, show_panels
+from vrgcn.pages.panels import Panel, show_panels, spread_widely
 from vrgcn.training.moments import ROUNDING, Deviation
 
+GRADIENT_TITLE = "gradient of each layer's weights: bias, noise"
 COLUMNS = ("estimator", "bias", "noise", "error")
-STALENESS_COLUMNS = ("table", "rows read", "never written", "mean age", "off by")
+STALENESS_COLUMNS = ("table", "rows", "never written", "mean age", "off by")
+_KINDS = {"h": "activations", "g": "gradients"}
 
 
 def quantities(diagnosis: Diagnosis) -> dict[str, dict[str, Deviation]]:
@@ -43,10 +45,28 @@ def rows(deviations: dict[str, Deviation]) -> list[tuple[str, ...]]:
     ]
 
 
+def gradient_columns(diagnosis: Diagnosis) -> tuple[str, ...]:
+    return ("estimator", *diagnosis.estimators[REFERENCE].gradients.layers)
+
+
+def gradient_rows(diagnosis: Diagnosis) -> list[tuple[str, ...]]:
+    """A row of text under `gradient_columns` for each estimator: bias and noise in each layer."""
+    return [
+        (
+            name,
+            *(
+                share(found.std) if name == REFERENCE else f"{bias_text(found)}, {share(found.std)}"
+                for found in measured.gradients.layers.values()
+            ),
+        )
+        for name, measured in diagnosis.estimators.items()
+    ]
+
+
 def staleness_rows(diagnosis: Diagnosis) -> list[tuple[str, ...]]:
     return [
         (
-            f"{name}, layer {table.level + 1}",
+            f"{name}, {_table_name(table)}",
             f"{len(table.age):,}",
             share(table.unwritten),
             "–" if math.isnan(table.mean_age) else f"{table.mean_age:.1f} steps",
@@ -55,6 +75,10 @@ def staleness_rows(diagnosis: Diagnosis) -> list[tuple[str, ...]]:
         for name, tables in diagnosis.staleness.items()
         for table in tables
     ]
+
+
+def _table_name(table: Staleness) -> str:
+    return f"layer {table.level + 1}: {_KINDS[table.kind]}"
 
 
 def bias_text(found: Deviation) -> str:
@@ -71,14 +95,14 @@ def share(value: float) -> str:
 def conditions(diagnosis: Diagnosis) -> str:
     """On what the numbers were measured."""
     config = diagnosis.config
-    most = max(measured.passes for measured in diagnosis.estimators.values())
     steps = "1 step" if diagnosis.steps == 1 else f"{diagnosis.steps:,} steps"
     epochs = "1 epoch" if config.epochs == 1 else f"{config.epochs} epochs"
     fanout = config.fanout or (usual_fanout(find_estimator(config.estimator).sampler),)
     start = "filled by an exact pass first" if config.warm_start else "empty at first"
     text = (
-        f"{len(diagnosis.nodes):,} nodes, up to {most} passes of each estimator, at the weights "
-        f"and histories after {epochs} ({steps}) of training by "
+        f"minibatches of {len(diagnosis.nodes):,} nodes, {diagnosis.passes} passes of each "
+        f"estimator on one of them and gradients on {diagnosis.passes}, at the weights and "
+        f"histories after {epochs} ({steps}) of training by "
         f"{config.estimator}, learning rate {config.learning_rate:g}, fan-out "
         f"{' '.join(map(str, fanout))}; histories {start}"
     )
@@ -90,32 +114,47 @@ def conditions(diagnosis: Diagnosis) -> str:
 def page(diagnosis: Diagnosis, advice: list[str], title: str) -> Page:
     """Advice, tables and pictures; needs matplotlib."""
     made = Page(title)
-    made.text(conditions(diagnosis))
-    made.heading("Advice")
+    made.heading("What to do")
     for sentence in advice:
-        made.text(sentence)
+        action, reason = action_first(sentence)
+        made.note(action)
+        if reason:
+            made.text(f"Why: {reason}.")
+    made.heading("On what it was measured")
+    made.text(conditions(diagnosis))
     made.heading("Distance from the exact algorithm")
     made.text(
         "Relative to the norm of the exact value (under dropout: its mean over masks). Bias: of "
         "the mean; < marks one too small to be seen with so many passes. Noise: of one pass. "
-        "Error: of one pass, both together."
+        "Error: of one pass, both together. Layers and outputs are those of one minibatch. "
+        "Gradients are over minibatches, the same for every estimator, and the choice of "
+        "minibatches is part of their noise."
     )
     for name, deviations in quantities(diagnosis).items():
         made.table(COLUMNS, rows(deviations), caption=name)
+    made.table(gradient_columns(diagnosis), gradient_rows(diagnosis), caption=GRADIENT_TITLE)
     show_panels(made, deviation_panels(diagnosis))
     for name, why in diagnosis.impossible.items():
         made.text(f"{name}: not possible here: {why}")
     if diagnosis.staleness:
         made.heading("Histories")
         made.text(
-            "Of the rows that the exact computation of the minibatch uses. Off by: "
-            "√(Σ ‖μ - h̄‖² / Σ ‖μ‖²), h̄ the history and μ the present activation without dropout."
+            "Off by: √(Σ ‖μ - h̄‖² / Σ ‖μ‖²), h̄ the history and μ what it would be now, without "
+            "dropout. Of activations: the rows that the exact computation of the minibatch uses, "
+            "and μ is exact. Of gradients: the minibatch's own rows, and μ is what its backward "
+            "pass would write, with what the tables above it are off by."
         )
         made.table(STALENESS_COLUMNS, staleness_rows(diagnosis))
         for name, tables in diagnosis.staleness.items():
             made.heading(f"Histories of {name}", level=3)
             show_panels(made, [p for table in tables for p in staleness_panels(name, table)])
     return made
+
+
+def action_first(sentence: str) -> tuple[str, str]:
+    """What to do, and why: a sentence of advice says what was seen, a colon, and what to do."""
+    reason, _, action = sentence.rpartition(": ")
+    return action[:1].upper() + action[1:] + ".", reason
 
 
 def deviation_panels(diagnosis: Diagnosis) -> list[Panel]:
@@ -143,18 +182,19 @@ def _draw_deviations(deviations: dict[str, Deviation], axes: Any) -> None:
     axes.set_xticks(list(places), list(deviations), rotation=30, ha="right")
     axes.set_ylabel("relative to the exact value")
     axes.grid(visible=False, axis="x")
+    spread_widely([value for d in found for value in (d.bias, d.std)], axes)
 
 
 def staleness_panels(name: str, table: Staleness) -> list[Panel]:
     """Histogram of ages, and the distance from the present by age and by degree."""
-    title = f"{name}, layer {table.level + 1}"
+    title = f"{name}, {_table_name(table)}"
     ages = table.age[table.age != NEVER].tolist()
     if not ages:
         return []
     return [
-        Panel(f"{title}: age of the histories", partial(_draw_ages, ages)),
-        Panel(f"{title}: off by, by age", partial(_draw_bins, table.by_age(), "age in steps")),
-        Panel(f"{title}: off by, by degree", partial(_draw_bins, table.by_degree(), "degree")),
+        Panel(f"{title}, their age", partial(_draw_ages, ages)),
+        Panel(f"{title}, off by, by age", partial(_draw_bins, table.by_age(), "age in steps")),
+        Panel(f"{title}, off by, by degree", partial(_draw_bins, table.by_degree(), "degree")),
     ]
 
 

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vrgcn.files.writing import write_text
+from vrgcn.pages.hover import spots
 
 _STYLE = """
 :root { color-scheme: light }
-body { font: 16px/1.5 system-ui, sans-serif; color: #1c2733; background: #fff; max-width: 68rem;
+body { font: 16px/1.5 system-ui, sans-serif; color: #1c2733; background: #fff; max-width: 74rem;
   margin: 0 auto; padding: 1rem 1.25rem 4rem; overflow-wrap: anywhere }
 h1 { font-size: 1.7rem; line-height: 1.2 }
 h2 { font-size: 1.25rem; margin-top: 2.5rem; border-bottom: 1px solid #d5dce3 }
@@ -22,7 +23,7 @@ h3 { font-size: 1.05rem }
 nav { display: flex; flex-wrap: wrap; gap: .2rem 1.1rem }
 a { color: #1864ab }
 .scroll { overflow-x: auto }
-table { border-collapse: collapse; width: max-content; font-size: .9rem;
+table { border-collapse: collapse; width: auto; font-size: .9rem;
   font-variant-numeric: tabular-nums }
 th, td { padding: .25rem .7rem; text-align: right; border-bottom: 1px solid #e4e9ee }
 th { vertical-align: bottom; line-height: 1.25 }
@@ -30,12 +31,20 @@ th, td { overflow-wrap: break-word; max-width: 11rem }
 th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: #fff;
   min-width: min(10rem, 28vw); max-width: min(18rem, 36vw); padding-left: 0 }
 td.mark { background: #fff3bf }
+table.matrix { font-size: .82rem }
+table.matrix th, table.matrix td { padding: .2rem .4rem; min-width: 2rem }
+.plot { position: relative }
+.plot i { position: absolute; width: 14px; height: 14px; margin: -7px; border-radius: 50% }
+.plot i:hover { box-shadow: 0 0 0 2px #1c2733 }
 figure { margin: 1rem 0; min-width: 0 }
 figure img { max-width: 100%; height: auto }
 figcaption { color: #52606d; font-size: .9rem }
 .figures { display: grid; gap: 0 2rem;
   grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)) }
-.figures img { display: block; width: 100%; max-width: 36rem }
+.figures img { display: block; width: 100% }
+.figures .plot { max-width: 36rem }
+figure .plot { width: fit-content }
+.figures figure .plot { width: auto }
 .legend { list-style: none; padding: 0; margin: .8rem 0 0; display: flex; flex-wrap: wrap;
   gap: .1rem 1.3rem; font-size: .9rem }
 .legend li { display: flex; gap: .5rem; align-items: center; min-width: 0 }
@@ -136,6 +145,30 @@ class Page:
             f"<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div></figure>"
         )
 
+    def matrix(
+        self,
+        names: Sequence[str],
+        counts: Sequence[Sequence[int]],
+        totals: Sequence[int],
+        caption: str,
+    ) -> None:
+        """Counts of what was taken for what: a row for each true class, a column for each that was
+        predicted, darker the larger its share of all that are in the row's class (totals)."""
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in ("true \\ predicted", *names))
+        body = []
+        for true, row, whole in zip(names, counts, totals, strict=True):
+            total = max(whole, 1)
+            cells = [
+                _cell(f"{true}, predicted {name}", count, count / total)
+                for name, count in zip(names, row, strict=True)
+            ]
+            body.append(f"<tr><td>{html.escape(true)}</td>{''.join(cells)}</tr>")
+        self._parts.append(
+            f'<figure class="table"><figcaption>{html.escape(caption)}</figcaption>'
+            f'<div class="scroll"><table class="matrix"><thead><tr>{head}</tr></thead>'
+            f"<tbody>{''.join(body)}</tbody></table></div></figure>"
+        )
+
     def figure(self, figure: Any, caption: str) -> None:
         """A matplotlib figure, drawn into the page as SVG."""
         self._parts.append(_figure(figure, caption))
@@ -192,11 +225,22 @@ class Page:
         write_text(path, self.html())
 
 
+def _cell(text: str, count: int, share: float) -> str:
+    """A cell of a matrix, which says more while the pointer is on it."""
+    told = html.escape(f"{text}: {count:,} ({share:.1%})")
+    colour = f"rgba(24,100,171,{0.75 * share:.2f})"
+    return f'<td style="background:{colour}" title="{told}">{count:,}</td>'
+
+
 def _figure(figure: Any, caption: str) -> str:
     text = html.escape(caption)
+    image = f'<img alt="{text}" src="{_source(figure)}">'
+    places = "".join(
+        f'<i style="left:{spot.left:.2%};top:{spot.top:.2%}" title="{html.escape(spot.text)}"></i>'
+        for spot in spots(figure)
+    )
     return (
-        f'<figure><img alt="{text}" src="{_source(figure)}">'
-        f"<figcaption>{text}</figcaption></figure>"
+        f'<figure><div class="plot">{image}{places}</div><figcaption>{text}</figcaption></figure>'
     )
 
 

@@ -27,6 +27,10 @@ TEXT: dict[Any, Any] = {
 }
 
 
+LOG_RATIO = 20.0
+_NOTHING = 1e-6  # of the exact value: rounding
+
+
 @dataclass(frozen=True)
 class Panel:
     """title: above the panel in a picture, below it on a page
@@ -114,6 +118,17 @@ def swatch(handle: Any) -> Any:
         markevery=[1],
     )
     return figure
+
+
+def spread_widely(values: Sequence[float], axes: Any) -> None:
+    """A logarithmic axis upwards where values differ by more than LOG_RATIO times: one tall bar
+    would flatten all others. What is zero or nothing but rounding stays below it."""
+    seen = [value for value in values if value > _NOTHING]
+    if not seen or max(seen) <= LOG_RATIO * min(seen):
+        return
+    axes.set_yscale("log")
+    axes.set_ylim(min(seen) / 2, max(seen) * 2)
+    plain_ticks(axes.yaxis)
 
 
 def plain_ticks(axis: Any) -> None:

@@ -73,17 +73,15 @@ class Moments:
 
     def part(self, place: int) -> Moments:
         """Those of one tensor of the list."""
-        return self._slice(slice(place, place + 1))
+        return self.parts([place])
 
-    def rest(self, first: int) -> Moments:
-        """Those of the tensors from the first-th (from 0) on."""
-        return self._slice(slice(first, None))
-
-    def _slice(self, places: slice) -> Moments:
+    def parts(self, places: Sequence[int]) -> Moments:
+        """Those of some tensors of the list."""
         part = Moments()
         part.count = self.count
-        part.mean, part._squares = self.mean[places], self._squares[places]
-        part._products = [products[places] for products in self._products]
+        part.mean = [self.mean[place] for place in places]
+        part._squares = [self._squares[place] for place in places]
+        part._products = [[products[place] for place in places] for products in self._products]
         return part
 
 
@@ -123,17 +121,37 @@ def deviation(estimate: Moments, reference: Moments) -> Deviation:
     deviations of that: of noise alone, one measurement in 40 at most exceeds it (a single normal
     number squared does so with probability 0.022, a sum of many with 0.001).
     """
-    scale = _norm(reference.mean)
-    raw = sum(
-        float((g - r).square().sum()) for g, r in zip(estimate.mean, reference.mean, strict=True)
-    )
+    apart = _norm([g - r for g, r in zip(estimate.mean, reference.mean, strict=True)])
     noise = _total(estimate.variance_of_mean) + _total(reference.variance_of_mean)
     # tr (A + B)² is at most (√(tr A²) + √(tr B²))², for the covariances A and B of the two means.
     spread = math.sqrt(2) * sum(
         math.sqrt(moments.squared_covariance) / moments.count for moments in (estimate, reference)
     )
+    return _relative(apart, noise, spread, estimate, _norm(reference.mean))
+
+
+def paired_deviation(estimate: Moments, reference: Moments, difference: Moments) -> Deviation:
+    """The same where every pass of the estimate has one of the reference beside it, as on one
+    minibatch after the other: what the two have in common is no noise of the bias.
+
+    difference: moments of g - r, pass by pass
+
+    Relative to ‖E r‖, of which the norm of the mean r tells too much where r varies: see
+    `noise_scale`.
+    """
+    spread = math.sqrt(2 * difference.squared_covariance) / difference.count
+    noise = _total(difference.variance_of_mean)
+    scale = math.sqrt(_squared_norm_of_mean(reference))
+    return _relative(_norm(difference.mean), noise, spread, estimate, scale)
+
+
+def _relative(
+    apart: float, noise: float, spread: float, estimate: Moments, scale: float
+) -> Deviation:
+    """apart: the distance of the means; noise, spread: mean and standard deviation of what noise
+    alone makes of its square"""
     return Deviation(
-        bias=_ratio(math.sqrt(max(raw - noise, 0.0)), scale),
+        bias=_ratio(math.sqrt(max(apart**2 - noise, 0.0)), scale),
         floor=_ratio(math.sqrt(3 * spread), scale),
         std=_ratio(math.sqrt(_total(estimate.variance)), scale),
     )
@@ -173,9 +191,12 @@ def noise_scale(moments: Moments) -> float:
     ‖E g‖² is estimated without bias, by ‖mean‖² - tr Var / N. Where noise leaves next to nothing
     of that it is taken as ‖mean‖² / N, so that the scale stays finite: N passes show no more.
     """
-    total = _total(moments.variance)
-    squared = _norm(moments.mean) ** 2
-    return _ratio(total, max(squared - total / moments.count, squared / moments.count))
+    return _ratio(_total(moments.variance), _squared_norm_of_mean(moments))
+
+
+def _squared_norm_of_mean(moments: Moments) -> float:
+    squared, count = _norm(moments.mean) ** 2, moments.count
+    return max(squared - _total(moments.variance) / count, squared / count)
 
 
 def _norm(tensors: Sequence[Tensor]) -> float:

@@ -127,7 +127,7 @@ def draw(records: Sequence[Record], x: Axis, y: Axis, styles: Mapping[str, int])
         curves = {record.label: record.curve(x.name, y.name) for record in records}
         curves = {label: curve for label, curve in curves.items() if curve[0]}
         for label, (across, up) in curves.items():
-            axes.plot(across, up, **_look(styles[label], len(across)))
+            axes.plot(across, up, label=label, **_look(styles[label], len(across)))
         axes.set(xlabel=picture_text(x.label), ylabel=picture_text(y.label))
         if y.most is not None:
             bottom, top = axes.get_ylim()

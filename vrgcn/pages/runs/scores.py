@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from vrgcn.data import find_dataset, root_folder
 from vrgcn.data.opening import open_graph
@@ -23,6 +24,7 @@ from vrgcn.training.metrics import (
     ClassScores,
     Metric,
     class_scores,
+    confusion,
     find_metric,
     titled_metric,
 )
@@ -39,10 +41,13 @@ class RunScores:
 
 @dataclass(frozen=True)
 class RunClasses(RunScores):
-    """classes: their names; by_class: of the test nodes"""
+    """classes: their names; by_class: of the test nodes
+    confusion: (classes, classes) counts, rows the true class; None where nodes have several
+    """
 
     classes: list[str]
     by_class: ClassScores
+    confusion: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,8 @@ class Scorer:
             metrics = [m for m in METRICS.values() if "regression" in m.tasks]
             return RunNumbers(total, count, {m: m.compute(outputs, truth) for m in metrics})
         classes = run.saved.classes or [str(place) for place in range(outputs.shape[1])]
-        return RunClasses(total, count, classes, class_scores(outputs, truth))
+        matrix = None if run.saved.multilabel else confusion(outputs, truth)
+        return RunClasses(total, count, classes, class_scores(outputs, truth), matrix)
 
     def _graph(self, record: Record) -> Graph:
         dataset, folder, root = graph_source(record.config)
@@ -197,11 +203,26 @@ def _note_difference(page: Page, record: Record, scores: RunScores) -> None:
         )
 
 
+def _show_confusion(page: Page, scores: RunClasses) -> None:
+    """The confusion matrix; of many classes that of the largest."""
+    if scores.confusion is None:
+        return
+    shown = main_classes(scores.by_class)
+    caption = "What was taken for what: test nodes, a row for each true class"
+    if len(shown) < len(scores.classes):
+        caption += f"; the {len(shown)} largest of {len(scores.classes)} classes"
+    chosen = torch.tensor(shown)
+    counts = scores.confusion[chosen][:, chosen].tolist()
+    totals = scores.confusion.sum(1)[chosen].tolist()
+    page.matrix([scores.classes[place] for place in shown], counts, totals, caption)
+
+
 def _details(page: Page, scores: RunClasses) -> None:
     page.table(
         ["class", *CLASS_COLUMNS],
         [[name, *class_row(scores.by_class, c)] for c, name in enumerate(scores.classes)],
     )
+    _show_confusion(page, scores)
 
 
 def _compare(page: Page, scored: dict[str, RunClasses]) -> None:

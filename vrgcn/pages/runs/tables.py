@@ -11,7 +11,8 @@ from vrgcn.training.runs import CONFIG
 
 
 def show_results(page: Page, records: Sequence[Record]) -> None:
-    """A row for each run; the best test score on each graph is marked."""
+    """A row for each run; the best validation score on each graph is marked. Choosing a run by its
+    test score would make that score too good."""
     graphs = by_graph(records)
     several = len(graphs) > 1
     metrics = {record.metric for record in records}
@@ -19,8 +20,8 @@ def show_results(page: Page, records: Sequence[Record]) -> None:
     columns = ["run", *(["graph"] if several else []), *([] if score else ["score"])]
     first = len(columns)
     columns += [
-        f"test{score}",
         f"best validation{score}",
+        f"test{score}",
         "at epoch",
         "kept epoch",
         "epochs",
@@ -38,9 +39,9 @@ def show_results(page: Page, records: Sequence[Record]) -> None:
         ]
         for record in records
     ]
-    best = _best_tests([alike for group in graphs.values() for alike in by_metric(group).values()])
+    best = _best_runs([alike for group in graphs.values() for alike in by_metric(group).values()])
     marked = [(row, first) for row, record in enumerate(records) if record.label in best]
-    caption = "Marked: the best test score" + (" on each graph" if several else "")
+    caption = "Marked: the best validation score" + (" on each graph" if several else "")
     page.table(columns, rows, caption=caption if marked else "", marked=marked)
 
 
@@ -48,8 +49,8 @@ def _numbers(record: Record) -> list[str]:
     result, best = record.result or {}, record.best or {}
     seconds = result.get("seconds", record.points[-1]["seconds"])
     return [
-        record.score_text(result.get("test")),
         record.score_text(best.get("val")),
+        record.score_text(result.get("test")),
         _text(best.get("epoch"), 0),
         _text(result.get("epoch"), 0),
         record.epochs,
@@ -60,15 +61,15 @@ def _numbers(record: Record) -> list[str]:
     ]
 
 
-def _best_tests(groups: Sequence[Sequence[Record]]) -> set[str]:
-    """The labels of the best runs of each group that has something to compare."""
+def _best_runs(groups: Sequence[Sequence[Record]]) -> set[str]:
+    """The labels of the runs with the best validation score of each group that has several."""
     best: set[str] = set()
     for records in groups:
-        tests = {r.label: r.result["test"] for r in records if r.result is not None}
-        tests = {label: test for label, test in tests.items() if test is not None}
+        known = {r.label: r.best["val"] for r in records if r.best is not None}
+        scores = {label: score for label, score in known.items() if score is not None}
         better = records[0].better
-        if len(tests) > 1:
-            best |= {a for a in tests if not any(better(b, tests[a]) for b in tests.values())}
+        if len(scores) > 1:
+            best |= {a for a in scores if not any(better(b, scores[a]) for b in scores.values())}
     return best
 
 

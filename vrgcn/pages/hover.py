@@ -1,0 +1,66 @@
+"""Values to be read off a picture: where its points and bars lie, and what each one says.
+
+A picture on a page is an image, which knows nothing of its points. So small invisible places lie
+over it, at shares of its width and height, each with a text that shows while the pointer is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+MOST = 400  # places on a picture: more of them lie over each other
+
+
+class Spot(NamedTuple):
+    """left, top: shares of the picture's width and height, from 0 to 1"""
+
+    left: float
+    top: float
+    text: str
+
+
+def spots(figure: Any) -> list[Spot]:
+    """The points of lines and the tops of bars of a matplotlib figure, thinned to MOST."""
+    figure.draw_without_rendering()  # until then nothing has its place
+    found = [spot for axes in figure.axes for spot in _of_axes(axes)]
+    every = -(-len(found) // MOST)
+    return found[::every] if every > 1 else found
+
+
+def _of_axes(axes: Any) -> Iterator[Spot]:
+    from matplotlib.container import BarContainer
+
+    bars = [container for container in axes.containers if isinstance(container, BarContainer)]
+    for container in bars:
+        points = [(p.get_x() + p.get_width() / 2, p.get_height()) for p in container.patches]
+        yield from _spots(axes, _label(container), points)
+    for line in axes.lines:
+        yield from _spots(axes, _label(line), line.get_xydata().tolist())
+
+
+def _label(artist: Any) -> str:
+    label = str(artist.get_label())
+    return "" if label.startswith("_") else label  # matplotlib's own, of what has none
+
+
+def _spots(axes: Any, label: str, points: Sequence[tuple[float, float]]) -> Iterator[Spot]:
+    across, up = axes.get_xlabel() or "", axes.get_ylabel() or ""
+    for x, y in points:
+        place = axes.transData.transform((x, y))
+        left, top = axes.figure.transFigure.inverted().transform(place)
+        inside = 0 <= left <= 1 and 0 <= top <= 1  # no place of NaN is
+        if inside:
+            names = [f"{label}, " if label else "", _at(axes, across, x), f"{up} {y:.4g}".strip()]
+            yield Spot(float(left), 1 - float(top), f"{names[0]}{names[1]}: {names[2]}")
+
+
+def _at(axes: Any, across: str, x: float) -> str:
+    """Where on the axis: the name that stands there, or the value."""
+    from matplotlib.ticker import FixedLocator
+
+    if isinstance(axes.xaxis.get_major_locator(), FixedLocator):
+        ticks = list(axes.get_xticks())
+        nearest = min(range(len(ticks)), key=lambda n: abs(ticks[n] - x))
+        return f"{across} {axes.get_xticklabels()[nearest].get_text()}".strip()
+    return f"{across} {x:.4g}".strip()
