@@ -6,6 +6,8 @@ when it is complete.
 
     meta.json                                         format, version, counts, dtypes, checksums
     indptr.npy  indices.npy  [weights.npy]            adjacency as CSR, weights if there are any
+    [reverse_indptr.npy  reverse_indices.npy          the adjacency of the reversed edges, in a
+     reverse_weights.npy]                             graph that is not symmetric
     features.npy                                      dense features, (nodes, width); or sparse:
     feature_indptr.npy  feature_indices.npy  feature_values.npy
     [labels.npy]                                      (nodes,) or (nodes, classes); of regression
@@ -44,6 +46,7 @@ from vrgcn.files.npy import map_array
 from vrgcn.files.writing import new_folder
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
+from vrgcn.graph.propagation import is_symmetric
 from vrgcn.graph.sparse import CSR, is_sparse
 from vrgcn.graph.validation import SPLITS, Task
 
@@ -96,13 +99,29 @@ def load_graph(path: str | Path) -> Graph:
     else:
         features = arrays["features"]
     return Graph.from_parts(
-        CSR(arrays["indptr"], arrays["indices"], arrays.get("weights"), meta["nodes"]),
+        _adjacency(arrays, meta),
         features,
         arrays.get("labels"),
         {name: arrays[name] for name in SPLITS},
         meta["num_classes"],
         _names(path, meta),
         meta["task"],
+    )
+
+
+def _adjacency(arrays: dict[str, Tensor], meta: Meta) -> CSR:
+    """A, and where the folder has it the matrix of the reversed edges as its transpose."""
+    nodes = meta["nodes"]
+    A = CSR(arrays["indptr"], arrays["indices"], arrays.get("weights"), nodes)
+    if not meta["reversed"]:
+        return A
+    return A.with_transposed(
+        CSR(
+            arrays["reverse_indptr"],
+            arrays["reverse_indices"],
+            arrays.get("reverse_weights"),
+            nodes,
+        )
     )
 
 
@@ -188,6 +207,11 @@ def _arrays(graph: Graph) -> dict[str, Tensor]:
     arrays = {"indptr": A.indptr, "indices": A.indices}
     if A.values is not None:
         arrays["weights"] = A.values
+    if not is_symmetric(A):
+        reverse = A.transposed
+        arrays |= {"reverse_indptr": reverse.indptr, "reverse_indices": reverse.indices}
+        if reverse.values is not None:
+            arrays["reverse_weights"] = reverse.values
     if is_sparse(graph.features):
         matrix = CSR.from_torch(graph.features)
         arrays["feature_indptr"] = matrix.indptr
@@ -222,6 +246,7 @@ def _describe(folder: Path, width: int, num_classes: int, names: Names, task: Ta
         "task": task,
         "multilabel": task == "multilabel",
         "weighted": "weights" in arrays,
+        "reversed": "reverse_indptr" in arrays,
         "splits": {name: len(arrays[name]) for name in SPLITS},
         "names": {
             "nodes": names.nodes is not None,

@@ -26,8 +26,9 @@ def check_arrays(path: Path, meta: Meta, arrays: Arrays) -> None:
     for matrix in MATRICES:
         if matrix.present(meta):
             _check_matrix(path, matrix, arrays, meta[matrix.columns])
-    if "weights" in arrays:
-        check_finite(path / "weights.npy", arrays["weights"])
+    for name in ("weights", "reverse_weights"):
+        if name in arrays:
+            check_finite(path / f"{name}.npy", arrays[name])
     if "labels" in arrays:
         _check_labels(path / "labels.npy", meta, arrays["labels"])
     _check_splits(path, meta, arrays)

@@ -74,6 +74,8 @@ _FLOATS = ("float32", "float64")
 MATRICES = (
     Matrix("indptr", "indices", "weights", "edges", "nodes", ("float32",),
            lambda meta: True, _weighted, ascending=True),
+    Matrix("reverse_indptr", "reverse_indices", "reverse_weights", "edges", "nodes", ("float32",),
+           lambda meta: bool(meta["reversed"]), _weighted, ascending=True),
     Matrix("feature_indptr", "feature_indices", "feature_values", "feature_entries", "width",
            _FLOATS, _sparse, _sparse, ascending=False),
 )
@@ -132,6 +134,7 @@ def read_meta(path: Path) -> Meta:
         )
     if "task" not in meta:  # a folder from before there was regression
         meta["task"] = "multilabel" if meta.get("multilabel") is True else "classes"
+    meta.setdefault("reversed", False)  # a folder from before there were histories of gradients
     check_kinds(str(file), meta, _KINDS)
     _check_agreement(file, meta)
     return meta
@@ -174,6 +177,7 @@ _KINDS = {
     "labelled": FLAG,
     "multilabel": FLAG,
     "weighted": FLAG,
+    "reversed": FLAG,
     "task": one_of(*TASKS),
     "splits": Kind(
         lambda value: isinstance(value, dict) and all(is_count(value.get(n)) for n in SPLITS),

@@ -119,8 +119,8 @@ class Planner:
         counts = sum((P.degrees(nodes) for P in top.values()), start=torch.zeros_like(nodes))
         if self.history and self.history_cap is not None:
             counts.clamp_(max=self.history_cap)
-        sizes = torch.tensor([len(batch) for batch in batches])
-        ends = offsets(counts).index_select(0, offsets(sizes))
+        sizes = [len(batch) for batch in batches]
+        ends = offsets(counts).index_select(0, offsets(torch.tensor(sizes)))
         at_once = max(1, ENTRIES_AT_ONCE // max(int(ends.diff().max()), 1))
         starts = [0]
         for place in range(1, len(batches)):
@@ -148,15 +148,9 @@ class Planner:
             _level(sources, dict(zip(hops, mine, strict=True)), edges)
             for (sources, edges), *mine in zip(found, *parted, strict=True)
         ]
-        backs = self._backs(targets, hops, generator)
-        rows = {over: back.rows.split(size) for over, back in backs.items()}
-        left = {
-            over: [None] * len(levels) if back.left is None else back.left.split(size)
-            for over, back in backs.items()
-        }
         return [
-            _Top(level, {over: Back(rows[over][i], left[over][i]) for over in backs})
-            for i, level in enumerate(levels)
+            _Top(level, self._backs(nodes, level.hops, generator))
+            for level, nodes in zip(levels, targets.split(size), strict=True)
         ]
 
     def _backs(

@@ -42,6 +42,11 @@ class Relabel:
     ) -> list[tuple[Tensor, list[CSR]]]:
         """The same for each run of `size` targets, which are all different."""
         batches, columns = targets.split(size), _joined(edges)
+        if not len(columns):
+            return [
+                (part, [e.with_columns(e.indices, len(part)) for e in mine])
+                for part, *mine in zip(batches, *(e.split(size) for e in edges), strict=True)
+            ]
         nodes, place = len(self._place), self._place
         batch = torch.cat([_run_of_entry(e, size, len(batches)) for e in edges])
 

@@ -227,7 +227,10 @@ def without_loops(A: CSR) -> tuple[CSR, Tensor | None]:
     kept = A.indices != rows
     counts = torch.bincount(rows[kept], minlength=A.num_rows)
     values = None if A.values is None else A.values[kept]
-    return CSR(offsets(counts), A.indices[kept], values, A.columns), loops
+    others = CSR(offsets(counts), A.indices[kept], values, A.columns)
+    if "transposed" in vars(A):  # known already, and not to be made again
+        others = others.with_transposed(without_loops(A.transposed)[0])
+    return others, loops
 
 
 def _row_sums(A: CSR) -> Tensor:

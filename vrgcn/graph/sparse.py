@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -126,6 +126,12 @@ class CSR:
     def transposed(self) -> CSR:
         """`transpose()`, remembered: the gradient of a product asks for it."""
         return self.transpose()
+
+    def with_transposed(self, transposed: CSR) -> CSR:
+        """The same matrix, whose transpose is known: made before, and perhaps mapped from a file."""
+        known = replace(self)
+        known.__dict__["transposed"] = transposed
+        return known
 
     def transpose(self) -> CSR:
         """(columns, rows)."""

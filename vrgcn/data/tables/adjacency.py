@@ -125,31 +125,17 @@ class Adjacency:
 
 
 def write_adjacency(pairs: Pairs, folder: Path, directed: bool) -> Adjacency:
-    """The pairs as CSR: `indptr.npy`, `indices.npy` and for weighted edges `weights.npy`.
+    """The pairs as CSR: `indptr.npy`, `indices.npy` and for weighted edges `weights.npy`; of a
+    directed graph the same of the reversed edges, which gradients go back along.
 
     Undirected, the reverse of every edge that is no loop is added first. Entries at the same place
     are merged; their weights are summed, as `Graph` does.
     """
-    counts = pairs.into if directed else pairs.into + pairs.out_of
-    ranges = _ranges(counts, max(RANGE_ENTRIES, int(counts.sum()) // MOST_RANGES))
-    merged = _Merged(pairs.nodes)
-    with ExitStack() as stack:
-        indices = stack.enter_context(GrowingArray(folder / "indices.npy", np.int64))
-        weights = None
-        if pairs.weighted:
-            weights = stack.enter_context(GrowingArray(folder / "weights.npy", np.float32))
-        for keys, weight in _divided(pairs, ranges, folder, directed):
-            columns, values = merged.add(keys, weight)
-            indices.append(columns)
-            if weights is not None and values is not None:
-                if not np.isfinite(values).all():
-                    raise ValueError(
-                        f"{pairs.name}: the weights of repeated edges sum to more than 32 bits hold"
-                    )
-                weights.append(values)
-    degree = merged.degree
-    write_array(folder, "indptr", np.concatenate([[0], np.cumsum(degree)]).astype(np.int64))
+    merged = _write_matrix(pairs, folder, directed)
+    if directed:
+        _write_matrix(pairs, folder, directed, reverse=True)
     pairs.remove()
+    degree = merged.degree
     return Adjacency(
         folder,
         directed,
@@ -159,6 +145,34 @@ def write_adjacency(pairs: Pairs, folder: Path, directed: bool) -> Adjacency:
         duplicates=pairs.rows - merged.given,
         reciprocal=merged.reciprocal // 2,
     )
+
+
+def _write_matrix(pairs: Pairs, folder: Path, directed: bool, *, reverse: bool = False) -> _Merged:
+    """reverse: the matrix of the edges the other way, its arrays named `reverse_...`"""
+    prefix = "reverse_" if reverse else ""
+    counts = pairs.into if directed else pairs.into + pairs.out_of
+    if reverse:  # loops are among `into` alone: a bound is enough to divide by
+        counts = pairs.out_of + 1
+    ranges = _ranges(counts, max(RANGE_ENTRIES, int(counts.sum()) // MOST_RANGES))
+    merged = _Merged(pairs.nodes)
+    with ExitStack() as stack:
+        indices = stack.enter_context(GrowingArray(folder / f"{prefix}indices.npy", np.int64))
+        weights = None
+        if pairs.weighted:
+            name = folder / f"{prefix}weights.npy"
+            weights = stack.enter_context(GrowingArray(name, np.float32))
+        for keys, weight in _divided(pairs, ranges, folder, directed, reverse):
+            columns, values = merged.add(keys, weight)
+            indices.append(columns)
+            if weights is not None and values is not None:
+                if not np.isfinite(values).all():
+                    raise ValueError(
+                        f"{pairs.name}: the weights of repeated edges sum to more than 32 bits hold"
+                    )
+                weights.append(values)
+    indptr = np.concatenate([[0], np.cumsum(merged.degree)]).astype(np.int64)
+    write_array(folder, f"{prefix}indptr", indptr)
+    return merged
 
 
 def _ranges(counts: Int64s, most: int) -> list[tuple[int, int]]:
@@ -174,7 +188,7 @@ def _ranges(counts: Int64s, most: int) -> list[tuple[int, int]]:
 
 
 def _divided(
-    pairs: Pairs, ranges: list[tuple[int, int]], folder: Path, directed: bool
+    pairs: Pairs, ranges: list[tuple[int, int]], folder: Path, directed: bool, reverse: bool
 ) -> Iterator[tuple[Int64s, Float64s | None]]:
     """For each range of rows its entries as unsorted numbers, 2·(t·nodes + s) + reversed.
 
@@ -188,7 +202,7 @@ def _divided(
     starts = np.array([first for first, _ in ranges])
     with ExitStack() as stack:
         files = [[stack.enter_context(open(name, "wb")) for name in row] for row in names]
-        for keys, weight in _entries(pairs, directed):
+        for keys, weight in _entries(pairs, directed, reverse):
             home = np.searchsorted(starts, keys // (2 * pairs.nodes), side="right") - 1
             order = np.argsort(home.astype(np.uint16), kind="stable")
             ends = np.cumsum(np.bincount(home, minlength=len(ranges)))
@@ -203,9 +217,13 @@ def _divided(
         yield columns[0], columns[1] if pairs.weighted else None
 
 
-def _entries(pairs: Pairs, directed: bool) -> Iterator[tuple[Int64s, Float64s | None]]:
-    """The numbers of all entries, an undirected edge as two."""
+def _entries(
+    pairs: Pairs, directed: bool, reverse: bool
+) -> Iterator[tuple[Int64s, Float64s | None]]:
+    """The numbers of all entries, an undirected edge as two; of the reversed edges if asked to."""
     for source, target, weight in pairs.chunks():
+        if reverse:
+            source, target = target, source
         yield 2 * (target * pairs.nodes + source), weight
         if not directed:
             other = source != target

@@ -84,6 +84,12 @@ class ImportSummary:
         yield f"edges     {self.edges:>14,}   {pairs}; {self._edge_details()}"
         stored = "an edge is one" if self.directed else "an edge is two, a self-loop one"
         yield f"entries   {self.entries:>14,}   in the matrix; {stored}"
+        if self.directed:
+            size = 8 * (self.nodes + 1) + (12 if self.weighted else 8) * self.entries
+            yield (
+                f"reversed  {self.entries:>14,}   entries once more, for gradients to go back "
+                f"along: {size / 1e6:,.1f} MB"
+            )
         yield f"features  {self.width:>14,}"
         yield from self._histogram()
         yield from self._labels()
