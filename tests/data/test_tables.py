@@ -192,7 +192,12 @@ def test_the_adjacency_is_that_of_graph_also_when_sorted_in_parts(
         ["features.npy", "ids.arrow", "import.json", "import.safetensors", "indices.npy"]
         + ["indptr.npy", "meta.json", "test.npy", "train.npy", "val.npy"]
         + (["weights.npy"] if weighted else [])
+        + (["reverse_indices.npy", "reverse_indptr.npy"] if directed else [])
+        + (["reverse_weights.npy"] if directed and weighted else [])
     )
+    if directed:
+        reverse = graph.adjacency.transposed.to_torch(torch.float32).to_dense()
+        assert torch.equal(reverse, graph.adjacency.to_torch(torch.float32).to_dense().T)
 
 
 # ---------------------------------------------------------------------------------- the files

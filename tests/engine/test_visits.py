@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from tests.theory.graphs import seeded
+from vrgcn import GCN, Graph, MiniBatches
 from vrgcn.engine.visits import Visits, reached_visits
 from vrgcn.graph.propagation import Propagation
 
@@ -64,3 +66,10 @@ def test_batches_part_both_kinds_and_the_smaller_ones_come_last() -> None:
         assert torch.equal(found.sort().values, nodes)
     assert [len(part) for part, _ in batches] == [4, 4, 4, 4, 4, 2, 1]
     assert len({back for _, back in batches[:5]}) == 2
+
+
+def test_without_a_training_node_there_is_no_gradient_to_keep() -> None:
+    graph = Graph(torch.tensor([[0, 1], [1, 2]]), torch.eye(3), torch.zeros(3, dtype=torch.int64))
+    with pytest.raises(ValueError, match="needs nodes with a loss"):
+        MiniBatches(GCN(3, 4, 2), graph, estimator="two-way", nodes="all")
+    MiniBatches(GCN(3, 4, 2), graph, estimator="history", nodes="all")

@@ -11,11 +11,12 @@ from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import DiagnoseOptions
 from vrgcn.cli.train import scaled_graph
 from vrgcn.diagnostics.advice import advise
-from vrgcn.diagnostics.diagnosis import Diagnosis, diagnose
+from vrgcn.diagnostics.diagnosis import REFERENCE, Diagnosis, diagnose
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.engine.estimators import find_estimator
 from vrgcn.graph.graph import Graph
 from vrgcn.models.models import MODELS, GraphModel, build_model
+from vrgcn.pages.costs import exact_advice
 from vrgcn.pages.diagnosis import (
     COLUMNS,
     GRADIENT_TITLE,
@@ -32,6 +33,7 @@ from vrgcn.pages.figures import check_figure
 from vrgcn.pages.progress import progress_bar
 from vrgcn.pages.terminal import print_table, text_table
 from vrgcn.training.config import TrainConfig
+from vrgcn.training.cost import epoch_costs
 from vrgcn.training.objectives import build_objective
 from vrgcn.training.runs import open_run, open_run_graph
 
@@ -55,7 +57,10 @@ def run_diagnose(options: DiagnoseOptions) -> None:
     subject = _of_graph(options) if folder is None else _of_run(options, folder)
     print(subject.graph)
     diagnosis = _diagnose(subject, options)
-    advice = advise(diagnosis)
+    used = subject.config.estimator
+    costs = epoch_costs(subject.model, subject.graph, subject.config, [used, REFERENCE])
+    cheap = exact_advice(used, costs, REFERENCE)
+    advice = ([] if cheap is None else [cheap]) + advise(diagnosis)
     _print(diagnosis, advice)
     page(diagnosis, advice, subject.title).write(out)
     print(f"page: {out}")

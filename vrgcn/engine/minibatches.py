@@ -141,6 +141,11 @@ class MiniBatches:
     def _visits(self) -> Visits:
         if not self.estimator.gradient_history:
             return all_visits(self.nodes)
+        if not self.trained[self.nodes].any():
+            raise ValueError(
+                "an estimator with a history of gradients needs nodes with a loss among those it "
+                "visits, and there are none: give the graph a train split, or `trained`"
+            )
         levels = [level.values() for level in self.setup.matrices if level]
         return reached_visits(self.nodes, self.trained, levels, self.graph.num_nodes)
 

@@ -128,7 +128,7 @@ class CSR:
         return self.transpose()
 
     def with_transposed(self, transposed: CSR) -> CSR:
-        """The same matrix, whose transpose is known: made before, and perhaps mapped from a file."""
+        """The same matrix, whose transpose is known already, perhaps mapped from a file."""
         known = replace(self)
         known.__dict__["transposed"] = transposed
         return known

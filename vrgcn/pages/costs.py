@@ -26,9 +26,15 @@ def cost_line(used: str, cost: Cost) -> str:
     by, neighbours = "", "looks at no neighbours"
     if cost.neighbours:
         by, neighbours = f" by {used}", f"averages {counted(cost.neighbours)} neighbours"
+    saved = ""
+    if cost.forward or cost.left_out:
+        saved = (
+            f"; of the nodes it visits, gradients reach {cost.backward:,}, {cost.forward:,} are "
+            f"visited forward only, and {cost.left_out:,} that nobody reads are left out"
+        )
     return (
-        f"an epoch{by} computes about {counted(cost.nodes)} nodes and {neighbours}; the run takes "
-        f"about "
+        f"an epoch{by} computes about {counted(cost.nodes)} nodes and {neighbours}{saved}; the run "
+        f"takes about "
         f"{bytes_text(cost.total_memory)} of memory ({most}) besides Python and PyTorch"
     )
 

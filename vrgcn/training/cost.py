@@ -34,11 +34,17 @@ _WEIGHTS = 5  # a weight, its gradient, two moments, the best so far
 
 @dataclass(frozen=True)
 class Cost:
-    """nodes, neighbours: of an epoch, see above; memory: bytes of a run by what takes them"""
+    """nodes, neighbours: of an epoch, see above; memory: bytes of a run by what takes them
+    backward, forward: nodes that an epoch visits with gradients, and forward only; left_out: those
+        that were to be visited and that nobody reads
+    """
 
     nodes: float
     neighbours: float
     memory: dict[str, int]
+    backward: int = 0
+    forward: int = 0
+    left_out: int = 0
 
     @property
     def total_memory(self) -> int:
@@ -99,7 +105,15 @@ def _cost(model: nn.Module, batches: MiniBatches, config: TrainConfig) -> Cost:
     if refreshed is not None:
         nodes_computed += len(refreshed) * setup.evaluation.depth
         averaged += _degrees(setup, refreshed)
-    return Cost(nodes_computed, averaged, _memory(model, batches, plans))
+    visits = batches.visits
+    return Cost(
+        nodes_computed,
+        averaged,
+        _memory(model, batches, plans),
+        len(visits.backward),
+        len(visits.forward),
+        len(batches.nodes) - visits.count,
+    )
 
 
 def _entries(plan: Plan) -> int:

@@ -221,9 +221,8 @@ def _entries(
     pairs: Pairs, directed: bool, reverse: bool
 ) -> Iterator[tuple[Int64s, Float64s | None]]:
     """The numbers of all entries, an undirected edge as two; of the reversed edges if asked to."""
-    for source, target, weight in pairs.chunks():
-        if reverse:
-            source, target = target, source
+    for start, end, weight in pairs.chunks():
+        source, target = (end, start) if reverse else (start, end)
         yield 2 * (target * pairs.nodes + source), weight
         if not directed:
             other = source != target

@@ -77,9 +77,9 @@ class ParquetTable:
         self.header_doubt = ""
         try:
             self._file = pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
-        except (pa.ArrowException, OSError) as error:
+            self._schema = self._file.schema_arrow
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise ValueError(f"{path} is not a Parquet file: {first_line(error)}") from None
-        self._schema = self._file.schema_arrow
         given = list(self._schema.names)
         self.columns = tidy_names(given, self.notes)
         self._given = dict(zip(self.columns, given, strict=True))
@@ -95,10 +95,17 @@ class ParquetTable:
         try:
             given = [self._given[column] for column in columns]
             for batch in self._file.iter_batches(self._batch_rows(), columns=given):
+                # Arrow takes offsets and texts as the file has them; damaged ones lead anywhere.
+                batch.validate(full=True)
                 yield start, batch.select(given).rename_columns(list(columns))
                 start += len(batch)
         except (pa.ArrowException, OSError) as error:
             raise ValueError(f"{self.name} cannot be read: {first_line(error)}") from None
+        if given and start != self._file.metadata.num_rows:
+            raise ValueError(
+                f"{self.name} is damaged: it says that it has {self._file.metadata.num_rows:,} "
+                f"rows, and has {start:,}"
+            )
 
     def where(self, rows: Sequence[int]) -> list[str]:
         return [f"row {row + 1:,}" for row in rows]
