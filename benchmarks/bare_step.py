@@ -18,9 +18,10 @@ from torch import Tensor
 from vrgcn.benchmarks.algorithms import ALGORITHMS, Algorithm, Architecture
 from vrgcn.benchmarks.timing import Spread, ratio, take_turns
 from vrgcn.data.opening import open_graph
+from vrgcn.engine.batch import Batch
 from vrgcn.engine.devices import use_threads
 from vrgcn.engine.history import History
-from vrgcn.engine.minibatches import Batch, MiniBatches
+from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.graph.scaling import scale_graph
 from vrgcn.graph.sparse import CSR
 

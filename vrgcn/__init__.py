@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from vrgcn.data import load_dataset
     from vrgcn.data.store import load_graph, save_graph
+    from vrgcn.engine.batch import Batch
     from vrgcn.engine.estimators import ESTIMATORS, Estimator
-    from vrgcn.engine.minibatches import Batch, MiniBatches
+    from vrgcn.engine.minibatches import MiniBatches
     from vrgcn.engine.propagate import Propagate
     from vrgcn.graph.graph import Graph
     from vrgcn.graph.propagation import Propagation
@@ -39,7 +40,7 @@ _HOME = {
     "Estimator": "engine.estimators",
     "Graph": "graph.graph",
     "predict": "inference.predict",
-    "Batch": "engine.minibatches",
+    "Batch": "engine.batch",
     "MiniBatches": "engine.minibatches",
     "GCN": "models.models",
     "MLP": "models.models",

@@ -24,9 +24,9 @@ from vrgcn import GCN, Graph, TrainConfig, fit
 from vrgcn.diagnostics.diagnosis import diagnose, measure
 from vrgcn.diagnostics.staleness import measure_staleness
 from vrgcn.diagnostics.trajectory import train_beside
+from vrgcn.engine.batch import Position
 from vrgcn.engine.estimators import ESTIMATORS
 from vrgcn.engine.history import NEVER
-from vrgcn.engine.minibatches import Position
 from vrgcn.training.objectives import build_objective
 
 GRAPH = random_graph()

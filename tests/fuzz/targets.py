@@ -33,7 +33,7 @@ from vrgcn.data.statistics import statistics
 from vrgcn.data.store import load_graph, save_graph, verify_graph
 from vrgcn.data.store_format import signed
 from vrgcn.data.tables import ImportSpec, import_tables
-from vrgcn.engine.minibatches import Position
+from vrgcn.engine.batch import Position
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.graph.scaling import Scaling

@@ -9,7 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tests.theory.problems import CLASSES, FEATURES, dense_matrix, exact_pass
-from vrgcn.engine.minibatches import Batch, MiniBatches
+from vrgcn.engine.batch import Batch
+from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.engine.setup import propagation_of
 from vrgcn.graph.graph import Graph
 

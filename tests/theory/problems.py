@@ -11,7 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vrgcn.engine.minibatches import Batch, MiniBatches
+from vrgcn.engine.batch import Batch
+from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.engine.setup import propagation_of
 from vrgcn.graph.graph import Graph
 from vrgcn.models.models import GCN, GraphSAGE

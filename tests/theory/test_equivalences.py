@@ -358,7 +358,7 @@ def test_cvd_that_ends_its_first_pass_early_gives_the_same_bits(
         return [output, *gradients, *batches.histories.state_dict().values()]
 
     early = run()
-    monkeypatch.setattr("vrgcn.engine.minibatches.FirstPass", WholePass)
+    monkeypatch.setattr("vrgcn.engine.batch.FirstPass", WholePass)
     assert all(torch.equal(a, b) for a, b in zip(early, run(), strict=True))
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.training.test_state import advance, trainer
-from vrgcn.engine.minibatches import Position
+from vrgcn.engine.batch import Position
 from vrgcn.training.divergence import all_finite, diverged
 
 

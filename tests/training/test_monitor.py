@@ -11,7 +11,7 @@ import torch
 from tests.diagnostics.models import Normed
 from tests.theory.problems import double_minibatches, gcn, random_graph
 from vrgcn import ESTIMATORS, Graph, TrainConfig, fit
-from vrgcn.engine.minibatches import Batch
+from vrgcn.engine.batch import Batch
 from vrgcn.engine.visits import all_visits
 from vrgcn.training import monitor
 from vrgcn.training.gradients import gradient_moments

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import torch
 
-from vrgcn.engine.minibatches import Batch, MiniBatches
+from vrgcn.engine.batch import Batch
+from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.graph.graph import Graph
 from vrgcn.models.models import GraphSAGE
 from vrgcn.training.objectives import loss_per_node

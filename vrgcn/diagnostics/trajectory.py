@@ -15,9 +15,10 @@ from dataclasses import dataclass, field, replace
 
 from torch import nn
 
+from vrgcn.engine.batch import Batch
 from vrgcn.engine.devices import find_device
 from vrgcn.engine.estimators import ESTIMATORS, Estimator
-from vrgcn.engine.minibatches import Batch, MiniBatches
+from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.training.config import TrainConfig

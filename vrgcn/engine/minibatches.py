@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,34 +12,19 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from vrgcn.engine.batch import Batch, Position
 from vrgcn.engine.estimators import Estimator, find_estimator
 from vrgcn.engine.history import Histories
-from vrgcn.engine.passes import Change, FirstPass, PassEnded, ResidualPass, run_model
-from vrgcn.engine.plan import Plan
 from vrgcn.engine.planner import Planner
 from vrgcn.engine.samplers import build_sampler, fanout_per_level, usual_fanout
 from vrgcn.engine.setup import set_up
 from vrgcn.engine.sweeps import fill_tables, refresh_tables
 from vrgcn.engine.thinning import history_rows
-from vrgcn.engine.trace import set_mode
 from vrgcn.engine.visits import Visits, all_visits, reached_visits
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike, with_neighbours
 from vrgcn.graph.sparse import is_sparse, select_rows
 from vrgcn.graph.validation import check_nodes
-
-
-@dataclass(frozen=True)
-class Position:
-    """Where training stands: between two minibatches.
-
-    epoch: how many were begun; place: minibatches of the present one that were given out
-    step: minibatches that were committed in all
-    """
-
-    epoch: int = 0
-    place: int = 0
-    step: int = 0
 
 
 class MiniBatches:
@@ -64,6 +47,8 @@ class MiniBatches:
         sampler is usually given
     sample_size: nodes that the estimator `is` draws per layer
     history_dtype, history_cap, history_directory: see history.Histories and planner.Planner
+
+    share: visited nodes with a backward pass for each training node, by which `Batch.mean` scales
 
     The order of an epoch and the plans in it depend on the seed and their place alone, so that
     `position`, `histories` and `generator`, which draws for `batch`, are all there is to keep.
@@ -133,7 +118,7 @@ class MiniBatches:
             history_cap=self.history_cap,
         )
         self.visits = self._visits()
-        self._share = len(self.visits.backward) / max(int(self.trained[self.nodes].sum()), 1)
+        self.share = len(self.visits.backward) / max(int(self.trained[self.nodes].sum()), 1)
         self.histories = histories
         self.position = Position()
         self.generator = torch.Generator().manual_seed(self.seed)
@@ -250,103 +235,6 @@ class MiniBatches:
         """The random numbers of one purpose, independent of those of any other."""
         seed = np.random.SeedSequence((self.seed, *key)).generate_state(1, np.uint64)[0]
         return torch.Generator().manual_seed(int(seed))
-
-
-class Batch:
-    """One minibatch.
-
-    plan: the nodes and edges it uses
-    nodes: (batch,) node ids
-    backward: whether a gradient can reach it; if not, it has only activations to `renew`
-    """
-
-    def __init__(self, source: MiniBatches, plan: Plan, *, backward: bool = True) -> None:
-        self._source = source
-        self._pass: FirstPass | None = None
-        self.plan = plan
-        self.nodes = plan.nodes
-        self.backward = backward
-
-    @property
-    def labels(self) -> Tensor | None:
-        """(batch,) or (batch, classes), on the model's device; None in a graph without labels."""
-        labels = self._source.graph.labels
-        if labels is None:
-            return None
-        return labels.index_select(0, self.nodes).to(self._source.setup.device)
-
-    @property
-    def in_loss(self) -> Tensor:
-        """(batch,) bool, the nodes that are trained on; the rest only refresh histories."""
-        return self._source.trained.index_select(0, self.nodes).to(self._source.setup.device)
-
-    @property
-    def needs_gradient(self) -> bool:
-        """Whether it moves the weights: it has nodes that are trained on or, where gradients have a
-        history, that gradients pass through."""
-        through = self._source.estimator.gradient_history
-        return self.backward and (through or bool(self.in_loss.any()))
-
-    def mean(self, losses: Tensor) -> Tensor:
-        """The loss to minimise, from the losses of the nodes `in_loss`.
-
-        It is their sum over the expected number of training nodes in a batch, not over the number
-        in this one, which would bias the gradient when other nodes are visited too. Visiting the
-        training nodes alone, the two are the same.
-        """
-        return losses.sum() * (self._source._share / len(self.nodes))
-
-    def run(self, model: nn.Module) -> Tensor:
-        """The model's outputs for the nodes of the batch: (batch, classes)."""
-        setup, estimator = self._source.setup, self._source.estimator
-        plan = self.plan.to(setup.device)
-        inputs = setup.inputs(self.plan.levels[0].nodes)
-        histories, step = self._source.histories, self._source.step
-        # Without dropout, or where it meets no estimate, h is its own mean, and cvd is cv.
-        residual = estimator.dropout_residual and setup.training.random and plan.hops
-        if not (residual and model.training):
-            self._pass = FirstPass(plan, estimator, histories, inputs, step=step)
-            output = run_model(model, inputs, plan, self._pass)
-            self._pass.check_unchanged()
-            return output
-        calls = sum(map(len, setup.training.levels))
-        self._pass = FirstPass(plan, estimator, histories, inputs, step=step, stop_after=calls)
-        with set_mode(model, training=False), suppress(PassEnded):
-            run_model(model, inputs, plan, self._pass)
-        self._pass.check_unchanged()
-        self._pass.check_answers_unchanged()
-        return run_model(model, inputs, plan, ResidualPass(self._pass))
-
-    @torch.no_grad()
-    def renew(self, model: nn.Module) -> None:
-        """Compute the activations that `commit` writes, without gradients, and nothing else."""
-        # Those of cvd come from its first pass, without dropout: the second is not needed.
-        dropout = not self._source.estimator.dropout_residual
-        with set_mode(model, training=model.training and dropout):
-            self.run(model)
-
-    def changes(self) -> Iterator[Change]:
-        """Of each table the rows that this minibatch writes, and what they were before: after
-        `run`, for gradients after the backward pass."""
-        if self._pass is None:
-            raise RuntimeError("a batch has changes between batch.run(model) and its commit")
-        return self._pass.changes()
-
-    def commit(self) -> None:
-        """Write the activations of `run` into the histories: once, after the optimiser's step."""
-        if self._pass is None:
-            raise RuntimeError("batch.commit() comes after batch.run(model), once")
-        source = self._source
-        self._pass.commit()
-        self._pass = None
-        at = source.position
-        source.position = Position(at.epoch, at.place, at.step + 1)
-
-    def discard(self) -> None:
-        """In place of `commit`: leave the histories as they were before `run`."""
-        if self._pass is not None:
-            self._pass.discard()
-            self._pass = None
 
 
 def _visited(graph: Graph, nodes: Any, inductive: bool) -> Tensor:

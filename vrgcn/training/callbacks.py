@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from vrgcn.engine.minibatches import Batch
+from vrgcn.engine.batch import Batch
 from vrgcn.training.state import Epoch
 
 

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from vrgcn import __version__
-from vrgcn.engine.minibatches import Position
+from vrgcn.engine.batch import Position
 from vrgcn.files.checksums import file_checksum
 from vrgcn.files.tensors import read_tensors, size_of, write_tensors
 from vrgcn.files.writing import flush_folder, new_folder, partial_name

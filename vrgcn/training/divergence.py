@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from vrgcn.engine.minibatches import Position
+from vrgcn.engine.batch import Position
 from vrgcn.training.state import TrainState
 
 BLOCK = 1 << 22  # numbers that are looked at together

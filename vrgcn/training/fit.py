@@ -8,9 +8,9 @@ from pathlib import Path
 
 from torch import nn
 
+from vrgcn.engine.batch import Batch
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.engine.estimators import Estimator
-from vrgcn.engine.minibatches import Batch
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.training.callbacks import Callbacks

@@ -15,7 +15,8 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from vrgcn.engine.minibatches import Batch, MiniBatches
+from vrgcn.engine.batch import Batch
+from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.engine.trace import device_of, set_mode
 from vrgcn.graph.randomness import default_generator, drawing_from
 from vrgcn.training.moments import Moments

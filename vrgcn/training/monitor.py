@@ -19,7 +19,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from vrgcn.engine.minibatches import Batch, MiniBatches
+from vrgcn.engine.batch import Batch
+from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.training.gradients import frozen, gradient, trainable
 from vrgcn.training.moments import Moments, noise_scale
 from vrgcn.training.objectives import Objective, build_objective

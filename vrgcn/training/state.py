@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import Tensor
 
-from vrgcn.engine.minibatches import Position
+from vrgcn.engine.batch import Position
 
 
 @dataclass(frozen=True)

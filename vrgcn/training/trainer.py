@@ -10,8 +10,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from vrgcn.engine.batch import Batch
 from vrgcn.engine.estimators import Estimator, find_estimator
-from vrgcn.engine.minibatches import Batch, MiniBatches
+from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.engine.setup import note_propagation
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
