@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import torch
 
 from vrgcn.engine.batch import Batch
+from vrgcn.engine.estimators import find_estimator
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.graph.graph import Graph
 from vrgcn.models.models import GraphSAGE
@@ -58,6 +59,7 @@ class Architecture:
 
     hidden: int = 128
     layers: int = 2
+    dense: int = 2
     batch: int = 512
     dropout: float = 0.2
     history_dtype: str = "float16"
@@ -70,7 +72,7 @@ class Architecture:
                 self.hidden,
                 graph.num_classes,
                 layers=self.layers,
-                dense=2,
+                dense=self.dense,
                 dropout=self.dropout,
                 layer_norm=True,
             )
@@ -90,9 +92,12 @@ class Algorithm:
         learning_rate: float = 0.01,
     ) -> None:
         self.model = architecture.model(graph, seed)
+        # Gradients with a history pass through unlabelled nodes too.
+        through = find_estimator(recipe.estimator).gradient_history and not inductive
         self.batches = MiniBatches(
             self.model,
             graph,
+            nodes="all" if through else "train",
             estimator=recipe.estimator,
             propagation=recipe.propagation,
             fanout=recipe.fanout,
@@ -121,8 +126,15 @@ class Algorithm:
         return next(self._stream)
 
     def step(self, batch: Batch) -> None:
+        if not batch.needs_gradient:
+            batch.renew(self.model)
+            batch.commit()
+            return
         assert batch.labels is not None
-        loss = batch.mean(loss_per_node(batch.run(self.model), batch.labels))
+        outputs, labels = batch.run(self.model), batch.labels
+        if len(self.batches.nodes) > len(self.batches.graph.train):
+            outputs, labels = outputs[batch.in_loss], labels[batch.in_loss]
+        loss = batch.mean(loss_per_node(outputs, labels))
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()

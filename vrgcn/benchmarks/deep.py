@@ -1,7 +1,8 @@
 """Section `deep`: models of three and four graph layers.
 
 Steps against those of the MLP of the same depth on the bench's graph; and on `communities` a race
-at three layers, where exact training computes nearly every node for every minibatch.
+at three layers of one dense layer each, on the edges of all nodes, where exact training computes
+nearly every node for every minibatch.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def _steps(bench: Bench, layers: int) -> dict[str, Any]:
 def _race(bench: Bench) -> dict[str, Any]:
     scale = bench.scale
     graph = community_graph(scale.deep_graph)
-    architecture = replace(bench.architecture, layers=RACED_LAYERS)
+    architecture = replace(bench.architecture, layers=RACED_LAYERS, dense=1)
     recipes = {name: ALGORITHMS[name] for name in RACED}
     targets = (scale.deep_target,)
     rounds = range(scale.epochs * scale.evaluations)
@@ -83,6 +84,7 @@ def _race(bench: Bench) -> dict[str, Any]:
             Validation(graph),
             targets=targets,
             limit=lambda _: scale.epochs,
+            inductive=False,
             parts=scale.evaluations,
             seed=seed,
             rounds=bench.track(rounds, f"deep: parts of epochs, run {seed + 1}/{scale.runs}"),

@@ -115,6 +115,7 @@ def race(
     parts: int,
     seed: int,
     rounds: Iterable[object],
+    inductive: bool = True,
     before_round: Callable[[], None] = lambda: None,
 ) -> dict[Entry, Runner]:
     """Every recipe at each of its learning rates, until no one runs any more.
@@ -124,7 +125,9 @@ def race(
     """
     runners = {
         (name, rate): Runner(
-            Algorithm(graph, recipe, architecture, seed=seed, learning_rate=rate),
+            Algorithm(
+                graph, recipe, architecture, inductive=inductive, seed=seed, learning_rate=rate
+            ),
             limit(recipe),
             parts,
             seed,
