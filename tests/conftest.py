@@ -6,12 +6,18 @@ One thread: the tests' tensors are so small that sharing them out costs more tha
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 import torch
 
 from vrgcn.data import find_dataset
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts what runs in the background so. Tests of Ctrl-C need it, and so do the programs
+    # that they start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 

@@ -15,7 +15,7 @@ from vrgcn.pages.terminal import print_table
 def run_datasets(options: DatasetsOptions) -> None:
     """Print the table, then what each data set is."""
     root = root_folder(options.data_root)
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)  # fits into 80 columns
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)  # fits into 80 columns
     table.add_column("name", no_wrap=True)
     for heading in ("nodes", "edges", "features", "classes"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -28,7 +28,7 @@ def run_datasets(options: DatasetsOptions) -> None:
     print_table(table)
     print()
     for name, dataset in DATASETS.items():
-        print(f"{name:<12} {dataset.description}")
+        print(f"{name:<18} {dataset.description}")
     print()
     print(
         "Edges are directed: an undirected one counts twice.\n"
