@@ -99,6 +99,7 @@ LIMITS = (
         _sooner("exact+PP", where=lambda r: r["deep"]["race"]),
         1,
     ),
+    Limit("CVD+PP: times sooner than exact+PP", "≥", 7, _sooner("exact+PP", "CVD+PP"), 1),
     Limit(f"CVD+PP: times sooner than {PEER}", "≥", 25, _sooner(PEER, "CVD+PP"), 1),
     Limit("float16 history average, times as fast", "≥", 1.5, _faster("float16")),
     Limit("float16 less accurate, one-sided p", "≥", SIGNIFICANT, _loss_p("float16"), 3),

@@ -6,35 +6,22 @@ two neighbours has nothing to cancel, and two neighbours are cheap to compute. N
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
 from vrgcn.engine.samplers import Sample
 from vrgcn.engine.samplers.none import no_neighbours
+from vrgcn.engine.samplers.uniform import Uniform
 from vrgcn.graph.propagation import Propagation
 from vrgcn.graph.sparse import offsets
 
 
-class Few:
+class Few(Uniform):
     """fanouts: the most neighbours of a node whose neighbours are computed, for each level from the
     input up"""
 
     random = False
-    shared = False
-    draws_own = False
     usual_fanout = 3
-
-    def __init__(self, fanouts: Sequence[int]) -> None:
-        self.fanouts = tuple(fanouts)
-
-    @classmethod
-    def build(cls, fanouts: Sequence[int], sample_size: int) -> Few:
-        return cls(fanouts)
-
-    def computes_neighbours(self, level: int) -> bool:
-        return self.fanouts[level] > 0
 
     def sample(
         self, P: Propagation, targets: Tensor, level: int, generator: torch.Generator
