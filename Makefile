@@ -16,8 +16,9 @@ $(INSTALLED): pyproject.toml constraints.txt
 demo: install
 	$(BIN)/vrgcn demo
 
+# A process a core, each with one thread: the tests' tensors are too small to be shared out.
 test: install lint
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
 # The long tests: kills, full disks, whatever tests/soak/ has; 20 minutes at most.
 soak: install
