@@ -48,7 +48,10 @@ def run_train(options: TrainOptions) -> None:
     find_device(options.train.device)
     check_folder(options)
     if nothing_left(options):
-        print(f"{options.resume} has finished already; with more --epochs it goes on")
+        print(
+            f"{options.resume} has finished already; with more --epochs or a longer --time-limit "
+            "it goes on"
+        )
         return
     stored = options.graph is not None and options.graph.is_dir()
     watch = StoreWatch(options.graph, print_note) if stored and options.graph else None
@@ -130,6 +133,12 @@ def _train(
     scores = _scores(result, objective.metric)
     write_text(folder / RESULT, json.dumps(scores, indent=2) + "\n")
     _print_result(result, objective.metric, folder)
+    if result.stopped == "time":
+        print_note(
+            f"the time limit of {options.train.time_limit} ended the training in epoch "
+            f"{len(result.curve)} of {options.train.epochs}; vrgcn train --resume {folder} "
+            "--time-limit MORE goes on with it, time used so far counting"
+        )
 
 
 def _print_cost(model: GraphModel, graph: Graph, options: TrainOptions) -> None:
@@ -197,6 +206,7 @@ def _scores(result: TrainResult, metric: Metric) -> dict[str, Any]:
         "diagnostics_seconds": result.diagnostics_seconds,
         "checkpoint_seconds": result.checkpoint_seconds,
         "threads": torch.get_num_threads(),
+        "stopped": result.stopped,
     }
 
 

@@ -63,6 +63,8 @@ class Checkpoints:
         while True:
             try:
                 if not trainer.advance():
+                    if trainer.stopped in ("time", "callback"):
+                        self.write()  # with more time it goes on from here
                     return trainer.finish()
                 if stop.signal is not None:
                     self._stop(stop.signal)
@@ -152,8 +154,7 @@ class Checkpoints:
         before = found.state.progress.rollbacks
         self._restore(found)
         trainer.progress.rollbacks = done + 1
-        for group in trainer.optimizer.param_groups:
-            group["lr"] *= 0.5 ** (done + 1 - before)
+        trainer.schedule.scale(0.5 ** (done + 1 - before))
         rate = trainer.optimizer.param_groups[0]["lr"]
         self.on_note(
             f"{error.what}; back to {found.path.name} with half the rate, {rate:g} "
