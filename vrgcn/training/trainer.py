@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from torch import Tensor, nn
@@ -25,25 +25,8 @@ from vrgcn.training.divergence import diverged
 from vrgcn.training.monitor import Monitor
 from vrgcn.training.objectives import Objective, build_objective
 from vrgcn.training.optimizer import build_optimizer
+from vrgcn.training.result import TrainResult
 from vrgcn.training.state import Epoch, Progress, TrainState
-
-
-@dataclass
-class TrainResult:
-    """curve: a point per epoch; epoch: the one whose weights were kept; val, test: their scores;
-    seconds: training time, evaluation_seconds, diagnostics_seconds: that of evaluation and of
-    diagnostics, not counted in it; weights: the kept weights; checkpoint_seconds: of writing
-    checkpoints, not counted either."""
-
-    curve: list[Epoch]
-    epoch: int
-    val: float | None
-    test: float | None
-    seconds: float
-    evaluation_seconds: float
-    diagnostics_seconds: float
-    weights: dict[str, Tensor] = field(repr=False)
-    checkpoint_seconds: float = 0.0
 
 
 class Trainer:
@@ -123,6 +106,7 @@ class Trainer:
             progress.evaluation_seconds,
             progress.diagnostics_seconds,
             _copy(self.model),
+            self.objective.metric,
             progress.checkpoint_seconds,
         )
 
