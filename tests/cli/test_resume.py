@@ -15,10 +15,10 @@ import pytest
 
 from vrgcn.cli import train as module
 from vrgcn.files.writing import DiskFullError
-from vrgcn.pages.progress import EpochProgress
 from vrgcn.training import checkpointing
 from vrgcn.training.checkpoint import checkpoints_in
 from vrgcn.training.lock import locked
+from vrgcn.training.progress import EpochProgress
 
 FLAGS = ("--batch-size", 8, "--epochs", 3, "--hidden", 8, "--checkpoint-every", 1)
 

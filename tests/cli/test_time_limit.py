@@ -8,7 +8,7 @@ import time
 import pytest
 
 from tests.cli.test_resume import FLAGS, outcome
-from vrgcn.pages.progress import EpochProgress
+from vrgcn.training.progress import EpochProgress
 
 
 @pytest.fixture

@@ -114,12 +114,13 @@ def test_a_limit_that_is_over_before_it_begins_makes_one_step(time: Time) -> Non
     assert (result.stopped, done) == ("time", [(1, 4)])
 
 
-def test_a_callback_may_end_the_training(tmp_path: Path) -> None:
+def test_a_callback_may_end_the_training(tmp_path: Path, capsys) -> None:
     def stop(point) -> None:
         if point.epoch == 2:
             raise StopTraining
 
-    result = train(tmp_path, epochs=5, on={"on_epoch": stop})
+    result = train(tmp_path, epochs=5, on={"on_epoch": stop, "verbose": True})
+    assert "epoch 2 " in capsys.readouterr().out  # the last is shown like the others
     assert (result.stopped, len(result.curve)) == ("callback", 2)
     assert result.val == max(p.val for p in result.curve)
     assert_same(train(resume=tmp_path, epochs=5), train(epochs=5))

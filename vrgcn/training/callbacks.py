@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from vrgcn.engine.batch import Batch
-from vrgcn.training.state import Epoch
+if TYPE_CHECKING:  # an import of tables shows progress, and needs no torch
+    from vrgcn.engine.batch import Batch
+    from vrgcn.training.state import Epoch
 
 
 class StopTraining(Exception):  # noqa: N818 - no error, as StopIteration

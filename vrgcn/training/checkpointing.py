@@ -22,7 +22,8 @@ from vrgcn.training.divergence import DivergedError, all_finite, diverged
 from vrgcn.training.identity import differences, identity
 from vrgcn.training.interrupts import Interrupted, StopRequest
 from vrgcn.training.interval import Interval
-from vrgcn.training.trainer import Trainer, TrainResult
+from vrgcn.training.result import TrainResult
+from vrgcn.training.trainer import Trainer
 
 KEPT = 2  # checkpoints, so that one is left if the newest is damaged
 ROLLBACKS = 3

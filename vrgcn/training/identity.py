@@ -49,7 +49,7 @@ def identity(trainer: Trainer) -> dict[str, Any]:
         "config": config | {"fanout": trainer.config.fanout and list(trainer.config.fanout)},
         "run": {
             "estimator": _estimator(batches.estimator),
-            "objective": type(trainer.objective).__qualname__,
+            "objective": getattr(trainer.objective, "name", type(trainer.objective).__qualname__),
             "propagation": _digest(
                 part for P in batches.setup.P.values() for part in _matrix(P, trainer.graph)
             ),

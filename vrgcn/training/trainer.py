@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
@@ -28,30 +28,9 @@ from vrgcn.training.interval import duration
 from vrgcn.training.monitor import Monitor
 from vrgcn.training.objectives import Objective, build_objective
 from vrgcn.training.optimizer import build_optimizer
+from vrgcn.training.result import Stopped, TrainResult
 from vrgcn.training.schedule import Schedule
 from vrgcn.training.state import Epoch, Progress, TrainState
-
-Stopped = Literal["epochs", "patience", "time", "callback"]
-
-
-@dataclass
-class TrainResult:
-    """curve: a point per epoch; epoch: the one whose weights were kept; val, test: their scores;
-    seconds: training time, evaluation_seconds, diagnostics_seconds: that of evaluation and of
-    diagnostics, not counted in it; weights: the kept weights; checkpoint_seconds: of writing
-    checkpoints, not counted either; stopped: what ended the training: its epochs, patience, its
-    time limit, or a callback that raised StopTraining."""
-
-    curve: list[Epoch]
-    epoch: int
-    val: float | None
-    test: float | None
-    seconds: float
-    evaluation_seconds: float
-    diagnostics_seconds: float
-    weights: dict[str, Tensor] = field(repr=False)
-    checkpoint_seconds: float = 0.0
-    stopped: Stopped = "epochs"
 
 
 class Trainer:
@@ -148,6 +127,7 @@ class Trainer:
             progress.evaluation_seconds,
             progress.diagnostics_seconds,
             _copy(self.model),
+            self.objective.metric,
             progress.checkpoint_seconds,
             stopped or "epochs",
         )
