@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from vrgcn.training.fit import fit
     from vrgcn.training.result import TrainResult
     from vrgcn.training.state import Epoch
+    from vrgcn.tuning.tuner import TuneResult, tune
 
 __version__ = "0.1.0"
 
@@ -51,6 +52,8 @@ _HOME = {
     "Epoch": "training.state",
     "TrainResult": "training.result",
     "fit": "training.fit",
+    "TuneResult": "tuning.tuner",
+    "tune": "tuning.tuner",
 }
 
 __all__ = [
@@ -69,6 +72,7 @@ __all__ = [
     "SavedModel",
     "TrainConfig",
     "TrainResult",
+    "TuneResult",
     "__version__",
     "fit",
     "load_dataset",
@@ -78,6 +82,7 @@ __all__ = [
     "save_graph",
     "save_model",
     "scale_graph",
+    "tune",
 ]
 
 

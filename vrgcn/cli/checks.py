@@ -18,7 +18,7 @@ from vrgcn.cli.options import (
     InfoOptions,
     PredictOptions,
     ReportOptions,
-    TrainOptions,
+    RunOptions,
 )
 from vrgcn.data.sources import Source, find_source
 from vrgcn.pages.destination import check_suffix, check_writable
@@ -37,7 +37,7 @@ def check(options: Any) -> Any:
 
 
 @check.register
-def _(options: TrainOptions) -> TrainOptions:
+def _(options: RunOptions) -> RunOptions:
     dataset, graph = find_source(options.dataset, options.graph, options.graph_or_dataset)
     check_writable(options.out or options.resume or Path("runs"))
     if options.out is not None and options.out.is_dir():
