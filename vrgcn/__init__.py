@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from vrgcn.inference.saved import SavedModel, load_model, save_model
     from vrgcn.models.dropout import Dropout
     from vrgcn.models.models import GCN, MLP, GraphSAGE
+    from vrgcn.scikit.classifier import VRGCNClassifier as VRGCNClassifier
+    from vrgcn.scikit.regressor import VRGCNRegressor as VRGCNRegressor
     from vrgcn.training.config import TrainConfig
     from vrgcn.training.fit import fit
     from vrgcn.training.result import TrainResult
@@ -54,8 +56,11 @@ _HOME = {
     "fit": "training.fit",
     "TuneResult": "tuning.tuner",
     "tune": "tuning.tuner",
+    "VRGCNClassifier": "scikit.classifier",
+    "VRGCNRegressor": "scikit.regressor",
 }
 
+# Without what needs an extra: `from vrgcn import *` must not.
 __all__ = [
     "ESTIMATORS",
     "GCN",
@@ -93,4 +98,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({*__all__, *_HOME})
