@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from vrgcn.inference.saved import save_model
 from vrgcn.models.models import GraphModel, build_model
 from vrgcn.pages.costs import cost_line, exact_advice
 from vrgcn.training.checkpoint import checkpoints_in
+from vrgcn.training.choice import choose_estimator
 from vrgcn.training.cost import epoch_costs
 from vrgcn.training.fit import fit
 from vrgcn.training.interrupts import Interrupted
@@ -57,10 +59,14 @@ def run_train(options: TrainOptions) -> None:
     seed = options.train.seed
     with memory_explained(graph, options.train):
         model = build_model(options.model, graph.num_features, objective.outputs, seed)
+        chosen, choice = choose_estimator(model, graph, options.train)
+    options = replace(options, train=chosen)
     with unbroken_output(), run_folder(options) as folder:
         print(f"{graph}\n{_summary(model)}, features scaled: {scaling.kind}, writing to {folder}")
         print_note(note)
         print_note(_unlike_the_paper(options))
+        if choice is not None:
+            print(f"estimator {choice.estimator}: {choice.reason}")
         _print_cost(model, graph, options)
         try:
             _train(options, graph, objective, model, watch, folder)
