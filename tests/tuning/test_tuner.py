@@ -46,7 +46,8 @@ def test_the_settings_that_were_given_come_first_and_are_never_beaten_downwards(
     result, _ = found
     first = result.trials[0]
     values = module.Settings(MODEL, CONFIG).values()
-    assert first.values == {name: values[name] for name in module.SPACE}
+    given = {name: values[name] for name in module.SPACE}
+    assert first.values == given | {"estimator": "exact"}  # what auto is on so small a graph
     assert first.state == "complete"
     assert result.best.val >= first.val
     assert result.best == ranked(result.trials, lambda a, b: a > b)[0]

@@ -26,6 +26,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
 from vrgcn.models.models import GraphModel, build_model
 from vrgcn.training.callbacks import StopTraining
+from vrgcn.training.choice import choose_estimator
 from vrgcn.training.clock import Clock
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.cost import epoch_costs
@@ -108,8 +109,8 @@ def tune(
     with ExitStack() as stack:
         home = Path(folder or stack.enter_context(tempfile.TemporaryDirectory()))
         home.mkdir(parents=True, exist_ok=True)
-        given = Settings(model or ModelConfig(), config)
         objective = build_objective(graph, config)
+        given = _chosen(Settings(model or ModelConfig(), config), graph, objective)
         study = stack.enter_context(
             open_study(home, larger=objective.better(1.0, 0.0), epochs=config.epochs)
         )
@@ -120,6 +121,17 @@ def tune(
         )  # fmt: skip
         tuner.run(trials)
         return tuner.retrain()
+
+
+def _build(settings: Settings, graph: Graph, objective: Objective) -> GraphModel:
+    seed = settings.train.seed
+    return build_model(settings.model, graph.num_features, objective.outputs, seed)
+
+
+def _chosen(given: Settings, graph: Graph, objective: Objective) -> Settings:
+    """With an estimator in place of `auto`: a search compares those that there are."""
+    train, _ = choose_estimator(_build(given, graph, objective), graph, given.train)
+    return replace(given, train=train)
 
 
 class Tuner:
@@ -282,8 +294,7 @@ class Tuner:
         return "complete", None
 
     def _build(self, settings: Settings) -> GraphModel:
-        features, outputs = self.graph.num_features, self.objective.outputs
-        return build_model(settings.model, features, outputs, settings.train.seed)
+        return _build(settings, self.graph, self.objective)
 
     def _refuse_too_large(self, model: GraphModel, settings: Settings) -> None:
         """Where memory runs out, a process may be killed without a word: say so before."""
