@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from vrgcn.training.fit import fit
     from vrgcn.training.result import TrainResult
     from vrgcn.training.state import Epoch
-    from vrgcn.tuning.tuner import TuneResult, tune
+    from vrgcn.tuning.tune import tune
+    from vrgcn.tuning.tuner import TuneResult
 
 __version__ = "0.1.0"
 
@@ -55,7 +56,7 @@ _HOME = {
     "TrainResult": "training.result",
     "fit": "training.fit",
     "TuneResult": "tuning.tuner",
-    "tune": "tuning.tuner",
+    "tune": "tuning.tune",
     "VRGCNClassifier": "scikit.classifier",
     "VRGCNRegressor": "scikit.regressor",
 }

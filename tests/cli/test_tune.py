@@ -82,6 +82,7 @@ def test_a_folder_in_use_by_a_search_is_overwritten_only_if_asked_to(vrgcn, grap
     (tmp_path / "s" / "notes.txt").write_text("mine")
     code, _, err = vrgcn("tune", graph_folder, *few)
     assert (code, "s exists already, and holds a run that has finished" in err) == (1, True)
+    assert "vrgcn tune --resume s --time-limit MORE goes on with it" in err
     assert vrgcn("tune", graph_folder, *few, "--overwrite", "--seed", 1)[0] == 0
     assert list(trials(tmp_path / "s")[0][3]) == ["layers", "dropout"]
     assert len(trials(tmp_path / "s")) == 1

@@ -17,6 +17,7 @@ from vrgcn.training import clock as clocks
 from vrgcn.training.divergence import DivergedError
 from vrgcn.tuning import tuner as module
 from vrgcn.tuning.leaderboard import Leaderboard, ranked
+from vrgcn.tuning.space import SPACE, Settings
 from vrgcn.tuning.study import open_study
 from vrgcn.tuning.tuner import TuneResult
 
@@ -45,8 +46,8 @@ def found(tmp_path_factory) -> tuple[TuneResult, Path]:
 def test_the_settings_that_were_given_come_first_and_are_never_beaten_downwards(found) -> None:
     result, _ = found
     first = result.trials[0]
-    values = module.Settings(MODEL, CONFIG).values()
-    given = {name: values[name] for name in module.SPACE}
+    values = Settings(MODEL, CONFIG).values()
+    given = {name: values[name] for name in SPACE}
     assert first.values == given | {"estimator": "exact"}  # what auto is on so small a graph
     assert first.state == "complete"
     assert result.best.val >= first.val

@@ -123,14 +123,17 @@ def check_free(folder: Path, overwrite: bool) -> None:
     if overwrite:
         return
     done = unfinished(folder)
+    command, more = "train", "--epochs MORE"
+    if "search" in read_config(folder):
+        command, more = "tune", "--time-limit MORE"
     if done is None:
         raise FileExistsError(
             f"--out: {folder} exists already, and holds a run that has finished: --overwrite "
-            f"begins it again, vrgcn train --resume {folder} --epochs MORE goes on with it"
+            f"begins it again, vrgcn {command} --resume {folder} {more} goes on with it"
         )
     raise FileExistsError(
         f"--out: {folder} exists already, and holds a run that has not finished ({done}): "
-        f"vrgcn train --resume {folder} goes on with it, --overwrite begins it again"
+        f"vrgcn {command} --resume {folder} goes on with it, --overwrite begins it again"
     )
 
 

@@ -14,7 +14,8 @@ from vrgcn.engine.devices import find_device
 from vrgcn.training.interrupts import Interrupted
 from vrgcn.training.runs import BEST, CONFIG, RESULT, member_runs, write_config
 from vrgcn.tuning.study import check_optuna
-from vrgcn.tuning.tuner import TuneResult, tune
+from vrgcn.tuning.tune import tune
+from vrgcn.tuning.tuner import TuneResult
 
 
 def run_tune(options: TuneOptions) -> None:

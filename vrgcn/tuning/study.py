@@ -79,13 +79,13 @@ def next_trial(study: optuna.Study, seed: int) -> optuna.Trial:
     depends on the seed and the trials before it alone, not on whether the search was stopped."""
     import optuna
 
-    for frozen in study.get_trials(deepcopy=False, states=[optuna.trial.TrialState.RUNNING]):
-        return optuna.Trial(study, frozen._trial_id)
     done = len(study.get_trials(deepcopy=False, states=_ended()))
     study.sampler = optuna.samplers.TPESampler(
         seed=(seed * 1_000_003 + done) % 2**32,
         n_startup_trials=_DRAWN,
     )
+    for frozen in study.get_trials(deepcopy=False, states=[optuna.trial.TrialState.RUNNING]):
+        return optuna.Trial(study, frozen._trial_id)
     return study.ask()
 
 
