@@ -58,7 +58,7 @@ def summary(trials: Sequence[Tried]) -> str:
     """Such as 23 trials: 9 to their end, 13 pruned, 1 failed (1 because …)."""
     states = Counter(trial.state for trial in trials)
     parts = [f"{states['complete']} to their end"]
-    parts += [f"{states[s]} {s}" for s in ("pruned", "failed", "running") if states[s]]  # type: ignore[index]
+    parts += [f"{states[s]} {s}" for s in ("pruned", "failed", "running") if states[s]]
     text = f"{len(trials)} trials: {', '.join(parts)}"
     reasons = Counter(trial.reason for trial in trials if trial.state == "failed")
     return text + "".join(f"\n  {count} failed: {reason}" for reason, count in reasons.items())
