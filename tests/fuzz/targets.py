@@ -34,6 +34,7 @@ from vrgcn.data.store import load_graph, save_graph, verify_graph
 from vrgcn.data.store_format import signed
 from vrgcn.data.tables import ImportSpec, import_tables
 from vrgcn.engine.batch import Position
+from vrgcn.files.checksums import file_checksum
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.graph.scaling import Scaling
@@ -43,8 +44,20 @@ from vrgcn.models.models import GCN, GraphSAGE
 from vrgcn.pages.page import Page
 from vrgcn.pages.runs.records import read_runs
 from vrgcn.pages.runs.tables import show_options, show_results
-from vrgcn.training.checkpoint import load_checkpoint, save_checkpoint
+from vrgcn.training.checkpoint import (
+    HISTORIES,
+    STATE,
+    SUMS,
+    WEIGHTS,
+    load_checkpoint,
+    save_checkpoint,
+)
+from vrgcn.training.checkpointing import Checkpoints
+from vrgcn.training.config import TrainConfig
+from vrgcn.training.divergence import DivergedError
+from vrgcn.training.identity import identity
 from vrgcn.training.state import Progress, TrainState
+from vrgcn.training.trainer import Trainer
 
 
 class Target(NamedTuple):
@@ -302,6 +315,40 @@ def _read_checkpoint(folder: Path) -> None:
     load_checkpoint(next(folder.iterdir()))
 
 
+def _small_trainer() -> Trainer:
+    torch.manual_seed(0)
+    config = TrainConfig(estimator="two-way", epochs=2, batch_size=4, diagnostics=0)
+    return Trainer(GraphSAGE(5, 4, 3), some_graph("names"), config)
+
+
+def _make_signed(folder: Path) -> None:
+    trainer = _small_trainer()
+    for _ in range(len(trainer.minibatches) + 1):
+        trainer.advance()
+    save_checkpoint(folder, trainer.state(), identity(trainer))
+
+
+def _damage_signed(folder: Path, draw: random.Random) -> None:
+    """By somebody who writes the checksums again."""
+    path = next(folder.iterdir())
+    file = path / draw.choice([WEIGHTS, HISTORIES, STATE, STATE, STATE])
+    data = file.read_bytes()
+    if file.name == STATE and draw.random() < 0.8:
+        file.write_bytes(json_changed(data, draw))
+    else:
+        file.write_bytes(bytes_changed(data, draw))
+    sums = {name: file_checksum(path / name) for name in (WEIGHTS, HISTORIES, STATE)}
+    (path / SUMS).write_text("".join(f"{sums[name]}  {name}\n" for name in sums))
+
+
+def _resume(folder: Path) -> None:
+    trainer = _small_trainer()
+    kept = Checkpoints(trainer, folder)
+    kept.resume()
+    with suppress(DivergedError):  # of weights that somebody made infinite: explained
+        trainer.run()
+
+
 def _store(kind: str) -> Target:
     return Target(
         lambda folder: save_graph(some_graph(kind), folder / "graph"), _damage_store, _read_store
@@ -325,4 +372,5 @@ TARGETS: dict[str, Target] = {
     "features": Target(_make_features, _damage_features, _read_features),
     "raw files": Target(_make_raw, _damage_any, _read_raw),
     "checkpoint": Target(_make_checkpoint, _damage_any, _read_checkpoint, sealed=True),
+    "signed checkpoint": Target(_make_signed, _damage_signed, _resume),
 }

@@ -211,7 +211,15 @@ def test_resuming_where_there_is_no_checkpoint_yet_begins_at_the_beginning(tmp_p
     assert_same(train(resume=tmp_path / "new"), train())
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_checkpoints_of_another_run_are_neither_used_nor_removed(tmp_path: Path) -> None:
+    with pytest.raises(CrashError):
+        train(tmp_path, checkpoint_every="1", on=crash_after(7))
+    with pytest.raises(FileExistsError, match=r"checkpoints of a run already, .*: resume="):
+        train(tmp_path)
+    assert [path.name for path in checkpoints_in(tmp_path)] == ["step-00000004"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_the_step_and_keeps_everything(tmp_path, number, capfd) -> None:
     wanted = train()
     steps = []

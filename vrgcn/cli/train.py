@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Callable
+from contextlib import closing, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,8 @@ from vrgcn.cli.metrics_file import MetricsFile
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import TrainingOptions, TrainOptions
 from vrgcn.cli.output import unbroken_output
-from vrgcn.cli.run_folder import check_folder, found_again, nothing_left, run_folder
+from vrgcn.cli.resuming import found_again, nothing_left
+from vrgcn.cli.run_folder import run_folder
 from vrgcn.data import find_dataset
 from vrgcn.data.opening import open_graph
 from vrgcn.diagnostics.diagnosis import REFERENCE
@@ -46,12 +49,16 @@ from vrgcn.training.trainer import TrainResult
 def run_train(options: TrainOptions) -> None:
     """Train as the options say, or go on training, keeping the best model so far on disk."""
     find_device(options.train.device)
-    check_folder(options)
     if nothing_left(options):
         print(f"{options.resume} has finished already; with more --epochs it goes on")
         return
     stored = options.graph is not None and options.graph.is_dir()
     watch = StoreWatch(options.graph, print_note) if stored and options.graph else None
+    with nullcontext() if watch is None else closing(watch):
+        _run(options, watch)
+
+
+def _run(options: TrainOptions, watch: StoreWatch | None) -> None:
     graph, scaling, note = scaled_graph(options)
     objective = build_objective(graph, options.train)
     seed = options.train.seed
@@ -111,6 +118,12 @@ def _train(
 
         if not checkpoints_in(folder / CHECKPOINTS):
             _begin(options, folder)
+
+        def on_step(done: int, total: int) -> None:
+            progress.step(done, total)
+            if watch is not None:
+                _watch_graph(watch)
+
         result = fit(
             model,
             graph,
@@ -120,7 +133,7 @@ def _train(
             resume=None if options.resume is None else folder / CHECKPOINTS,
             on_epoch=on_epoch,
             on_kept=on_kept,
-            on_step=progress.step,
+            on_step=on_step,
             on_checkpoint=check,
             on_restore=on_restore,
             on_note=print_note,
@@ -130,6 +143,18 @@ def _train(
     scores = _scores(result, objective.metric)
     write_text(folder / RESULT, json.dumps(scores, indent=2) + "\n")
     _print_result(result, objective.metric, folder)
+
+
+def _watch_graph(watch: StoreWatch) -> None:
+    """Stop, and keep everything, before somebody who waits for it writes to the graph."""
+    watch.glance()
+    file = watch.wanted()
+    if file is not None:
+        print_note(
+            f"another process wants to write to {file}, which training reads: the run stops. With "
+            "the graph as it was it goes on"
+        )
+        signal.raise_signal(signal.SIGTERM)
 
 
 def _print_cost(model: GraphModel, graph: Graph, options: TrainOptions) -> None:

@@ -8,6 +8,13 @@ from typing import Literal, get_args, get_origin, get_type_hints
 from vrgcn.engine.estimators import find_estimator
 from vrgcn.training.interval import Interval
 
+# Settings that a run may go on with changed: they decide when it ends, what is measured beside it,
+# what is kept of it and how fast it is. Threads change the order of sums, and with it last bits.
+FREE = (
+    *("epochs", "patience", "diagnostics", "threads"),
+    *("checkpoint_every", "on_nan", "on_full_disk"),
+)
+
 
 @dataclass(frozen=True)
 class TrainConfig:
