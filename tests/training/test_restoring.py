@@ -76,7 +76,11 @@ WRONG = {
         "weights have another shape or type",
     ),
     "moments of another shape": (moment, "exp_avg of another shape for weight 0"),
-    "a rate of zero": (rate(0.0), "learning rates are"),
+    "a rate below zero": (rate(-1.0), "learning rates are"),
+    "a schedule of which there is none": (
+        lambda s: replace(s, schedule={"plateau": {"step": 1}}),
+        "its schedule is {'plateau'",
+    ),
     "a rate that is none": (rate(math.nan), "learning rates are"),
     "settings of another kind": (settings, "other settings"),
     "a table of one row": (with_entry("histories", "1.h.values", torch.ones(1, 8).half()), "1.h."),
@@ -108,3 +112,13 @@ def test_a_state_that_cannot_be_is_refused(what: str) -> None:
     check_state(run, state)
     with pytest.raises(ValueError, match=message):
         check_state(run, change(state))
+
+
+def test_a_schedule_cannot_become_anything_else() -> None:
+    run = trainer(schedule="plateau", warmup=1)
+    state = run.state()
+    check_state(run, state)
+    for value in ("never", None, [1]):
+        plateau = state.schedule["plateau"] | {"best": value}
+        with pytest.raises(ValueError, match="its schedule, plateau, best is"):
+            check_state(run, replace(state, schedule=state.schedule | {"plateau": plateau}))

@@ -188,8 +188,8 @@ def pyg(name: str, folder: Path) -> Iterator[tuple[Any, Callable[[Any], Callable
 
 @contextmanager
 def raw_files_read(name: str, folder: Path, files: tuple[str, ...]) -> Iterator[None]:
-    """For reading raw files ourselves: they are looked at first, and what goes wrong in here is told
-    with their place."""
+    """For raw files that we read ourselves: they are looked at first, and what goes wrong in here
+    is told with their place."""
     from vrgcn.data.raw_files import check_raw_files
 
     try:

@@ -19,7 +19,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import Propagation
 from vrgcn.graph.sparse import CSR, is_sparse
 from vrgcn.graph.validation import SPLITS
-from vrgcn.training.config import FREE, TrainConfig
+from vrgcn.training.config import TrainConfig, free_settings
 
 if TYPE_CHECKING:
     from vrgcn.training.trainer import Trainer
@@ -30,14 +30,15 @@ PARTS = ("graph", "model", "config", "run")  # of an identity, each an object
 def identity(trainer: Trainer) -> dict[str, Any]:
     """By part, what JSON can hold: of tensors their SHA-256. Reads the graph once."""
     batches = trainer.minibatches
-    config = {k: v for k, v in asdict(trainer.config).items() if k not in FREE}
+    free = free_settings(trainer.config.schedule)
+    config = {k: v for k, v in asdict(trainer.config).items() if k not in free}
     return {
         "graph": fingerprint(trainer.graph),
         "model": _model(trainer.model),
         "config": config | {"fanout": trainer.config.fanout and list(trainer.config.fanout)},
         "run": {
             "estimator": _estimator(batches.estimator),
-            "objective": type(trainer.objective).__qualname__,
+            "objective": getattr(trainer.objective, "name", type(trainer.objective).__qualname__),
             "propagation": _digest(
                 part for P in batches.setup.P.values() for part in _matrix(P, trainer.graph)
             ),

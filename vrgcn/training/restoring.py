@@ -31,6 +31,7 @@ _PROGRESS = {
     for f in fields(Progress)
     if f.name not in ("curve", "best")
 }
+_RATES = ("lr", "initial_lr")
 
 
 def check_state(trainer: Trainer, state: TrainState) -> None:
@@ -43,6 +44,7 @@ def check_state(trainer: Trainer, state: TrainState) -> None:
     if state.best is not None:
         _check_tensors("best weights", state.best, trainer.model.state_dict())
     _check_optimizer(trainer, state.optimizer)
+    _check_alike("its schedule", state.schedule, trainer.schedule.state_dict())
     _check_histories(trainer, state)
     now = trainer.random.state_dict() | {"minibatches": trainer.minibatches.generator.get_state()}
     _check_tensors("states of generators", state.random, now)
@@ -71,22 +73,34 @@ def _check_progress(progress: Progress) -> None:
 
 
 def _check_optimizer(trainer: Trainer, state: Any) -> None:
-    """Settings are the config's, which is the same; only a rollback lowers the rate."""
+    """Settings are the config's, which is the same; schedules and rollbacks change the rates."""
     own = trainer.optimizer.state_dict()
     if not isinstance(state, dict) or state.keys() != own.keys():
         raise ValueError("its optimiser has other parts")
-    rates = [group.get("lr") for group in state["param_groups"]]
-    if not all(_FINITE.good(rate) and rate > 0 for rate in rates):
-        raise ValueError(f"its learning rates are {shown(rates)}")
-    groups = [group | {"lr": rate} for group, rate in zip(own["param_groups"], rates, strict=True)]
-    if state["param_groups"] != groups:
-        raise ValueError("its optimiser has other settings")
+    for found, wanted in zip(state["param_groups"], own["param_groups"], strict=True):
+        rates = {name: found.get(name) for name in _RATES if name in wanted}
+        if not all(_FINITE.good(rate) and rate >= 0 for rate in rates.values()):
+            raise ValueError(f"its learning rates are {shown(rates)}")
+        if found != wanted | rates:
+            raise ValueError("its optimiser has other settings")
     weights = [weight for group in trainer.optimizer.param_groups for weight in group["params"]]
     for number, moments in state["state"].items():
         for name, moment in moments.items():
             shape = moment.shape if isinstance(moment, Tensor) else ()
             if type(number) is not int or shape not in (weights[number].shape, torch.Size()):
                 raise ValueError(f"its optimiser has {name} of another shape for weight {number}")
+
+
+def _check_alike(what: str, found: Any, wanted: Any) -> None:
+    """Refuse what is not made as `wanted` is, of objects, lists, numbers and texts."""
+    if isinstance(wanted, dict) and isinstance(found, dict) and found.keys() == wanted.keys():
+        for name, part in wanted.items():
+            _check_alike(f"{what}, {name}", found[name], part)
+    elif isinstance(wanted, list) and isinstance(found, list) and len(found) == len(wanted):
+        for place, part in enumerate(wanted):
+            _check_alike(what, found[place], part)
+    elif not (found == wanted or (_NUMBER.good(found) and _NUMBER.good(wanted))):
+        raise ValueError(f"{what} is {shown(found)}")
 
 
 def _check_histories(trainer: Trainer, state: TrainState) -> None:
