@@ -16,7 +16,7 @@ import pytest
 
 from vrgcn.cli import train as module
 from vrgcn.files.writing import DiskFullError
-from vrgcn.training import checkpointing
+from vrgcn.training import checkpointing, store_watch
 from vrgcn.training.checkpoint import checkpoints_in
 from vrgcn.training.lock import locked
 from vrgcn.training.progress import EpochProgress
@@ -188,6 +188,7 @@ def test_a_graph_that_is_changed_during_the_run_is_noticed(
     vrgcn, graph_folder, tmp_path, monkeypatch
 ):
     shown = EpochProgress.epoch
+    monkeypatch.setattr(store_watch, "_lease", lambda file: None)  # where nobody is held back
 
     def change(self, point) -> None:
         shown(self, point)
@@ -349,6 +350,8 @@ def test_too_little_memory_is_explained_by_what_would_take_less(graph_folder, tm
     assert "there is not enough memory to train" in done.stderr
     for way in ("--batch-size", "--hidden", "--history-dtype float16"):
         assert way in done.stderr
+    assert "It takes about " in done.stderr
+    assert "in all, not enough by itself" in done.stderr  # the weights alone are too many
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "run").exists()
 

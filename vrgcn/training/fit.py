@@ -73,7 +73,7 @@ def fit(
         raise ValueError("on_nan='rollback' goes back to a checkpoint: give fit checkpoints=FOLDER")
     use_threads(config.threads)
     device = find_device(config.device)
-    with memory_explained(graph, config):
+    with memory_explained(graph, config, model):
         trainer = Trainer(
             model.to(device),
             graph,
