@@ -23,7 +23,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from vrgcn.cli.config_file import option_kinds, read_flags, write_config
+from vrgcn.cli.config_file import option_kinds, read_flags
 from vrgcn.cli.options import TrainOptions
 from vrgcn.cli.parsing import parse
 from vrgcn.cli.resuming import found_again
@@ -43,6 +43,7 @@ from vrgcn.training.checkpoint import (
     save_checkpoint,
 )
 from vrgcn.training.identity import PARTS
+from vrgcn.training.runs import write_config
 from vrgcn.training.state import Progress, TrainState
 
 quick = settings(max_examples=30, deadline=None)

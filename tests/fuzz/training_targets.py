@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 
 from tests.fuzz.mutations import bytes_changed, json_changed, value_changed
 from tests.fuzz.target import Target, damage_any, some_graph
-from vrgcn.cli.config_file import option_kinds, read_flags, write_config
+from vrgcn.cli.config_file import option_kinds, read_flags
 from vrgcn.cli.options import TrainOptions
 from vrgcn.files.checksums import file_checksum
 from vrgcn.graph.scaling import Scaling
@@ -37,6 +37,7 @@ from vrgcn.training.checkpointing import Checkpoints
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.divergence import DivergedError
 from vrgcn.training.identity import identity
+from vrgcn.training.runs import write_config
 from vrgcn.training.trainer import Trainer
 
 

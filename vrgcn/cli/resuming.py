@@ -9,13 +9,13 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from vrgcn.cli.config_file import config_text, flatten
+from vrgcn.cli.config_file import flatten
 from vrgcn.cli.options import TrainOptions
 from vrgcn.files.writing import remove_partial
 from vrgcn.training.config import free_settings
 from vrgcn.training.interval import duration
 from vrgcn.training.lock import locked
-from vrgcn.training.runs import read_config, unfinished
+from vrgcn.training.runs import config_text, read_config, unfinished
 
 _PLACE = ("graph", "data_root")  # the same graph may lie elsewhere now: its fingerprint decides
 
@@ -26,7 +26,9 @@ def check_resumed(options: TrainOptions, folder: Path) -> None:
         raise ValueError("--resume goes on in the run's own folder: no --out, --name, --overwrite")
     # An option that is not in the file was None, or did not exist yet: at its default.
     before, now = _as_written(TrainOptions()) | read_config(folder), _as_written(options)
-    changeable = (*free_settings(now["schedule"]), *_PLACE, "verify")
+    changeable = (*free_settings(now["schedule"]), *_PLACE, "verify", "log")
+    if before.get("seeds") and now.get("seeds"):
+        changeable = (*changeable, "seeds")
     changed = [
         f"{name} was {before.get(name)!r} and is {now.get(name)!r}"
         for name in sorted(before.keys() | now.keys())
@@ -45,7 +47,7 @@ def nothing_left(options: TrainOptions) -> bool:
     if folder is None or unfinished(folder) is not None:
         return False
     before, now = read_config(folder), _as_written(options)
-    for name in ("epochs", "patience", "time_limit"):
+    for name in ("epochs", "patience", "time_limit", "seeds"):
         if name in before and _length(now.get(name)) > _length(before[name]):
             return False
     with locked(folder):

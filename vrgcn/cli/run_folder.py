@@ -14,12 +14,12 @@ from vrgcn.inference import MODEL
 from vrgcn.models.models import MODELS
 from vrgcn.training.checkpoint import checkpoints_in
 from vrgcn.training.lock import locked
-from vrgcn.training.runs import CHECKPOINTS, CONFIG, METRICS, RESULT
+from vrgcn.training.runs import CHECKPOINTS, CONFIG, METRICS, RESULT, member_runs
 
 # What commands write into the folder of a run, and nothing that a person may have put there.
 OURS = (
     *(CONFIG, METRICS, RESULT, MODEL, CHECKPOINTS, "diagnosis.html"),
-    *("evaluation-*.json", "confusion-*.png", "predicted-*.png"),
+    *("tensorboard", "seed-*", "evaluation-*.json", "confusion-*.png", "predicted-*.png"),
 )
 
 
@@ -39,7 +39,8 @@ def run_folder(options: TrainOptions) -> Iterator[Path]:
                 yield folder
             except BaseException:
                 checkpoints = checkpoints_in(folder / CHECKPOINTS)
-                worth = bool(options.resume or checkpoints) or (folder / MODEL).exists()
+                worth = bool(options.resume or checkpoints or member_runs(folder))
+                worth = worth or (folder / MODEL).exists()
                 if not worth:
                     with suppress(OSError):  # what made training fail is what is told
                         _clear(folder)
