@@ -28,8 +28,8 @@ def test_an_allocation_that_fails_becomes_advice(error: Exception) -> None:
     assert caught.value.__cause__ is error
 
 
-def raise_in(error: Exception) -> None:
-    with memory_explained(GRAPH, TrainConfig()):
+def raise_in(error: Exception, **settings: int) -> None:
+    with memory_explained(GRAPH, TrainConfig(**settings)):
         raise error
 
 
@@ -41,7 +41,9 @@ def test_other_errors_are_left_as_they_are() -> None:
 
 
 def test_the_advice_names_numbers_and_only_what_would_help() -> None:
-    said = advice(GRAPH, TrainConfig(batch_size=100), SAID + "you tried to allocate 400000 bytes.")
+    with pytest.raises(MemoryError) as caught:
+        raise_in(RuntimeError(SAID + "you tried to allocate 400000 bytes."), batch_size=100)
+    said = str(caught.value)
     assert "400 kB more were asked for, the process has" in said
     assert "--batch-size 50:" in said
     assert "--history-dtype float16: histories take half as much, 2 kB less for each" in said

@@ -73,7 +73,8 @@ def fit(
         raise ValueError("on_nan='rollback' goes back to a checkpoint: give fit checkpoints=FOLDER")
     use_threads(config.threads)
     device = find_device(config.device)
-    with memory_explained(graph, config, model):
+
+    def run() -> TrainResult:
         trainer = Trainer(
             model.to(device),
             graph,
@@ -99,6 +100,9 @@ def fit(
             else:
                 _refuse_used(folder)
             return kept.run(stop)
+
+    with memory_explained(graph, config, model):
+        return run()
 
 
 def _folder(checkpoints: str | Path | None, resume: str | Path | None) -> Path | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -34,19 +35,22 @@ def memory_explained(
     except (MemoryError, RuntimeError, OSError) as error:
         if not is_out_of_memory(error):
             raise
-        raise MemoryError(advice(graph, config, str(error), model, free)) from error
+        missing = _missing(str(error))
+        # What the run held must be free before there is room to plan another.
+        traceback.clear_frames(error.__traceback__)
+        raise MemoryError(advice(graph, config, missing, model, free)) from error
 
 
 def advice(
     graph: Graph,
     config: TrainConfig,
-    said: str = "",
+    missing: str = "",
     model: nn.Module | None = None,
     free: int | None = None,
 ) -> str:
     """What takes memory in training, what is easily lowered first.
 
-    said: by the allocator, which may name the bytes that it was asked for
+    missing: what could not be had, in brackets
     free: bytes that there were before training; None where that is not known
     """
     estimator = find_estimator(config.estimator)
@@ -55,7 +59,7 @@ def advice(
     needs = Needs(graph, model, free)
     told = [
         f"there is not enough memory to train on {graph.num_nodes:,} nodes and "
-        f"{graph.num_edges:,} edges{_missing(said)}{needs.text(config)}. What takes less:"
+        f"{graph.num_edges:,} edges{missing}{needs.text(config)}. What takes less:"
     ]
     if config.batch_size > 1:
         smaller = needs.largest_batch(config)
