@@ -15,7 +15,7 @@ from vrgcn.files.memory import free_memory, is_out_of_memory, taken_memory
 from vrgcn.files.sizes import bytes_text
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import is_sparse
-from vrgcn.training.config import TrainConfig
+from vrgcn.training.config import AUTO, TrainConfig
 from vrgcn.training.cost import Cost, epoch_costs
 
 _THERE = ("edges", "features")  # of a cost: read, or mapped, before training begins
@@ -53,6 +53,8 @@ def advice(
     missing: what could not be had, in brackets
     free: bytes that there were before training; None where that is not known
     """
+    if config.estimator == AUTO:  # what it stands for has histories, or takes less
+        config = replace(config, estimator="two-way")
     estimator = find_estimator(config.estimator)
     wide = config.history_dtype == "float32"
     column = graph.num_nodes * (4 if wide else 2)
