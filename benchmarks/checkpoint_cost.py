@@ -29,6 +29,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dataset", default="reddit-like")
     parser.add_argument("--epochs", type=int, default=100)
+    parser.add_argument("--estimator", default="cvd")
     parser.add_argument("--hidden", type=int, default=128)
     parser.add_argument("--every", default="auto", help="as --checkpoint-every of vrgcn train")
     parser.add_argument("--history-dtype", default="float32")
@@ -40,6 +41,7 @@ def main() -> int:
     )
     config = TrainConfig(
         epochs=asked.epochs,
+        estimator=asked.estimator,
         history_dtype=asked.history_dtype,
         threads=asked.threads,
         evaluate_every=asked.epochs,
