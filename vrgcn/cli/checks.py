@@ -20,7 +20,9 @@ from vrgcn.cli.options import (
     ReportOptions,
     RunOptions,
 )
+from vrgcn.cli.resuming import check_resumed
 from vrgcn.data.sources import Source, find_source
+from vrgcn.files.writing import is_partial
 from vrgcn.pages.destination import check_suffix, check_writable
 from vrgcn.training.lock import LOCK
 from vrgcn.training.runs import CONFIG, check_run, read_config, unfinished
@@ -40,6 +42,8 @@ def check(options: Any) -> Any:
 def _(options: RunOptions) -> RunOptions:
     dataset, graph = find_source(options.dataset, options.graph, options.graph_or_dataset)
     check_writable(options.out or options.resume or Path("runs"))
+    if options.resume is not None:
+        check_resumed(options, options.resume)
     if options.out is not None and options.out.is_dir():
         check_free(options.out, options.overwrite)
     return replace(options, dataset=dataset, graph=graph, graph_or_dataset=None)
@@ -116,7 +120,8 @@ def _(options: ImportOptions) -> ImportOptions:
 
 def check_free(folder: Path, overwrite: bool) -> None:
     """Refuse a folder that holds something, unless it is a run that shall be overwritten."""
-    if all(path.name == LOCK for path in folder.iterdir()):
+    # A process that was killed as it began leaves its lock, and what it was writing.
+    if all(path.name == LOCK or is_partial(path) for path in folder.iterdir()):
         return
     if not (folder / CONFIG).is_file():
         raise FileExistsError(f"--out: {folder} exists already; choose another folder")

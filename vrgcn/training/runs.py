@@ -6,6 +6,7 @@ opened.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -180,5 +181,5 @@ def _toml(value: Any) -> str:
         return repr(value)
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_toml, value)) + "]"
-    escaped = str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
+    # Texts of TOML are those of JSON, but for one character that JSON does not escape.
+    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
