@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from vrgcn.cli import train as module
 from vrgcn.files.writing import DiskFullError
-from vrgcn.training import checkpointing
+from vrgcn.training import checkpointing, recording
 from vrgcn.training.checkpoint import checkpoints_in
 from vrgcn.training.lock import locked
 from vrgcn.training.progress import EpochProgress
@@ -223,10 +222,10 @@ def test_a_full_disk_for_a_while_costs_nothing_but_notes(
     vrgcn, graph_folder, tmp_path, monkeypatch
 ):
     train(vrgcn, graph_folder, "--out", "whole")
-    from vrgcn.cli import metrics_file
+    from vrgcn.training import metrics_file
 
     shown = EpochProgress.epoch
-    monkeypatch.setattr(module, "save_model", full)
+    monkeypatch.setattr(recording, "save_model", full)
     monkeypatch.setattr(checkpointing, "save_checkpoint", full)
     monkeypatch.setattr(metrics_file, "write_text", full)
 

@@ -121,7 +121,8 @@ def page(diagnosis: Diagnosis, advice: list[Advice], title: str) -> Page:
         made.note(f"{action[:1].upper()}{action[1:]}.")
         made.text(f"Why: {reason}.")
     made.heading("On what it was measured")
-    made.text(conditions(diagnosis))
+    measured_on = conditions(diagnosis)
+    made.text(f"{measured_on[:1].upper()}{measured_on[1:]}.")
     made.heading("Distance from the exact algorithm")
     made.text(
         "Relative to the norm of the exact value (under dropout: its mean over masks). Bias: of "

@@ -28,7 +28,7 @@ from vrgcn.training.metrics import (
     find_metric,
     titled_metric,
 )
-from vrgcn.training.runs import graph_source, open_run
+from vrgcn.training.runs import graph_source, open_run, split_source
 
 
 @dataclass(frozen=True)
@@ -100,11 +100,11 @@ class Scorer:
     def _graph(self, record: Record) -> Graph:
         dataset, folder, root = graph_source(record.config)
         root = self.data_root or root
-        source = (dataset, folder, root)
-        if self._opened is None or self._opened[0] != source:
+        source, split = (dataset, folder, root), split_source(record.config)
+        if self._opened is None or self._opened[0] != (source, split):
             self._opened = None  # one graph in memory at a time
             _check_present(dataset, root)
-            self._opened = source, open_graph(*source).graph
+            self._opened = (source, split), open_graph(*source, **split).graph
         return self._opened[1]
 
 
@@ -176,7 +176,7 @@ def _show_classes(page: Page, scored: dict[str, RunClasses]) -> None:
     if len(scored) > 1:
         _compare(page, scored)
     for label, scores in scored.items():
-        title = f"{label}: {scores.nodes:,} test nodes, macro-F1 {scores.by_class.macro_f1:.4f}"
+        title = f"{label}: {scores.nodes:,} test nodes, macro-F1 {scores.by_class.macro_f1:.4f}; confusion matrix"
         if len(scored) == 1 and len(scores.classes) == len(main_classes(scores.by_class)):
             page.text(title)
             _details(page, scores)
@@ -208,7 +208,7 @@ def _show_confusion(page: Page, scores: RunClasses) -> None:
     if scores.confusion is None:
         return
     shown = main_classes(scores.by_class)
-    caption = "What was taken for what: test nodes, a row for each true class"
+    caption = "Confusion matrix: test nodes, a row for each true class"
     if len(shown) < len(scores.classes):
         caption += f"; the {len(shown)} largest of {len(scores.classes)} classes"
     chosen = torch.tensor(shown)
