@@ -176,12 +176,12 @@ def _show_classes(page: Page, scored: dict[str, RunClasses]) -> None:
     if len(scored) > 1:
         _compare(page, scored)
     for label, scores in scored.items():
-        title = f"{label}: {scores.nodes:,} test nodes, macro-F1 {scores.by_class.macro_f1:.4f}; confusion matrix"
+        title = f"{label}: {scores.nodes:,} test nodes, macro-F1 {scores.by_class.macro_f1:.4f}"
         if len(scored) == 1 and len(scores.classes) == len(main_classes(scores.by_class)):
             page.text(title)
             _details(page, scores)
         else:
-            with page.fold(title):
+            with page.fold(f"{title}; confusion matrix"):
                 _details(page, scores)
 
 
