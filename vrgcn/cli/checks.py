@@ -14,9 +14,9 @@ from typing import Any
 from vrgcn.cli.options import (
     DiagnoseOptions,
     EvaluateOptions,
+    ExactOptions,
     ImportOptions,
     InfoOptions,
-    PredictOptions,
     ReportOptions,
     TrainOptions,
 )
@@ -70,7 +70,7 @@ def _(options: DiagnoseOptions) -> DiagnoseOptions:
 
 
 @check.register
-def _(options: PredictOptions) -> PredictOptions:
+def _(options: ExactOptions) -> ExactOptions:
     check_run(options.run)
     find_source(options.dataset, options.graph, needed=False)
     if options.nodes is not None:
