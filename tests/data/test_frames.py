@@ -171,7 +171,8 @@ def test_networkx_attributes_become_features_labels_and_weights():
     assert graph.names.classes == ["Mr. Hi", "Officer"]
     assert graph.names.features == ["age"]
     assert graph.features[:, 0].tolist() == [20 + node for node in G]
-    assert torch.tensor(networkx.to_numpy_array(G)).float().equal(graph.adjacency.to_dense())
+    dense = graph.adjacency.to_torch(torch.float32).to_dense()
+    assert torch.tensor(networkx.to_numpy_array(G)).float().equal(dense)
     assert graph.names.nodes.to_pylist() == list(G)
 
 

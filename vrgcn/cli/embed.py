@@ -10,7 +10,6 @@ from vrgcn.data.embeddings import embedding_file
 from vrgcn.data.predictions import check_path
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.files.memory import memory_advice
-from vrgcn.graph.sparse import is_sparse
 from vrgcn.inference.embed import find_layer
 from vrgcn.training.runs import open_run
 
@@ -37,7 +36,7 @@ def _embed(options: EmbedOptions) -> None:
                 options.out, opened.graph.names, count=opened.count, width=width
             ) as file:
                 for chunk, h in chain([first], chunks):
-                    file.write(chunk, h.to_dense() if is_sparse(h) else h)
+                    file.write(chunk, h)
     print(
         f"exact embeddings of {opened.count:,} nodes, {width} numbers each, written to "
         f"{options.out}"

@@ -39,6 +39,7 @@ def graph_from_pandas(
     """See `Graph.from_pandas`."""
     tables = {"--edges": _frame_table("edges", edges)}
     if nodes is not None:
+        _check_frame("nodes", nodes)
         nodes, id_column = _with_index(nodes, options)
         tables["--nodes"] = _frame_table("nodes", nodes)
         if id_column is not None:
@@ -121,14 +122,18 @@ class ColumnTable:
 
 
 def _frame_table(name: str, frame: Any) -> ColumnTable:
-    if not (hasattr(frame, "columns") and hasattr(frame, "index")):
-        raise TypeError(f"{name} must be a pandas DataFrame, not {type(frame).__name__}")
+    _check_frame(name, frame)
     names = [str(column) for column in frame.columns]
     check_columns(name, names or [""])
     arrays = {column: _array(frame.iloc[:, place]) for place, column in enumerate(names)}
     if not len(frame):
         raise ValueError(f"{name} has no rows")
     return ColumnTable(name, arrays, frame.index)
+
+
+def _check_frame(name: str, frame: Any) -> None:
+    if not (hasattr(frame, "columns") and hasattr(frame, "index")):
+        raise TypeError(f"{name} must be a pandas DataFrame, not {type(frame).__name__}")
 
 
 def _with_index(nodes: Any, options: Mapping[str, Any]) -> tuple[Any, str | None]:

@@ -16,7 +16,6 @@ from torch import Tensor, nn
 
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
-from vrgcn.graph.sparse import is_sparse
 from vrgcn.graph.validation import check_nodes
 from vrgcn.inference.predict import exact_sweeps
 from vrgcn.inference.saved import SavedModel
@@ -42,8 +41,7 @@ def embeddings(
         model, graph, propagation=propagation, directory=directory, on_chunk=on_chunk
     )
     asked = None if nodes is None else check_nodes(nodes, graph.num_nodes)
-    found = sweeps.outputs(asked, find_layer(sweeps, layer))
-    return found.to_dense() if is_sparse(found) else found
+    return sweeps.outputs(asked, find_layer(sweeps, layer))
 
 
 def find_layer(sweeps: ExactSweeps, layer: int) -> int | None:

@@ -16,6 +16,7 @@ from vrgcn.engine.history import exact_tables
 from vrgcn.engine.setup import Setup
 from vrgcn.engine.sweeps import fill_tables, sweep
 from vrgcn.graph.propagation import with_neighbours
+from vrgcn.graph.sparse import is_sparse
 
 
 class ExactSweeps:
@@ -67,7 +68,8 @@ class ExactSweeps:
         for swept in last:
             found = swept.outputs if layer is None else swept.received[layer]
             assert found is not None
-            yield swept.nodes, found.cpu()
+            dense = found.to_dense() if is_sparse(found) else found  # features may be sparse
+            yield swept.nodes, dense.cpu()
             if self.on_chunk is not None:
                 self.on_chunk(len(swept.nodes))
 
