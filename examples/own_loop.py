@@ -31,7 +31,7 @@ graph = load_dataset("communities")
 model = Residual(graph.num_features, 64, graph.num_classes)
 optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 batches = MiniBatches(model, graph, estimator="cvd", fanout=1, batch_size=512, seed=0)
-for epoch in range(1, 4):
+for epoch in range(1, 7):
     for batch in batches:
         loss = F.cross_entropy(batch.run(model), batch.labels)
         optimizer.zero_grad()
