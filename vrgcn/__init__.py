@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from vrgcn.training.fit import fit
     from vrgcn.training.result import TrainResult
     from vrgcn.training.state import Epoch
+    from vrgcn.tuning.tune import tune
+    from vrgcn.tuning.tuner import TuneResult
 
 __version__ = "0.1.0"
 
@@ -58,6 +60,8 @@ _HOME = {
     "Epoch": "training.state",
     "TrainResult": "training.result",
     "fit": "training.fit",
+    "TuneResult": "tuning.tuner",
+    "tune": "tuning.tune",
     "VRGCNClassifier": "scikit.classifier",
     "VRGCNRegressor": "scikit.regressor",
 }
@@ -80,6 +84,7 @@ __all__ = [
     "SavedModel",
     "TrainConfig",
     "TrainResult",
+    "TuneResult",
     "__version__",
     "embeddings",
     "fit",
@@ -91,6 +96,7 @@ __all__ = [
     "save_graph",
     "save_model",
     "scale_graph",
+    "tune",
 ]
 
 
