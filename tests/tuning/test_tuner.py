@@ -144,22 +144,19 @@ def test_what_lies_behind_is_pruned_but_never_the_first(tmp_path, monkeypatch) -
     assert run["stopped"] == "callback"
 
 
-def test_medians_of_the_trials_before_decide(tmp_path) -> None:
-    """Three trials run to their end first; then one below their median at an epoch is pruned, but
-    not in the first tenth of its epochs."""
-    with open_study(tmp_path, larger=True, epochs=20) as study:
-        for score in (0.5, 0.6, 0.9):
+def test_the_better_half_of_those_that_came_as_far_goes_on(tmp_path) -> None:
+    """Of 12 epochs: after 2, 4 and 8."""
+    ends = {}
+    with open_study(tmp_path, larger=True, epochs=12) as study:
+        for score in (0.5, 0.6, 0.4, 0.55, 0.7, 0.58, 0.3):
             trial = study.ask()
-            for epoch in (1, 2, 3):
+            for epoch in range(1, 13):
                 trial.report(score, epoch)
-                assert not trial.should_prune()
-            study.tell(trial, score)
-        for score, pruned in ((0.55, True), (0.65, False)):
-            trial = study.ask()
-            trial.report(score, 1)
-            assert not trial.should_prune()
-            trial.report(score, 2)
-            assert trial.should_prune() == pruned
+                if trial.should_prune():
+                    break
+            ends[score] = epoch
+    # 0.55 is the second of four after 2 epochs, and the third of three after 4.
+    assert ends == {0.5: 12, 0.6: 12, 0.4: 2, 0.55: 4, 0.7: 12, 0.58: 4, 0.3: 2}
 
 
 @pytest.fixture
@@ -199,11 +196,22 @@ def test_a_first_trial_longer_than_the_limit_ends_at_half_of_it(seconds, monkeyp
     assert result.result.val is not None
 
 
-def test_a_slow_trial_takes_a_quarter_of_the_time_at_most(seconds, monkeypatch) -> None:
-    long = TrainConfig(epochs=12, batch_size=32, seed=2)
+@pytest.mark.parametrize(("limit", "epochs"), [("40s", 8), ("80s", 10)])
+def test_a_slow_trial_takes_its_share_of_the_time_at_most(
+    seconds, monkeypatch, limit: str, epochs: int
+) -> None:
+    """An eighth of it, or one and a half times as long as the first."""
     monkeypatch.setattr(optuna.Trial, "should_prune", lambda self: False)
-    result = tune(GRAPH, MODEL, long, time_limit="40s", trials=2)
-    assert [t.epochs for t in result.trials] == [12, 10]
+    shown = Leaderboard.epoch
+
+    def epoch(self, number: int, *rest) -> None:
+        shown(self, number, *rest)
+        seconds[0] -= 0.5 * (number == 0)  # the first is twice as fast
+
+    monkeypatch.setattr(Leaderboard, "epoch", epoch)
+    long = TrainConfig(epochs=10, batch_size=32, seed=2)
+    result = tune(GRAPH, MODEL, long, time_limit=limit, trials=2)
+    assert [t.epochs for t in result.trials] == [10, epochs]
     assert [t.state for t in result.trials] == ["complete", "complete"]
 
 

@@ -2,9 +2,10 @@
 
 Trials are drawn by Optuna. The first is of the settings that were given, runs to its end and is
 never pruned, so that what is found is never below them on the validation nodes. A trial's graph has
-no test nodes: they can have no part in the choice. Of the others, those whose validation score lies
-below the median of the trials before, at the same epoch, are pruned. A trial that diverges or does
-not fit in memory has failed, with a reason, and the search goes on.
+no test nodes: they can have no part in the choice. Of the others, those whose validation score is
+not in the better half of all trials that came as far are pruned, after a sixth, a third and two
+thirds of the epochs (successive halving). A trial that diverges or does not fit in memory has
+failed, with a reason, and the search goes on.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
     import optuna
 
 LEADERBOARD = "leaderboard.json"
-_SHARE = 0.25  # of the time that one trial may take, so that one slow estimator does not take all
+_SHARE = 1 / 8  # of the time that a trial may take at least, so that a slow one does not take all
+_SLOWER = 1.5  # times as long as the first it may take in any case
 _MARGIN = 1.25  # times what its trial took are kept for training the best again
 _HOPELESS = 5  # failures before any success after which a search gives up
 
@@ -183,7 +185,7 @@ class Tuner:
         pruned = False
         left, share = self._left(), float("inf")
         if self.clock.limit is not None and trial.number:
-            share = _SHARE * self.clock.limit
+            share = max(_SHARE * self.clock.limit, _SLOWER * tried(self.study)[0].seconds)
         model = self._build(settings)
         self._refuse_too_large(model, settings)
 
@@ -197,7 +199,7 @@ class Tuner:
                 return
             if point.epoch not in reported:
                 trial.report(point.val, point.epoch)
-            if trial.number and trial.should_prune():
+            if trial.should_prune() and trial.number:  # of the first the pruner is told too
                 pruned = True
                 raise StopTraining
 
