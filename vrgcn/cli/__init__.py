@@ -27,6 +27,7 @@ from vrgcn.cli.options import (
     ReportOptions,
     ReproduceOptions,
     TrainOptions,
+    TuneOptions,
 )
 from vrgcn.cli.parsing import UsageError, parse
 from vrgcn.files.memory import is_out_of_memory
@@ -36,6 +37,7 @@ from vrgcn.files.printable import printable
 COMMANDS: dict[str, tuple[type, str, str]] = {
     "import": (ImportOptions, "vrgcn.cli.import_tables", "run_import"),
     "train": (TrainOptions, "vrgcn.cli.train", "run_train"),
+    "tune": (TuneOptions, "vrgcn.cli.tune", "run_tune"),
     "predict": (PredictOptions, "vrgcn.cli.predict", "run_predict"),
     "evaluate": (EvaluateOptions, "vrgcn.cli.evaluate", "run_evaluate"),
     "report": (ReportOptions, "vrgcn.cli.report", "run_report"),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from vrgcn.cli.config_file import flatten
-from vrgcn.cli.options import TrainOptions
+from vrgcn.cli.options import RunOptions, TuneOptions
 from vrgcn.files.writing import remove_partial
 from vrgcn.training.config import free_settings
 from vrgcn.training.interval import duration
@@ -20,15 +20,20 @@ from vrgcn.training.runs import config_text, read_config, unfinished
 _PLACE = ("graph", "data_root")  # the same graph may lie elsewhere now: its fingerprint decides
 
 
-def check_resumed(options: TrainOptions, folder: Path) -> None:
+def check_resumed(options: RunOptions, folder: Path) -> None:
     """Refuse what makes it another run."""
     if options.out is not None or options.name is not None or options.overwrite:
         raise ValueError("--resume goes on in the run's own folder: no --out, --name, --overwrite")
     # An option that is not in the file was None, or did not exist yet: at its default.
-    before, now = _as_written(TrainOptions()) | read_config(folder), _as_written(options)
-    changeable = (*free_settings(now["schedule"]), *_PLACE, "verify", "log")
+    before, now = _as_written(type(options)()) | read_config(folder), _as_written(options)
+    changeable: tuple[str, ...] = (
+        *(*_PLACE, "verify", "log"),
+        *("trials", "time_limit", "threads"),
+    )
+    if not isinstance(options, TuneOptions):  # whose trials would not compare
+        changeable += free_settings(now["schedule"])
     if before.get("seeds") and now.get("seeds"):
-        changeable = (*changeable, "seeds")
+        changeable += ("seeds",)
     changed = [
         f"{name} was {before.get(name)!r} and is {now.get(name)!r}"
         for name in sorted(before.keys() | now.keys())
@@ -40,14 +45,14 @@ def check_resumed(options: TrainOptions, folder: Path) -> None:
         )
 
 
-def nothing_left(options: TrainOptions) -> bool:
+def nothing_left(options: RunOptions) -> bool:
     """Whether a run that shall go on has finished, and not been asked for more. What a process that
     was killed at its very end left is removed."""
     folder = options.resume
     if folder is None or unfinished(folder) is not None:
         return False
     before, now = read_config(folder), _as_written(options)
-    for name in ("epochs", "patience", "time_limit", "seeds"):
+    for name in ("epochs", "patience", "time_limit", "seeds", "trials"):
         if name in before and _length(now.get(name)) > _length(before[name]):
             return False
     with locked(folder):
@@ -62,7 +67,7 @@ def _length(value: Any) -> float:
     return (duration(value) or 0.0) if isinstance(value, str) else value
 
 
-def found_again(options: TrainOptions) -> dict[str, Any]:
+def found_again(options: RunOptions) -> dict[str, Any]:
     """The options that `--config` may repeat the run by, its paths holding from any folder."""
     left_out = ("config", "name", "out", "resume", "overwrite")
     kept = {k: v for k, v in flatten(options).items() if k not in left_out}
@@ -70,5 +75,5 @@ def found_again(options: TrainOptions) -> dict[str, Any]:
     return kept | {name: path.resolve() for name, path in paths.items()}
 
 
-def _as_written(options: TrainOptions) -> dict[str, Any]:
+def _as_written(options: RunOptions) -> dict[str, Any]:
     return tomllib.loads(config_text(found_again(options)))

@@ -8,23 +8,26 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from vrgcn.cli.checks import check_free
-from vrgcn.cli.options import TrainOptions
+from vrgcn.cli.options import RunOptions, TuneOptions
 from vrgcn.files.writing import explained, make_folder, remove_partial
 from vrgcn.inference import MODEL
 from vrgcn.models.models import MODELS
 from vrgcn.training.checkpoint import checkpoints_in
 from vrgcn.training.lock import locked
 from vrgcn.training.runs import CHECKPOINTS, CONFIG, METRICS, RESULT, member_runs
+from vrgcn.tuning.study import STUDY
+from vrgcn.tuning.tuner import LEADERBOARD
 
 # What commands write into the folder of a run, and nothing that a person may have put there.
 OURS = (
     *(CONFIG, METRICS, RESULT, MODEL, CHECKPOINTS, "diagnosis.html"),
-    *("tensorboard", "seed-*", "evaluation-*.json", "confusion-*.png", "predicted-*.png"),
+    *("tensorboard", "trials/trial-*", STUDY, LEADERBOARD),
+    *("evaluation-*.json", "confusion-*.png", "predicted-*.png"),
 )
 
 
 @contextmanager
-def run_folder(options: TrainOptions) -> Iterator[Path]:
+def run_folder(options: RunOptions) -> Iterator[Path]:
     """The folder of the run, for this process alone. A new one is gone again if training fails
     before there is anything worth keeping."""
     folder = options.resume or _folder(options)
@@ -51,7 +54,7 @@ def run_folder(options: TrainOptions) -> Iterator[Path]:
                 folder.rmdir()
 
 
-def _folder(options: TrainOptions) -> Path:
+def _folder(options: RunOptions) -> Path:
     """By its name, or a new one beside those that have the name already."""
     if options.out is not None:
         if options.out.exists() and not options.out.is_dir():
@@ -61,7 +64,9 @@ def _folder(options: TrainOptions) -> Path:
     if name is None:
         graph = options.dataset or (options.graph.name if options.graph else "")
         name = f"{graph}-{options.model.model}"
-        if looks_at_neighbours(options):
+        if isinstance(options, TuneOptions):
+            name = f"{graph}-tuned"
+        elif looks_at_neighbours(options):
             name += f"-{options.train.estimator.replace('/', '-')}"
     folder, number = Path("runs") / name, 1
     if options.overwrite:
@@ -79,13 +84,15 @@ def _folder(options: TrainOptions) -> Path:
             return folder
 
 
-def looks_at_neighbours(options: TrainOptions) -> bool:
+def looks_at_neighbours(options: RunOptions) -> bool:
     """Whether P is more than I, which it is of an MLP: else no estimator has a part in training."""
     meant = MODELS[options.model.model].propagation
     return (options.train.propagation or meant) != "identity"
 
 
 def _clear(folder: Path) -> None:
+    for run in member_runs(folder):
+        shutil.rmtree(run)
     for pattern in OURS:
         for path in folder.glob(pattern):
             # Of a link, such as one to a larger disk, what it leads to is somebody's own.
