@@ -21,9 +21,11 @@ from vrgcn.cli.options import (
     DemoOptions,
     DiagnoseOptions,
     EvaluateOptions,
+    GenerateOptions,
     ImportOptions,
     InfoOptions,
     PredictOptions,
+    ReorderOptions,
     ReportOptions,
     ReproduceOptions,
     TrainOptions,
@@ -35,6 +37,8 @@ from vrgcn.files.printable import printable
 # command: its options, and where the function that runs it lives
 COMMANDS: dict[str, tuple[type, str, str]] = {
     "import": (ImportOptions, "vrgcn.cli.import_tables", "run_import"),
+    "generate": (GenerateOptions, "vrgcn.cli.generate", "run_generate"),
+    "reorder": (ReorderOptions, "vrgcn.cli.reorder", "run_reorder"),
     "train": (TrainOptions, "vrgcn.cli.train", "run_train"),
     "predict": (PredictOptions, "vrgcn.cli.predict", "run_predict"),
     "evaluate": (EvaluateOptions, "vrgcn.cli.evaluate", "run_evaluate"),

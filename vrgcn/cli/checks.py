@@ -14,13 +14,15 @@ from typing import Any
 from vrgcn.cli.options import (
     DiagnoseOptions,
     EvaluateOptions,
+    GenerateOptions,
     ImportOptions,
     InfoOptions,
     PredictOptions,
+    ReorderOptions,
     ReportOptions,
     TrainOptions,
 )
-from vrgcn.data.sources import Source, find_source
+from vrgcn.data.sources import Source, check_graph, find_source
 from vrgcn.pages.destination import check_suffix, check_writable
 from vrgcn.training.lock import LOCK
 from vrgcn.training.runs import CONFIG, check_run, read_config, unfinished
@@ -112,6 +114,26 @@ def _(options: ImportOptions) -> ImportOptions:
         raise FileNotFoundError(f"--like: there is no folder {options.like}")
     check_writable(options.out.parent)
     return options
+
+
+@check.register
+def _(options: GenerateOptions) -> GenerateOptions:
+    check_new(options.out)
+    return options
+
+
+@check.register
+def _(options: ReorderOptions) -> ReorderOptions:
+    check_graph(options.graph)
+    check_new(options.out)
+    return options
+
+
+def check_new(folder: Path) -> None:
+    """Refuse a folder for a graph that is there already or cannot be made."""
+    if folder.exists():
+        raise FileExistsError(f"--out: {folder} exists already; choose another name")
+    check_writable(folder.parent)
 
 
 def check_free(folder: Path, overwrite: bool) -> None:

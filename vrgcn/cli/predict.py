@@ -14,7 +14,7 @@ from vrgcn.cli.options import PredictOptions
 from vrgcn.data.predictions import check_path, prediction_file
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.files.memory import memory_advice
-from vrgcn.files.scratch import scratch_folder
+from vrgcn.files.scratch import table_folder
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import check_outputs, exact_sweeps
 from vrgcn.inference.saved import SavedModel
@@ -34,13 +34,13 @@ def _predict(options: PredictOptions) -> None:
     saved = run.saved
     classes = None if saved.regression else _class_names(saved)
     check_path(options.out, None if classes is None else len(classes), options.top)
-    with _scratch(options.memory, options.out.parent) as folder:
+    with table_folder(options.memory, options.out.parent) as folder:
         opened = open_run_graph(
             run,
             options.dataset,
             options.graph,
             options.data_root,
-            None if folder is None else folder / "features.bin",
+            folder,
         )
         print_note(opened.note)
         graph = opened.graph
@@ -92,16 +92,6 @@ def _read_nodes(path: Path, graph: Graph) -> Tensor:
     if not ids:
         raise ValueError(f"--nodes: {path} names no nodes")
     return torch.from_numpy(graph.names.places(ids, f"--nodes: {path}", graph.num_nodes))
-
-
-@contextmanager
-def _scratch(memory: str, folder: Path) -> Iterator[Path | None]:
-    """A folder for tables and scaled features, beside the predictions, gone afterwards; or None."""
-    if memory == "ram":
-        yield None
-        return
-    with scratch_folder(folder) as directory:
-        yield directory
 
 
 @contextmanager

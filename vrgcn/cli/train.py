@@ -172,7 +172,11 @@ def scaled_graph(options: TrainingOptions) -> tuple[Graph, Scaling, str | None]:
     """The graph with its features scaled, the scaling, which is saved with the model, and a note
     on the graph, if there is one."""
     graph, kind, note = open_graph(
-        options.dataset, options.graph, options.data_root, verify=options.verify
+        options.dataset,
+        options.graph,
+        options.data_root,
+        verify=options.verify,
+        memory=options.train.memory,
     )
     if graph.labels is None or not len(graph.train):
         raise ValueError(

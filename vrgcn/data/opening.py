@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from vrgcn.data import find_dataset, load_dataset, root_folder
 from vrgcn.data.sources import find_source
@@ -28,6 +28,7 @@ def open_graph(
     data_root: Path | None = None,
     *,
     verify: bool = False,
+    memory: Literal["ram", "disk"] = "ram",
 ) -> Opened:
     """A graph by name or from disk.
 
@@ -35,6 +36,7 @@ def open_graph(
     graph: a folder written by `save_graph`, in place of a name
     data_root: where raw files of named data sets lie or go
     verify: read all of a graph on disk first, and refuse it if a byte is not what was written
+    memory: "disk" for a graph on disk that may be larger than memory: see `load_graph`
 
     A named data set brings its own scaling. Nothing is known of a graph from disk: dense columns
     are standardised, and rows of sparse features, which standardising would fill, sum to one.
@@ -42,7 +44,7 @@ def open_graph(
     dataset, graph = find_source(dataset, graph)
     if graph is not None:
         note = verify_graph(graph) if verify else unprotected(graph)
-        opened = load_graph(graph)
+        opened = load_graph(graph, memory=memory)
         return Opened(opened, "row" if is_sparse(opened.features) else "standard", note)
     assert dataset is not None
     opened = load_dataset(dataset, data_root=data_root, verify=verify)

@@ -7,25 +7,36 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from vrgcn.graph.mapped import zeros
+from vrgcn.graph.mapped import Derived, zeros
 from vrgcn.graph.propagation import Propagation, chunks
-from vrgcn.graph.sparse import is_sparse, select_rows
+from vrgcn.graph.sparse import full_precision, is_sparse, select_rows
 
 
 class AveragedFeatures:
     """Rows of P X, (nodes, features) in the layout of X, made when they are first needed.
 
     file: keep them there instead of in memory
+    derived: keep them beside the graph, all of them at once, under the name `rule` of P
 
     Features never change, so their averages are exact forever: training reads them at random,
     exact sweeps chunk by chunk. They lie with the features, which may be larger than the model's
     device holds.
     """
 
-    def __init__(self, P: Propagation, features: Tensor, file: Path | None = None) -> None:
+    def __init__(
+        self,
+        P: Propagation,
+        features: Tensor,
+        file: Path | None = None,
+        *,
+        derived: Derived | None = None,
+        rule: object = None,
+    ) -> None:
         self.P = P
         self.features = features
         self.file = file
+        self.derived = derived if isinstance(rule, str) and not is_sparse(features) else None
+        self.rule = rule
         self.values: Tensor | None = None
         self._known: Tensor | None = None
 
@@ -40,6 +51,9 @@ class AveragedFeatures:
         if is_sparse(self.features):
             self.values = self.P @ self.features if self.values is None else self.values
             return
+        if self.derived is not None:
+            self._keep(torch.empty(0, dtype=torch.int64))
+            return
         for chunk in chunks(torch.arange(self.P.num_nodes) if nodes is None else nodes, self.P):
             self._keep(chunk)
 
@@ -52,16 +66,27 @@ class AveragedFeatures:
             return self.P.product(self.features, nodes)
         if not is_sparse(self.features):
             self._keep(nodes)
-        return select_rows(self.table, nodes)
+        rows = select_rows(self.table, nodes)
+        return rows.to(full_precision(rows.dtype))
 
     def _keep(self, nodes: Tensor) -> None:
         """Compute rows of dense features that are not known yet."""
         if self.values is None:
-            shape = tuple(self.features.shape)
-            self.values = zeros(shape, self.features.dtype, self.file)
-            self._known = torch.zeros(shape[0], dtype=torch.bool)
+            shape, dtype = tuple(self.features.shape), self.features.dtype
+            if self.derived is not None:
+                self.values = self.derived.table(f"averages {self.rule}", shape, dtype, self._fill)
+            else:
+                self.values = zeros(shape, dtype, self.file)
+            self._known = torch.full((shape[0],), self.derived is not None)
         assert self._known is not None
         missing = nodes[~self._known[nodes]]
         if len(missing):
-            self.values[missing] = self.P.product(self.features, missing)
+            self.values[missing] = self._product(missing)
             self._known[missing] = True
+
+    def _fill(self, out: Tensor) -> None:
+        for chunk in chunks(torch.arange(self.P.num_nodes), self.P):
+            out[chunk] = self._product(chunk)
+
+    def _product(self, nodes: Tensor) -> Tensor:
+        return self.P.product(self.features, nodes).to(self.features.dtype)

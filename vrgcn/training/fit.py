@@ -12,6 +12,7 @@ from torch import nn
 from vrgcn.engine.batch import Batch
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.engine.estimators import Estimator
+from vrgcn.files.scratch import table_folder
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.training.callbacks import Callbacks
@@ -72,7 +73,8 @@ def fit(
         raise ValueError("on_nan='rollback' goes back to a checkpoint: give fit checkpoints=FOLDER")
     use_threads(config.threads)
     device = find_device(config.device)
-    with memory_explained(graph, config):
+    with memory_explained(graph, config), ExitStack() as stack:
+        directory = stack.enter_context(table_folder(config.memory, folder or Path()))
         trainer = Trainer(
             model.to(device),
             graph,
@@ -83,19 +85,19 @@ def fit(
             callbacks=Callbacks(
                 on_epoch, on_kept, on_step, on_batch, on_checkpoint, on_restore, on_note
             ),
+            directory=directory,
         )
-        with ExitStack() as stack:
-            if verbose:
-                progress = EpochProgress(config.epochs, trainer.objective.metric)
-                trainer.callbacks = stack.enter_context(progress).beside(trainer.callbacks)
-            if folder is None:
-                return trainer.run()
-            stack.enter_context(locked(folder))
-            stop = stack.enter_context(stop_requests())
-            kept = Checkpoints(trainer, folder)
-            if resume is not None:
-                kept.resume()
-            return kept.run(stop)
+        if verbose:
+            progress = EpochProgress(config.epochs, trainer.objective.metric)
+            trainer.callbacks = stack.enter_context(progress).beside(trainer.callbacks)
+        if folder is None:
+            return trainer.run()
+        stack.enter_context(locked(folder))
+        stop = stack.enter_context(stop_requests())
+        kept = Checkpoints(trainer, folder)
+        if resume is not None:
+            kept.resume()
+        return kept.run(stop)
 
 
 def _folder(checkpoints: str | Path | None, resume: str | Path | None) -> Path | None:

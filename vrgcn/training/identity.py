@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # Settings that a run may go on with changed: they decide when it ends, what is measured beside it,
 # what is kept of it and how fast it is. Threads change the order of sums, and with it last bits.
 FREE = (
-    *("epochs", "patience", "time_limit", "diagnostics", "threads"),
+    *("epochs", "patience", "time_limit", "diagnostics", "threads", "memory"),
     *("checkpoint_every", "on_nan", "on_full_disk"),
 )
 

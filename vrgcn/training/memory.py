@@ -38,6 +38,10 @@ def advice(graph: Graph, config: TrainConfig, said: str = "") -> str:
         f"there is not enough memory to train on {graph.num_nodes:,} nodes and "
         f"{graph.num_edges:,} edges{_missing(said)}. What takes less:"
     ]
+    if config.memory == "ram":
+        told.append(
+            "  --memory disk: histories, averaged features and evaluation in files, read as needed"
+        )
     if config.batch_size > 1:
         half = config.batch_size // 2
         told.append(f"  --batch-size {half}: a step of half the nodes takes about half as much")

@@ -95,11 +95,11 @@ def open_run_graph(
     dataset: str | None,
     graph: Path | None,
     data_root: Path | None,
-    scaled: Path | None = None,
+    directory: Path | None = None,
 ) -> Opened:
     """The graph that was asked for, or else the run's own, its features as the model takes them.
 
-    scaled: a file for the scaled features, instead of memory
+    directory: keep scaled features in a file, there or beside the graph, instead of in memory
     """
     from vrgcn.data.opening import open_graph
     from vrgcn.inference.saved import fit_features
@@ -107,7 +107,9 @@ def open_run_graph(
     own_dataset, own_graph, own_root = graph_source(run.config)
     if dataset is None and graph is None:
         dataset, graph = own_dataset, own_graph
-    opened = open_graph(dataset, graph, data_root or own_root)
+    opened = open_graph(
+        dataset, graph, data_root or own_root, memory="ram" if directory is None else "disk"
+    )
     notes = [] if opened.note is None else [opened.note]
     done = unfinished(run.folder)
     if done is not None:
@@ -115,5 +117,6 @@ def open_run_graph(
             f"the training of {run.folder} has not finished ({done}): this is its best model so "
             f"far; vrgcn train --resume {run.folder} goes on with it"
         )
+    scaled = None if directory is None else directory / "features.bin"
     fitted = fit_features(run.saved, opened.graph, scaled)
     return opened._replace(graph=fitted, note="; ".join(notes) or None)

@@ -29,7 +29,11 @@ class StoreWatch:
     def __init__(self, folder: Path, on_note: Callable[[str], None]) -> None:
         self.folder = folder.resolve()
         self.on_note = on_note
-        self._stamps = {file.name: _stamp(file) for file in sorted(self.folder.iterdir())}
+        self._stamps = {
+            file.name: _stamp(file)
+            for file in sorted(self.folder.iterdir())
+            if file.is_file()  # what is derived from it comes and goes
+        }
         self._told = False
 
     def check(self) -> None:

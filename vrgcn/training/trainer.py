@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from torch import Tensor, nn
@@ -38,6 +39,8 @@ class Trainer:
 
     `advance` makes one step; between two of them `state` and `restore` take the run's state and
     put it back.
+
+    directory: keep histories, P X and tables of evaluation in files there instead of in memory
     """
 
     def __init__(
@@ -50,6 +53,7 @@ class Trainer:
         propagation: PropagationLike | None = None,
         objective: Objective | None = None,
         callbacks: Callbacks | None = None,
+        directory: Path | None = None,
     ) -> None:
         limit = config.time_limit
         self.clock = Clock(None if limit is None else duration(limit))
@@ -71,6 +75,7 @@ class Trainer:
             estimator=estimator,
             propagation=propagation,
             objective=self.objective,
+            directory=directory,
         )
         self.refreshed = refreshed_nodes(self.minibatches, config.refresh)
         self.monitor = Monitor(
@@ -88,7 +93,11 @@ class Trainer:
             len(self.minibatches),
             larger=self.objective.better(1.0, 0.0),
         )
-        self.evaluation = ExactSweeps(model, self.minibatches.setup.on_all_edges())
+        self.evaluation = ExactSweeps(
+            model,
+            self.minibatches.setup.on_all_edges(),
+            directory=None if directory is None else directory / "evaluation",
+        )
         self.progress = Progress()
         self.best: dict[str, Tensor] | None = None
         self._trained = int(self.objective.trained.sum())
@@ -323,6 +332,7 @@ def build_minibatches(
     estimator: Estimator | None = None,
     propagation: PropagationLike | None = None,
     objective: Objective | None = None,
+    directory: Path | None = None,
 ) -> MiniBatches:
     """The minibatches that `fit` trains on."""
     objective = objective or build_objective(graph, config)
@@ -334,12 +344,14 @@ def build_minibatches(
         nodes=visited_nodes(config, objective, estimator),
         trained=objective.trained & graph.labelled,
         batch_size=config.batch_size,
+        run=min(config.block, config.batch_size) if config.batches == "blocks" else 1,
         propagation=config.propagation if propagation is None else propagation,
         preprocess=config.preprocess,
         inductive=config.inductive,
         sample_size=config.sample_size,
         history_dtype=config.history_dtype,
         history_cap=config.history_cap,
+        directory=directory,
         seed=config.seed,
     )
 
