@@ -41,7 +41,7 @@ def reorder_graph(
     block: int = BLOCK,
     on_piece: Callable[[str, float], None] | None = None,
 ) -> Closeness:
-    """Write the graph of folder `source`, its nodes in a `locality_order`, to the new folder `path`.
+    """Write the graph of folder `source` to the new folder `path`, in a `locality_order`.
 
     Nodes keep their names; where they have none, their numbers become their names, so that
     predictions of both graphs are of the same nodes.
