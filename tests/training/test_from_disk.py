@@ -135,6 +135,16 @@ def test_features_in_half_precision_are_read_as_they_are_and_computed_in_float32
     assert_same(result, outside)
 
 
+def test_a_prediction_of_few_nodes_from_disk_computes_what_they_need_alone(store, tmp_path):
+    graph, _ = scale_graph(load_graph(store, memory="disk"), "standard")
+    model = GraphSAGE(graph.num_features, 8, graph.num_classes, layers=2)
+    before = len(list((store / "derived").iterdir()))
+    some = predict(model, graph, [3, 14], directory=tmp_path / "tables")
+    assert len(list((store / "derived").iterdir())) == before
+    assert torch.equal(some, predict(model, graph, directory=tmp_path / "tables")[[3, 14]])
+    assert len(list((store / "derived").iterdir())) == before + 2
+
+
 def _halved(store: Path, path: Path) -> Path:
     """The graph with its features in float16, as a stranger's program would write it."""
     from vrgcn.data.store import write_array, write_meta

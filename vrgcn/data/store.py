@@ -140,7 +140,7 @@ def verify_graph(path: str | Path) -> str | None:
     """
     path = Path(path)
     meta = read_meta(path)
-    arrays = _map_arrays(path, meta)
+    arrays = _map_arrays(path, meta, read_only=True)
     if meta["version"] >= VERSION:
         # Our own names, not those of the file: nothing outside of the folder is opened.
         for name in [
@@ -235,7 +235,7 @@ def _arrays(graph: Graph) -> dict[str, Tensor]:
 def _describe(folder: Path, width: int, num_classes: int, names: Names, task: Task) -> Meta:
     """The contents of `meta.json`, but for its own checksum."""
     arrays = {
-        name: map_array(folder / f"{name}.npy")
+        name: map_array(folder / f"{name}.npy", read_only=True)
         for name in ARRAYS
         if (folder / f"{name}.npy").exists()
     }

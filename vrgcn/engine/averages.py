@@ -51,11 +51,19 @@ class AveragedFeatures:
         if is_sparse(self.features):
             self.values = self.P @ self.features if self.values is None else self.values
             return
-        if self.derived is not None:
-            self._keep(torch.empty(0, dtype=torch.int64))
+        if self.find():
             return
         for chunk in chunks(torch.arange(self.P.num_nodes) if nodes is None else nodes, self.P):
             self._keep(chunk)
+
+    def find(self) -> bool:
+        """Take all rows from beside the graph, where they can be kept; made if they are not there.
+        For whoever needs most of them: False where each is to be computed as it is needed."""
+        if self.derived is not None and self.values is None:
+            shape, dtype = tuple(self.features.shape), self.features.dtype
+            self.values = self.derived.table(f"averages {self.rule}", shape, dtype, self._fill)
+            self._known = torch.ones(shape[0], dtype=torch.bool)
+        return self.derived is not None
 
     def rows(self, nodes: Tensor, *, keep: bool) -> Tensor:
         """(len(nodes), features): known, or computed; then kept for the next time if asked to.
@@ -72,12 +80,9 @@ class AveragedFeatures:
     def _keep(self, nodes: Tensor) -> None:
         """Compute rows of dense features that are not known yet."""
         if self.values is None:
-            shape, dtype = tuple(self.features.shape), self.features.dtype
-            if self.derived is not None:
-                self.values = self.derived.table(f"averages {self.rule}", shape, dtype, self._fill)
-            else:
-                self.values = zeros(shape, dtype, self.file)
-            self._known = torch.full((shape[0],), self.derived is not None)
+            shape = tuple(self.features.shape)
+            self.values = zeros(shape, self.features.dtype, self.file)
+            self._known = torch.zeros(shape[0], dtype=torch.bool)
         assert self._known is not None
         missing = nodes[~self._known[nodes]]
         if len(missing):

@@ -60,6 +60,9 @@ class ExactSweeps:
         needed = self._needed(nodes)
         # Averages of wide features are the larger part of the work, and every sweep needs them.
         keep = len(needed) > 1
+        if nodes is None and self.setup.evaluation.features_first:
+            for over in self.setup.evaluation.levels[0]:
+                self.setup.averages[over].find()
         fill_tables(
             self.model,
             self.setup,
