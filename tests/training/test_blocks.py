@@ -68,7 +68,7 @@ def test_every_node_is_visited_once_an_epoch(block):
 
 def test_blocks_reach_the_score_of_random_nodes():
     scores = [
-        fit(model(), ring(), replace(CONFIG, batches=batches, epochs=30)).val
+        fit(model(), ring(), replace(CONFIG, batches=batches, epochs=15)).val
         for batches in ("random", "blocks")
     ]
     assert all(score is not None and score > 0.85 for score in scores)

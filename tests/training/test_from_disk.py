@@ -141,7 +141,8 @@ def test_a_prediction_of_few_nodes_from_disk_computes_what_they_need_alone(store
     before = len(list((store / "derived").iterdir()))
     some = predict(model, graph, [3, 14], directory=tmp_path / "tables")
     assert len(list((store / "derived").iterdir())) == before
-    assert torch.equal(some, predict(model, graph, directory=tmp_path / "tables")[[3, 14]])
+    everything = predict(model, graph, directory=tmp_path / "tables")
+    assert torch.allclose(some, everything[[3, 14]], atol=1e-5)  # products of other shapes
     assert len(list((store / "derived").iterdir())) == before + 2
 
 

@@ -71,10 +71,11 @@ class AveragedFeatures:
         Computed rows of sparse features are not kept: they would not be sparse any more.
         """
         if self.values is None and (is_sparse(self.features) or not keep):
-            return self.P.product(self.features, nodes)
-        if not is_sparse(self.features):
-            self._keep(nodes)
-        rows = select_rows(self.table, nodes)
+            rows = self._product(nodes)
+        else:
+            if not is_sparse(self.features):
+                self._keep(nodes)
+            rows = select_rows(self.table, nodes)
         return rows.to(full_precision(rows.dtype))
 
     def _keep(self, nodes: Tensor) -> None:
@@ -94,4 +95,5 @@ class AveragedFeatures:
             out[chunk] = self._product(chunk)
 
     def _product(self, nodes: Tensor) -> Tensor:
+        """Rows in the precision of the features, whether they are then kept or not."""
         return self.P.product(self.features, nodes).to(self.features.dtype)
