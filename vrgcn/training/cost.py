@@ -36,6 +36,7 @@ _WEIGHTS = 5  # a weight, its gradient, two moments, the best so far
 @dataclass(frozen=True)
 class Cost:
     """nodes, neighbours: of an epoch, see above; memory: bytes of a run by what takes them
+    steps: minibatches in an epoch
     backward, forward: nodes that an epoch visits with gradients, and forward only; left_out: those
         that were to be visited and that nobody reads
     """
@@ -43,6 +44,7 @@ class Cost:
     nodes: float
     neighbours: float
     memory: dict[str, int]
+    steps: int = 0
     backward: int = 0
     forward: int = 0
     left_out: int = 0
@@ -126,6 +128,7 @@ def _cost(model: nn.Module, batches: MiniBatches, config: TrainConfig) -> Cost:
         nodes_computed,
         averaged,
         _memory(model, batches, plans),
+        len(batches),
         len(visits.backward),
         len(visits.forward),
         len(batches.nodes) - visits.count,
