@@ -15,19 +15,22 @@ for the disk shows in the pages that had to be read (major faults) and the bytes
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import os
 import resource
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from vrgcn import TrainConfig, load_graph, scale_graph
+from vrgcn.engine.batch import Batch
 from vrgcn.engine.history import History
+from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.engine.setup import Setup
 from vrgcn.files.memory import is_out_of_memory
 from vrgcn.files.scratch import table_folder
@@ -36,6 +39,7 @@ from vrgcn.models.models import GraphSAGE
 from vrgcn.training.objectives import build_objective
 from vrgcn.training.trainer import Trainer
 
+MADV_DONTNEED = 4
 SECONDS: defaultdict[str, float] = defaultdict(float)
 
 
@@ -53,8 +57,32 @@ def timed(owner: type, name: str, what: str) -> None:
     setattr(owner, name, wrapped)
 
 
+def timed_batches() -> None:
+    """Count the time in which minibatches are planned."""
+    method = MiniBatches.rest_of_epoch
+
+    def wrapped(self: MiniBatches) -> Iterator[Batch]:
+        batches = method(self)
+        while True:
+            start = time.perf_counter()
+            batch = next(batches, None)
+            SECONDS["plan"] += time.perf_counter() - start
+            if batch is None:
+                return
+            yield batch
+
+    MiniBatches.rest_of_epoch = wrapped  # type: ignore[method-assign]
+
+
 def drop_pages(*folders: Path) -> None:
     """Ask the system to forget the pages of some folders' files, so that they are read again."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    roots = tuple(str(folder.resolve()) for folder in folders)
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        place, *_, name = line.split(maxsplit=5)
+        if name.startswith(roots):  # pages that a process has mapped are not forgotten
+            start, end = (int(x, 16) for x in place.split("-"))
+            libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), MADV_DONTNEED)
     for file in (file for folder in folders for file in folder.rglob("*") if file.is_file()):
         descriptor = os.open(file, os.O_RDONLY)
         os.fsync(descriptor)
@@ -100,6 +128,7 @@ def main() -> None:
     parser.add_argument("--memory", choices=("ram", "disk"), default="disk")
     parser.add_argument("--limit", type=float, help="gigabytes of RLIMIT_DATA")
     parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--seconds", type=float, default=240, help="of training, at most")
     parser.add_argument("--batch-size", type=int, default=4096)
     parser.add_argument("--batches", choices=("random", "blocks"), default="random")
     parser.add_argument("--block", type=int, default=32)
@@ -110,7 +139,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     files = sum(f.stat().st_size for f in options.store.glob("*") if f.is_file())
-    result: dict[str, Any] = {**vars(options), "store_gigabytes": files / 1e9}
+    result: dict[str, Any] = {"options": vars(options), "store_gigabytes": files / 1e9}
     if options.limit is not None:
         limit = int(options.limit * 1e9)
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
@@ -161,6 +190,7 @@ def run(options: Any, graph: Any, directory: Path | None, result: dict[str, Any]
     trainer = Trainer(model, graph, config, directory=directory)
     result["prepare"] = {"seconds": time.perf_counter() - start, **since(before)}
     print(f"P X and visits: {result['prepare']}", flush=True)
+    timed_batches()
     # Tables are made at the first step, which is not counted.
     trainer.advance()
     if options.cold:
@@ -168,7 +198,8 @@ def run(options: Any, graph: Any, directory: Path | None, result: dict[str, Any]
     for owner, name in ((Setup, "inputs"), (History, "average"), (History, "read")):
         timed(owner, name, "gather")
     timed(History, "replace", "gather")
-    result["train"] = train(trainer, min(options.steps, len(trainer.minibatches)))
+    steps = min(options.steps, len(trainer.minibatches) - 2)  # the last one evaluates too
+    result["train"] = train(trainer, steps, options.seconds)
     result["own_gigabytes"] = own_memory()
     if directory is not None:
         sizes = [f.stat().st_size for f in directory.rglob("*") if f.is_file()]
@@ -178,28 +209,25 @@ def run(options: Any, graph: Any, directory: Path | None, result: dict[str, Any]
         result["own_gigabytes_predicting"] = own_memory()
 
 
-def train(trainer: Trainer, steps: int) -> dict[str, Any]:
-    """Nodes per second of some steps, and where their time goes."""
+def train(trainer: Trainer, steps: int, most: float) -> dict[str, Any]:
+    """Nodes per second of some steps, and where their time goes. most: seconds"""
     SECONDS.clear()
     before, start, told = counters(), time.perf_counter(), time.perf_counter()
-    nodes = trainer.minibatches.batch_size * steps
     for step in range(1, steps + 1):
-        going = time.perf_counter()
-        if trainer._stream is None:
-            trainer._stream = trainer._open_epoch()
-        SECONDS["plan"] += time.perf_counter() - going
         trainer.advance()
         now = time.perf_counter()
         if now - told > 20:
             told = now
             left = (now - start) / step * (steps - step)
             print(f"step {step} of {steps}, about {left:.0f} s left", flush=True)
-        if trainer.finished:
+        if now - start > most:
             break
     seconds = time.perf_counter() - start
+    nodes = trainer.minibatches.batch_size * step
     shares = {what: round(spent / seconds, 3) for what, spent in SECONDS.items()}
     return {
-        "steps": steps,
+        "steps": step,
+        "of_an_epoch": round(step / len(trainer.minibatches), 3),
         "seconds": round(seconds, 2),
         "nodes_per_second": round(nodes / seconds),
         "shares": shares,
