@@ -29,6 +29,7 @@ from vrgcn.cli.options import (
     ReportOptions,
     ReproduceOptions,
     TrainOptions,
+    TuneOptions,
 )
 from vrgcn.cli.parsing import UsageError, parse
 from vrgcn.files.memory import is_out_of_memory
@@ -40,6 +41,7 @@ COMMANDS: dict[str, tuple[type, str, str]] = {
     "generate": (GenerateOptions, "vrgcn.cli.generate", "run_generate"),
     "reorder": (ReorderOptions, "vrgcn.cli.reorder", "run_reorder"),
     "train": (TrainOptions, "vrgcn.cli.train", "run_train"),
+    "tune": (TuneOptions, "vrgcn.cli.tune", "run_tune"),
     "predict": (PredictOptions, "vrgcn.cli.predict", "run_predict"),
     "evaluate": (EvaluateOptions, "vrgcn.cli.evaluate", "run_evaluate"),
     "report": (ReportOptions, "vrgcn.cli.report", "run_report"),

@@ -20,7 +20,7 @@ from vrgcn.cli.options import (
     PredictOptions,
     ReorderOptions,
     ReportOptions,
-    TrainOptions,
+    RunOptions,
 )
 from vrgcn.data.sources import Source, check_graph, find_source
 from vrgcn.pages.destination import check_suffix, check_writable
@@ -39,7 +39,7 @@ def check(options: Any) -> Any:
 
 
 @check.register
-def _(options: TrainOptions) -> TrainOptions:
+def _(options: RunOptions) -> RunOptions:
     dataset, graph = find_source(options.dataset, options.graph, options.graph_or_dataset)
     check_writable(options.out or options.resume or Path("runs"))
     if options.out is not None and options.out.is_dir():
@@ -145,14 +145,17 @@ def check_free(folder: Path, overwrite: bool) -> None:
     if overwrite:
         return
     done = unfinished(folder)
+    command, more = "train", "--epochs MORE"
+    if "search" in read_config(folder):
+        command, more = "tune", "--time-limit MORE"
     if done is None:
         raise FileExistsError(
             f"--out: {folder} exists already, and holds a run that has finished: --overwrite "
-            f"begins it again, vrgcn train --resume {folder} --epochs MORE goes on with it"
+            f"begins it again, vrgcn {command} --resume {folder} {more} goes on with it"
         )
     raise FileExistsError(
         f"--out: {folder} exists already, and holds a run that has not finished ({done}): "
-        f"vrgcn train --resume {folder} goes on with it, --overwrite begins it again"
+        f"vrgcn {command} --resume {folder} goes on with it, --overwrite begins it again"
     )
 
 

@@ -64,7 +64,7 @@ class Checkpoints:
         while True:
             try:
                 if not trainer.advance():
-                    if trainer.stopped in ("time", "callback"):
+                    if trainer.stopped == "time":
                         self.write()  # with more time it goes on from here
                     return trainer.finish()
                 if stop.signal is not None:
