@@ -67,7 +67,7 @@ class TrainConfig:
     """Nodes in a minibatch."""
     batches: Literal["random", "blocks"] = "random"
     """Minibatches of random nodes, or of blocks: random runs of --block nodes that follow each
-    other, which read fewer pages of a graph on disk whose order `vrgcn reorder` made."""
+    other, for a graph on disk in the order that `vrgcn reorder` made: docs/scaling.md."""
     block: int = 32
     """Nodes in a run of --batches blocks."""
     optimizer: Literal["adam", "sgd"] = "adam"
