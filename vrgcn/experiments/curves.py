@@ -9,7 +9,7 @@ from typing import Any
 
 from vrgcn.experiments.experiment import Choice, Record, Unit
 from vrgcn.experiments.runs import in_order, of
-from vrgcn.experiments.settings import chosen_datasets, runs_of
+from vrgcn.experiments.settings import NOT_THE_PAPERS, TWO_WAY, chosen_datasets, runs_of
 from vrgcn.experiments.summary import mean_text, tail_mean
 from vrgcn.pages.page import Page
 from vrgcn.pages.panels import Panel, plain_ticks, save_panels, show_panels
@@ -18,7 +18,7 @@ DATASETS = (
     "citeseer",
     "cora",
     "pubmed",
-    "nell",
+    "nell-paper",
     "ppi-small",
     "ppi",
     "communities",
@@ -34,6 +34,7 @@ COLOURS = {
     "IS+PP": "tab:red",
     "CV+PP": "tab:blue",
     "CVD+PP": "tab:green",
+    TWO_WAY: "tab:cyan",
 }
 
 
@@ -42,27 +43,28 @@ def curve_units(
     algorithms: Sequence[str],
     train: Callable[[str, str, int, Choice], Record],
 ) -> list[Unit]:
-    """A training run for each data set, algorithm and seed."""
+    """A training run for each data set, algorithm and seed. All algorithms of a seed come before
+    the next seed: what is there of a figure that was stopped can be compared."""
     return [
         Unit(
             {"dataset": name, "algorithm": algorithm, "seed": seed, "quick": choice.quick},
             partial(train, name, algorithm, seed, choice),
         )
         for name in chosen_datasets(choice, DATASETS)
-        for algorithm in algorithms
         for seed in range(runs_of(choice, name))
+        for algorithm in algorithms
     ]
 
 
-def settled(records: Sequence[Record], field: str) -> dict[str, list[float]]:
-    """Of each algorithm, where its runs settled: the mean of each curve's last tenth. A run that
-    diverged has settled nowhere and is left out."""
+def settled(records: Sequence[Record], field: str) -> dict[str, dict[int, float]]:
+    """Of each algorithm and seed, where the run settled: the mean of the curve's last tenth. A run
+    that diverged has settled nowhere and is left out."""
     return {
-        algorithm: [
-            tail_mean(record[field])
+        algorithm: {
+            record["seed"]: tail_mean(record[field])
             for record in of(records, algorithm=algorithm)
             if record["diverged"] is None and record[field]
-        ]
+        }
         for algorithm in in_order(records, "algorithm")
     }
 

@@ -8,11 +8,11 @@ from statistics import fmean
 from vrgcn.experiments.curves import EXACT, QUICK_EPOCHS, add_curves, curve_units, diverged, settled
 from vrgcn.experiments.experiment import Choice, Experiment, Record, Unit, Verdict
 from vrgcn.experiments.runs import in_order, of, train_run
-from vrgcn.experiments.settings import dataset_label, open_graph, setting
+from vrgcn.experiments.settings import TWO_WAY, dataset_label, epochs_of, open_graph, setting
 from vrgcn.experiments.summary import difference_error
 from vrgcn.pages.page import Page
 
-ALGORITHMS = (EXACT, "NS", "NS+PP", "IS+PP", "CV+PP", "CVD+PP")
+ALGORITHMS = (EXACT, "NS", "NS+PP", "IS+PP", "CV+PP", "CVD+PP", TWO_WAY)
 MARGIN = 0.5  # points
 FIELD = "val"
 
@@ -24,11 +24,19 @@ def units(choice: Choice) -> list[Unit]:
 def _train(dataset: str, algorithm: str, seed: int, choice: Choice) -> Record:
     paper = setting(dataset)
     graph = open_graph(dataset, choice)
-    epochs = QUICK_EPOCHS if choice.quick else paper.curve_epochs(algorithm)
-    config = paper.config(algorithm, seed, epochs=epochs, threads=choice.threads)
+    epochs = epochs_of(choice, paper.curve_epochs(algorithm), QUICK_EPOCHS)
+    config = paper.config(
+        algorithm,
+        seed,
+        epochs=epochs,
+        evaluate_every=paper.every,
+        diagnostics=0,
+        threads=choice.threads,
+    )
     record = train_run(paper.build(algorithm, graph, seed), graph, config)
     kept = ("epochs", FIELD, "test", "diverged")
-    return {"label": dataset_label(dataset, choice)} | {name: record[name] for name in kept}
+    about = {"label": dataset_label(dataset, choice), "every": paper.every}
+    return about | {name: record[name] for name in kept}
 
 
 def render(records: list[Record], page: Page, folder: Path) -> list[Verdict]:

@@ -8,10 +8,10 @@ from statistics import fmean
 from vrgcn.experiments.curves import EXACT, QUICK_EPOCHS, add_curves, curve_units, diverged, settled
 from vrgcn.experiments.experiment import Choice, Experiment, Record, Unit, Verdict
 from vrgcn.experiments.runs import exact_training_loss, in_order, of, train_run
-from vrgcn.experiments.settings import dataset_label, open_graph, setting
+from vrgcn.experiments.settings import TWO_WAY, dataset_label, epochs_of, open_graph, setting
 from vrgcn.pages.page import Page
 
-ALGORITHMS = (EXACT, "NS", "NS+PP", "IS+PP", "CV+PP")
+ALGORITHMS = (EXACT, "NS", "NS+PP", "IS+PP", "CV+PP", TWO_WAY)
 BIASED = ("NS+PP", "IS+PP")
 SHARE, LEAST = 0.05, 0.01  # "reached" means within so much of exact's loss, or so many nats
 FIELD = "measured"
@@ -24,15 +24,21 @@ def units(choice: Choice) -> list[Unit]:
 def _train(dataset: str, algorithm: str, seed: int, choice: Choice) -> Record:
     paper = setting(dataset)
     graph = open_graph(dataset, choice)
-    epochs = QUICK_EPOCHS if choice.quick else paper.curve_epochs(algorithm)
+    epochs = epochs_of(choice, paper.curve_epochs(algorithm), QUICK_EPOCHS)
     model = paper.build(algorithm, graph, seed, dropout=0.0)
     config = paper.config(
-        algorithm, seed, epochs=epochs, evaluate_every=epochs, threads=choice.threads
+        algorithm,
+        seed,
+        epochs=epochs,
+        evaluate_every=epochs,
+        diagnostics=0,
+        threads=choice.threads,
     )
     loss = exact_training_loss(model, graph, config)
-    record = train_run(model, graph, config, measure=loss)
+    record = train_run(model, graph, config, measure=loss, every=paper.every)
     kept = ("epochs", FIELD, "diverged")
-    return {"label": dataset_label(dataset, choice)} | {name: record[name] for name in kept}
+    about = {"label": dataset_label(dataset, choice), "every": paper.every}
+    return about | {name: record[name] for name in kept}
 
 
 def render(records: list[Record], page: Page, folder: Path) -> list[Verdict]:

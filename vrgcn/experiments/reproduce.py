@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.progress import (
@@ -23,6 +24,7 @@ from vrgcn.engine.devices import use_threads
 from vrgcn.experiments.experiment import Choice, Experiment, Unit, Verdict
 from vrgcn.experiments.page import write_page
 from vrgcn.experiments.records import append_record, missing_units, read_records
+from vrgcn.experiments.version import code_version
 from vrgcn.pages.destination import check_out_folder
 from vrgcn.pages.figures import check_drawing
 from vrgcn.pages.progress import progress_bar
@@ -107,7 +109,12 @@ def _run_unit(experiment: Experiment, unit: Unit, folder: Path) -> float:
     start = time.perf_counter()
     result = unit.run()
     seconds = time.perf_counter() - start
-    record = unit.key | result | {"seconds": round(seconds, 3)}
+    made = {
+        "seconds": round(seconds, 3),
+        "version": code_version(),
+        "date": datetime.now(UTC).isoformat(timespec="minutes"),
+    }
+    record = unit.key | result | made
     append_record(_records(experiment, folder), record)
     return seconds
 

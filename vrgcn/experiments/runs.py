@@ -31,11 +31,12 @@ def train_run(
     *,
     until: float | None = None,
     measure: Callable[[], float] | None = None,
+    every: int = 1,
 ) -> Record:
     """Train, and give back what happened, JSON-able.
 
     until: stop after the first epoch whose validation score is at least this
-    measure: called after each epoch; its values are the list "measured"
+    measure: called after each epoch whose number `every` divides; its values are "measured"
 
     epochs, val, epoch_seconds: an entry for each epoch (val: for each that was evaluated)
     test: score of the last weights; None if the run stopped early
@@ -46,7 +47,7 @@ def train_run(
 
     def on_epoch(point: Epoch) -> None:
         points.append(point)
-        if measure is not None:
+        if measure is not None and point.epoch % every == 0:
             measured.append(_rounded(measure()))
         if until is not None and point.val is not None and point.val >= until:
             raise _EnoughError
