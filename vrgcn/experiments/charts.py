@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from statistics import fmean
 from typing import Any
 
 from vrgcn.experiments.curves import COLOURS
@@ -78,45 +79,55 @@ def _draw_testing(record: Record, axes: Any) -> None:
     axes.minorticks_off()
 
 
-def gradients(groups: Sequence[Sequence[Record]], algorithms: Sequence[str]) -> list[Panel]:
-    """Bias and standard deviation against epochs, without and with dropout: four panels for each
-    group (fig-gradient).
-
-    groups: the records of one data set and seed each
-    """
+def gradients(records: Sequence[Record], algorithms: Sequence[str]) -> list[Panel]:
+    """Bias and standard deviation without and with dropout, bars for each data set and algorithm
+    (fig-gradient); "Exact" among the algorithms is there for its own noise."""
     return [
         Panel(
-            f"{group[0]['label']}: {words} {'with' if dropout else 'without'} dropout",
+            f"{words} {'with' if dropout else 'without'} dropout",
             partial(
-                _draw_gradient,
-                [record for record in group if record["dropout"] == dropout],
+                _draw_gradients,
+                [record for record in records if record["dropout"] == dropout],
                 algorithms,
                 measure,
             ),
         )
-        for group in groups
         for dropout in (False, True)
-        for measure, words in (("bias", "bias"), ("std", "standard deviation"))
-        if any(record["dropout"] == dropout for record in group)
+        for measure, words in (("bias", "Bias"), ("std", "Standard deviation"))
+        if any(record["dropout"] == dropout for record in records)
     ]
 
 
-def _draw_gradient(
+def _draw_gradients(
     records: Sequence[Record], algorithms: Sequence[str], measure: str, axes: Any
 ) -> None:
-    epochs = [record["epoch"] for record in records]
-    for name in algorithms:
-        parts = [record["algorithms"][name] for record in records]
-        colour = COLOURS[name]
-        axes.plot(epochs, [part[measure] for part in parts], "o-", ms=4, color=colour, label=name)
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        groups.setdefault(record["label"], []).append(record)
+    width = 0.8 / len(algorithms)
+    for number, name in enumerate(algorithms):
+        places = [place + (number + 0.5) * width - 0.4 for place in range(len(groups))]
+        bars = [mean_over_runs(group, name, measure) for group in groups.values()]
+        axes.bar(places, bars, width, color=_colour(name), label=name)
         if measure == "bias":
-            axes.plot(epochs, [part["floor"] for part in parts], ":", color=colour, linewidth=1)
-    axes.set(xlabel="epoch", xscale="log", ylabel="relative to the exact gradient")
-    if any(record["algorithms"][name][measure] > 0 for record in records for name in algorithms):
+            floors = [mean_over_runs(group, name, "floor") for group in groups.values()]
+            axes.plot(places, floors, "_", color="black", markersize=5)
+    axes.set(ylabel="relative to the exact gradient")
+    if any(mean_over_runs(g, name, measure) > 0 for g in groups.values() for name in algorithms):
         axes.set_yscale("log")
         plain_ticks(axes.yaxis)
-    axes.set_xticks(epochs, [str(epoch) for epoch in epochs])
-    axes.xaxis.minorticks_off()
+    axes.set_xticks(range(len(groups)), list(groups), fontsize=8)
+
+
+def mean_over_runs(records: Sequence[Record], algorithm: str, measure: str) -> float:
+    """Over the runs. Exact has no bias, and of noise that of dropout."""
+    if algorithm == "Exact":
+        return fmean(record["exact_std"] if measure == "std" else 0.0 for record in records)
+    return fmean(record["algorithms"][algorithm][measure] for record in records)
+
+
+def _colour(algorithm: str) -> str:
+    return COLOURS["M1+PP" if algorithm == "Exact" else algorithm]
 
 
 def correlations(records: Sequence[Record], floors: Sequence[float]) -> list[Panel]:

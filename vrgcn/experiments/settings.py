@@ -225,15 +225,19 @@ def unit_per_seed(
     choice: Choice,
     datasets: tuple[str, ...],
     run: Callable[[str, int, Choice], dict[str, Any]],
+    runs: Callable[[Choice, str], int] = lambda choice, _: choice.runs or 1,
 ) -> list[Unit]:
-    """Units of one model each: run(dataset, seed, choice), one seed unless more are asked for."""
+    """Units of one model each: run(dataset, seed, choice).
+
+    runs: seeds of a data set; one unless more are asked for
+    """
     return [
         Unit(
             {"dataset": name, "seed": seed, "quick": choice.quick},
             partial(run, name, seed, choice),
         )
         for name in chosen_datasets(choice, datasets)
-        for seed in range(choice.runs or 1)
+        for seed in range(runs(choice, name))
     ]
 
 

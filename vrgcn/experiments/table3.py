@@ -10,7 +10,6 @@ from vrgcn.experiments.experiment import Choice, Experiment, Record, Unit, Verdi
 from vrgcn.experiments.paper import TABLE1, TABLE3, Score
 from vrgcn.experiments.runs import in_order, of, train_run
 from vrgcn.experiments.settings import (
-    NOT_THE_PAPERS,
     TWO_WAY,
     chosen_datasets,
     dataset_label,
