@@ -121,6 +121,12 @@ DATASETS: dict[str, Dataset] = {
         cached=True,
         size=Size("232,965", "23M", "602", "41"),
     ),
+    "reddit-like-strong": Dataset(
+        _later("synthetic", "reddit_like_strong"),
+        "synthetic, the same size, with telling neighbours: ten of them suffice",
+        cached=True,
+        size=Size("232,965", "23M", "602", "41"),
+    ),
     "cora": _planetoid("Cora", Size("2,708", "10,556", "1,433", "7")),
     "citeseer": _planetoid("CiteSeer", Size("3,327", "9,104", "3,703", "6")),
     "pubmed": _planetoid("PubMed", Size("19,717", "88,648", "500", "3")),

@@ -11,8 +11,14 @@ from vrgcn.experiments.curves import COLOURS
 from vrgcn.experiments.experiment import Record
 from vrgcn.pages.panels import Panel, plain_ticks
 
-_MARKERS = {"exact": "o", "ns": "s", "cv": "^", "cvd": "x"}
-_ALGORITHM = {"exact": "M1+PP", "ns": "NS", "cv": "CV+PP", "cvd": "CVD+PP"}  # of the same colour
+_MARKERS = {"exact": "o", "ns": "s", "cv": "^", "cvd": "x", "two-way": "+"}
+_ALGORITHM = {  # of the same colour
+    "exact": "M1+PP",
+    "ns": "NS",
+    "cv": "CV+PP",
+    "cvd": "CVD+PP",
+    "two-way": "two-way",
+}
 
 
 def dropout_variances(records: Sequence[Record], labels: Mapping[str, str]) -> list[Panel]:
@@ -31,6 +37,7 @@ def _draw_variance(rows: Sequence[Mapping[str, Any]], labels: Mapping[str, str],
         "ns": ratios,
         "cv": [2 * R - 1 for R in ratios],
         "cvd": [1.0 for _ in ratios],
+        "two-way": [1.0 for _ in ratios],
     }
     for name, label in labels.items():
         colour = COLOURS[_ALGORITHM[name]]
@@ -48,18 +55,25 @@ def _draw_variance(rows: Sequence[Mapping[str, Any]], labels: Mapping[str, str],
         plain_ticks(axis)
 
 
-def testing_scores(records: Sequence[Record]) -> list[Panel]:
-    """Test scores against the fan-out, a panel for each model (records of fig-testing)."""
-    return [Panel(record["label"], partial(_draw_testing, record)) for record in records]
+def testing_scores(groups: Sequence[Sequence[Record]]) -> list[Panel]:
+    """Test scores against the fan-out, a panel for each data set (records of fig-testing).
+
+    groups: the runs of one data set each
+    """
+    return [Panel(group[0]["label"], partial(_draw_testing, group)) for group in groups]
 
 
-def _draw_testing(record: Record, axes: Any) -> None:
-    fanouts: list[int] = []
-    for label, parts in record["sampled"].items():
-        fanouts = [part["fanout"] for part in parts]
-        means = [sum(part["scores"]) / len(part["scores"]) for part in parts]
-        low = [mean - min(part["scores"]) for mean, part in zip(means, parts, strict=True)]
-        high = [max(part["scores"]) - mean for mean, part in zip(means, parts, strict=True)]
+def _draw_testing(group: Sequence[Record], axes: Any) -> None:
+    record = group[0]
+    fanouts = [part["fanout"] for part in record["sampled"]["NS"]]
+    for label in record["sampled"]:
+        scores = [
+            [value for run in group for value in run["sampled"][label][place]["scores"]]
+            for place in range(len(fanouts))
+        ]
+        means = [fmean(values) for values in scores]
+        low = [mean - min(values) for mean, values in zip(means, scores, strict=True)]
+        high = [max(values) - mean for mean, values in zip(means, scores, strict=True)]
         axes.errorbar(
             fanouts,
             means,
@@ -70,10 +84,14 @@ def _draw_testing(record: Record, axes: Any) -> None:
             color=COLOURS[label],
             label=label,
         )
-    axes.axhline(record["exact"], color=COLOURS["M1+PP"], linewidth=1, label="Exact")
-    for part, style in zip(record["cv"], (":", "--", "-."), strict=False):
-        name = f"CV, sweep {part['sweep']}"
-        axes.axhline(part["score"], color=COLOURS["CV+PP"], linestyle=style, label=name)
+    exact = fmean(run["exact"] for run in group)
+    axes.axhline(exact, color=COLOURS["M1+PP"], linewidth=1, label="Exact")
+    for place, style in enumerate((":", "--", "-.")[: len(record["cv"])]):
+        name = f"CV, sweep {place + 1}"
+        height = fmean(run["cv"][place]["score"] for run in group)
+        axes.axhline(height, color=COLOURS["CV+PP"], linestyle=style, label=name)
+    last = fmean(run["two_way"][-1]["score"] for run in group)
+    axes.axhline(last, color=COLOURS["two-way"], linestyle=(0, (1, 4)), label="two-way")
     axes.set(xlabel="fan-out of NS", xscale="log", ylabel=f"test {record['metric']}")
     axes.set_xticks(fanouts, [str(fanout) for fanout in fanouts])
     axes.minorticks_off()

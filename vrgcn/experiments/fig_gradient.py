@@ -26,6 +26,7 @@ from vrgcn.diagnostics.trajectory import Trajectory, train_beside
 from vrgcn.engine.estimators import ESTIMATORS
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.experiments.charts import gradients, mean_over_runs
+from vrgcn.experiments.cuts import cuts
 from vrgcn.experiments.experiment import (
     Choice,
     Experiment,
@@ -214,7 +215,8 @@ def render(records: list[Record], page: Page, folder: Path) -> list[Verdict]:
         f"trajectory, trained by {TRAJECTORY}; histories are those that each algorithm would have "
         "had along it. IS+PP is not in the paper's figure, and NS is not there for NELL. two-way, "
         "not the paper's, is compared over random minibatches with the exact gradient on each: its "
-        "std is that of the difference, and with dropout it has the noise of both."
+        "std is that of the difference, and with dropout it has the noise of both; what the masks "
+        "of its frozen histories add is bias here. " + cuts(records)
     )
     for dropout in (False, True):
         rows = [

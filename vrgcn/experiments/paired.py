@@ -1,4 +1,4 @@
-"""Whether one algorithm ends above another, decided over the seeds that both ran with.
+"""Whether one algorithm ends above another, or below, decided over the seeds that both ran with.
 
 The two start from the same weights for each seed, and what the seed decides moves both: the test is
 on the differences, seed by seed (Student's paired t-test, one-sided, at 1%).
@@ -31,8 +31,9 @@ class Comparison:
         return self.first - self.second
 
     @property
-    def above(self) -> bool | None:
-        """Whether the first is above the second at the level of the test; None: not decided."""
+    def differs(self) -> bool | None:
+        """Whether the first is on the side that was asked for, at the level of the test; None: not
+        decided."""
         return None if self.p is None else self.p < LEVEL
 
     @property
@@ -42,14 +43,20 @@ class Comparison:
         return "p < 0.0001" if self.p < 1e-4 else f"p = {self.p:.2g}"
 
 
-def compare(first: Mapping[int, float], second: Mapping[int, float]) -> Comparison | None:
-    """Is the first above the second? Values by seed; None where they have no seed in common."""
+def compare(
+    first: Mapping[int, float], second: Mapping[int, float], *, below: bool = False
+) -> Comparison | None:
+    """Is the first above the second? Values by seed; None where they have no seed in common.
+
+    below: ask whether it is below
+    """
     seeds = sorted(first.keys() & second.keys())
     if not seeds:
         return None
     differences = [first[seed] - second[seed] for seed in seeds]
     means = (fmean(values[seed] for seed in seeds) for values in (first, second))
-    return Comparison(*means, len(seeds), _p_above_zero(differences))
+    asked = [-difference for difference in differences] if below else differences
+    return Comparison(*means, len(seeds), _p_above_zero(asked))
 
 
 def _p_above_zero(differences: list[float]) -> float | None:

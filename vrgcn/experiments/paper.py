@@ -75,3 +75,7 @@ TABLE4_DEEP = {
     "CV+PP": Convergence(5, 32),
     "CVD+PP": Convergence(5, 36),
 }
+
+SPEEDUP = 7  # of CVD+PP against exact training on Reddit, "about"
+SHARE_OF_NELL = 0.024  # of the nodes that are within two hops, on average
+VALIDATION_OF_NS = {"reddit2": 0.94, "ppi-small": 0.6}  # where it converges

@@ -48,7 +48,7 @@ def train_run(
     def on_epoch(point: Epoch) -> None:
         points.append(point)
         if measure is not None and point.epoch % every == 0:
-            measured.append(_rounded(measure()))
+            measured.append(rounded(measure()))
         if until is not None and point.val is not None and point.val >= until:
             raise _EnoughError
 
@@ -63,10 +63,10 @@ def train_run(
     seconds = [0.0, *(point.seconds for point in points)]
     record: Record = {
         "epochs": len(points),
-        "loss": [_rounded(point.loss) for point in points],
-        "val": [_rounded(point.val) for point in points if point.val is not None],
-        "epoch_seconds": [_rounded(b - a) for a, b in pairwise(seconds)],
-        "test": None if result is None or result.test is None else _rounded(result.test),
+        "loss": [rounded(point.loss) for point in points],
+        "val": [rounded(point.val) for point in points if point.val is not None],
+        "epoch_seconds": [rounded(b - a) for a, b in pairwise(seconds)],
+        "test": None if result is None or result.test is None else rounded(result.test),
         "diverged": diverged,
     }
     return record | ({"measured": measured} if measure is not None else {})
@@ -117,6 +117,6 @@ def in_order(records: Sequence[Record], field: str) -> list[Any]:
     return list(dict.fromkeys(record[field] for record in records))
 
 
-def _rounded(value: float) -> float:
+def rounded(value: float) -> float:
     """Six digits are more than the noise, and a tenth of the bytes. Infinity is not JSON."""
     return float(f"{value:.6g}") if math.isfinite(value) else 1e30

@@ -157,6 +157,7 @@ SETTINGS = {
         # Stand-ins for Reddit, trained in its way. The large ones take 100 s an exact epoch on two
         # cores and have converged after a few.
         _sage("reddit-like", "Reddit-like (generated)", epochs=6, curve=6, runs=1),
+        _sage("reddit-like-strong", "Reddit-like, strong (generated)", epochs=6, curve=6, runs=1),
         _sage("communities", "Communities (generated)", epochs=30, curve=50, runs=5),
     )
 }

@@ -42,8 +42,8 @@ DATASETS = ("cora", "communities")
 FANOUTS = (1, 2)
 TOLERANCE = 5.0  # standard errors: a right formula is refused once in two million measurements
 WIDTH = 8  # columns of the hidden activations
-LABELS = {"exact": "Exact", "ns": "NS", "cv": "CV", "cvd": "CVD"}
-FORMULAS = {"exact": "S", "ns": "R S", "cv": "(2R - 1) S", "cvd": "S"}
+LABELS = {"exact": "Exact", "ns": "NS", "cv": "CV", "cvd": "CVD", "two-way": "two-way"}
+FORMULAS = {"exact": "S", "ns": "R S", "cv": "(2R - 1) S", "cvd": "S", "two-way": "S"}
 
 
 def units(choice: Choice) -> list[Unit]:
@@ -153,7 +153,9 @@ def render(records: list[Record], page: Page, folder: Path) -> list[Verdict]:
         "Variances of the estimates of (P h)_u for single nodes u, by sampling (VNS) and by "
         "dropout (VD), over many draws of neighbours and of the model's activations under dropout. "
         "R is the number of neighbours over that of the neighbours drawn, S the sum of P_uv² Var "
-        "h_v. A node's own edge is exact here, and its dropout variance is taken off VD."
+        "h_v. A node's own edge is exact here, and its dropout variance is taken off VD. two-way "
+        "is not the paper's; it samples nothing at these nodes, and what stands as its VNS is the "
+        "square of its bias, Σ P Δμ."
     )
     for record in records:
         _table(record, page)
