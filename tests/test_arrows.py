@@ -19,7 +19,7 @@ LAYERS = (
     ("engine", "models", "data"),  # data needs Graph alone, and a run opens the graph it is of
     ("inference",),
     ("training",),
-    ("diagnostics",),
+    ("diagnostics", "scikit"),
     ("pages",),
     ("experiments", "benchmarks"),
     ("cli",),

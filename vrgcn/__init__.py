@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from vrgcn.inference.saved import SavedModel, load_model, save_model
     from vrgcn.models.dropout import Dropout
     from vrgcn.models.models import GCN, MLP, GraphSAGE
+    from vrgcn.scikit.classifier import VRGCNClassifier as VRGCNClassifier
+    from vrgcn.scikit.regressor import VRGCNRegressor as VRGCNRegressor
     from vrgcn.training.config import TrainConfig
     from vrgcn.training.fit import fit
+    from vrgcn.training.result import TrainResult
     from vrgcn.training.state import Epoch
-    from vrgcn.training.trainer import TrainResult
 
 __version__ = "0.1.0"
 
@@ -49,10 +51,13 @@ _HOME = {
     "Propagation": "graph.propagation",
     "scale_graph": "graph.scaling",
     "Epoch": "training.state",
-    "TrainResult": "training.trainer",
+    "TrainResult": "training.result",
     "fit": "training.fit",
+    "VRGCNClassifier": "scikit.classifier",
+    "VRGCNRegressor": "scikit.regressor",
 }
 
+# Without what needs an extra: `from vrgcn import *` must not.
 __all__ = [
     "ESTIMATORS",
     "GCN",
@@ -88,4 +93,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({*__all__, *_HOME})

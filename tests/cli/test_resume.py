@@ -13,12 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from vrgcn.cli import train as module
 from vrgcn.files.writing import DiskFullError
-from vrgcn.pages.progress import EpochProgress
-from vrgcn.training import checkpointing
+from vrgcn.training import checkpointing, recording
 from vrgcn.training.checkpoint import checkpoints_in
 from vrgcn.training.lock import locked
+from vrgcn.training.progress import EpochProgress
 
 FLAGS = ("--batch-size", 8, "--epochs", 3, "--hidden", 8, "--checkpoint-every", 1)
 
@@ -81,7 +80,7 @@ def test_a_run_may_be_made_longer_even_after_it_has_finished(vrgcn, graph_folder
     (tmp_path / "short" / ".lock").write_text("1")  # as of a process killed at its very end
     code, out, _ = vrgcn("train", "--resume", "short")
     assert code == 0
-    assert "short has finished already; with more --epochs it goes on" in out
+    assert "short has finished already; with more --epochs or a longer --time-limit it" in out
     assert outcome(tmp_path / "short") == before
     assert not (tmp_path / "short" / ".lock").exists()
     train(vrgcn, graph_folder, "--out", "long", "--epochs", 5)
@@ -223,10 +222,10 @@ def test_a_full_disk_for_a_while_costs_nothing_but_notes(
     vrgcn, graph_folder, tmp_path, monkeypatch
 ):
     train(vrgcn, graph_folder, "--out", "whole")
-    from vrgcn.cli import metrics_file
+    from vrgcn.training import metrics_file
 
     shown = EpochProgress.epoch
-    monkeypatch.setattr(module, "save_model", full)
+    monkeypatch.setattr(recording, "save_model", full)
     monkeypatch.setattr(checkpointing, "save_checkpoint", full)
     monkeypatch.setattr(metrics_file, "write_text", full)
 

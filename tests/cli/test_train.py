@@ -8,6 +8,7 @@ import tomllib
 import pytest
 import torch
 
+from vrgcn.data.splitting import random_split
 from vrgcn.data.store import load_graph, save_graph
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import predict
@@ -131,7 +132,7 @@ def test_a_run_that_fails_at_once_leaves_nothing_in_the_way(
 
 
 def test_a_run_that_is_interrupted_keeps_its_best_model(vrgcn, graph_folder, tmp_path, monkeypatch):
-    from vrgcn.pages import progress
+    from vrgcn.training import progress
 
     shown = progress.EpochProgress.epoch
 
@@ -173,3 +174,40 @@ def test_the_paper_settings_that_are_not_followed_are_noted(vrgcn, graph_folder,
     assert "the paper trains on reddit inductively" in out
     _, out, _ = vrgcn("train", "--dataset", "reddit", "--epochs", 1, "--inductive")
     assert "the paper trains" not in out
+
+
+def test_the_log_of_tensorboard_is_in_the_run_and_a_run_goes_on_with_it(
+    vrgcn, graph_folder, tmp_path
+):
+    flags = ("--graph", graph_folder, "--out", "logged", "--checkpoint-every", 1)
+    assert vrgcn("train", *flags, "--epochs", 2, "--log", "tensorboard")[0] == 0
+    assert vrgcn("train", "--resume", "logged", "--epochs", 3)[0] == 0
+    assert len(list((tmp_path / "logged" / "tensorboard").iterdir())) >= 2
+    assert vrgcn("diagnose", "logged", "--passes", 2, "--epochs", 1)[0] == 0
+
+
+def test_a_split_is_drawn_anew_and_found_again(vrgcn, graph_folder, tmp_path):
+    flags = ("--graph", graph_folder, "--epochs", 2, "--checkpoint-every", 1)
+    split = ("--ratio", 0.5, 0.25, 0.25)
+    code, out, err = vrgcn("train", *flags, *split, "--split-seed", 3, "--out", "drawn")
+    assert code == 0, err
+    assert "train=60, val=30, test=30" in out
+    given = load_graph(graph_folder)
+    assert not torch.equal(random_split(given, split[1:], 3).test, given.test)
+    result = json.loads((tmp_path / "drawn" / "result.json").read_text())
+    code, out, _ = vrgcn("evaluate", "drawn")  # on the same test nodes
+    assert f"{result['test']:.4f}" in out
+    assert vrgcn("train", "--resume", "drawn", "--epochs", 3)[0] == 0
+    code, _, err = vrgcn("train", "--resume", "drawn", "--epochs", 4, "--split-seed", 2)
+    assert (code, "split_seed was 3 and is 2" in err) == (1, True)
+    assert vrgcn("train", *flags, "--out", "own")[0] == 0
+    assert vrgcn("report", "drawn", "own")[0] == 0
+    page = (tmp_path / "report.html").read_text()
+    assert "small, split 50/25/25 by seed 3" in page
+    assert "does not score" not in page
+
+
+def test_shares_that_are_none_name_the_flag(vrgcn, graph_folder):
+    code, _, err = vrgcn("train", "--graph", graph_folder, "--ratio", 0.9, 0.2, 0.2)
+    assert code == 2
+    assert "--ratio: the shares sum to 1.3, more than 1" in err

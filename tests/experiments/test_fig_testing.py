@@ -11,7 +11,7 @@ from vrgcn import predict
 from vrgcn.experiments import fig_testing
 from vrgcn.experiments.experiment import Choice
 from vrgcn.experiments.settings import open_graph, setting
-from vrgcn.experiments.summary import mean_text
+from vrgcn.training.wording import mean_text
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from tests.fuzz.mutations import array_changed, bytes_changed, json_changed, value_changed
-from vrgcn.cli.config_file import option_kinds, read_flags, write_config
+from vrgcn.cli.config_file import option_kinds, read_flags
 from vrgcn.cli.options import TrainOptions
 from vrgcn.data.raw_files import check_raw_files
 from vrgcn.data.statistics import statistics
@@ -44,6 +44,7 @@ from vrgcn.pages.page import Page
 from vrgcn.pages.runs.records import read_runs
 from vrgcn.pages.runs.tables import show_options, show_results
 from vrgcn.training.checkpoint import load_checkpoint, save_checkpoint
+from vrgcn.training.runs import write_config
 from vrgcn.training.state import Progress, TrainState
 
 
@@ -289,7 +290,9 @@ def _read_raw(folder: Path) -> None:
 
 def _make_checkpoint(folder: Path) -> None:
     weights, tables = {"w": torch.ones(3, 2)}, {"1.h.values": torch.ones(4, 2)}
-    state = TrainState(weights, {"state": {}}, weights, tables, {}, Position(1, 2, 7), Progress())
+    state = TrainState(
+        weights, {"state": {}}, {}, weights, tables, {}, Position(1, 2, 7), Progress()
+    )
     save_checkpoint(folder, state, {"graph": "x"})
 
 

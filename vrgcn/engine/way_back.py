@@ -89,9 +89,8 @@ class WayBack:
 
     def _write(self, g: Tensor) -> None:
         count = len(self.nodes)
-        rows = g[:count] * count
-        if self.back.left is not None:
-            rows = scale_rows(self.back.left, rows)
+        per_node = count if self.back.left is None else self.back.left * count
+        rows = scale_rows(per_node, g[:count])
         self.replaced = self.table.replace(self.nodes, rows, self.step)
 
     def _with_history(self, others: Tensor | None, g: Tensor) -> Tensor:

@@ -35,13 +35,13 @@ from vrgcn.experiments.settings import (
     setting,
     unit_per_seed,
 )
-from vrgcn.experiments.summary import mean_text
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import predict
 from vrgcn.pages.page import Page
 from vrgcn.pages.panels import save_panels, show_panels
 from vrgcn.training.fit import fit
 from vrgcn.training.metrics import score, score_name
+from vrgcn.training.wording import mean_text
 
 DATASETS = ("citeseer", "cora", "pubmed", "nell-paper", "ppi-small", "communities", "reddit-like")
 TRAINED_BY = "M1+PP"

@@ -23,8 +23,8 @@ from vrgcn.experiments.paper import (
 )
 from vrgcn.experiments.runs import of
 from vrgcn.experiments.settings import setting
-from vrgcn.experiments.summary import mean_text
 from vrgcn.experiments.table4 import reached, seconds_to_target
+from vrgcn.training.wording import mean_text
 
 Row = list[str]
 COLUMNS = ["in the paper", "what", "the paper", "ours", "by"]

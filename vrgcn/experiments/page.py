@@ -19,7 +19,7 @@ from vrgcn.experiments.settings import setting
 from vrgcn.experiments.version import code_version
 from vrgcn.files.sizes import bytes_text
 from vrgcn.pages.page import VERDICTS, Page
-from vrgcn.pages.wording import seconds_text
+from vrgcn.training.wording import seconds_text
 
 PAGE = "report.html"
 
