@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from vrgcn.experiments import estimate
-from vrgcn.experiments.estimate import seconds_of
+from vrgcn.experiments.estimate import about, seconds_of
 from vrgcn.experiments.experiment import Choice
 
 KEY = {"dataset": "cora", "algorithm": "NS", "seed": 3, "quick": False}
@@ -37,3 +37,8 @@ def test_races_of_other_depth_are_not_alike(layers):
     key = {"dataset": "reddit-like", "layers": layers, "seed": 1, "quick": False}
     records = [key | {"seconds": 10.0, "seed": 0}, key | {"seconds": 90.0, "layers": 9}]
     assert seconds_of("table4", key, records, Choice()) == 10.0
+
+
+def test_an_estimate_is_told_no_finer_than_it_is():
+    told = [about(seconds) for seconds in (0.2, 44.4, 720, 12_000)]
+    assert told == ["1 s", "44 s", "12 min", "3 h 20 min"]

@@ -21,7 +21,7 @@ from rich.progress import (
 )
 
 from vrgcn.engine.devices import use_threads
-from vrgcn.experiments.estimate import seconds_of
+from vrgcn.experiments.estimate import about, seconds_of
 from vrgcn.experiments.experiment import Choice, Experiment, Unit, Verdict
 from vrgcn.experiments.page import write_page
 from vrgcn.experiments.records import append_record, missing_units, read_records
@@ -91,10 +91,11 @@ def _plan(experiments: Sequence[Experiment], choice: Choice, folder: Path) -> li
         planned += mine
         there = len(units) - len(missing)
         note = "" if units else "; none of its data sets was asked for or is here"
-        about = f"; about {seconds_text(sum(p.seconds for p in mine))}" if mine else ""
-        print(f"{experiment.name}: {len(missing)} units to run, {there} there already{note}{about}")
+        time_text = f"; about {about(sum(part.seconds for part in mine))}" if mine else ""
+        head = f"{experiment.name}: {len(missing)} units to run, {there} there already"
+        print(f"{head}{note}{time_text}")
     if planned:
-        total = seconds_text(sum(part.seconds for part in planned))
+        total = about(sum(part.seconds for part in planned))
         print(
             f"about {total} in all, by what such units took before; Ctrl-C loses one unit at most"
         )
