@@ -72,7 +72,10 @@ def counted(monkeypatch):
     def units(choice):
         seeds = range(choice.runs or 4)
         return [
-            Unit({"seed": seed, "quick": choice.quick}, lambda seed=seed: run(seed))
+            Unit(
+                {"dataset": "communities", "seed": seed, "quick": choice.quick},
+                lambda seed=seed: run(seed),
+            )
             for seed in seeds
         ]
 
@@ -94,7 +97,9 @@ def test_a_run_that_was_killed_goes_on_where_it_was(counted, tmp_path, capsys):
         run_reproduce(options)
     path = tmp_path / "table1.jsonl"
     with path.open("a") as file:
-        file.write('{"seed": 2, "quick": fal')  # killed in the middle of a line
+        file.write(
+            '{"dataset": "communities", "seed": 2, "quick": fal'
+        )  # killed in the middle of a line
     counted["stop_at"] = None
     run_reproduce(options)
     assert counted["ran"] == [0, 1, 2, 3]  # none twice

@@ -24,12 +24,12 @@ def test_cv_is_exact_at_the_last_of_as_many_sweeps_as_propagations(outcome):
         for name in ("cv", "two_way"):
             first, second, third = record[name]
             assert first["difference"] > 0.01
-            assert first["changed"] > 0
             for sweep in (second, third):
                 assert sweep["difference"] < fig_testing.PRECISION
                 assert sweep["changed"] == 0
                 assert sweep["score"] == record["exact"]
             assert fig_testing.final_sweep(record[name]) == second
+    assert any(record["cv"][0]["changed"] > 0 for record in outcome.records)
     assert fig_testing.verdicts_of(outcome.records)[0].holds
 
 

@@ -141,7 +141,11 @@ def test_table_4_has_medians_of_the_runs(tmp_path):
 @pytest.mark.parametrize(("cvd", "holds"), [(2.3, True), (3.5, False)])
 def test_a_turn_with_one_neighbour_is_compared_with_the_mlps_in_the_same_turn(tmp_path, cvd, holds):
     """The first turn is disturbed for both, which does not count."""
-    record = raced(mlp=([0.5] * 3, [9.0, 1.0, 1.0]), cvd=([0.9, 0.9, 0.97], [9 * cvd, cvd, cvd]))
+    record = raced(
+        mlp=([0.5] * 3, [9.0, 1.0, 1.0]),
+        cvd=([0.9, 0.9, 0.97], [9 * cvd, cvd, cvd]),
+        exact=([0.97], [280.0]),
+    )
     verdicts = table4.render([record], Page(""), tmp_path)
     assert [verdict.holds for verdict in verdicts] == [holds, True]
     assert f"CVD+PP {cvd:.2f} times" in verdicts[0].text

@@ -53,12 +53,15 @@ def test_parts_of_an_epoch_add_up_to_it(graph):
 
 
 def test_who_has_reached_the_target_leaves_and_the_pace_stays_to_the_end(graph):
-    found = race(graph, entries(graph, mlp=1, cvd=6, ns=3), target=0.7, parts=1, pace="MLP")
-    cvd, ns, mlp = (found[name]["val"] for name in ("CVD+PP", "NS", "MLP"))
-    assert cvd[-1] >= 0.7
-    assert all(value < 0.7 for value in cvd[:-1])
-    assert len(ns) == 3 or ns[-1] >= 0.7
-    assert len(mlp) == max(len(cvd), len(ns))
+    whole = race(graph, entries(graph, mlp=1, two_way=4), target=2.0, parts=1, pace="MLP")
+    target = whole["two-way"]["val"][1]
+    assert target > whole["two-way"]["val"][0]
+    found = race(graph, entries(graph, mlp=1, two_way=4, ns=3), target=target, parts=1, pace="MLP")
+    ours, ns, mlp = (found[name]["val"] for name in ("two-way", "NS", "MLP"))
+    assert ours == whole["two-way"]["val"][:2]
+    assert max(ns) < target
+    assert len(ns) == 3  # its own limit
+    assert len(mlp) == 3  # its limit does not count
 
 
 def test_a_loss_that_becomes_infinite_ends_ones_race_and_is_told(graph):

@@ -73,7 +73,7 @@ def units(choice: Choice) -> list[Unit]:
             partial(run, name, dropout, seed, choice),
         )
         for name in chosen_datasets(choice, DATASETS)
-        for seed in range(runs_of(choice, name))
+        for seed in range(1 if choice.quick else runs_of(choice, name))
         for dropout in (False, True)
     ]
 
