@@ -101,16 +101,13 @@ def run(dataset: str, dropout: bool, seed: int, choice: Choice) -> dict[str, Any
         gradient_moments,
         beside.model,
         nodes=nodes,
-        passes=passes,
         parameters=[first_matrix(beside.model)],
         dropout=dropout,
-        seed=seed + 2,
     )
     # Without dropout the exact gradient is the same in every pass.
-    once = {} if dropout else {"passes": 1}
-    reference = measure(batches=exact, **{"seed": seed + 1} | once)
+    reference = measure(batches=exact, passes=passes if dropout else 1, seed=seed + 1)
     found = {
-        name: deviations(measure(batches=batches[name]), reference)
+        name: deviations(measure(batches=batches[name], passes=passes, seed=seed + 2), reference)
         for name in ("NS", *PREPROCESSED)
     }
     # Its tables are kept along minibatches that visit what it visits, at the same learning rate.

@@ -62,9 +62,9 @@ def run(dataset: str, seed: int, choice: Choice) -> dict[str, Any]:
     exact = predict(model, graph)
     assert graph.labels is not None
     labels = graph.labels[graph.test]
-    repeats, fanouts = (2, FANOUTS[:3]) if choice.quick else (5, FANOUTS)
+    repeats, count = (2, 3) if choice.quick else (5, len(FANOUTS))
     if graph.num_nodes > LARGE:
-        repeats, fanouts = 2, FANOUTS[:1]
+        repeats, count = 2, 1
     sampled = {
         label: [
             {
@@ -74,7 +74,7 @@ def run(dataset: str, seed: int, choice: Choice) -> dict[str, Any]:
                     for repeat in range(repeats)
                 ],
             }
-            for fanout in fanouts
+            for fanout in FANOUTS[:count]
         ]
         for label, preprocess in (("NS", False), ("NS+PP", True))
     }

@@ -34,13 +34,13 @@ def write_page(
     body = Page("")
     verdicts: dict[str, list[Verdict]] = {}
     seconds = 0.0
-    found: dict[str, list[Record]] = {}
+    read: dict[str, list[Record]] = {}
     for experiment in experiments:
         records = read_records(folder / f"{experiment.name}.jsonl")
         records = [record for record in records if record.get("quick", False) == quick]
         if not records:
             continue
-        found[experiment.name] = records
+        read[experiment.name] = records
         taken = sum(record["seconds"] for record in records)
         seconds += taken
         body.heading(experiment.title)
@@ -59,16 +59,16 @@ def write_page(
     if quick:
         page.text("A quick run: everything in its smallest size. The figures mean nothing.")
     page.text(
-        f"Made by vrgcn {versions([r for records in found.values() for r in records])}; the page "
+        f"Made by vrgcn {versions([r for records in read.values() for r in records])}; the page "
         f"by vrgcn {code_version()}, PyTorch {torch.__version__}, {torch.get_num_threads()} "
         f"threads, {machine()}. {seconds_text(seconds)} for all units on this page. The last "
         "command:"
     )
     page.code(command)
-    if found and not quick:
+    if read and not quick:
         page.heading("Every number that the paper prints")
         page.text(f"{NONE}: not measured, or its data is not here.")
-        page.table(COLUMNS, numbers(found))
+        page.table(COLUMNS, numbers(read))
     page.heading("Verdicts")
     if verdicts:
         page.text(f"{_counts(verdicts)}. The test is part of each sentence.")

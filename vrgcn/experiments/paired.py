@@ -54,9 +54,9 @@ def compare(
     if not seeds:
         return None
     differences = [first[seed] - second[seed] for seed in seeds]
-    means = (fmean(values[seed] for seed in seeds) for values in (first, second))
+    ours, theirs = (fmean(values[seed] for seed in seeds) for values in (first, second))
     asked = [-difference for difference in differences] if below else differences
-    return Comparison(*means, len(seeds), _p_above_zero(asked))
+    return Comparison(ours, theirs, len(seeds), _p_above_zero(asked))
 
 
 def _p_above_zero(differences: list[float]) -> float | None:
