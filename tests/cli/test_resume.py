@@ -19,7 +19,10 @@ from vrgcn.training.checkpoint import checkpoints_in
 from vrgcn.training.lock import locked
 from vrgcn.training.progress import EpochProgress
 
-FLAGS = ("--batch-size", 8, "--epochs", 3, "--hidden", 8, "--checkpoint-every", 1)
+FLAGS = (
+    *("--estimator", "cvd", "--batch-size", 8, "--epochs", 3),
+    *("--hidden", 8, "--checkpoint-every", 1),
+)
 
 
 def train(vrgcn, graph_folder: Path, *flags: object) -> tuple[int, str, str]:
@@ -296,6 +299,7 @@ main()
 
 def test_too_little_memory_is_explained_by_what_would_take_less(graph_folder, tmp_path):
     flags = ("--hidden", 40_000, "--epochs", 1, "--batch-size", 60, "--out", "run")
+    flags = (*flags, "--estimator", "cvd")
     done = subprocess.run(
         [sys.executable, "-c", MEMORY, "train", "--graph", graph_folder, *map(str, flags)],
         cwd=tmp_path,

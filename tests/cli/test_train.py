@@ -17,8 +17,9 @@ from vrgcn.inference.saved import load_model
 
 def test_a_run_writes_its_config_its_metrics_and_its_model(vrgcn, graph_folder, tmp_path):
     code, out, _ = vrgcn(
-        "train", "--graph", graph_folder, "--epochs", 3, "--batch-size", 16, "--out", "here"
-    )
+        "train", "--graph", graph_folder, "--estimator", "cvd", "--epochs", 3,
+        "--batch-size", 16, "--out", "here",
+    )  # fmt: skip
     assert code == 0
     run = tmp_path / "here"
     config = tomllib.loads((run / "config.toml").read_text())
@@ -38,7 +39,7 @@ def test_a_run_writes_its_config_its_metrics_and_its_model(vrgcn, graph_folder, 
 
 
 def test_output_that_is_no_terminal_is_one_plain_line_an_epoch(vrgcn, graph_folder):
-    _, out, _ = vrgcn("train", "--graph", graph_folder, "--epochs", 2)
+    _, out, _ = vrgcn("train", "--graph", graph_folder, "--estimator", "cvd", "--epochs", 2)
     assert "\x1b" not in out
     assert sum(line.startswith("epoch ") for line in out.splitlines()) == 2
     assert "loss" in out
@@ -49,8 +50,8 @@ def test_runs_of_the_same_name_do_not_overwrite_each_other(vrgcn, graph_folder, 
     for _ in range(2):
         assert vrgcn("train", "--graph", graph_folder, "--epochs", 1)[0] == 0
     assert sorted(p.name for p in (tmp_path / "runs").iterdir()) == [
-        "small-graphsage-cvd",
-        "small-graphsage-cvd-2",
+        "small-graphsage-exact",
+        "small-graphsage-exact-2",
     ]
 
 
@@ -65,6 +66,7 @@ def test_an_out_folder_with_something_in_it_is_refused(vrgcn, graph_folder, tmp_
 
 def test_a_written_config_repeats_the_run_and_flags_win_over_it(vrgcn, graph_folder, tmp_path):
     first = ("--graph", graph_folder, "--epochs", 2, "--fanout", 1, 2, "--no-layer-norm")
+    first = (*first, "--estimator", "cvd")
     vrgcn("train", *first, "--out", "a")
     assert vrgcn("train", "--config", "a/config.toml", "--out", "b")[0] == 0
     assert vrgcn("train", "--config", "b/config.toml", "--out", "c", "--fanout", 0)[0] == 0

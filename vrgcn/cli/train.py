@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from vrgcn.cli.notes import print_note
@@ -21,6 +22,7 @@ from vrgcn.inference import MODEL
 from vrgcn.models.models import GraphModel, build_model
 from vrgcn.pages.costs import cost_line, exact_advice
 from vrgcn.training.checkpoint import checkpoints_in
+from vrgcn.training.choice import choose_estimator
 from vrgcn.training.cost import epoch_costs
 from vrgcn.training.interrupts import Interrupted
 from vrgcn.training.memory import memory_explained
@@ -47,10 +49,15 @@ def run_train(options: TrainOptions) -> None:
     graph, scaling, note = scaled_graph(options)
     objective = build_objective(graph, options.train)
     model = _build(options, graph, objective)
+    with memory_explained(graph, options.train):
+        chosen, choice = choose_estimator(model, graph, options.train)
+    options = replace(options, train=chosen)
     with unbroken_output(), run_folder(options) as folder:
         print(f"{graph}\n{_summary(model)}, features scaled: {scaling.kind}, writing to {folder}")
         print_note(note)
         print_note(_unlike_the_paper(options))
+        if choice is not None:
+            print(f"estimator {choice.estimator}: {choice.reason}")
         _print_cost(model, graph, options)
 
         def train_one(options: TrainOptions, folder: Path) -> None:

@@ -40,6 +40,8 @@ def _draw_variance(rows: Sequence[Mapping[str, Any]], labels: Mapping[str, str],
         "two-way": [1.0 for _ in ratios],
     }
     for name, label in labels.items():
+        if any(name not in row["estimators"] for row in rows):
+            continue  # not measured
         colour = COLOURS[_ALGORITHM[name]]
         axes.plot(ratios, formulas[name], linewidth=1, alpha=0.7, color=colour)
         axes.plot(
@@ -90,8 +92,9 @@ def _draw_testing(group: Sequence[Record], axes: Any) -> None:
         name = f"CV, sweep {place + 1}"
         height = fmean(run["cv"][place]["score"] for run in group)
         axes.axhline(height, color=COLOURS["CV+PP"], linestyle=style, label=name)
-    last = fmean(run["two_way"][-1]["score"] for run in group)
-    axes.axhline(last, color=COLOURS["two-way"], linestyle=(0, (1, 4)), label="two-way")
+    if all("two_way" in run for run in group):
+        last = fmean(run["two_way"][-1]["score"] for run in group)
+        axes.axhline(last, color=COLOURS["two-way"], linestyle=(0, (1, 4)), label="two-way")
     axes.set(xlabel="fan-out of NS", xscale="log", ylabel=f"test {record['metric']}")
     axes.set_xticks(fanouts, [str(fanout) for fanout in fanouts])
     axes.minorticks_off()

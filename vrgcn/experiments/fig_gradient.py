@@ -48,10 +48,10 @@ from vrgcn.experiments.settings import (
 )
 from vrgcn.pages.page import Page
 from vrgcn.pages.panels import save_panels, show_panels
+from vrgcn.training.batches import build_minibatches
 from vrgcn.training.gradients import gradient_moments
 from vrgcn.training.moments import Moments, deviation, mean_absolute_deviation
 from vrgcn.training.objectives import build_objective
-from vrgcn.training.trainer import build_minibatches
 from vrgcn.training.wording import mean_text
 
 DATASETS = ("citeseer", "cora", "pubmed", "nell-paper", "ppi-small", "communities", "reddit-like")

@@ -214,7 +214,10 @@ def _cells(group: list[Record]) -> list[str]:
     scores = [
         [record["exact"] for record in group],
         [record["cv"][0]["score"] for record in group],
-        *([final_sweep(record[name])["score"] for record in group] for name in FORWARD),
+        *(
+            [final_sweep(record[name])["score"] for record in group if name in record]
+            for name in FORWARD
+        ),
         *(sampled_scores(group, name, place) for place in (0, -1) for name in ("NS", "NS+PP")),
     ]
     return [group[0]["label"], str(len(group)), *(mean_text(values, 100) for values in scores)]

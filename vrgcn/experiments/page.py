@@ -22,6 +22,7 @@ from vrgcn.pages.page import VERDICTS, Page
 from vrgcn.training.wording import seconds_text
 
 PAGE = "report.html"
+NOT_NOTED = "an earlier version, not noted"
 
 
 def write_page(
@@ -87,7 +88,7 @@ def write_page(
 
 def versions(records: Sequence[Record]) -> str:
     """The code that made the records, with how many where there were several."""
-    made = Counter(str(record.get("version", "before 0.1.0")) for record in records)
+    made = Counter(str(record.get("version", NOT_NOTED)) for record in records)
     if len(made) <= 1:
         return "".join(made) or __version__
     return "; ".join(f"{version} ({count} units)" for version, count in made.items())
