@@ -21,7 +21,7 @@ LAYERS = (
     ("training",),
     ("diagnostics", "scikit"),
     ("pages",),
-    ("experiments", "benchmarks"),
+    ("experiments", "benchmarks", "tuning"),
     ("cli",),
 )
 # Arrows that point back and are still to be turned, (importer, imported). Never add one.

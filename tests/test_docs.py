@@ -30,6 +30,7 @@ from vrgcn.cli import COMMANDS
 from vrgcn.cli.parsing import parse
 from vrgcn.engine.estimators import find_estimator
 from vrgcn.graph.propagation import build_propagation
+from vrgcn.tuning.space import SPACE
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = Path(vrgcn.__file__).parent
@@ -185,6 +186,14 @@ def check_training(names: dict[str, Any]) -> None:
     assert names["config"].schedule == "cosine"
 
 
+def check_tune(names: dict[str, Any]) -> None:
+    assert len(names["found"].trials) == 3
+    assert names["values"].keys() <= SPACE.keys()
+    assert predict(names["model"], names["graph"]).shape == (60, 3)
+    rows = re.findall(r"(?m)^\| `(\w+)` \|", text("docs/tune.md").partition("## Stopping")[0])
+    assert rows == list(SPACE)
+
+
 # Each page with Python, and what must be so after it was run.
 CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "README.md": check_readme,
@@ -198,6 +207,7 @@ CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "docs/reliability.md": check_reliability,
     "docs/report.md": check_report,
     "docs/training.md": check_training,
+    "docs/tune.md": check_tune,
 }
 
 
@@ -225,6 +235,26 @@ def test_the_python_of_a_page_does_what_the_page_says(
     for number, block in enumerate(blocks(page, "python"), start=1):
         exec(compile(block, f"{page}, block {number}", "exec"), names)
     CHECKS[page](names)
+
+
+def promises() -> list[list[str]]:
+    """The rows of the tables of promises: cells, the last one the tests that show them."""
+    rows = re.findall(r"(?m)^\| (.*) \|$", text("docs/reliability.md"))
+    cells = [re.split(r"(?<!\\) \| ", row) for row in rows]
+    return [row for row in cells if not row[-1].startswith(("shown by", "---"))]
+
+
+def test_every_promise_names_tests_that_there_are() -> None:
+    rows = promises()
+    assert len(rows) > 30
+    for number, row in enumerate(rows):
+        shown = row[-1]
+        named = re.findall(r"`(tests/[\w/]+(?:\.py)?)", shown)
+        assert named or (number and shown.startswith("the same")), row
+        for path in named:
+            assert (ROOT / path).exists(), path
+            if path.endswith(".py"):
+                assert re.search(r"(?m)^def test_", text(path)), path
 
 
 def commands() -> Iterator[tuple[str, str]]:

@@ -11,6 +11,7 @@ from vrgcn.data.tables.spec import ImportSpec, check_ratio
 from vrgcn.engine.estimators import ESTIMATORS, find_estimator
 from vrgcn.models.config import ModelConfig
 from vrgcn.training.config import TrainConfig, at_least
+from vrgcn.tuning.space import SPACE, check_names
 
 
 @dataclass(frozen=True)
@@ -44,19 +45,14 @@ class TrainingOptions:
 
 
 @dataclass(frozen=True)
-class TrainOptions(TrainingOptions):
-    """Train a model on a graph and write the run to a folder."""
+class RunOptions(TrainingOptions):
+    """What is trained, and the folder of the run."""
 
     graph_or_dataset: Positional[str | None] = None
     """A graph: the folder that `vrgcn import` wrote, or the name of a data set, whichever there is.
     --graph and --dataset say which is meant."""
     name: str | None = None
     """Name of the run. None: graph, model and estimator."""
-    seeds: int | None = None
-    """So many runs that differ in the seed alone, --seed being the first, each a folder in that of
-    the run, and a table of their means and deviations. --time-limit is that of each."""
-    log: Literal["none", "tensorboard"] = "none"
-    """Write the curve as events of TensorBoard too, to `tensorboard` in the run's folder."""
     out: Path | None = None
     """Folder to write the run to; it must not exist yet. None: runs/NAME."""
     resume: Path | None = None
@@ -67,9 +63,44 @@ class TrainOptions(TrainingOptions):
     config: Path | None = None
     """TOML file with any of these options; flags win over it."""
 
+
+@dataclass(frozen=True)
+class TrainOptions(RunOptions):
+    """Train a model on a graph and write the run to a folder."""
+
+    seeds: int | None = None
+    """So many runs that differ in the seed alone, --seed being the first, each a folder in that of
+    the run, and a table of their means and deviations. --time-limit is that of each."""
+    log: Literal["none", "tensorboard"] = "none"
+    """Write the curve as events of TensorBoard too, to `tensorboard` in the run's folder."""
+
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least(2, seeds=self.seeds)
+
+
+@dataclass(frozen=True)
+class TuneOptions(RunOptions):
+    """Search for good settings on a graph within a time limit, and train with the best.
+
+    The flags are the settings that are tried first, and of all that is not searched.
+    """
+
+    name: str | None = None
+    """Name of the search. None: graph and -tuned."""
+    resume: Path | None = None
+    """The folder of a search that was stopped or killed: go on with it, by its own options. With
+    more --trials or a longer --time-limit also of one that has finished."""
+    trials: int | None = None
+    """How many settings to try at most. None: 40, or as many as --time-limit allows, which counts
+    all time, that of training the best again too."""
+    search: tuple[str, ...] = tuple(SPACE)
+    """Settings to vary; the others stay as they are given."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least(1, trials=self.trials)
+        check_names(self.search)
 
 
 @dataclass(frozen=True)
@@ -140,6 +171,10 @@ class ReportOptions:
     threads: int | None = None
     """CPU threads. None: as PyTorch chooses."""
 
+    def __post_init__(self) -> None:
+        if not self.runs:
+            raise ValueError("give at least one run: a folder that `vrgcn train` wrote")
+
 
 @dataclass(frozen=True)
 class DiagnoseOptions(TrainingOptions):
@@ -162,7 +197,10 @@ class DiagnoseOptions(TrainingOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in self.compare:
-            find_estimator(name)
+            try:
+                find_estimator(name)
+            except ValueError as error:
+                raise ValueError(f"compare: {error}") from None
         if self.passes < 2:  # before a graph is opened, or even downloaded
             raise ValueError(f"passes must be at least 2 to tell a variance, not {self.passes}")
 
@@ -223,6 +261,10 @@ class DemoOptions:
     threads: int | None = None
     """CPU threads. None: as PyTorch chooses."""
 
+    def __post_init__(self) -> None:
+        at_least(1, epochs=self.epochs, threads=self.threads)
+        at_least(0, seed=self.seed)
+
 
 SectionName = Literal[
     "epoch", "accuracy", "deep", "step", "growth", "peers", "inference", "histories", "startup"
@@ -237,7 +279,7 @@ class BenchOptions:
     """What to measure. epoch: steps against the MLP; accuracy: time to a validation score, peak
     memory; deep: three and four layers; step: where the time goes; growth: cost against graph and
     model sizes; peers: PyG; inference: exact outputs of all nodes; histories: 16-bit tables;
-    startup: --help, imports."""
+    startup: --help, mistakes on the command line, imports."""
     dataset: str = "reddit-like"
     """A graph by name; `vrgcn datasets` lists them."""
     data_root: Path | None = None

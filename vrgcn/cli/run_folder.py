@@ -3,51 +3,31 @@
 from __future__ import annotations
 
 import shutil
-import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from vrgcn.cli.checks import check_free
-from vrgcn.cli.config_file import flatten
-from vrgcn.cli.options import TrainOptions
-from vrgcn.files.writing import remove_partial
+from vrgcn.cli.options import RunOptions, TuneOptions
+from vrgcn.files.writing import explained, make_folder, remove_partial
 from vrgcn.inference import MODEL
 from vrgcn.models.models import MODELS
 from vrgcn.training.checkpoint import checkpoints_in
-from vrgcn.training.identity import free_settings
-from vrgcn.training.interval import duration
 from vrgcn.training.lock import locked
-from vrgcn.training.runs import (
-    CHECKPOINTS,
-    CONFIG,
-    METRICS,
-    RESULT,
-    config_text,
-    member_runs,
-    read_config,
-    unfinished,
-)
+from vrgcn.training.runs import CHECKPOINTS, CONFIG, METRICS, RESULT, member_runs
+from vrgcn.tuning.study import STUDY
+from vrgcn.tuning.tuner import LEADERBOARD
 
 # What commands write into the folder of a run, and nothing that a person may have put there.
 OURS = (
     *(CONFIG, METRICS, RESULT, MODEL, CHECKPOINTS, "diagnosis.html"),
-    *("tensorboard", "seed-*", "evaluation-*.json", "confusion-*.png", "predicted-*.png"),
+    *("tensorboard", "trials/trial-*", STUDY, LEADERBOARD),
+    *("evaluation-*.json", "confusion-*.png", "predicted-*.png"),
 )
-_PLACE = ("graph", "data_root")  # the same graph may lie elsewhere now: its fingerprint decides
-
-
-def check_folder(options: TrainOptions) -> None:
-    """Refuse, before anything is read or written, what `run_folder` would refuse later."""
-    if options.resume is not None:
-        _check_resumed(options, options.resume)
-    elif options.out is not None and options.out.is_dir():
-        check_free(options.out, options.overwrite)
 
 
 @contextmanager
-def run_folder(options: TrainOptions) -> Iterator[Path]:
+def run_folder(options: RunOptions) -> Iterator[Path]:
     """The folder of the run, for this process alone. A new one is gone again if training fails
     before there is anything worth keeping."""
     folder = options.resume or _folder(options)
@@ -65,7 +45,8 @@ def run_folder(options: TrainOptions) -> Iterator[Path]:
                 worth = bool(options.resume or checkpoints or member_runs(folder))
                 worth = worth or (folder / MODEL).exists()
                 if not worth:
-                    _clear(folder)
+                    with suppress(OSError):  # what made training fail is what is told
+                        _clear(folder)
                 raise
     finally:
         if not worth:
@@ -73,15 +54,7 @@ def run_folder(options: TrainOptions) -> Iterator[Path]:
                 folder.rmdir()
 
 
-def found_again(options: TrainOptions) -> dict[str, Any]:
-    """The options that `--config` may repeat the run by, its paths holding from any folder."""
-    left_out = ("config", "name", "out", "resume", "overwrite")
-    kept = {k: v for k, v in flatten(options).items() if k not in left_out}
-    paths = {name: kept[name] for name in _PLACE if kept[name] is not None}
-    return kept | {name: path.resolve() for name, path in paths.items()}
-
-
-def _folder(options: TrainOptions) -> Path:
+def _folder(options: RunOptions) -> Path:
     """By its name, or a new one beside those that have the name already."""
     if options.out is not None:
         if options.out.exists() and not options.out.is_dir():
@@ -91,15 +64,19 @@ def _folder(options: TrainOptions) -> Path:
     if name is None:
         graph = options.dataset or (options.graph.name if options.graph else "")
         name = f"{graph}-{options.model.model}"
-        if looks_at_neighbours(options):
+        if isinstance(options, TuneOptions):
+            name = f"{graph}-tuned"
+        elif looks_at_neighbours(options):
             name += f"-{options.train.estimator.replace('/', '-')}"
     folder, number = Path("runs") / name, 1
     if options.overwrite:
         return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    with explained(folder):
+        make_folder(folder.parent)
     while True:
         try:
-            folder.mkdir(parents=True)  # only one process can
+            with explained(folder):
+                folder.mkdir()  # only one process can
         except FileExistsError:
             number += 1
             folder = Path("runs") / f"{name}-{number}"
@@ -107,59 +84,17 @@ def _folder(options: TrainOptions) -> Path:
             return folder
 
 
-def looks_at_neighbours(options: TrainOptions) -> bool:
+def looks_at_neighbours(options: RunOptions) -> bool:
     """Whether P is more than I, which it is of an MLP: else no estimator has a part in training."""
     meant = MODELS[options.model.model].propagation
     return (options.train.propagation or meant) != "identity"
 
 
 def _clear(folder: Path) -> None:
+    for run in member_runs(folder):
+        shutil.rmtree(run)
     for pattern in OURS:
         for path in folder.glob(pattern):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-
-def nothing_left(options: TrainOptions) -> bool:
-    """Whether a run that shall go on has finished, and not been asked for more. What a process that
-    was killed at its very end left is removed."""
-    folder = options.resume
-    if folder is None or unfinished(folder) is not None:
-        return False
-    before, now = read_config(folder), _as_written(options)
-    for name in ("epochs", "patience", "time_limit", "seeds"):
-        if name in before and _length(now.get(name)) > _length(before[name]):
-            return False
-    with locked(folder):
-        remove_partial(folder)
-    return True
-
-
-def _length(value: Any) -> float:
-    """Of epochs, or of a time; without a limit it is infinite."""
-    if value is None:
-        return float("inf")
-    return (duration(value) or 0.0) if isinstance(value, str) else value
-
-
-def _check_resumed(options: TrainOptions, folder: Path) -> None:
-    """Refuse what makes it another run."""
-    if options.out is not None or options.name is not None or options.overwrite:
-        raise ValueError("--resume goes on in the run's own folder: no --out, --name, --overwrite")
-    # An option that is not in the file was None, or did not exist yet: at its default.
-    before, now = _as_written(TrainOptions()) | read_config(folder), _as_written(options)
-    changeable = (*free_settings(now["schedule"]), *_PLACE, "verify", "log")
-    if before.get("seeds") and now.get("seeds"):
-        changeable = (*changeable, "seeds")
-    changed = [
-        f"{name} was {before.get(name)!r} and is {now.get(name)!r}"
-        for name in sorted(before.keys() | now.keys())
-        if name not in changeable and before.get(name) != now.get(name)
-    ]
-    if changed:
-        raise ValueError(
-            f"--resume: {folder} cannot go on with other options: {'; '.join(changed)}"
-        )
-
-
-def _as_written(options: TrainOptions) -> dict[str, Any]:
-    return tomllib.loads(config_text(found_again(options)))
+            # Of a link, such as one to a larger disk, what it leads to is somebody's own.
+            folded = path.is_dir() and not path.is_symlink()
+            shutil.rmtree(path) if folded else path.unlink()

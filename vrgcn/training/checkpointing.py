@@ -22,6 +22,7 @@ from vrgcn.training.divergence import DivergedError, all_finite, diverged
 from vrgcn.training.identity import differences, identity
 from vrgcn.training.interrupts import Interrupted, StopRequest
 from vrgcn.training.interval import Interval
+from vrgcn.training.restoring import check_state
 from vrgcn.training.result import TrainResult
 from vrgcn.training.trainer import Trainer
 
@@ -64,7 +65,7 @@ class Checkpoints:
         while True:
             try:
                 if not trainer.advance():
-                    if trainer.stopped in ("time", "callback"):
+                    if trainer.stopped == "time":
                         self.write()  # with more time it goes on from here
                     return trainer.finish()
                 if stop.signal is not None:
@@ -126,8 +127,9 @@ class Checkpoints:
 
     def _restore(self, found: Checkpoint) -> None:
         try:
+            check_state(self.trainer, found.state)
             self.trainer.restore(found.state)
-        except (RuntimeError, KeyError, ValueError, TypeError) as error:
+        except (RuntimeError, ValueError, TypeError, AttributeError, LookupError) as error:
             raise DamagedCheckpointError(f"{found.path} does not fit this run: {error}") from None
         there = checkpoints_in(self.folder)
         self._kept = there[there.index(found.path) :][::-1]

@@ -6,10 +6,12 @@ opened.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vrgcn.data.sources import META
 from vrgcn.files.kinds import Kind, check_kinds, shown
 from vrgcn.files.parsing import read_toml
 from vrgcn.files.writing import write_text
@@ -81,7 +83,11 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise FileNotFoundError(f"there is no run folder {folder}")
     config = folder / CONFIG
     if not config.is_file():
-        raise FileNotFoundError(f"{folder} is not a run: it has no {CONFIG}")
+        graph = f"; it is a graph, and `vrgcn train {folder}` makes a run of it"
+        is_graph = (folder / META).is_file()
+        raise FileNotFoundError(
+            f"{folder} is not a run: it has no {CONFIG}{graph if is_graph else ''}"
+        )
     options = read_toml(config)
     for name in ("dataset", "graph", "data_root", "metric"):
         if not isinstance(options.get(name, ""), str):
@@ -119,13 +125,16 @@ def unfinished(folder: Path) -> str | None:
     """How far the training of a run came that has not ended; None of one that has."""
     if (folder / RESULT).is_file():
         return None
-    seeds = read_config(folder).get("seeds")
+    config = read_config(folder)
+    ended = sum((run / RESULT).is_file() for run in member_runs(folder))
+    if "search" in config:
+        return None if (folder / BEST / RESULT).is_file() else f"{ended} trials"
+    seeds = config.get("seeds")
     if isinstance(seeds, int):
-        ended = sum((run / RESULT).is_file() for run in member_runs(folder))
         return None if ended >= seeds else f"{ended} of {seeds} runs"
     metrics = folder / METRICS
     done = metrics.read_bytes().count(b"\n") if metrics.is_file() else 0
-    epochs = read_config(folder).get("epochs")
+    epochs = config.get("epochs")
     return f"{done} of {epochs} epochs" if isinstance(epochs, int) else f"{done} epochs"
 
 
@@ -177,5 +186,5 @@ def _toml(value: Any) -> str:
         return repr(value)
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_toml, value)) + "]"
-    escaped = str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
+    # Texts of TOML are those of JSON, but for one character that JSON does not escape.
+    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
