@@ -15,9 +15,9 @@ from vrgcn.cli.options import (
     DemoOptions,
     DiagnoseOptions,
     EvaluateOptions,
+    ExactOptions,
     ImportOptions,
     InfoOptions,
-    PredictOptions,
     ReportOptions,
     RunOptions,
 )
@@ -75,7 +75,7 @@ def _(options: DiagnoseOptions) -> DiagnoseOptions:
 
 
 @check.register
-def _(options: PredictOptions) -> PredictOptions:
+def _(options: ExactOptions) -> ExactOptions:
     check_run(options.run)
     find_source(options.dataset, options.graph, needed=False)
     if options.nodes is not None:
