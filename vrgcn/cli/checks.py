@@ -12,16 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from vrgcn.cli.options import (
+    DemoOptions,
     DiagnoseOptions,
     EvaluateOptions,
+    ExactOptions,
     ImportOptions,
     InfoOptions,
-    PredictOptions,
     ReportOptions,
     RunOptions,
 )
 from vrgcn.cli.resuming import check_resumed
-from vrgcn.data.sources import Source, find_source
+from vrgcn.data.sources import Source, check_graph, find_source
 from vrgcn.files.writing import is_partial
 from vrgcn.pages.destination import check_suffix, check_writable
 from vrgcn.training.lock import LOCK
@@ -74,7 +75,7 @@ def _(options: DiagnoseOptions) -> DiagnoseOptions:
 
 
 @check.register
-def _(options: PredictOptions) -> PredictOptions:
+def _(options: ExactOptions) -> ExactOptions:
     check_run(options.run)
     find_source(options.dataset, options.graph, needed=False)
     if options.nodes is not None:
@@ -107,13 +108,22 @@ def _(options: ReportOptions) -> ReportOptions:
 
 
 @check.register
+def _(options: DemoOptions) -> DemoOptions:
+    check_suffix(options.out, FIGURES)
+    check_writable(options.out.parent)
+    return options
+
+
+@check.register
 def _(options: ImportOptions) -> ImportOptions:
     files = {"edges": options.edges, "nodes": options.nodes, "features-file": options.features_file}
     for name, path in files.items():
         if path is not None:
             check_file(path, f"--{name}")
-    if options.like is not None and not options.like.is_dir():
-        raise FileNotFoundError(f"--like: there is no folder {options.like}")
+    if options.like is not None:
+        check_graph(options.like, "--like: ")
+    if options.out.exists():
+        raise FileExistsError(f"--out: {options.out} exists already; choose another folder")
     check_writable(options.out.parent)
     return options
 

@@ -104,14 +104,13 @@ class TuneOptions(RunOptions):
 
 
 @dataclass(frozen=True)
-class PredictOptions:
-    """Predict the classes or the numbers of nodes, exactly, with a trained model."""
+class ExactOptions:
+    """A trained model on all nodes of a graph, or on some of them, exactly."""
 
     run: Positional[Path]
     """The folder of a run that `vrgcn train` wrote."""
     out: Path
-    """File to write: .parquet or .csv (id, label, probabilities; of numbers id, prediction) or .npy
-    (probabilities or numbers alone)."""
+    """File to write."""
     dataset: str | None = None
     """A graph by name in place of the one the model was trained on."""
     graph: Path | None = None
@@ -119,9 +118,7 @@ class PredictOptions:
     data_root: Path | None = None
     """Where raw files of named data sets lie or go. None: where the run found them."""
     nodes: Path | None = None
-    """Text file with one node id per line: predict these, in this order. None: all nodes."""
-    top: int | None = None
-    """Write only the most probable classes, so many of them, each with its probability."""
+    """Text file with one node id per line: these alone, in this order. None: all nodes."""
     memory: Literal["ram", "disk"] = "ram"
     """Keep hidden layers and scaled and averaged features in memory, or in files beside --out that
     are gone afterwards."""
@@ -129,6 +126,28 @@ class PredictOptions:
     """Device of the model, such as cpu or cuda."""
     threads: int | None = None
     """CPU threads. None: as PyTorch chooses."""
+
+
+@dataclass(frozen=True)
+class PredictOptions(ExactOptions):
+    """Predict the classes or the numbers of nodes, exactly, with a trained model."""
+
+    out: Path
+    """File to write: .parquet or .csv (id, label, probabilities; of numbers id, prediction) or .npy
+    (probabilities or numbers alone)."""
+    top: int | None = None
+    """Write only the most probable classes, so many of them, each with its probability."""
+
+
+@dataclass(frozen=True)
+class EmbedOptions(ExactOptions):
+    """Write what a trained model makes of each node inside, exactly: embeddings."""
+
+    out: Path
+    """File to write: .parquet or .csv (id, e_0, e_1, ...) or .npy (the numbers alone)."""
+    layer: int = -2
+    """Which activations: -2 what the model propagates last, of gcn and graphsage the last hidden
+    layer; -1 its outputs; 0 what it propagates first; 1 what it propagates next."""
 
 
 @dataclass(frozen=True)
@@ -171,6 +190,10 @@ class ReportOptions:
     threads: int | None = None
     """CPU threads. None: as PyTorch chooses."""
 
+    def __post_init__(self) -> None:
+        if not self.runs:
+            raise ValueError("give at least one run: a folder that `vrgcn train` wrote")
+
 
 @dataclass(frozen=True)
 class DiagnoseOptions(TrainingOptions):
@@ -193,7 +216,10 @@ class DiagnoseOptions(TrainingOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in self.compare:
-            find_estimator(name)
+            try:
+                find_estimator(name)
+            except ValueError as error:
+                raise ValueError(f"compare: {error}") from None
         if self.passes < 2:  # before a graph is opened, or even downloaded
             raise ValueError(f"passes must be at least 2 to tell a variance, not {self.passes}")
 
@@ -254,6 +280,10 @@ class DemoOptions:
     threads: int | None = None
     """CPU threads. None: as PyTorch chooses."""
 
+    def __post_init__(self) -> None:
+        at_least(1, epochs=self.epochs, threads=self.threads)
+        at_least(0, seed=self.seed)
+
 
 SectionName = Literal[
     "epoch", "accuracy", "deep", "step", "growth", "peers", "inference", "histories", "startup"
@@ -268,7 +298,7 @@ class BenchOptions:
     """What to measure. epoch: steps against the MLP; accuracy: time to a validation score, peak
     memory; deep: three and four layers; step: where the time goes; growth: cost against graph and
     model sizes; peers: PyG; inference: exact outputs of all nodes; histories: 16-bit tables;
-    startup: --help, imports."""
+    startup: --help, mistakes on the command line, imports."""
     dataset: str = "reddit-like"
     """A graph by name; `vrgcn datasets` lists them."""
     data_root: Path | None = None

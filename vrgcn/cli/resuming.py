@@ -26,10 +26,7 @@ def check_resumed(options: RunOptions, folder: Path) -> None:
         raise ValueError("--resume goes on in the run's own folder: no --out, --name, --overwrite")
     # An option that is not in the file was None, or did not exist yet: at its default.
     before, now = _as_written(type(options)()) | read_config(folder), _as_written(options)
-    changeable: tuple[str, ...] = (
-        *(*_PLACE, "verify", "log"),
-        *("trials", "time_limit", "threads"),
-    )
+    changeable: tuple[str, ...] = (*_PLACE, "verify", "log", "trials", "time_limit", "threads")
     if not isinstance(options, TuneOptions):  # whose trials would not compare
         changeable += free_settings(now["schedule"])
     if before.get("seeds") and now.get("seeds"):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Size(NamedTuple):
-    """What a dataset holds, as text. Edges are directed: an undirected one counts twice."""
+    """What a dataset holds, as text. edges: entries of the adjacency, two for an undirected one"""
 
     nodes: str
     edges: str

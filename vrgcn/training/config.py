@@ -135,11 +135,8 @@ class TrainConfig:
             value = getattr(self, name)
             if choices and value not in choices and value is not None:
                 raise ValueError(f"{name} {value!r} is none of {', '.join(choices)}")
-        try:
-            if self.estimator != AUTO:
-                find_estimator(self.estimator)
-        except ValueError as error:
-            raise ValueError(f"{error} (--estimator)") from None
+        if self.estimator != AUTO:
+            find_estimator(self.estimator)
         object.__setattr__(self, "checkpoint_every", str(self.checkpoint_every))
         Interval.parse(self.checkpoint_every)
         at_least(1, epochs=self.epochs, batch_size=self.batch_size, sample_size=self.sample_size)
