@@ -15,10 +15,10 @@ from vrgcn.cli.options import (
     DemoOptions,
     DiagnoseOptions,
     EvaluateOptions,
+    ExactOptions,
     GenerateOptions,
     ImportOptions,
     InfoOptions,
-    PredictOptions,
     ReorderOptions,
     ReportOptions,
     RunOptions,
@@ -77,7 +77,7 @@ def _(options: DiagnoseOptions) -> DiagnoseOptions:
 
 
 @check.register
-def _(options: PredictOptions) -> PredictOptions:
+def _(options: ExactOptions) -> ExactOptions:
     check_run(options.run)
     find_source(options.dataset, options.graph, needed=False)
     if options.nodes is not None:
