@@ -23,9 +23,11 @@ from vrgcn.cli.options import (
     DiagnoseOptions,
     EmbedOptions,
     EvaluateOptions,
+    GenerateOptions,
     ImportOptions,
     InfoOptions,
     PredictOptions,
+    ReorderOptions,
     ReportOptions,
     ReproduceOptions,
     TrainOptions,
@@ -38,6 +40,8 @@ from vrgcn.files.printable import printable
 # command: its options, and where the function that runs it lives
 COMMANDS: dict[str, tuple[type, str, str]] = {
     "import": (ImportOptions, "vrgcn.cli.import_tables", "run_import"),
+    "generate": (GenerateOptions, "vrgcn.cli.generate", "run_generate"),
+    "reorder": (ReorderOptions, "vrgcn.cli.reorder", "run_reorder"),
     "train": (TrainOptions, "vrgcn.cli.train", "run_train"),
     "tune": (TuneOptions, "vrgcn.cli.tune", "run_tune"),
     "predict": (PredictOptions, "vrgcn.cli.predict", "run_predict"),

@@ -15,6 +15,7 @@ from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import EvaluateOptions
 from vrgcn.data.tables.wording import counted
 from vrgcn.engine.devices import find_device, use_threads
+from vrgcn.files.scratch import table_folder
 from vrgcn.files.writing import write_text
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.validation import SPLITS
@@ -68,7 +69,14 @@ def run_evaluate(options: EvaluateOptions) -> None:
     """Print the scores, draw the picture, and write the numbers beside it."""
     use_threads(options.threads)
     run = open_run(options.run, find_device(options.device))
-    opened = open_run_graph(run, options.dataset, options.graph, options.data_root)
+    picture_folder = run.folder if options.out is None else options.out.parent
+    with table_folder(options.memory, picture_folder) as folder:
+        _evaluate(options, run, folder)
+
+
+def _evaluate(options: EvaluateOptions, run: Run, folder: Path | None) -> None:
+    """folder: where tables go; None: memory"""
+    opened = open_run_graph(run, options.dataset, options.graph, options.data_root, folder)
     print_note(opened.note)
     graph = opened.graph
     labels = model_labels(run.saved, graph)
@@ -77,7 +85,7 @@ def run_evaluate(options: EvaluateOptions) -> None:
     picture = options.out or run.folder / f"{kind}-{split}.png"
     check_figure(picture)
     numbers = picture.with_name(f"evaluation-{split}.json")
-    outputs = predict(run.saved, graph)
+    outputs = predict(run.saved, graph, directory=folder)
     metric = find_metric(run.config.get("metric"), run.saved.task)
     evaluated = _Evaluated(run, graph, outputs, labels, split, metric)
     show = _show_numbers if run.saved.regression else _show_classes

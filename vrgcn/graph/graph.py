@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from vrgcn.graph.names import Names
-from vrgcn.graph.sparse import CSR, is_sparse, offsets
+from vrgcn.graph.sparse import CSR, full_precision, is_sparse, offsets
 from vrgcn.graph.validation import (
     SPLITS,
     UNLABELLED,
@@ -23,6 +23,7 @@ from vrgcn.graph.validation import (
 )
 
 if TYPE_CHECKING:
+    from vrgcn.graph.mapped import Derived
     from vrgcn.graph.scaling import Scaling
 
 
@@ -46,10 +47,12 @@ class Graph:
     the edge v -> u, columns ascending, its `values` None where no weights were given; `labels` is
     int64 (nodes,), float (nodes, classes) or float64 (nodes,), of which `task` says which;
     `num_classes` is 0 for numbers; each split is a sorted int64 tensor of ids, empty where none
-    was given; `scaling` is what was done to the features by `scale_graph`, None if nothing was.
+    was given; `scaling` is what was done to the features by `scale_graph`, None if nothing was;
+    `derived` keeps what is computed from the features beside a graph on disk, None elsewhere.
     """
 
     scaling: Scaling | None = None
+    derived: Derived | None = None
 
     def __init__(
         self,
@@ -117,6 +120,11 @@ class Graph:
     @property
     def num_features(self) -> int:
         return self.features.shape[1]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """In which it is computed with: float32 where the features are kept in half precision."""
+        return full_precision(self.features.dtype)
 
     @property
     def multilabel(self) -> bool:

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
@@ -38,6 +39,8 @@ class Trainer:
 
     `advance` makes one step; between two of them `state` and `restore` take the run's state and
     put it back.
+
+    directory: keep histories, P X and tables of evaluation in files there instead of in memory
     """
 
     def __init__(
@@ -50,6 +53,7 @@ class Trainer:
         propagation: PropagationLike | None = None,
         objective: Objective | None = None,
         callbacks: Callbacks | None = None,
+        directory: Path | None = None,
     ) -> None:
         if estimator is None:
             config, choice = choose_estimator(model, graph, config, propagation)
@@ -75,6 +79,7 @@ class Trainer:
             estimator=estimator,
             propagation=propagation,
             objective=self.objective,
+            directory=directory,
         )
         self.refreshed = refreshed_nodes(self.minibatches, config.refresh)
         self.monitor = Monitor(
@@ -92,7 +97,11 @@ class Trainer:
             len(self.minibatches),
             larger=self.objective.better(1.0, 0.0),
         )
-        self.evaluation = ExactSweeps(model, self.minibatches.setup.on_all_edges())
+        self.evaluation = ExactSweeps(
+            model,
+            self.minibatches.setup.on_all_edges(),
+            directory=None if directory is None else directory / "evaluation",
+        )
         self.progress = Progress()
         self.best: dict[str, Tensor] | None = None
         self._trained = int(self.objective.trained.sum())
