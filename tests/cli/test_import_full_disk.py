@@ -61,3 +61,19 @@ def test_whichever_file_there_is_no_room_for_nothing_is_left(
             assert verify_graph(tables / "out" / "g") is None
         else:
             assert left == []
+
+
+def test_a_disk_without_room_for_a_byte_is_told_and_left_alone(
+    vrgcn, tables: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = open
+
+    def opened(file, mode="r", *rest, **named):
+        inside = isinstance(file, str | Path) and Path(file).parent.name.endswith(".partial")
+        return plain("/dev/full" if inside and "w" in mode else file, mode, *rest, **named)
+
+    monkeypatch.setattr("builtins.open", opened)
+    code, _, err = vrgcn(*COMMAND, "out/g")
+    assert code == 1
+    assert "out/g: the disk at " in err
+    assert os.listdir(tables / "out") == []
