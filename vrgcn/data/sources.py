@@ -10,6 +10,7 @@ from typing import NamedTuple
 from vrgcn.data import DATASETS, OGB
 
 META = "meta.json"  # in the folder of a graph
+PARTS = "parts.json"  # in the folder of its parts, one for each process
 
 
 class Source(NamedTuple):

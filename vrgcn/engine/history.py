@@ -113,7 +113,7 @@ class Histories:
             file = None
             if self.directory is not None:
                 file = self.directory / f"history-{level}-{kind}.bin"
-            self.tables[level, kind] = History(
+            self.tables[level, kind] = self.make(
                 zeros((self.num_nodes, width), self._dtype(kind), file, self.device),
                 torch.full((self.num_nodes,), NEVER, dtype=torch.int64, device=self.device),
             )
@@ -124,6 +124,10 @@ class Histories:
                 f"{table.values.shape[1]}; a model must propagate the same widths every time"
             )
         return table
+
+    def make(self, values: Tensor, written: Tensor) -> History:
+        """A table of these histories."""
+        return History(values, written)
 
     def _dtype(self, kind: str) -> torch.dtype:
         if kind != "h" and self.dtype == torch.float16:

@@ -43,10 +43,13 @@ class Graph:
     the edge v -> u, columns ascending, its `values` None where no weights were given; `labels` is
     int64 (nodes,), float (nodes, classes) or float64 (nodes,), of which `task` says which;
     `num_classes` is 0 for numbers; each split is a sorted int64 tensor of ids, empty where none
-    was given; `scaling` is what was done to the features by `scale_graph`, None if nothing was.
+    was given; `scaling` is what was done to the features by `scale_graph`, None if nothing was;
+    `sums` are, in one part of a larger graph, the sums of its nodes' rows and columns of the larger
+    graph's A, (nodes,) float64 each, and None in a graph that is whole.
     """
 
     scaling: Scaling | None = None
+    sums: tuple[Tensor, Tensor] | None = None
 
     def __init__(
         self,
@@ -164,7 +167,7 @@ class Graph:
         if features.shape[0] != self.num_nodes:
             raise ValueError(f"{features.shape[0]} rows of features for {self.num_nodes} nodes")
         graph = self._replaced(self.adjacency, features)
-        graph.scaling = scaling
+        graph.scaling, graph.sums = scaling, self.sums
         return graph
 
     @classmethod

@@ -75,14 +75,7 @@ class Trainer:
         note_trained_on(model, TrainedOn.of(graph, own_matrix=not named))
         if isinstance(rule, str):
             note_propagation(model, rule)
-        self.minibatches = build_minibatches(
-            model,
-            graph,
-            config,
-            estimator=estimator,
-            propagation=propagation,
-            objective=self.objective,
-        )
+        self.minibatches = self._build_minibatches(estimator, propagation)
         self.refreshed = refreshed_nodes(self.minibatches, config.refresh)
         self.monitor = Monitor(
             model, self.minibatches, config.diagnostics, config.seed, self.objective
@@ -91,11 +84,24 @@ class Trainer:
         self.evaluation = ExactSweeps(model, self.minibatches.setup.on_all_edges())
         self.progress = Progress()
         self.best: dict[str, Tensor] | None = None
-        self._trained = int(self.objective.trained.sum())
+        self.trained = int(self.objective.trained.sum())
+        self.visited = self.minibatches.visits.count
         self._stream: Iterator[Batch] | None = None
         setup = self.minibatches.setup
         self.random = RandomNumbers(
             config.seed, setup.device, default=setup.training.default_random
+        )
+
+    def _build_minibatches(
+        self, estimator: Estimator | None, propagation: PropagationLike | None
+    ) -> MiniBatches:
+        return build_minibatches(
+            self.model,
+            self.graph,
+            self.config,
+            estimator=estimator,
+            propagation=propagation,
+            objective=self.objective,
         )
 
     def run(self) -> TrainResult:
@@ -205,33 +211,43 @@ class Trainer:
 
     def _close_epoch(self) -> None:
         """Measure, evaluate, tell; remember the weights if they are the best so far."""
-        progress, batches = self.progress, self.minibatches
-        number, visited = batches.position.epoch, batches.visits.count
-        start = time.perf_counter()
-        reading = self.monitor.after_epoch(number)
-        progress.diagnostics_seconds += time.perf_counter() - start
-        evaluate = number == self.config.epochs or number % self.config.evaluate_every == 0
-        age = batches.mean_age()
-        point = Epoch(
-            epoch=number,
-            loss=progress.loss / self._trained,
-            val=self._score(self.graph.val) if evaluate else None,
-            seconds=progress.seconds,
-            age=None if math.isnan(age) else age,
-            sampled=progress.sampled / visited,
-            history_reads=progress.history_reads / visited,
-            staleness=reading.staleness,
-            gradient_staleness=reading.gradient_staleness,
-            gradient_noise=reading.gradient_noise,
-        )
+        progress = self.progress
+        point = self._measure()
         progress.curve.append(point)
         progress.loss, progress.sampled, progress.history_reads = 0.0, 0, 0
         best = self._is_best(point)
         if self.callbacks.on_epoch is not None:
             self.callbacks.on_epoch(point)
-        kept = best or self.config.select == "last" or not len(self.graph.val)
+        kept = best or self.config.select == "last" or not self.validated
         if kept and self.callbacks.on_kept is not None:
             self.callbacks.on_kept(point)
+
+    @property
+    def validated(self) -> bool:
+        """Whether there are nodes to validate on."""
+        return len(self.graph.val) > 0
+
+    def _measure(self) -> Epoch:
+        """The point of the epoch that is over."""
+        progress, batches = self.progress, self.minibatches
+        number = batches.position.epoch
+        start = time.perf_counter()
+        reading = self.monitor.after_epoch(number)
+        progress.diagnostics_seconds += time.perf_counter() - start
+        evaluate = number == self.config.epochs or number % self.config.evaluate_every == 0
+        age = batches.mean_age()
+        return Epoch(
+            epoch=number,
+            loss=progress.loss / self.trained,
+            val=self._score(self.graph.val) if evaluate else None,
+            seconds=progress.seconds,
+            age=None if math.isnan(age) else age,
+            sampled=progress.sampled / self.visited,
+            history_reads=progress.history_reads / self.visited,
+            staleness=reading.staleness,
+            gradient_staleness=reading.gradient_staleness,
+            gradient_noise=reading.gradient_noise,
+        )
 
     def _is_best(self, point: Epoch) -> bool:
         progress = self.progress
@@ -260,14 +276,19 @@ class Trainer:
         self.objective.check_outputs(outputs)
         in_loss = batch.in_loss
         losses = self.objective.loss(outputs[in_loss], batch.nodes[in_loss.to(batch.nodes.device)])
-        value = losses.sum().item()
+        self.optimizer.zero_grad()
+        batch.mean(losses).backward()
+        value = self._of_all(losses.sum().item())
         if not math.isfinite(value):
             rate = self.optimizer.param_groups[0]["lr"]
             raise diverged(f"the training loss became {value}", self.minibatches.position, rate)
-        self.optimizer.zero_grad()
-        batch.mean(losses).backward()
         self.optimizer.step()
         return value
+
+    def _of_all(self, loss: float) -> float:
+        """The loss, as it is; where several processes train together the sum of theirs, and then
+        the weights have the sum of their gradients too."""
+        return loss
 
     def _score(self, nodes: Tensor) -> float | None:
         if not len(nodes):

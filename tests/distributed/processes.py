@@ -1,0 +1,71 @@
+"""A function in several processes at a time, as torchrun would start them."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import socket
+import traceback
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any
+
+import torch
+
+from vrgcn.distributed.group import Group, joined
+
+# One process imports everything and is forked for each rank: seconds less than importing again.
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(["vrgcn.distributed.trainer", "tests.distributed.problems"])
+
+
+def in_processes(count: int, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+    """What `function(group, *arguments)` gives in each of `count` processes; it must be a function
+    of a module, for it is sent there by name."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    started = []
+    for rank in range(count):
+        here, there = _CONTEXT.Pipe(duplex=False)
+        place = (rank, count, port)
+        process = _CONTEXT.Process(target=_run, args=(there, place, function, arguments))
+        process.start()
+        there.close()
+        started.append((process, here))
+    results = []
+    for process, here in started:
+        try:
+            good, result = here.recv()
+        except EOFError:
+            good, result = False, "the process died"
+        process.join(60)
+        assert good, result
+        results.append(result)
+    return results
+
+
+def _run(
+    answer: Connection,
+    place: tuple[int, int, int],
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+) -> None:
+    rank, count, port = place
+    os.environ |= {
+        "RANK": str(rank),
+        "WORLD_SIZE": str(count),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+    }
+    torch.set_num_threads(1)
+    try:
+        with joined(torch.device("cpu"), 60.0) as group:
+            answer.send((True, function(group, *arguments)))
+    except BaseException:
+        answer.send((False, traceback.format_exc()))
+
+
+def alone() -> Group:
+    """The group of a single process, which needs no network."""
+    return Group()
