@@ -162,6 +162,11 @@ def check_report(names: dict[str, Any]) -> None:
     assert "0.987" in Path("seeds.html").read_text(encoding="utf-8")
 
 
+def check_training(names: dict[str, Any]) -> None:
+    assert names["result"].stopped == "epochs"
+    assert names["config"].schedule == "cosine"
+
+
 # Each page with Python, and what must be so after it was run.
 CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "README.md": check_readme,
@@ -173,6 +178,7 @@ CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "docs/own-models.md": check_own_models,
     "docs/reliability.md": check_reliability,
     "docs/report.md": check_report,
+    "docs/training.md": check_training,
 }
 
 

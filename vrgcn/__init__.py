@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from vrgcn.models.models import GCN, MLP, GraphSAGE
     from vrgcn.training.config import TrainConfig
     from vrgcn.training.fit import fit
+    from vrgcn.training.result import TrainResult
     from vrgcn.training.state import Epoch
-    from vrgcn.training.trainer import TrainResult
 
 __version__ = "0.1.0"
 
@@ -49,7 +49,7 @@ _HOME = {
     "Propagation": "graph.propagation",
     "scale_graph": "graph.scaling",
     "Epoch": "training.state",
-    "TrainResult": "training.trainer",
+    "TrainResult": "training.result",
     "fit": "training.fit",
 }
 

@@ -15,10 +15,10 @@ import pytest
 
 from vrgcn.cli import train as module
 from vrgcn.files.writing import DiskFullError
-from vrgcn.pages.progress import EpochProgress
 from vrgcn.training import checkpointing
 from vrgcn.training.checkpoint import checkpoints_in
 from vrgcn.training.lock import locked
+from vrgcn.training.progress import EpochProgress
 
 FLAGS = ("--batch-size", 8, "--epochs", 3, "--hidden", 8, "--checkpoint-every", 1)
 
@@ -81,7 +81,7 @@ def test_a_run_may_be_made_longer_even_after_it_has_finished(vrgcn, graph_folder
     (tmp_path / "short" / ".lock").write_text("1")  # as of a process killed at its very end
     code, out, _ = vrgcn("train", "--resume", "short")
     assert code == 0
-    assert "short has finished already; with more --epochs it goes on" in out
+    assert "short has finished already; with more --epochs or a longer --time-limit it" in out
     assert outcome(tmp_path / "short") == before
     assert not (tmp_path / "short" / ".lock").exists()
     train(vrgcn, graph_folder, "--out", "long", "--epochs", 5)

@@ -131,7 +131,7 @@ def test_a_run_that_fails_at_once_leaves_nothing_in_the_way(
 
 
 def test_a_run_that_is_interrupted_keeps_its_best_model(vrgcn, graph_folder, tmp_path, monkeypatch):
-    from vrgcn.pages import progress
+    from vrgcn.training import progress
 
     shown = progress.EpochProgress.epoch
 

@@ -40,7 +40,7 @@ def graph_of(*, directed: bool, trained: int = NODES) -> Graph:
         edge_weight=torch.rand(edges.shape[1], generator=generator) if directed else None,
         undirected=not directed,
         train=order[:trained],
-        val=order[trained:],
+        val=order[trained:] if trained < NODES else None,
     )
 
 

@@ -289,7 +289,9 @@ def _read_raw(folder: Path) -> None:
 
 def _make_checkpoint(folder: Path) -> None:
     weights, tables = {"w": torch.ones(3, 2)}, {"1.h.values": torch.ones(4, 2)}
-    state = TrainState(weights, {"state": {}}, weights, tables, {}, Position(1, 2, 7), Progress())
+    state = TrainState(
+        weights, {"state": {}}, {}, weights, tables, {}, Position(1, 2, 7), Progress()
+    )
     save_checkpoint(folder, state, {"graph": "x"})
 
 

@@ -254,6 +254,19 @@ def test_product_with_few_entries_and_its_gradient(counts):
     torch.testing.assert_close(h.grad, other.grad)
 
 
+@pytest.mark.parametrize("weighted", [True, False])
+def test_rows_above_others_are_both_in_that_order(weighted):
+    dense = torch.rand(7, 5) * (torch.rand(7, 5) < 0.6)
+    matrix = CSR.from_torch(dense.to_sparse_csr())
+    values = matrix.values if weighted else None
+    matrix = CSR(matrix.indptr, matrix.indices, values, 5, torch.rand(7))
+    upper, lower = torch.tensor([4, 0, 2]), torch.tensor([6, 1])
+    both = matrix.rows(upper).above(matrix.rows(lower))
+    torch.testing.assert_close(
+        both.to_torch().to_dense(), matrix.rows(torch.cat([upper, lower])).to_torch().to_dense()
+    )
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 100])
 def test_split_into_runs_of_rows(size):
     matrix = torch.tensor([[0.0, 1, 2], [0, 0, 0], [3, 0, 0], [4, 5, 6], [0, 0, 0]])

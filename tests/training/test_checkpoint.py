@@ -8,6 +8,7 @@ import os
 import random
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,8 @@ def written(folder: Path, steps: int = 5, **settings: object) -> tuple[Trainer, 
 
 def assert_same_state(one: TrainState, other: TrainState) -> None:
     assert one.position == other.position
-    assert one.progress == other.progress
+    assert replace(one.progress, used=0.0) == replace(other.progress, used=0.0)
+    assert one.schedule == other.schedule
     for part in ("model", "histories", "random", "best"):
         a, b = getattr(one, part) or {}, getattr(other, part) or {}
         assert list(a) == list(b)

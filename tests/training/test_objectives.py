@@ -12,6 +12,7 @@ from torch import nn
 from vrgcn import MLP, Graph, GraphSAGE, MiniBatches, TrainConfig, fit, predict
 from vrgcn.training.metrics import class_scores, mae, r2, rmse
 from vrgcn.training.objectives import OBJECTIVES, build_objective
+from vrgcn.training.objectives.own_loss import Weighted
 
 X = torch.arange(12.0).reshape(6, 2)
 ONE = torch.tensor([0, 0, 0, 1, 3, -1])  # class 2 has no node
@@ -276,3 +277,74 @@ def test_constant_labels_are_no_division_by_zero():
     result = fit(model := MLP(2, 4, 1), data, TrainConfig(epochs=2))
     assert math.isfinite(result.curve[-1].loss)
     assert model.output_scale.mean.item() == 7
+
+
+def test_the_usual_loss_given_as_a_function_trains_to_the_same_bits():
+    def usual(z: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return F.cross_entropy(z, y, reduction="none")
+
+    weights = []
+    for objective in (None, usual, nn.CrossEntropyLoss(reduction="none")):
+        torch.manual_seed(0)
+        model = GraphSAGE(2, 4, 4)
+        fit(model, graph(ONE), TrainConfig(epochs=3), objective=objective)
+        weights.append(torch.cat([p.flatten() for p in model.parameters()]))
+    assert torch.equal(weights[0], weights[1])
+    assert torch.equal(weights[0], weights[2])
+
+
+def test_a_loss_of_numbers_gets_outputs_and_labels_of_one_shape_in_the_labels_unit():
+    seen = []
+
+    def absolute(z: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        seen.append((tuple(z.shape), y.tolist()))
+        return (z - y).abs()
+
+    torch.manual_seed(0)
+    fit(GraphSAGE(2, 4, 1), numbers(), TrainConfig(epochs=1), objective=absolute)
+    shape, labels = seen[0]
+    assert shape == (4,)
+    assert sorted(labels) == [10, 20, 30, 40]
+
+
+def test_a_loss_of_ones_own_decides_what_is_learned():
+    """Nine tenths of the labels lie below the outputs that the pinball loss asks for."""
+    generator = torch.Generator().manual_seed(1)
+    labels = 1000 + 50 * torch.randn(600, generator=generator)
+    g = Graph([], torch.ones(600, 1), labels, train=range(600), task="regression")
+    torch.manual_seed(0)
+    model = MLP(1, 8, 1, dropout=0.0)
+    config = TrainConfig(epochs=60, select="last")
+    fit(model, g, config, objective=lambda z, y: torch.maximum(0.9 * (y - z), 0.1 * (z - y)))
+    below = (g.labels < predict(model, g)[:, 0]).double().mean()
+    assert 0.87 < below < 0.93
+
+
+def test_a_loss_that_is_no_number_for_each_node_is_refused():
+    with pytest.raises(ValueError, match=r'must be \(4,\).*not \(\).*reduction="none"'):
+        fit(GraphSAGE(2, 4, 4), graph(ONE), TrainConfig(epochs=1), objective=F.cross_entropy)
+    with pytest.raises(TypeError, match="neither an Objective nor a function"):
+        fit(GraphSAGE(2, 4, 4), graph(ONE), TrainConfig(epochs=1), objective="hinge")
+
+
+def test_a_run_with_another_loss_does_not_go_on_from_a_checkpoint(tmp_path):
+    def hinge(z: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return F.multi_margin_loss(z, y, reduction="none")
+
+    def usual(z: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return F.cross_entropy(z, y, reduction="none")
+
+    model, config = GraphSAGE(2, 4, 4), TrainConfig(epochs=2, checkpoint_every="1")
+    fit(model, graph(ONE), config, objective=hinge, checkpoints=tmp_path)
+    with pytest.raises(ValueError, match="objective"):
+        fit(model, graph(ONE), config, objective=usual, resume=tmp_path)
+
+
+def test_weights_of_nodes_multiply_their_losses_and_are_1_on_average():
+    base = build_objective(graph(ONE))
+    weighted = Weighted(base, torch.tensor([1.0, 1.0, 2.0, 4.0, 9.0, 9.0]))
+    nodes, z = torch.tensor([3, 0]), outputs(2, 4)
+    torch.testing.assert_close(
+        weighted.loss(z, nodes), base.loss(z, nodes) * torch.tensor([2, 0.5])
+    )
+    assert weighted.score(z, nodes) == base.score(z, nodes)

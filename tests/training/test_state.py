@@ -79,7 +79,22 @@ SETTINGS = {
     "diagnostics": {"estimator": "cvd", "diagnostics": 1},
     "patience": {"estimator": "ns", "patience": 1},
     "momentum of sgd": {"estimator": "cv", "optimizer": "sgd"},
+    "cosine, two-way": {"estimator": "two-way", "schedule": "cosine", "warmup": 1},
+    "cosine, cvd": {"estimator": "cvd", "schedule": "cosine", "clip": 0.5},
+    "plateau, two-way": {"estimator": "two-way", "schedule": "plateau", "clip": 0.1},
+    "plateau, cvd": {"estimator": "cvd", "schedule": "plateau", "warmup": 1},
+    "weighted": {
+        "estimator": "two-way",
+        "class_weights": "balanced",
+        "label_smoothing": 0.1,
+    },
 }
+
+
+@pytest.fixture(autouse=True)
+def no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plateau of one evaluation halves the rate: these runs have three."""
+    monkeypatch.setattr("vrgcn.training.schedule.PATIENCE", 0)
 
 
 @pytest.mark.parametrize("together", [True, False], ids=["drawn together", "drawn alone"])
@@ -126,7 +141,7 @@ def test_a_state_does_not_change_while_training_goes_on() -> None:
 
 def test_a_state_that_lacks_something_leads_elsewhere() -> None:
     # What the test above would miss if any of it did not matter.
-    settings = {"estimator": "cv"}
+    settings = {"estimator": "cv", "schedule": "cosine", "warmup": 1}
     wanted = finish(trainer(**settings))
     run = trainer(**settings)
     advance(run, 5)
@@ -136,6 +151,7 @@ def test_a_state_that_lacks_something_leads_elsewhere() -> None:
         "random": state.random | {"dropout": torch.Generator().manual_seed(9).get_state()},
         "position": type(state.position)(2, 0, state.position.step),
         "optimizer": state.optimizer | {"state": {}},
+        "schedule": {"by_step": state.schedule["by_step"] | {"base_lrs": [0.02, 0.02]}},
     }
     for part, value in broken.items():
         other = trainer(**settings)

@@ -9,9 +9,9 @@ from vrgcn.data import load_dataset
 from vrgcn.experiments.demo import RUNS, results_table, train_runs
 from vrgcn.graph.graph import Graph
 from vrgcn.pages.figures import check_figure, draw_validation
-from vrgcn.pages.progress import progress_bar
 from vrgcn.pages.terminal import print_table
-from vrgcn.training.trainer import TrainResult
+from vrgcn.training.progress import progress_bar
+from vrgcn.training.result import TrainResult
 
 
 def run_demo(options: DemoOptions) -> None:

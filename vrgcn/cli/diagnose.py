@@ -30,11 +30,11 @@ from vrgcn.pages.diagnosis import (
     staleness_rows,
 )
 from vrgcn.pages.figures import check_figure
-from vrgcn.pages.progress import progress_bar
 from vrgcn.pages.terminal import print_table, text_table
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.cost import epoch_costs
 from vrgcn.training.objectives import build_objective
+from vrgcn.training.progress import progress_bar
 from vrgcn.training.runs import open_run, open_run_graph
 
 

@@ -10,8 +10,8 @@ from vrgcn.cli.options import ImportOptions
 from vrgcn.data.tables import import_tables
 from vrgcn.data.tables.wording import counted
 from vrgcn.files.memory import memory_advice
-from vrgcn.pages.progress import progress_bar
 from vrgcn.pages.terminal import text_table
+from vrgcn.training.progress import progress_bar
 
 _TOO_LARGE = """there is not enough memory to import these tables. What takes less:
   --drop COLUMN for columns that are not needed: rows are read some megabytes at a time

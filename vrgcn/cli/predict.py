@@ -18,7 +18,7 @@ from vrgcn.files.scratch import scratch_folder
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import check_outputs, exact_sweeps
 from vrgcn.inference.saved import SavedModel
-from vrgcn.pages.progress import progress_bar
+from vrgcn.training.progress import progress_bar
 from vrgcn.training.runs import open_run, open_run_graph
 
 

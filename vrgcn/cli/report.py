@@ -10,11 +10,11 @@ from vrgcn.cli.options import ReportOptions
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.pages.figures import check_figure
 from vrgcn.pages.page import Page
-from vrgcn.pages.progress import progress_bar
 from vrgcn.pages.runs.curves import show_curves, show_staleness
 from vrgcn.pages.runs.records import Record, by_graph, read_runs
 from vrgcn.pages.runs.scores import NoScores, RunScores, Scorer, scores_name, show_scores
 from vrgcn.pages.runs.tables import show_options, show_results
+from vrgcn.training.progress import progress_bar
 
 _SUFFIXES = (".html", ".htm")
 

@@ -12,7 +12,7 @@ from vrgcn.experiments.page import PAGE
 from vrgcn.experiments.reproduce import EXPERIMENTS, reproduce
 from vrgcn.experiments.settings import absent, setting
 from vrgcn.pages.page import VERDICTS
-from vrgcn.pages.wording import seconds_text
+from vrgcn.training.wording import seconds_text
 
 
 def run_reproduce(options: ReproduceOptions) -> None:

@@ -16,7 +16,8 @@ from vrgcn.files.writing import remove_partial
 from vrgcn.inference import MODEL
 from vrgcn.models.models import MODELS
 from vrgcn.training.checkpoint import checkpoints_in
-from vrgcn.training.identity import FREE
+from vrgcn.training.identity import free_settings
+from vrgcn.training.interval import duration
 from vrgcn.training.lock import locked
 from vrgcn.training.runs import CHECKPOINTS, CONFIG, METRICS, RESULT, read_config, unfinished
 
@@ -26,7 +27,6 @@ OURS = (
     *("evaluation-*.json", "confusion-*.png", "predicted-*.png"),
 )
 _PLACE = ("graph", "data_root")  # the same graph may lie elsewhere now: its fingerprint decides
-_CHANGEABLE = (*FREE, *_PLACE, "verify")
 
 
 def check_folder(options: TrainOptions) -> None:
@@ -116,12 +116,19 @@ def nothing_left(options: TrainOptions) -> bool:
     if folder is None or unfinished(folder) is not None:
         return False
     before, now = read_config(folder), _as_written(options)
-    for name in ("epochs", "patience"):
-        if name in before and now.get(name, float("inf")) > before[name]:
+    for name in ("epochs", "patience", "time_limit"):
+        if name in before and _length(now.get(name)) > _length(before[name]):
             return False
     with locked(folder):
         remove_partial(folder)
     return True
+
+
+def _length(value: Any) -> float:
+    """Of epochs, or of a time; without a limit it is infinite."""
+    if value is None:
+        return float("inf")
+    return (duration(value) or 0.0) if isinstance(value, str) else value
 
 
 def _check_resumed(options: TrainOptions, folder: Path) -> None:
@@ -130,10 +137,11 @@ def _check_resumed(options: TrainOptions, folder: Path) -> None:
         raise ValueError("--resume goes on in the run's own folder: no --out, --name, --overwrite")
     # An option that is not in the file was None, or did not exist yet: at its default.
     before, now = _as_written(TrainOptions()) | read_config(folder), _as_written(options)
+    changeable = (*free_settings(now["schedule"]), *_PLACE, "verify")
     changed = [
         f"{name} was {before.get(name)!r} and is {now.get(name)!r}"
         for name in sorted(before.keys() | now.keys())
-        if name not in _CHANGEABLE and before.get(name) != now.get(name)
+        if name not in changeable and before.get(name) != now.get(name)
     ]
     if changed:
         raise ValueError(

@@ -28,19 +28,16 @@ from vrgcn.inference import MODEL
 from vrgcn.inference.saved import save_model
 from vrgcn.models.models import GraphModel, build_model
 from vrgcn.pages.costs import cost_line, exact_advice
-from vrgcn.pages.progress import EpochProgress
-from vrgcn.pages.wording import seconds_text
 from vrgcn.training.checkpoint import checkpoints_in
 from vrgcn.training.cost import epoch_costs
 from vrgcn.training.fit import fit
 from vrgcn.training.interrupts import Interrupted
 from vrgcn.training.memory import memory_explained
-from vrgcn.training.metrics import Metric
 from vrgcn.training.objectives import Objective, build_objective
+from vrgcn.training.result import TrainResult
 from vrgcn.training.runs import CHECKPOINTS, CONFIG, METRICS, RESULT
 from vrgcn.training.state import Epoch
 from vrgcn.training.store_watch import StoreWatch
-from vrgcn.training.trainer import TrainResult
 
 
 def run_train(options: TrainOptions) -> None:
@@ -48,7 +45,10 @@ def run_train(options: TrainOptions) -> None:
     find_device(options.train.device)
     check_folder(options)
     if nothing_left(options):
-        print(f"{options.resume} has finished already; with more --epochs it goes on")
+        print(
+            f"{options.resume} has finished already; with more --epochs or a longer --time-limit "
+            "it goes on"
+        )
         return
     stored = options.graph is not None and options.graph.is_dir()
     watch = StoreWatch(options.graph, print_note) if stored and options.graph else None
@@ -94,42 +94,45 @@ def _train(
         if watch is not None:
             watch.check()
 
-    with EpochProgress(options.train.epochs, objective.metric) as progress:
+    def on_restore(curve: list[Epoch]) -> None:
+        print(f"going on after epoch {len(curve)}")
+        _begin(options, folder)
+        metrics.restore(curve)
 
-        def on_restore(curve: list[Epoch]) -> None:
-            print(f"going on after epoch {len(curve)}")
-            _begin(options, folder)
-            metrics.restore(curve)
+    def on_epoch(point: Epoch) -> None:
+        check()
+        metrics.add(point)
 
-        def on_epoch(point: Epoch) -> None:
-            check()
-            metrics.add(point)
-            progress.epoch(point)
+    def on_kept(point: Epoch) -> None:
+        _written(options, lambda: save_model(model, folder / MODEL))
 
-        def on_kept(point: Epoch) -> None:
-            _written(options, lambda: save_model(model, folder / MODEL))
-
-        if not checkpoints_in(folder / CHECKPOINTS):
-            _begin(options, folder)
-        result = fit(
-            model,
-            graph,
-            options.train,
-            objective=objective,
-            checkpoints=folder / CHECKPOINTS,
-            resume=None if options.resume is None else folder / CHECKPOINTS,
-            on_epoch=on_epoch,
-            on_kept=on_kept,
-            on_step=progress.step,
-            on_checkpoint=check,
-            on_restore=on_restore,
-            on_note=print_note,
-        )
+    if not checkpoints_in(folder / CHECKPOINTS):
+        _begin(options, folder)
+    result = fit(
+        model,
+        graph,
+        options.train,
+        objective=objective,
+        checkpoints=folder / CHECKPOINTS,
+        resume=None if options.resume is None else folder / CHECKPOINTS,
+        on_epoch=on_epoch,
+        on_kept=on_kept,
+        verbose=True,
+        on_checkpoint=check,
+        on_restore=on_restore,
+        on_note=print_note,
+    )
     metrics.finish()
     save_model(model, folder / MODEL)
-    scores = _scores(result, objective.metric)
+    scores = _scores(result)
     write_text(folder / RESULT, json.dumps(scores, indent=2) + "\n")
-    _print_result(result, objective.metric, folder)
+    print(f"{result}\nwritten to {folder}")
+    if result.stopped == "time":
+        print_note(
+            f"the time limit of {options.train.time_limit} ended the training in epoch "
+            f"{len(result.curve)} of {options.train.epochs}; vrgcn train --resume {folder} "
+            "--time-limit MORE goes on with it, time used so far counting"
+        )
 
 
 def _print_cost(model: GraphModel, graph: Graph, options: TrainOptions) -> None:
@@ -186,9 +189,9 @@ def _summary(model: GraphModel) -> str:
     return f"{type(model).__name__} with {weights:,} weights"
 
 
-def _scores(result: TrainResult, metric: Metric) -> dict[str, Any]:
+def _scores(result: TrainResult) -> dict[str, Any]:
     return {
-        "metric": metric.title,
+        "metric": result.metric.title,
         "epoch": result.epoch,
         "val": result.val,
         "test": result.test,
@@ -197,19 +200,5 @@ def _scores(result: TrainResult, metric: Metric) -> dict[str, Any]:
         "diagnostics_seconds": result.diagnostics_seconds,
         "checkpoint_seconds": result.checkpoint_seconds,
         "threads": torch.get_num_threads(),
+        "stopped": result.stopped,
     }
-
-
-def _print_result(result: TrainResult, metric: Metric, folder: Path) -> None:
-    kept = f"kept epoch {result.epoch} of {len(result.curve)}"
-    if result.val is not None:
-        kept += f", validation {metric.title} {metric.text(result.val)}"
-    test = "no test nodes"
-    if result.test is not None:
-        test = f"test {metric.title} {metric.text(result.test)}"
-    print(
-        f"{test} ({kept})\n"
-        f"{seconds_text(result.seconds)} of training, "
-        f"{seconds_text(result.evaluation_seconds)} of exact evaluation\n"
-        f"written to {folder}"
-    )

@@ -173,12 +173,12 @@ class PartTrainer(Trainer):
         self.progress.evaluation_seconds += time.perf_counter() - start
         return float(value)
 
-    def _measure(self) -> Epoch:
+    def _measure(self, *, early: bool) -> Epoch:
         progress, batches = self.progress, self.minibatches
         sums = self.group.total(progress.sampled, progress.history_reads, self._traffic())
         progress.sampled, progress.history_reads = int(sums[0]), int(sums[1])
         self._sent = sum(self.group.sent.get(what, 0) for what in TRAFFIC)
-        point = super()._measure()
+        point = super()._measure(early=early)
         return replace(
             point,
             halo_age=batches.halo_age(),

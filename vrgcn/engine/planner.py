@@ -99,7 +99,7 @@ class Planner:
             if not self.matrices[number]:
                 levels.append(Level(targets))
             elif len(levels) > 1:
-                levels.append(self._level(targets, number, drawing()))
+                levels.append(self._level(targets, number, drawing(), levels[-1].hops))
             else:
                 drawn = top or self._top(nodes, drawing())
                 levels.append(drawn.level)
@@ -129,9 +129,15 @@ class Planner:
                 starts.append(place)
         return [*starts, len(batches)]
 
-    def _level(self, targets: Tensor, number: int, generator: torch.Generator) -> Level:
-        """A level and its hops to the targets."""
-        hops = self._hops(targets, number, generator)
+    def _level(
+        self,
+        targets: Tensor,
+        number: int,
+        generator: torch.Generator,
+        above: Mapping[Relation, Hop] | None = None,
+    ) -> Level:
+        """A level and its hops to the targets. above: the hops from their level to the next"""
+        hops = self._hops(targets, number, generator, above)
         sources, edges = self._relabel.one(targets, [hop.edges for hop in hops.values()])
         return _level(sources, hops, edges)
 
@@ -173,17 +179,32 @@ class Planner:
         return found
 
     def _hops(
-        self, targets: Tensor, number: int, generator: torch.Generator
+        self,
+        targets: Tensor,
+        number: int,
+        generator: torch.Generator,
+        above: Mapping[Relation, Hop] | None = None,
     ) -> dict[Relation, Hop]:
         """Hops whose edges still have nodes as columns."""
         hops = {}
         for over, P in self.matrices[number].items():
             sample = self.sampler.sample(P, targets, number, generator)
-            history = (
-                history_rows(P, targets, self.history_cap, generator) if self.history else None
-            )
+            history = None
+            if self.history:
+                known = above[over].history if above and over in above else None
+                history = self._history(P, targets, generator, known)
             hops[over] = Hop(sample.own, sample.edges, sample.scale, history)
         return hops
+
+    def _history(
+        self, P: Propagation, targets: Tensor, generator: torch.Generator, known: CSR | None
+    ) -> CSR:
+        """Rows of P for the history average. known: those of the first targets, if they are"""
+        if known is None or self.history_cap is not None:  # which draws anew at each level
+            return history_rows(P, targets, self.history_cap, generator)
+        if known.num_rows == len(targets):
+            return known
+        return known.above(P.rows(targets[known.num_rows :]))
 
 
 @dataclass(frozen=True)

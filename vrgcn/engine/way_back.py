@@ -102,9 +102,8 @@ class WayBack:
         return self._corrections(g) + self._sampled(unwritten, self.hop.scale, inside=True)
 
     def _write(self, g: Tensor) -> None:
-        rows = g[: len(self.nodes)] * self.size
-        if self.back.left is not None:
-            rows = scale_rows(self.back.left, rows)
+        per_node = self.size if self.back.left is None else self.back.left * self.size
+        rows = scale_rows(per_node, g[: len(self.nodes)])
         self.replaced = self.table.replace(self.nodes, rows, self.step)
 
     def _with_history(self, others: Tensor | None, g: Tensor) -> Tensor:

@@ -13,8 +13,8 @@ from vrgcn.models.models import build_model
 from vrgcn.pages.terminal import text_table
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.fit import fit
+from vrgcn.training.result import TrainResult
 from vrgcn.training.state import Epoch
-from vrgcn.training.trainer import TrainResult
 
 # label in the table: estimator and model
 RUNS = {

@@ -15,7 +15,7 @@ from vrgcn.experiments.experiment import Experiment, Verdict
 from vrgcn.experiments.records import read_records
 from vrgcn.files.sizes import bytes_text
 from vrgcn.pages.page import VERDICTS, Page
-from vrgcn.pages.wording import seconds_text
+from vrgcn.training.wording import seconds_text
 
 PAGE = "report.html"
 

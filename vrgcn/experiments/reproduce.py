@@ -24,9 +24,9 @@ from vrgcn.experiments.experiment import Choice, Experiment, Unit, Verdict
 from vrgcn.experiments.page import write_page
 from vrgcn.experiments.records import append_record, missing_units, read_records
 from vrgcn.pages.destination import check_out_folder
-from vrgcn.pages.figures import check_drawing
-from vrgcn.pages.progress import progress_bar
-from vrgcn.pages.wording import seconds_text
+from vrgcn.training.progress import progress_bar
+from vrgcn.training.result import check_drawing
+from vrgcn.training.wording import seconds_text
 
 # name: module, in the order of the page
 EXPERIMENTS = {

@@ -16,8 +16,8 @@ from vrgcn.inference.sweeps import ExactSweeps
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.fit import fit
 from vrgcn.training.objectives import loss_per_node
+from vrgcn.training.result import TrainResult
 from vrgcn.training.state import Epoch
-from vrgcn.training.trainer import TrainResult
 
 
 class _EnoughError(Exception):

@@ -1,9 +1,15 @@
-"""Allocations that failed, told from other errors, and what would take less memory."""
+"""How much memory there is; allocations that failed, told from other errors."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
 
 # What allocators say, of the CPU, of NumPy, of Arrow, of CUDA and of the loader of libraries:
 # PyTorch raises a plain RuntimeError, and others wrap what they were told.
@@ -18,6 +24,33 @@ _SAID = (
     "can't start new thread",
     "Failed to launch worker thread",
 )
+
+# Of a container or a job, new and old.
+_GROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def free_memory() -> int:
+    """Bytes that the process may still take: of the machine, and within limits that it was set.
+
+    2^63 − 1 where nothing tells.
+    """
+    known = [2**63 - 1]
+    with suppress(OSError, ValueError, IndexError):
+        line = next(x for x in _lines("/proc/meminfo") if x.startswith("MemAvailable:"))
+        known.append(1024 * int(line.split()[1]))
+    for file in _GROUP_LIMITS:
+        with suppress(OSError, ValueError):  # "max" where there is none
+            known.append(int(_lines(file)[0]))
+    if resource is not None:
+        limits = (
+            resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA)
+        )
+        known += [limit for limit in limits if limit != resource.RLIM_INFINITY]
+    return min(known)
+
+
+def _lines(file: str) -> list[str]:
+    return Path(file).read_text().splitlines()
 
 
 def is_out_of_memory(error: BaseException) -> bool:

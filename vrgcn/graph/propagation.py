@@ -216,7 +216,7 @@ def without_loops(A: CSR) -> tuple[CSR, Tensor | None]:
     """
     loops = torch.zeros(A.num_rows, dtype=torch.float64)
     found = False
-    for rows, part in _row_chunks(A):
+    for rows, part in row_runs(A):
         at = part.indices == rows[0] + part.row_of_entry
         if at.any():
             found = True
@@ -241,7 +241,7 @@ def row_sums(graph: Graph) -> Tensor:
     if A.values is None:
         return A.counts.double()
     sums = torch.zeros(A.num_rows, dtype=torch.float64)
-    for rows, part in _row_chunks(A):
+    for rows, part in row_runs(A):
         sums.index_add_(0, rows[0] + part.row_of_entry, part.weights(torch.float64))
     return sums
 
@@ -254,12 +254,12 @@ def column_sums(graph: Graph) -> Tensor:
     if A.values is None:
         return torch.bincount(A.indices, minlength=A.columns).double()
     sums = torch.zeros(A.columns, dtype=torch.float64)
-    for _, part in _row_chunks(A):
+    for _, part in row_runs(A):
         sums.index_add_(0, part.indices, part.weights(torch.float64))
     return sums
 
 
-def _row_chunks(A: CSR) -> Iterator[tuple[Tensor, CSR]]:
+def row_runs(A: CSR) -> Iterator[tuple[Tensor, CSR]]:
     """The matrix in runs of rows, so that nothing of the size of all entries is made."""
     bucket = torch.div(A.indptr[:-1], CHUNK_COST, rounding_mode="floor")
     sizes = torch.unique_consecutive(bucket, return_counts=True)[1].tolist()
@@ -278,7 +278,7 @@ def is_symmetric(A: CSR) -> bool:
     agree by chance once in 2^64.
     """
     difference = 0
-    for rows, part in _row_chunks(A):
+    for rows, part in row_runs(A):
         u, v = rows[0] + part.row_of_entry, part.indices
         value = 0 if part.values is None else part.values.double().view(torch.int64)
         difference += int(_hash(u, v, value).sum() - _hash(v, u, value).sum())

@@ -108,6 +108,21 @@ class CSR:
         """The same entries in other columns of a matrix of another width."""
         return CSR(self.indptr, indices, self.values, columns, self.scale)
 
+    def above(self, other: CSR) -> CSR:
+        """These rows and then those of a matrix of as many columns, with values and a scale alike:
+        (rows + other rows, columns)."""
+
+        def stacked(mine: Tensor | None, others: Tensor | None) -> Tensor | None:
+            return None if mine is None or others is None else torch.cat([mine, others])
+
+        return CSR(
+            torch.cat([self.indptr, other.indptr[1:] + self.num_entries]),
+            torch.cat([self.indices, other.indices]),
+            stacked(self.values, other.values),
+            self.columns,
+            stacked(self.scale, other.scale),
+        )
+
     def split(self, size: int) -> list[CSR]:
         """Runs of `size` rows, the last may be shorter. Views, but for their indptr."""
         starts = [*self.indptr[:-1:size].tolist(), self.num_entries]

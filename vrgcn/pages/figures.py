@@ -13,6 +13,7 @@ from vrgcn.files.printable import picture_text
 from vrgcn.files.writing import new_file
 from vrgcn.pages.destination import check_out
 from vrgcn.training.metrics import ClassScores
+from vrgcn.training.result import check_drawing
 from vrgcn.training.state import Epoch
 
 SUFFIXES = (".png", ".svg", ".pdf")
@@ -26,14 +27,6 @@ def check_figure(path: Path, suffixes: Sequence[str] = SUFFIXES) -> None:
     """
     check_out(path, suffixes)
     check_drawing()
-
-
-def check_drawing() -> None:
-    """Refuse to draw where matplotlib is not installed."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise ValueError("drawing needs matplotlib: pip install 'vrgcn[plots]'") from None
 
 
 def draw_validation(

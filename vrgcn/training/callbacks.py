@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from vrgcn.engine.batch import Batch
-from vrgcn.training.state import Epoch
+if TYPE_CHECKING:  # an import of tables shows progress, and needs no torch
+    from vrgcn.engine.batch import Batch
+    from vrgcn.training.state import Epoch
+
+
+class StopTraining(Exception):  # noqa: N818 - no error, as StopIteration
+    """Raised by `on_epoch`: training ends here, as if this epoch had been the last."""
 
 
 @dataclass(frozen=True)
 class Callbacks:
     """Whom to tell, and when.
 
-    on_epoch: each point of the curve
+    on_epoch: each point of the curve; it may raise StopTraining
     on_kept: the point of an epoch whose weights would be kept if training ended now; the model has
         them
     on_step: (steps done, steps in the epoch)

@@ -68,6 +68,7 @@ def save_checkpoint(folder: Path, state: TrainState, identity: dict[str, Any]) -
         "model": _pack(state.model, "model", weights),
         "best": _pack(state.best, "best", weights),
         "optimizer": _pack(state.optimizer, "optimizer", weights),
+        "schedule": _pack(state.schedule, "schedule", weights),
         "random": _pack(state.random, "random", weights),
         "histories": list(state.histories),  # in this order: so are means over all tables taken
     }
@@ -99,6 +100,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
         state = TrainState(
             model=_unpack(described["model"], weights),
             optimizer=_unpack(described["optimizer"], weights),
+            schedule=_unpack(described.get("schedule", {"dict": []}), weights),
             best=_unpack(described["best"], weights),
             histories={name: tables[name] for name in described["histories"]},
             random=_unpack(described["random"], weights),

@@ -22,7 +22,8 @@ from vrgcn.training.divergence import DivergedError, all_finite, diverged
 from vrgcn.training.identity import differences, identity
 from vrgcn.training.interrupts import Interrupted, StopRequest
 from vrgcn.training.interval import Interval
-from vrgcn.training.trainer import Trainer, TrainResult
+from vrgcn.training.result import TrainResult
+from vrgcn.training.trainer import Trainer
 
 KEPT = 2  # checkpoints, so that one is left if the newest is damaged
 ROLLBACKS = 3
@@ -63,6 +64,8 @@ class Checkpoints:
         while True:
             try:
                 if not trainer.advance():
+                    if trainer.stopped in ("time", "callback"):
+                        self.write()  # with more time it goes on from here
                     return trainer.finish()
                 if stop.signal is not None:
                     self._stop(stop.signal)
@@ -152,8 +155,7 @@ class Checkpoints:
         before = found.state.progress.rollbacks
         self._restore(found)
         trainer.progress.rollbacks = done + 1
-        for group in trainer.optimizer.param_groups:
-            group["lr"] *= 0.5 ** (done + 1 - before)
+        trainer.schedule.scale(0.5 ** (done + 1 - before))
         rate = trainer.optimizer.param_groups[0]["lr"]
         self.on_note(
             f"{error.what}; back to {found.path.name} with half the rate, {rate:g} "

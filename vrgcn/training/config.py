@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args, get_origin, get_type_hints
 
 from vrgcn.engine.estimators import find_estimator
-from vrgcn.training.interval import Interval
+from vrgcn.training.interval import Interval, duration
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,21 @@ class TrainConfig:
     """L2 penalty."""
     decay: Literal["first", "all"] = "first"
     """Weights under the L2 penalty: the first weight matrix alone, or all parameters."""
+    schedule: Literal["none", "cosine", "plateau"] = "none"
+    """Learning rate over the epochs: the same; down to 0 along half a cosine; or halved whenever 5
+    evaluations have brought no better validation score."""
+    warmup: int = 0
+    """Epochs in which the learning rate rises from nothing to its full size, step by step."""
+    clip: float | None = None
+    """Largest norm of a step's gradient; a larger one is scaled down to it. None: any."""
     loss: Literal["auto", "mse", "mae"] = "auto"
     """Loss of numbers: mean squared or mean absolute error; auto: squared. Of classes it is the
     cross-entropy, which auto stands for too."""
     class_weights: Literal["none", "balanced"] = "none"
     """Weights of the classes in the loss. balanced: each class counts the same, however few
     training nodes have it."""
+    label_smoothing: float = 0.0
+    """Share of each training label that is spread evenly over all classes."""
     metric: str | None = None
     """Score that is reported, and that decides which epoch is the best: of classes accuracy,
     micro-f1, macro-f1 or roc-auc; of numbers rmse, mae or r2. None: accuracy, micro-f1 where nodes
@@ -71,6 +80,9 @@ class TrainConfig:
     """Epochs between exact evaluations on the validation nodes."""
     patience: int | None = None
     """Stop after so many evaluations without a better validation score. None: never."""
+    time_limit: str | None = None
+    """Stop after so much time, such as 90s, 10m or 2h, with the best model until then: all time
+    counts, that of evaluation and that before a --resume too. None: after the epochs."""
     select: Literal["best", "last"] = "best"
     """Weights to keep: of the best validation score, or of the last epoch."""
     diagnostics: int | None = None
@@ -118,8 +130,19 @@ class TrainConfig:
         at_least(1, threads=self.threads, history_cap=self.history_cap)
         at_least(0, weight_decay=self.weight_decay, seed=self.seed)
         at_least(0, diagnostics=self.diagnostics)
-        if not 0 < self.learning_rate < float("inf"):
-            raise ValueError(f"learning_rate must be positive, not {self.learning_rate}")
+        at_least(0, warmup=self.warmup)
+        if self.time_limit is not None and duration(self.time_limit) is None:
+            raise ValueError(f"time_limit {self.time_limit!r} is no time, such as 90s, 10m or 2h")
+        for name in ("learning_rate", "clip"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < float("inf"):
+                raise ValueError(f"{name} must be positive, not {value}")
+        if not 0 <= self.label_smoothing < 1:
+            raise ValueError(
+                f"label_smoothing is a share from 0 to below 1, not {self.label_smoothing}"
+            )
+        if self.warmup > self.epochs:
+            raise ValueError(f"warmup {self.warmup} is longer than the run, epochs {self.epochs}")
 
 
 def _choices(hint: object) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,9 +20,11 @@ from vrgcn.training.config import TrainConfig
 from vrgcn.training.interrupts import stop_requests
 from vrgcn.training.lock import locked
 from vrgcn.training.memory import memory_explained
-from vrgcn.training.objectives import Objective
+from vrgcn.training.objectives import Loss, Objective, find_objective
+from vrgcn.training.progress import EpochProgress
+from vrgcn.training.result import TrainResult
 from vrgcn.training.state import Epoch
-from vrgcn.training.trainer import Trainer, TrainResult
+from vrgcn.training.trainer import Trainer
 
 
 def fit(
@@ -31,11 +34,12 @@ def fit(
     *,
     estimator: Estimator | None = None,
     propagation: PropagationLike | None = None,
-    objective: Objective | None = None,
+    objective: Objective | Loss | None = None,
     diagnostics: int | None = None,
     checkpoints: str | Path | None = None,
     checkpoint_every: str | int | None = None,
     resume: str | Path | None = None,
+    verbose: bool = False,
     on_epoch: Callable[[Epoch], None] | None = None,
     on_kept: Callable[[Epoch], None] | None = None,
     on_step: Callable[[int, int], None] | None = None,
@@ -47,13 +51,15 @@ def fit(
     """Train the model in place; it ends with the chosen weights, in evaluation mode.
 
     estimator, propagation: a composition, matrix or rule of one's own in place of the config's name
-    objective: loss and score of one's own in place of those that the graph's labels stand for
+    objective: loss and score of one's own in place of those that the graph's labels stand for; or
+        a loss alone, a function of the outputs and labels of some nodes to the loss of each
     diagnostics: epochs between measurements of staleness and noise, in place of the config's
     checkpoints: a folder to write checkpoints to, of this run alone. Ctrl-C and SIGTERM then end
         the step, write one, and raise `Interrupted`
     checkpoint_every: epochs (1) or minutes ("10m") between them, in place of the config's
     resume: a folder of checkpoints, from the newest of which to go on, to the bits that a run
         without a break ends in; from the beginning if it has none yet. More are written there
+    verbose: show progress as `vrgcn train` does, on a terminal or in a notebook
     on_epoch, ..., on_note: see callbacks.Callbacks
     """
     config = config or TrainConfig()
@@ -73,14 +79,19 @@ def fit(
             config,
             estimator=estimator,
             propagation=propagation,
-            objective=objective,
+            objective=find_objective(objective, graph, config),
             callbacks=Callbacks(
                 on_epoch, on_kept, on_step, on_batch, on_checkpoint, on_restore, on_note
             ),
         )
-        if folder is None:
-            return trainer.run()
-        with locked(folder), stop_requests() as stop:
+        with ExitStack() as stack:
+            if verbose:
+                progress = EpochProgress(config.epochs, trainer.objective.metric)
+                trainer.callbacks = stack.enter_context(progress).beside(trainer.callbacks)
+            if folder is None:
+                return trainer.run()
+            stack.enter_context(locked(folder))
+            stop = stack.enter_context(stop_requests())
             kept = Checkpoints(trainer, folder)
             if resume is not None:
                 kept.resume()

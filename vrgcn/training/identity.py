@@ -27,22 +27,29 @@ if TYPE_CHECKING:
 # Settings that a run may go on with changed: they decide when it ends, what is measured beside it,
 # what is kept of it and how fast it is. Threads change the order of sums, and with it last bits.
 FREE = (
-    *("epochs", "patience", "diagnostics", "threads"),
+    *("epochs", "patience", "time_limit", "diagnostics", "threads"),
     *("checkpoint_every", "on_nan", "on_full_disk"),
 )
+
+
+def free_settings(schedule: Any) -> tuple[str, ...]:
+    """Those of FREE that are free with a schedule: along a cosine, the number of epochs decides the
+    rate of every step."""
+    return tuple(name for name in FREE if name != "epochs" or schedule != "cosine")
 
 
 def identity(trainer: Trainer) -> dict[str, Any]:
     """By part, what JSON can hold: of tensors their SHA-256. Reads the graph once."""
     batches = trainer.minibatches
-    config = {k: v for k, v in asdict(trainer.config).items() if k not in FREE}
+    free = free_settings(trainer.config.schedule)
+    config = {k: v for k, v in asdict(trainer.config).items() if k not in free}
     return {
         "graph": fingerprint(trainer.graph),
         "model": _model(trainer.model),
         "config": config | {"fanout": trainer.config.fanout and list(trainer.config.fanout)},
         "run": {
             "estimator": _estimator(batches.estimator),
-            "objective": type(trainer.objective).__qualname__,
+            "objective": getattr(trainer.objective, "name", type(trainer.objective).__qualname__),
             "propagation": _digest(
                 part for P in batches.setup.P.values() for part in _matrix(P, trainer.graph)
             ),

@@ -56,6 +56,7 @@ class Progress:
     behind: evaluations since then
     loss, sampled, history_reads: sums over the minibatches of the present epoch
     seconds: of training; others: of evaluation, of diagnostics, of writing checkpoints
+    used: seconds of everything, waiting for others too, in all processes that trained it
     rollbacks: how often the loss became NaN and training went back to a checkpoint
     """
 
@@ -69,12 +70,13 @@ class Progress:
     evaluation_seconds: float = 0.0
     diagnostics_seconds: float = 0.0
     checkpoint_seconds: float = 0.0
+    used: float = 0.0
     rollbacks: int = 0
 
 
 @dataclass(frozen=True)
 class TrainState:
-    """model, optimizer: their state dicts
+    """model, optimizer, schedule: their state dicts; the last is empty where the rate stays
     best: the weights of the best epoch so far; None before there is one
     histories: the tables and when each row was written
     random: the states of all generators, by name
@@ -84,6 +86,7 @@ class TrainState:
 
     model: dict[str, Tensor]
     optimizer: dict[str, Any]
+    schedule: dict[str, Any]
     best: dict[str, Tensor] | None
     histories: dict[str, Tensor]
     random: dict[str, Tensor]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from torch import Tensor, nn
+from torch.nn.utils import clip_grad_norm_
 
 from vrgcn.engine.batch import Batch
 from vrgcn.engine.estimators import Estimator, find_estimator
@@ -19,31 +20,17 @@ from vrgcn.graph.propagation import PropagationLike
 from vrgcn.graph.randomness import RandomNumbers
 from vrgcn.graph.trained_on import TrainedOn, note_trained_on
 from vrgcn.inference.sweeps import ExactSweeps
-from vrgcn.training.callbacks import Callbacks
+from vrgcn.training.callbacks import Callbacks, StopTraining
+from vrgcn.training.clock import Clock
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.divergence import diverged
+from vrgcn.training.interval import duration
 from vrgcn.training.monitor import Monitor
 from vrgcn.training.objectives import Objective, build_objective
 from vrgcn.training.optimizer import build_optimizer
+from vrgcn.training.result import Stopped, TrainResult
+from vrgcn.training.schedule import Schedule
 from vrgcn.training.state import Epoch, Progress, TrainState
-
-
-@dataclass
-class TrainResult:
-    """curve: a point per epoch; epoch: the one whose weights were kept; val, test: their scores;
-    seconds: training time, evaluation_seconds, diagnostics_seconds: that of evaluation and of
-    diagnostics, not counted in it; weights: the kept weights; checkpoint_seconds: of writing
-    checkpoints, not counted either."""
-
-    curve: list[Epoch]
-    epoch: int
-    val: float | None
-    test: float | None
-    seconds: float
-    evaluation_seconds: float
-    diagnostics_seconds: float
-    weights: dict[str, Tensor] = field(repr=False)
-    checkpoint_seconds: float = 0.0
 
 
 class Trainer:
@@ -64,6 +51,8 @@ class Trainer:
         objective: Objective | None = None,
         callbacks: Callbacks | None = None,
     ) -> None:
+        limit = config.time_limit
+        self.clock = Clock(None if limit is None else duration(limit))
         self.model = model
         self.graph = graph
         self.config = config
@@ -81,12 +70,24 @@ class Trainer:
             model, self.minibatches, config.diagnostics, config.seed, self.objective
         )
         self.optimizer = build_optimizer(model, config)
+        if config.schedule == "plateau" and not self.validated:
+            raise ValueError(
+                "schedule plateau (--schedule) waits for validation scores, and the graph has no "
+                "validation nodes: choose cosine, or give it a val split"
+            )
+        self.schedule = Schedule(
+            self.optimizer,
+            config,
+            len(self.minibatches),
+            larger=self.objective.better(1.0, 0.0),
+        )
         self.evaluation = ExactSweeps(model, self.minibatches.setup.on_all_edges())
         self.progress = Progress()
         self.best: dict[str, Tensor] | None = None
         self.trained = int(self.objective.trained.sum())
         self.visited = self.minibatches.visits.count
         self._stream: Iterator[Batch] | None = None
+        self._asked_to_stop = False
         setup = self.minibatches.setup
         self.random = RandomNumbers(
             config.seed, setup.device, default=setup.training.default_random
@@ -112,7 +113,10 @@ class Trainer:
 
     def finish(self) -> TrainResult:
         """What the training led to; the model gets the chosen weights."""
-        progress = self.progress
+        progress, stopped = self.progress, self.stopped
+        if not progress.curve:  # the time was over before the first epoch was
+            with self.random.drawn():
+                self._close_epoch(early=True)
         chosen = progress.curve[-1]
         if self.config.select == "best" and progress.best is not None and self.best is not None:
             chosen = progress.best
@@ -129,16 +133,28 @@ class Trainer:
             progress.evaluation_seconds,
             progress.diagnostics_seconds,
             _copy(self.model),
+            self.objective.metric,
             progress.checkpoint_seconds,
+            stopped or "epochs",
         )
 
     @property
     def finished(self) -> bool:
         """Whether no step is left."""
-        patience, done = self.config.patience, len(self.progress.curve)
-        return done == self.config.epochs or (
-            patience is not None and self.progress.behind >= patience
-        )
+        return self.stopped is not None
+
+    @property
+    def stopped(self) -> Stopped | None:
+        """What ended the training; None as long as it goes on."""
+        patience = self.config.patience
+        if len(self.progress.curve) == self.config.epochs:
+            return "epochs"
+        if patience is not None and self.progress.behind >= patience:
+            return "patience"
+        if self._asked_to_stop:
+            return "callback"
+        # One step at least is made: else there is nothing to keep.
+        return "time" if self.minibatches.step and self.clock.over else None
 
     def advance(self) -> bool:
         """One step, with what is due before and after it; False where none is left."""
@@ -156,7 +172,9 @@ class Trainer:
         start = time.perf_counter()
         with self.random.drawn():
             self._step(batch)
-        self.progress.seconds += time.perf_counter() - start
+        took = time.perf_counter() - start
+        self.progress.seconds += took
+        self.clock.stepped(took)
         place, steps = self.minibatches.position.place, len(self.minibatches)
         if self.callbacks.on_step is not None:
             self.callbacks.on_step(place, steps)
@@ -171,11 +189,13 @@ class Trainer:
 
         copied: False gives the tensors themselves, which the next step changes
         """
+        self.progress.used = self.clock.used
         random = self.random.state_dict()
         random["minibatches"] = self.minibatches.generator.get_state()
         state = TrainState(
             self.model.state_dict(),
             self.optimizer.state_dict(),
+            self.schedule.state_dict(),
             self.best,
             self.minibatches.histories.state_dict(),
             random,
@@ -190,13 +210,16 @@ class Trainer:
         state = replace(state, histories={}).copy()
         self.model.load_state_dict(state.model)
         self.optimizer.load_state_dict(state.optimizer)
+        self.schedule.load_state_dict(state.schedule)
         self.best = state.best
         self.minibatches.histories.load_state_dict(histories)
         self.minibatches.generator.set_state(state.random["minibatches"])
         self.minibatches.position = state.position
         self.progress = state.progress
         self.random.load_state_dict(state.random)
+        self.clock.go_on(self.progress.used)
         self._stream = None
+        self._asked_to_stop = False
 
     def _open_epoch(self) -> Iterator[Batch]:
         """The minibatches of the next epoch, or what is left of one that was begun."""
@@ -209,15 +232,23 @@ class Trainer:
             batches.refresh(self.model, self.refreshed)
         return iter(batches)
 
-    def _close_epoch(self) -> None:
-        """Measure, evaluate, tell; remember the weights if they are the best so far."""
+    def _close_epoch(self, *, early: bool = False) -> None:
+        """Measure, evaluate, tell; remember the weights if they are the best so far.
+
+        early: before all of its minibatches came
+        """
         progress = self.progress
-        point = self._measure()
+        point = self._measure(early=early)
         progress.curve.append(point)
         progress.loss, progress.sampled, progress.history_reads = 0.0, 0, 0
+        if point.val is not None:
+            self.schedule.evaluated(point.val)
         best = self._is_best(point)
         if self.callbacks.on_epoch is not None:
-            self.callbacks.on_epoch(point)
+            try:
+                self.callbacks.on_epoch(point)
+            except StopTraining:
+                self._asked_to_stop = True
         kept = best or self.config.select == "last" or not self.validated
         if kept and self.callbacks.on_kept is not None:
             self.callbacks.on_kept(point)
@@ -227,23 +258,24 @@ class Trainer:
         """Whether there are nodes to validate on."""
         return len(self.graph.val) > 0
 
-    def _measure(self) -> Epoch:
+    def _measure(self, *, early: bool) -> Epoch:
         """The point of the epoch that is over."""
         progress, batches = self.progress, self.minibatches
         number = batches.position.epoch
         start = time.perf_counter()
         reading = self.monitor.after_epoch(number)
         progress.diagnostics_seconds += time.perf_counter() - start
-        evaluate = number == self.config.epochs or number % self.config.evaluate_every == 0
+        evaluate = early or number == self.config.epochs or number % self.config.evaluate_every == 0
+        done = batches.position.place / len(batches)
         age = batches.mean_age()
         return Epoch(
             epoch=number,
-            loss=progress.loss / self.trained,
+            loss=progress.loss / (self.trained * done),
             val=self._score(self.graph.val) if evaluate else None,
             seconds=progress.seconds,
             age=None if math.isnan(age) else age,
-            sampled=progress.sampled / self.visited,
-            history_reads=progress.history_reads / self.visited,
+            sampled=progress.sampled / (self.visited * done),
+            history_reads=progress.history_reads / (self.visited * done),
             staleness=reading.staleness,
             gradient_staleness=reading.gradient_staleness,
             gradient_noise=reading.gradient_noise,
@@ -282,7 +314,10 @@ class Trainer:
         if not math.isfinite(value):
             rate = self.optimizer.param_groups[0]["lr"]
             raise diverged(f"the training loss became {value}", self.minibatches.position, rate)
+        if self.config.clip is not None:
+            clip_grad_norm_(self.model.parameters(), self.config.clip)
         self.optimizer.step()
+        self.schedule.updated(self.minibatches.step + 1)
         return value
 
     def _of_all(self, loss: float) -> float:
@@ -295,7 +330,9 @@ class Trainer:
             return None
         start = time.perf_counter()
         value = self.objective.score(self.evaluation.outputs(nodes), nodes)
-        self.progress.evaluation_seconds += time.perf_counter() - start
+        took = time.perf_counter() - start
+        self.progress.evaluation_seconds += took
+        self.clock.evaluated(took)
         return value
 
 

@@ -16,9 +16,10 @@ from vrgcn.training.config import TrainConfig
 from vrgcn.training.objectives.number import Number
 from vrgcn.training.objectives.objective import Objective
 from vrgcn.training.objectives.one_class import OneClass, cross_entropy
+from vrgcn.training.objectives.own_loss import Loss, OwnLoss
 from vrgcn.training.objectives.several_classes import SeveralClasses, sigmoid_cross_entropy
 
-__all__ = ["OBJECTIVES", "Objective", "build_objective", "loss_per_node"]
+__all__ = ["OBJECTIVES", "Loss", "Objective", "build_objective", "find_objective", "loss_per_node"]
 
 OBJECTIVES: dict[Task, Callable[[Graph, TrainConfig], Objective]] = {
     "classes": OneClass,
@@ -34,6 +35,17 @@ def build_objective(graph: Graph, config: TrainConfig | None = None) -> Objectiv
     if not len(graph.train):
         raise ValueError("the graph has no training nodes: give it a train split")
     return OBJECTIVES[graph.task](graph, config or TrainConfig())
+
+
+def find_objective(given: Objective | Loss | None, graph: Graph, config: TrainConfig) -> Objective:
+    """An objective as it is given; of a loss, what the graph's labels stand for with that loss."""
+    if given is None:
+        return build_objective(graph, config)
+    if isinstance(given, Objective):
+        return given
+    if not callable(given):
+        raise TypeError(f"objective: {given!r} is neither an Objective nor a function")
+    return OwnLoss(build_objective(graph, config), graph, given)
 
 
 def loss_per_node(outputs: Tensor, labels: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ class Number(NodeObjective):
     """centre, deviation: mean and deviation of the training nodes' labels."""
 
     target = "one number per node"
-    without = ("class_weights",)
+    without = ("class_weights", "label_smoothing")
 
     def __init__(self, graph: Graph, config: TrainConfig) -> None:
         super().__init__(graph, config, outputs=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +13,7 @@ from vrgcn.training.config import TrainConfig
 from vrgcn.training.metrics import Metric, find_metric
 
 
+@runtime_checkable
 class Objective(Protocol):
     """Which nodes are visited, the loss, the score. It knows nothing of how outputs come about.
 

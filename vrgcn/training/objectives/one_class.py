@@ -22,16 +22,21 @@ class OneClass(NodeObjective):
         self.weights: Tensor | None = None
         if config.class_weights == "balanced":
             self.weights = balanced_weights(self.labels[graph.train], graph.num_classes)
+        self.smoothing = config.label_smoothing
 
     def loss(self, outputs: Tensor, nodes: Tensor) -> Tensor:
-        return cross_entropy(outputs, self.labels_of(nodes, outputs.device), self.weights)
+        labels = self.labels_of(nodes, outputs.device)
+        return cross_entropy(outputs, labels, self.weights, self.smoothing)
 
 
-def cross_entropy(outputs: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
-    """(nodes,): -w_y log softmax(outputs)_y with y a node's label; w is 1 without weights."""
+def cross_entropy(
+    outputs: Tensor, labels: Tensor, weights: Tensor | None = None, smoothing: float = 0.0
+) -> Tensor:
+    """(nodes,): -(1 - s) w_y log p_y - s/K Σ_c w_c log p_c with p = softmax(outputs), y a node's
+    label, s the smoothing and K the classes; w is 1 without weights."""
     if weights is not None:
         weights = weights.to(outputs)
-    return F.cross_entropy(outputs, labels, weights, reduction="none")
+    return F.cross_entropy(outputs, labels, weights, reduction="none", label_smoothing=smoothing)
 
 
 def balanced_weights(labels: Tensor, classes: int) -> Tensor:

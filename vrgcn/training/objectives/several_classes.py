@@ -22,20 +22,26 @@ class SeveralClasses(NodeObjective):
         self.weights: Tensor | None = None
         if config.class_weights == "balanced":
             self.weights = balanced_presence(self.labels[graph.train])
+        self.smoothing = config.label_smoothing
 
     def loss(self, outputs: Tensor, nodes: Tensor) -> Tensor:
-        return sigmoid_cross_entropy(outputs, self.labels_of(nodes, outputs.device), self.weights)
+        labels = self.labels_of(nodes, outputs.device)
+        return sigmoid_cross_entropy(outputs, labels, self.weights, self.smoothing)
 
 
-def sigmoid_cross_entropy(outputs: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
-    """(nodes,): the mean over the classes of -w_1 y log σ(o) - w_0 (1 - y) log(1 - σ(o)), with y 0
-    or 1 and o the output; w is 1 without weights."""
-    labels = labels.to(outputs.dtype)
-    loss = F.binary_cross_entropy_with_logits(outputs, labels, reduction="none")
-    if weights is not None:
-        absent, present = weights.to(outputs)
-        loss = loss * (labels * present + (1 - labels) * absent)
-    return loss.mean(1)
+def sigmoid_cross_entropy(
+    outputs: Tensor, labels: Tensor, weights: Tensor | None = None, smoothing: float = 0.0
+) -> Tensor:
+    """(nodes,): the mean over the classes of -w_1 y log σ(o) - w_0 (1 - y) log(1 - σ(o)), with o
+    the output and y the label, 0 or 1, moved towards a half: (1 - s) y + s/2, s the smoothing; w is
+    1 without weights."""
+    labels = labels.to(outputs.dtype) * (1 - smoothing) + smoothing / 2
+    if weights is None:
+        return F.binary_cross_entropy_with_logits(outputs, labels, reduction="none").mean(1)
+    absent, present = weights.to(outputs)
+    found = present * labels * F.logsigmoid(outputs)
+    missed = absent * (1 - labels) * F.logsigmoid(-outputs)
+    return -(found + missed).mean(1)
 
 
 def balanced_presence(labels: Tensor) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vrgcn.pages.wording import seconds_text
+from vrgcn.training.wording import seconds_text
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,132 @@
+"""Runs that stop in time, with what is best until then, and go on where they stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.training.test_checkpointing import CrashError, assert_same, crash_after, train
+from vrgcn import TrainConfig
+from vrgcn.training import clock as module
+from vrgcn.training.callbacks import StopTraining
+from vrgcn.training.clock import Clock
+
+
+class Time:
+    """A clock by hand: each step takes a second."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 100.0
+        monkeypatch.setattr(module.time, "monotonic", lambda: self.now)
+
+    def step(self, *_: object) -> None:
+        self.now += 1.0
+
+
+@pytest.fixture
+def time(monkeypatch: pytest.MonkeyPatch) -> Time:
+    # Steps and evaluations take milliseconds by the real clock: too little to matter here.
+    return Time(monkeypatch)
+
+
+def test_a_limit_leaves_time_for_a_step_and_two_evaluations(time: Time) -> None:
+    clock = Clock(20.0)
+    clock.stepped(2.0)
+    clock.evaluated(3.0)
+    clock.evaluated(1.0)
+    time.now += 11.9
+    assert not clock.over
+    time.now += 0.1
+    assert clock.over
+    assert not Clock(None).over
+
+
+def test_time_of_other_processes_counts_and_none_is_given_back(time: Time) -> None:
+    clock = Clock(20.0)
+    time.now += 5
+    clock.go_on(12.0)
+    assert clock.used == 12.0
+    time.now += 3
+    clock.go_on(12.0)  # back to a checkpoint in the same process
+    assert clock.used == 15.0
+
+
+@pytest.mark.parametrize("estimator", ["two-way", "cvd"])
+def test_a_run_ends_in_time_with_its_best_epoch(time: Time, estimator: str) -> None:
+    whole = train(estimator=estimator, epochs=9)
+    steps = len(whole.curve) and {"two-way": 12, "cvd": 4}[estimator]
+    result = train(
+        estimator=estimator, epochs=9, time_limit=f"{5 * steps + 2}s", on={"on_step": time.step}
+    )
+    assert result.stopped == "time"
+    assert len(result.curve) == 5
+    assert [p.loss for p in result.curve] == [p.loss for p in whole.curve[:5]]
+    assert result.val == max(p.val for p in whole.curve[:5])
+    assert whole.stopped == "epochs"
+
+
+@pytest.mark.parametrize("estimator", ["two-way", "cvd"])
+@pytest.mark.parametrize("schedule", ["none", "cosine"])
+def test_with_more_time_it_ends_in_the_bits_of_a_run_without_a_limit(
+    tmp_path: Path, time: Time, estimator: str, schedule: str
+) -> None:
+    settings = {"estimator": estimator, "schedule": schedule, "epochs": 6}
+    wanted = train(**settings)
+    on = {"on_step": time.step}
+    for limit in ("6s", "7s", "15s"):  # all of them inside an epoch
+        resume = {} if limit == "6s" else {"resume": tmp_path}
+        result = train(tmp_path, time_limit=limit, on=on, **resume, **settings)
+        assert result.stopped == "time"
+    assert_same(train(resume=tmp_path, time_limit="500s", on=on, **settings), wanted)
+
+
+def test_time_used_before_a_crash_counts(tmp_path: Path, time: Time) -> None:
+    given = {"epochs": 9, "time_limit": "21s"}
+    on = crash_after(12)
+    crash = on["on_step"]
+    on["on_step"] = lambda *at: (time.step(), crash(*at))
+    with pytest.raises(CrashError):
+        train(tmp_path, checkpoint_every="1", on=on, **given)
+    result = train(resume=tmp_path, on={"on_step": time.step}, **given)
+    # 8 of 12 steps are in the checkpoint, and the seconds with them; 13 are left.
+    assert (result.stopped, len(result.curve)) == ("time", 5)
+
+
+def test_a_limit_inside_the_first_epoch_still_leaves_a_model_that_was_scored(
+    tmp_path: Path, time: Time
+) -> None:
+    on = {"on_step": time.step}
+    result = train(tmp_path, epochs=4, time_limit="2s", on=on)
+    (point,) = result.curve
+    assert result.stopped == "time"
+    assert point.val == result.val
+    assert 0.5 < point.loss < 3  # of the nodes that were seen, not of all
+    assert result.test is not None
+    assert_same(train(resume=tmp_path, epochs=4, on=on), train(epochs=4))
+
+
+def test_a_limit_that_is_over_before_it_begins_makes_one_step(time: Time) -> None:
+    done = []
+    on = {"on_step": lambda *at: done.append(at)}
+    time.step()
+    result = train(time_limit="0.000001s", on=on)
+    assert (result.stopped, done) == ("time", [(1, 4)])
+
+
+def test_a_callback_may_end_the_training(tmp_path: Path, capsys) -> None:
+    def stop(point) -> None:
+        if point.epoch == 2:
+            raise StopTraining
+
+    result = train(tmp_path, epochs=5, on={"on_epoch": stop, "verbose": True})
+    assert "epoch 2 " in capsys.readouterr().out  # the last is shown like the others
+    assert (result.stopped, len(result.curve)) == ("callback", 2)
+    assert result.val == max(p.val for p in result.curve)
+    assert_same(train(resume=tmp_path, epochs=5), train(epochs=5))
+
+
+@pytest.mark.parametrize("text", ["10", "m", "0s", "-1m", "ten"])
+def test_a_limit_that_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is no time, such as 90s, 10m or 2h"):
+        TrainConfig(time_limit=text)

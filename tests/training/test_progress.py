@@ -1,0 +1,75 @@
+"""Progress: the same lines wherever training is started from."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.training.test_fit import graph, model
+from vrgcn import TrainConfig, fit
+from vrgcn.training import progress as module
+
+CONFIG = TrainConfig(epochs=3, batch_size=8)
+LINE = r"epoch \d  loss \d\.\d{4}  validation accuracy \d\.\d{4}  .*\d\.\d\d s"
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return capsys.readouterr().out.splitlines()
+
+
+def test_training_is_silent_unless_told_otherwise(capsys):
+    fit(model(), graph(), CONFIG)
+    assert lines(capsys) == []
+
+
+def test_verbose_training_shows_a_line_for_each_epoch(capsys):
+    fit(model(), graph(), CONFIG, verbose=True)
+    shown = lines(capsys)
+    assert [line[:7] for line in shown] == ["epoch 1", "epoch 2", "epoch 3"]
+    assert all(re.fullmatch(LINE, line) for line in shown), shown
+
+
+def test_ones_own_callbacks_are_called_too_and_first(capsys):
+    steps = []
+    fit(
+        model(),
+        graph(),
+        CONFIG,
+        verbose=True,
+        on_epoch=lambda point: print(f"mine {point.epoch}"),
+        on_step=lambda done, total: steps.append((done, total)),
+    )
+    shown = lines(capsys)
+    assert [line[:7].strip() for line in shown[:4]] == ["mine 1", "epoch 1", "mine 2", "epoch 2"]
+    assert steps == [(1, 3), (2, 3), (3, 3)] * 3
+
+
+def test_a_notebook_without_widgets_shows_the_same_lines_as_plain_text(capsys, monkeypatch):
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    fit(model(), graph(), CONFIG, verbose=True)  # a warning of rich's would be an error here
+    shown = lines(capsys)
+    assert len(shown) == 3
+    assert all(re.fullmatch(LINE, line) for line in shown), shown
+
+
+def test_a_notebook_with_widgets_has_a_bar(monkeypatch):
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    monkeypatch.setattr(module, "find_spec", lambda name: object())
+    assert not module.progress_bar().disable
+
+
+def test_a_run_that_goes_on_is_shown_from_where_it_stands(tmp_path, capsys, monkeypatch):
+    fit(model(), graph(), CONFIG, checkpoints=tmp_path, checkpoint_every=1)
+    begun, begin = [], module.EpochProgress._begin
+
+    def noted(self, epoch: int) -> None:
+        begun.append(epoch)
+        begin(self, epoch)
+
+    monkeypatch.setattr(module.EpochProgress, "_begin", noted)
+    longer = TrainConfig(epochs=5, batch_size=8)
+    fit(model(), graph(), longer, resume=tmp_path, checkpoint_every=1, verbose=True)
+    assert begun == [3, 4, 5, 6]  # the last checkpoint is the one before the last epoch
+    assert [line[:7] for line in lines(capsys)] == ["epoch 3", "epoch 4", "epoch 5"]

@@ -1,0 +1,41 @@
+"""The time that a run takes, in all its processes, and when it has to stop."""
+
+from __future__ import annotations
+
+import time
+
+
+class Clock:
+    """Runs from when it is made.
+
+    limit: seconds after which the run shall have ended; None: never
+    """
+
+    def __init__(self, limit: float | None = None) -> None:
+        self.limit = limit
+        self._begun = time.monotonic()
+        self._before = 0.0
+        self._step = self._evaluation = 0.0
+
+    @property
+    def used(self) -> float:
+        """Seconds so far."""
+        return self._before + time.monotonic() - self._begun
+
+    def go_on(self, used: float) -> None:
+        """After what other processes used; time that passed in this one is not given back."""
+        self._before += max(0.0, used - self.used)
+
+    def stepped(self, seconds: float) -> None:
+        self._step = max(self._step, seconds)
+
+    def evaluated(self, seconds: float) -> None:
+        self._evaluation = max(self._evaluation, seconds)
+
+    @property
+    def over(self) -> bool:
+        """Whether there is no time for one more step and the evaluations that may follow it: on the
+        validation nodes if it ends an epoch, and in the end on the test nodes."""
+        if self.limit is None:
+            return False
+        return self.used + self._step + 2 * self._evaluation >= self.limit

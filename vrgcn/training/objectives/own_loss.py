@@ -1,0 +1,73 @@
+"""An objective with another loss: a function of one's own, or weights of single nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import Tensor, nn
+
+from vrgcn.graph.graph import Graph
+from vrgcn.training.objectives.objective import Objective
+
+# (outputs, labels) of some nodes to the loss of each, (nodes,)
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+
+class _Changed:
+    """All that an objective answers but for its loss."""
+
+    def __init__(self, base: Objective) -> None:
+        self.base = base
+        self.outputs, self.visit, self.trained = base.outputs, base.visit, base.trained
+        self.metric, self.centre = base.metric, base.centre
+
+    def prepare(self, model: nn.Module) -> None:
+        self.base.prepare(model)
+
+    def check_outputs(self, outputs: Tensor) -> None:
+        self.base.check_outputs(outputs)
+
+    def score(self, outputs: Tensor, nodes: Tensor) -> float:
+        return self.base.score(outputs, nodes)
+
+    def better(self, score: float, other: float) -> bool:
+        return self.base.better(score, other)
+
+
+class OwnLoss(_Changed):
+    """function: is given the outputs (nodes, classes) and the labels of some nodes as the graph has
+    them; of numbers, both are (nodes,) and in the labels' unit."""
+
+    def __init__(self, base: Objective, graph: Graph, function: Loss) -> None:
+        super().__init__(base)
+        assert graph.labels is not None
+        self.labels = graph.labels
+        self.numbers = graph.task == "regression"
+        self.function = function
+        # By which a checkpoint tells whether it is of a run with the same loss.
+        self.name = f"OwnLoss({getattr(function, '__qualname__', type(function).__qualname__)})"
+
+    def loss(self, outputs: Tensor, nodes: Tensor) -> Tensor:
+        labels = self.labels[nodes.to(self.labels.device)].to(outputs.device)
+        if self.numbers:  # PyTorch's own losses make (nodes, nodes) of (nodes, 1) and (nodes,)
+            outputs, labels = outputs[:, 0], labels.to(outputs.dtype)
+        losses = self.function(outputs, labels)
+        if losses.shape != (len(outputs),):
+            raise ValueError(
+                f"the loss of {len(outputs)} nodes must be ({len(outputs)},), a number for each, "
+                f'not {tuple(losses.shape)}; PyTorch\'s own take reduction="none"'
+            )
+        return losses
+
+
+class Weighted(_Changed):
+    """weights: (nodes,) how much each node counts in the loss; only their ratios matter."""
+
+    def __init__(self, base: Objective, weights: Tensor) -> None:
+        super().__init__(base)
+        # 1 on average, so that a learning rate means the same with and without.
+        self.weights = weights / weights[base.trained].mean()
+
+    def loss(self, outputs: Tensor, nodes: Tensor) -> Tensor:
+        weights = self.weights[nodes.to(self.weights.device)]
+        return self.base.loss(outputs, nodes) * weights.to(outputs)
