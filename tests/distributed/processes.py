@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import socket
 import traceback
 from collections.abc import Callable
@@ -36,7 +37,7 @@ def in_processes(count: int, function: Callable[..., Any], *arguments: Any) -> l
     results = []
     for process, here in started:
         try:
-            good, result = here.recv()
+            good, result = pickle.loads(here.recv_bytes())
         except EOFError:
             good, result = False, "the process died"
         process.join(60)
@@ -61,9 +62,14 @@ def _run(
     torch.set_num_threads(1)
     try:
         with joined(torch.device("cpu"), 60.0) as group:
-            answer.send((True, function(group, *arguments)))
+            _answer(answer, True, function(group, *arguments))
     except BaseException:
-        answer.send((False, traceback.format_exc()))
+        _answer(answer, False, traceback.format_exc())
+
+
+def _answer(connection: Connection, good: bool, result: Any) -> None:
+    # By value: the memory of a process that ends cannot be shared.
+    connection.send_bytes(pickle.dumps((good, result)))
 
 
 def alone() -> Group:

@@ -11,7 +11,6 @@ from tests.distributed.problems import NODES, Case, Steps, graph_of, train_parts
 from tests.distributed.processes import in_processes
 from vrgcn.distributed.group import Group
 
-
 CASES = [
     Case("history, 3 layers", "graphsage", 3, "history", True),
     Case("two-way, fan-out 0, 3 layers", "gcn", 3, "two-way", False, settings={"fanout": (0,)}),

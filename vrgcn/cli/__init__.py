@@ -23,6 +23,7 @@ from vrgcn.cli.options import (
     EvaluateOptions,
     ImportOptions,
     InfoOptions,
+    PartitionOptions,
     PredictOptions,
     ReportOptions,
     ReproduceOptions,
@@ -35,6 +36,7 @@ from vrgcn.files.printable import printable
 # command: its options, and where the function that runs it lives
 COMMANDS: dict[str, tuple[type, str, str]] = {
     "import": (ImportOptions, "vrgcn.cli.import_tables", "run_import"),
+    "partition": (PartitionOptions, "vrgcn.cli.partition", "run_partition"),
     "train": (TrainOptions, "vrgcn.cli.train", "run_train"),
     "predict": (PredictOptions, "vrgcn.cli.predict", "run_predict"),
     "evaluate": (EvaluateOptions, "vrgcn.cli.evaluate", "run_evaluate"),

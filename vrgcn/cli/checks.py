@@ -16,11 +16,12 @@ from vrgcn.cli.options import (
     EvaluateOptions,
     ImportOptions,
     InfoOptions,
+    PartitionOptions,
     PredictOptions,
     ReportOptions,
     TrainOptions,
 )
-from vrgcn.data.sources import Source, find_source
+from vrgcn.data.sources import Source, find_source, has_parts
 from vrgcn.pages.destination import check_suffix, check_writable
 from vrgcn.training.lock import LOCK
 from vrgcn.training.runs import CONFIG, check_run, read_config, unfinished
@@ -38,10 +39,22 @@ def check(options: Any) -> Any:
 
 @check.register
 def _(options: TrainOptions) -> TrainOptions:
-    dataset, graph = find_source(options.dataset, options.graph, options.graph_or_dataset)
+    dataset, graph = find_source(
+        options.dataset, options.graph, options.graph_or_dataset, parts=True
+    )
     check_writable(options.out or options.resume or Path("runs"))
-    if options.out is not None and options.out.is_dir():
+    # Of several processes, the first looks at the folder, before it writes to it.
+    if not has_parts(graph) and options.out is not None and options.out.is_dir():
         check_free(options.out, options.overwrite)
+    return replace(options, dataset=dataset, graph=graph, graph_or_dataset=None)
+
+
+@check.register
+def _(options: PartitionOptions) -> PartitionOptions:
+    dataset, graph = find_source(options.dataset, options.graph, options.graph_or_dataset)
+    if options.out.exists():
+        raise FileExistsError(f"--out: {options.out} exists already; choose another folder")
+    check_writable(options.out.parent)
     return replace(options, dataset=dataset, graph=graph, graph_or_dataset=None)
 
 
@@ -72,7 +85,7 @@ def _(options: DiagnoseOptions) -> DiagnoseOptions:
 @check.register
 def _(options: PredictOptions) -> PredictOptions:
     check_run(options.run)
-    find_source(options.dataset, options.graph, needed=False)
+    find_source(options.dataset, options.graph, needed=False, parts=True)
     if options.nodes is not None:
         check_file(options.nodes, "--nodes")
     check_suffix(options.out, (".parquet", ".csv", ".npy"))
@@ -85,7 +98,7 @@ def _(options: PredictOptions) -> PredictOptions:
 @check.register
 def _(options: EvaluateOptions) -> EvaluateOptions:
     check_run(options.run)
-    find_source(options.dataset, options.graph, needed=False)
+    find_source(options.dataset, options.graph, needed=False, parts=True)
     if options.out is not None:
         check_suffix(options.out, FIGURES)
         check_writable(options.out.parent)

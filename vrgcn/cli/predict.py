@@ -15,24 +15,30 @@ from vrgcn.data.predictions import check_path, prediction_file
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.files.memory import memory_advice
 from vrgcn.files.scratch import scratch_folder
-from vrgcn.graph.graph import Graph
+from vrgcn.graph.names import Names
 from vrgcn.inference.predict import check_outputs, exact_sweeps
 from vrgcn.inference.saved import SavedModel
 from vrgcn.training.progress import progress_bar
-from vrgcn.training.runs import open_run, open_run_graph
+from vrgcn.training.runs import open_run, open_run_graph, parts_of_run
 
 
 def run_predict(options: PredictOptions) -> None:
     """Predict and write; the file appears when it is whole."""
     with memory_advice(_too_large(options)):
-        _predict(options)
+        parts = parts_of_run(options.run, options.dataset, options.graph)
+        if parts is None:
+            _predict(options)
+            return
+        from vrgcn.cli.predict_parts import run_predict_parts
+
+        run_predict_parts(options, parts)
 
 
 def _predict(options: PredictOptions) -> None:
     use_threads(options.threads)
     run = open_run(options.run, find_device(options.device))
     saved = run.saved
-    classes = None if saved.regression else _class_names(saved)
+    classes = None if saved.regression else class_names(saved)
     check_path(options.out, None if classes is None else len(classes), options.top)
     with _scratch(options.memory, options.out.parent) as folder:
         opened = open_run_graph(
@@ -44,7 +50,9 @@ def _predict(options: PredictOptions) -> None:
         )
         print_note(opened.note)
         graph = opened.graph
-        nodes = None if options.nodes is None else _read_nodes(options.nodes, graph)
+        nodes = None
+        if options.nodes is not None:
+            nodes = read_nodes(options.nodes, graph.names, graph.num_nodes)
         count = graph.num_nodes if nodes is None else len(nodes)
         sweeps = exact_sweeps(saved, graph, directory=folder)
         with (
@@ -75,11 +83,11 @@ def _too_large(options: PredictOptions) -> str:
     return "\n".join(lines)
 
 
-def _class_names(saved: SavedModel) -> list[str]:
+def class_names(saved: SavedModel) -> list[str]:
     return saved.classes or [str(i) for i in range(saved.num_classes or 0)]
 
 
-def _read_nodes(path: Path, graph: Graph) -> Tensor:
+def read_nodes(path: Path, names: Names, count: int) -> Tensor:
     """The nodes whose ids a text file lists, one a line."""
     try:
         # utf-8-sig: files of other systems may begin with a mark; split: an id may hold \u2028.
@@ -91,7 +99,7 @@ def _read_nodes(path: Path, graph: Graph) -> Tensor:
     ids = [line for line in lines if line.strip()]
     if not ids:
         raise ValueError(f"--nodes: {path} names no nodes")
-    return torch.from_numpy(graph.names.places(ids, f"--nodes: {path}", graph.num_nodes))
+    return torch.from_numpy(names.places(ids, f"--nodes: {path}", count))
 
 
 @contextmanager

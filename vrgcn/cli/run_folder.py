@@ -26,6 +26,7 @@ OURS = (
     *(CONFIG, METRICS, RESULT, MODEL, CHECKPOINTS, "diagnosis.html"),
     *("evaluation-*.json", "confusion-*.png", "predicted-*.png"),
 )
+_EXCHANGE = ("halo", "halo_every", "rank_timeout")  # when processes hear of each other
 _PLACE = ("graph", "data_root")  # the same graph may lie elsewhere now: its fingerprint decides
 
 
@@ -137,7 +138,7 @@ def _check_resumed(options: TrainOptions, folder: Path) -> None:
         raise ValueError("--resume goes on in the run's own folder: no --out, --name, --overwrite")
     # An option that is not in the file was None, or did not exist yet: at its default.
     before, now = _as_written(TrainOptions()) | read_config(folder), _as_written(options)
-    changeable = (*free_settings(now["schedule"]), *_PLACE, "verify")
+    changeable = (*free_settings(now["schedule"]), *_PLACE, *_EXCHANGE, "verify")
     changed = [
         f"{name} was {before.get(name)!r} and is {now.get(name)!r}"
         for name in sorted(before.keys() | now.keys())

@@ -19,6 +19,7 @@ from vrgcn.cli.output import unbroken_output
 from vrgcn.cli.run_folder import check_folder, found_again, nothing_left, run_folder
 from vrgcn.data import find_dataset
 from vrgcn.data.opening import open_graph
+from vrgcn.data.sources import has_parts
 from vrgcn.diagnostics.diagnosis import REFERENCE
 from vrgcn.engine.devices import find_device
 from vrgcn.files.writing import FULL, write_text
@@ -42,6 +43,11 @@ from vrgcn.training.store_watch import StoreWatch
 
 def run_train(options: TrainOptions) -> None:
     """Train as the options say, or go on training, keeping the best model so far on disk."""
+    if has_parts(options.graph):
+        from vrgcn.cli.train_parts import run_train_parts
+
+        run_train_parts(options)
+        return
     find_device(options.train.device)
     check_folder(options)
     if nothing_left(options):
@@ -58,21 +64,21 @@ def run_train(options: TrainOptions) -> None:
     with memory_explained(graph, options.train):
         model = build_model(options.model, graph.num_features, objective.outputs, seed)
     with unbroken_output(), run_folder(options) as folder:
-        print(f"{graph}\n{_summary(model)}, features scaled: {scaling.kind}, writing to {folder}")
+        print(f"{graph}\n{summary(model)}, features scaled: {scaling.kind}, writing to {folder}")
         print_note(note)
         print_note(_unlike_the_paper(options))
         _print_cost(model, graph, options)
         try:
             _train(options, graph, objective, model, watch, folder)
         except Interrupted as stop:
-            print(f"\n{stop}\n{_what_is_kept(folder)}")
+            print(f"\n{stop}\n{what_is_kept(folder)}")
             sys.exit(128 + stop.signal)
         except KeyboardInterrupt:
-            print(f"\nstopped early\n{_what_is_kept(folder)}")
+            print(f"\nstopped early\n{what_is_kept(folder)}")
             raise
 
 
-def _what_is_kept(folder: Path) -> str:
+def what_is_kept(folder: Path) -> str:
     if checkpoints_in(folder / CHECKPOINTS):
         return f"vrgcn train --resume {folder} goes on with it"
     if (folder / MODEL).exists():
@@ -88,26 +94,7 @@ def _train(
     watch: StoreWatch | None,
     folder: Path,
 ) -> None:
-    metrics = MetricsFile(folder / METRICS, partial(_written, options))
-
-    def check() -> None:
-        if watch is not None:
-            watch.check()
-
-    def on_restore(curve: list[Epoch]) -> None:
-        print(f"going on after epoch {len(curve)}")
-        _begin(options, folder)
-        metrics.restore(curve)
-
-    def on_epoch(point: Epoch) -> None:
-        check()
-        metrics.add(point)
-
-    def on_kept(point: Epoch) -> None:
-        _written(options, lambda: save_model(model, folder / MODEL))
-
-    if not checkpoints_in(folder / CHECKPOINTS):
-        _begin(options, folder)
+    files = RunFiles(options, model, folder, watch)
     result = fit(
         model,
         graph,
@@ -115,24 +102,57 @@ def _train(
         objective=objective,
         checkpoints=folder / CHECKPOINTS,
         resume=None if options.resume is None else folder / CHECKPOINTS,
-        on_epoch=on_epoch,
-        on_kept=on_kept,
+        on_epoch=files.on_epoch,
+        on_kept=files.on_kept,
         verbose=True,
-        on_checkpoint=check,
-        on_restore=on_restore,
+        on_checkpoint=files.check,
+        on_restore=files.on_restore,
         on_note=print_note,
     )
-    metrics.finish()
-    save_model(model, folder / MODEL)
-    scores = _scores(result)
-    write_text(folder / RESULT, json.dumps(scores, indent=2) + "\n")
-    print(f"{result}\nwritten to {folder}")
+    files.finish(result)
     if result.stopped == "time":
         print_note(
             f"the time limit of {options.train.time_limit} ended the training in epoch "
             f"{len(result.curve)} of {options.train.epochs}; vrgcn train --resume {folder} "
             "--time-limit MORE goes on with it, time used so far counting"
         )
+
+
+class RunFiles:
+    """Keeps the files of a run's folder up to date, the checkpoints aside.
+
+    watch: of the graph that is read; None where nobody watches it
+    """
+
+    def __init__(
+        self, options: TrainOptions, model: GraphModel, folder: Path, watch: StoreWatch | None
+    ) -> None:
+        self.options, self.model, self.folder, self.watch = options, model, folder, watch
+        self.metrics = MetricsFile(folder / METRICS, partial(_written, options))
+        if not checkpoints_in(folder / CHECKPOINTS):
+            _begin(options, folder)
+
+    def check(self) -> None:
+        if self.watch is not None:
+            self.watch.check()
+
+    def on_restore(self, curve: list[Epoch]) -> None:
+        print(f"going on after epoch {len(curve)}")
+        _begin(self.options, self.folder)
+        self.metrics.restore(curve)
+
+    def on_epoch(self, point: Epoch) -> None:
+        self.check()
+        self.metrics.add(point)
+
+    def on_kept(self, point: Epoch) -> None:
+        _written(self.options, lambda: save_model(self.model, self.folder / MODEL))
+
+    def finish(self, result: TrainResult) -> None:
+        self.metrics.finish()
+        save_model(self.model, self.folder / MODEL)
+        write_text(self.folder / RESULT, json.dumps(_scores(result), indent=2) + "\n")
+        print(f"{result}\nwritten to {self.folder}")
 
 
 def _print_cost(model: GraphModel, graph: Graph, options: TrainOptions) -> None:
@@ -184,7 +204,7 @@ def scaled_graph(options: TrainingOptions) -> tuple[Graph, Scaling, str | None]:
     return *scale_graph(graph, kind), note
 
 
-def _summary(model: GraphModel) -> str:
+def summary(model: GraphModel) -> str:
     weights = sum(parameter.numel() for parameter in model.parameters())
     return f"{type(model).__name__} with {weights:,} weights"
 

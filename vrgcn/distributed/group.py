@@ -7,7 +7,8 @@ them again when one dies. gloo carries tensors of the CPU, NCCL those of GPUs.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -16,11 +17,12 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.rendezvous import rendezvous
 
 _MONITOR_SECONDS = 20.0  # for the processes to say, after a timeout, that they are still there
 
 
-class RankError(RuntimeError):
+class RankError(ConnectionError):
     """Another process died or does not answer; says which."""
 
 
@@ -30,6 +32,7 @@ class Group:
     device: where tensors must lie to be exchanged
     sent: bytes that we sent to others so far, by what they were for
     monitor: a group of its own, by which to ask who is there when the first has failed
+    store: torchrun's, in which processes find each other
     """
 
     rank: int = 0
@@ -37,6 +40,7 @@ class Group:
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     sent: dict[str, int] = field(default_factory=dict)
     monitor: Any = None
+    store: Any = None
 
     @property
     def first(self) -> bool:
@@ -123,6 +127,32 @@ class Group:
         """Wait for everybody."""
         self.total(0.0)
 
+    def by_first(self, function: Callable[[], Any]) -> Any:
+        """What a function gives, called by the first process alone: plain, small. An error of it is
+        everybody's."""
+        found: tuple[bool, Any] = (True, None)
+        if self.first:
+            try:
+                found = (True, function())
+            except (ValueError, OSError) as error:
+                found = (False, str(error))
+        good, value = self.broadcast(found)
+        if not good:
+            raise ValueError(value)
+        return value
+
+    def reports(self, error: BaseException) -> bool:
+        """Whether it is ours to tell people of an error: that of the process which failed first.
+        Who only lost the others waits for those who know more."""
+        if self.store is None:
+            return True
+        if isinstance(error, RankError):
+            time.sleep(1 if self.first else 3)
+        try:
+            return int(self.store.add("failed", 1)) == 1
+        except RuntimeError:  # torchrun itself is gone
+            return True
+
     def _count(self, what: str, size: int) -> None:
         self.sent[what] = self.sent.get(what, 0) + size
 
@@ -179,9 +209,8 @@ def joined(device: torch.device, timeout: float) -> Iterator[Group]:
         local = int(os.environ.get("LOCAL_RANK", "0"))
         device = torch.device(device.type, local if device.index is None else device.index)
     patience = timedelta(seconds=timeout)
-    dist.init_process_group(backend, timeout=patience)
-    try:
-        monitor = dist.new_group(backend="gloo", timeout=patience)
-        yield Group(dist.get_rank(), dist.get_world_size(), device, monitor=monitor)
-    finally:
-        dist.destroy_process_group()
+    store, rank, size = next(rendezvous("env://", timeout=patience))
+    dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=patience)
+    monitor = dist.new_group(backend="gloo", timeout=patience)
+    yield Group(rank, size, device, monitor=monitor, store=store)
+    dist.destroy_process_group()  # not after an error: others may not answer any more

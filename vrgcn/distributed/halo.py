@@ -43,6 +43,7 @@ class Halo:
         self.group = group
         self.own = part.own
         self.nodes = part.graph.num_nodes
+        self.numbers = part.nodes  # in the whole graph
         self.halo_indptr = part.halo_indptr
         self.send_indptr = part.send_indptr
         self.send_indices = part.send_indices
@@ -121,8 +122,9 @@ def pack(tables: Sequence[History], nodes: Tensor, slots: Tensor | None) -> Tens
     return torch.cat(parts, dim=1)
 
 
-def unpack_slots(packed: Tensor) -> Tensor:
-    return packed[:, :4].contiguous().view(torch.int32)[:, 0]
+def unpack_integers(packed: Tensor) -> Tensor:
+    """(rows,) int32: slots, the first four bytes of each row."""
+    return from_bytes(packed[:, :4], torch.empty(0, dtype=torch.int32))[:, 0]
 
 
 def unpack(tables: Sequence[History], nodes: Tensor, packed: Tensor, *, start: int) -> None:
@@ -130,7 +132,7 @@ def unpack(tables: Sequence[History], nodes: Tensor, packed: Tensor, *, start: i
     for table in tables:
         width = table.values.shape[1] * table.values.element_size()
         here = nodes.to(table.values.device)
-        written = packed[:, start : start + 4].contiguous().view(torch.int32)[:, 0]
+        written = unpack_integers(packed[:, start:])
         values = from_bytes(packed[:, start + 4 : start + 4 + width], table.values)
         table.written.index_copy_(0, here, written.long().to(here.device))
         table.values.index_copy_(0, here, values.to(here.device))
@@ -153,7 +155,8 @@ def as_bytes(x: Tensor) -> Tensor:
 
 def from_bytes(flat: Tensor, like: Tensor) -> Tensor:
     """(rows, bytes) -> (rows, width) in the type of another tensor."""
-    return flat.contiguous().view(like.dtype)
+    # A copy: bytes at an odd place cannot be seen as numbers.
+    return flat.clone(memory_format=torch.contiguous_format).view(like.dtype)
 
 
 def _spread(indptr: Tensor, coming: Sequence[int]) -> Tensor:

@@ -24,11 +24,12 @@ from vrgcn.distributed.halo import (
     packed_width,
     send,
     unpack,
-    unpack_slots,
+    unpack_integers,
 )
 from vrgcn.engine.batch import Batch
 from vrgcn.engine.history import NEVER, Histories, History, Replaced
 
+NUMBERS = "halo.numbers"  # of own nodes in the whole graph
 _PENDING, _ARRIVED, _COMING, _OF = "halo.pending", "halo.arrived", "halo.coming", "halo.of"
 
 
@@ -143,6 +144,7 @@ class HaloHistories(Histories):
 
     def state_dict(self) -> dict[str, Tensor]:
         state = super().state_dict()
+        state[NUMBERS] = self.halo.numbers[: self.halo.own]
         if not self.exact and self.tables:
             arriving = self._arriving
             state[_PENDING] = self._pending
@@ -206,11 +208,11 @@ class HaloHistories(Histories):
                 away = away[~batch.elsewhere.cpu()[away]]
             routes = self.halo.homeward(away)
             came, coming = self._sent_now([table], routes)
-            homes = self.halo.homes(unpack_slots(came), coming)
+            homes = self.halo.homes(unpack_integers(came), coming)
             unpack([table], homes, came, start=4)
             written = torch.unique(torch.cat([_own(nodes, self.halo), homes]))
             came, coming = self._sent_now([table], self.halo.routes(written))
-            unpack([table], self.halo.places(unpack_slots(came), coming), came, start=4)
+            unpack([table], self.halo.places(unpack_integers(came), coming), came, start=4)
 
     def _sent_now(self, tables: list[History], routes: Routes) -> tuple[Tensor, list[int]]:
         group = self.halo.group
@@ -235,7 +237,7 @@ class HaloHistories(Histories):
             return
         tables = [self.tables[key] for key in self._arriving_of]
         came = self._arriving.rows().cpu().reshape(-1, packed_width(tables))
-        places = self.halo.places(unpack_slots(came), self._arriving.coming)
+        places = self.halo.places(unpack_integers(came), self._arriving.coming)
         unpack(tables, places, came, start=4)
         self._arriving = None
 

@@ -26,6 +26,11 @@ def check_config(config: TrainConfig, graph: Graph, group: Group, visit: str) ->
             "--inductive has a matrix of its own, and parts are of the whole graph: partition a "
             "graph that has the edges among training nodes alone"
         )
+    if config.time_limit is not None:
+        raise ValueError(
+            "--time-limit is of one process: with parts, let the scheduler end the job, and go on "
+            "with --resume"
+        )
     lengths = group.everybody(len(graph.train))
     if not any(lengths):
         raise ValueError("the graph has no training nodes: give it a train split")

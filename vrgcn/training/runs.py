@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vrgcn.data.sources import has_parts
 from vrgcn.files.kinds import shown
 from vrgcn.files.parsing import read_toml
 from vrgcn.inference import MODEL
@@ -88,6 +89,14 @@ def graph_source(config: dict[str, Any]) -> tuple[str | None, Path | None, Path 
     """Where a run's graph came from: name of the data set or folder, and the raw files' root."""
     graph, root = (Path(config[key]) if key in config else None for key in ("graph", "data_root"))
     return config.get("dataset"), graph, root
+
+
+def parts_of_run(folder: Path, dataset: str | None, graph: Path | None) -> Path | None:
+    """The folder of a graph's parts, where those are asked for, or else what the run was trained
+    on; None where it is a graph as a whole."""
+    if dataset is None and graph is None:
+        _, graph, _ = graph_source(read_config(folder))
+    return graph if has_parts(graph) else None
 
 
 def open_run_graph(
