@@ -16,17 +16,20 @@ from __future__ import annotations
 
 import argparse
 import json
+import statistics
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from vrgcn import TrainConfig
 from vrgcn.data.synthetic import COMMUNITIES, SPARSE_COMMUNITIES, community_graph
 from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
 from vrgcn.models.models import build_model
+from vrgcn.training.choice import choose_estimator
 from vrgcn.training.trainer import Trainer
 
 ESTIMATORS = ("two-way", "two-way-cv", "cvd", "history", "exact")
@@ -55,6 +58,26 @@ def cells(layers: int) -> list[Cell]:
     ]
 
 
+def model_config(cell: Cell) -> ModelConfig:
+    return ModelConfig(model="graphsage", hidden=64, layers=cell.layers, dropout=0.2)
+
+
+def train_config(cell: Cell, graph: Graph, estimator: str) -> TrainConfig:
+    return TrainConfig(
+        estimator=estimator,
+        learning_rate=cell.rate,
+        batch_size=max(1, len(graph.train) // cell.batches),
+        epochs=100_000,
+        evaluate_every=100_000,
+        diagnostics=0,
+        threads=1,
+    )
+
+
+def make_model(cell: Cell, graph: Graph) -> nn.Module:
+    return build_model(model_config(cell), graph.num_features, graph.num_classes, seed=0)
+
+
 def make_graph(degree: int) -> Graph:
     """The kin of `sparse-communities` at degree 3, else of `communities`."""
     spec = SPARSE_COMMUNITIES if degree == 3 else COMMUNITIES
@@ -69,19 +92,8 @@ def make_graph(degree: int) -> Graph:
 def run(cell: Cell, graph: Graph, budget: float) -> dict[str, Any]:
     trainers = {}
     for name in ESTIMATORS:
-        config = TrainConfig(
-            estimator=name,
-            learning_rate=cell.rate,
-            batch_size=max(1, len(graph.train) // cell.batches),
-            epochs=100_000,
-            evaluate_every=100_000,
-            diagnostics=0,
-            threads=1,
-        )
-        model = ModelConfig(model="graphsage", hidden=64, layers=cell.layers, dropout=0.2)
-        trainers[name] = Trainer(
-            build_model(model, graph.num_features, graph.num_classes, seed=0), graph, config
-        )
+        config = train_config(cell, graph, name)
+        trainers[name] = Trainer(make_model(cell, graph), graph, config)
     while True:
         name = min(trainers, key=lambda name: trainers[name].progress.seconds)
         trainer = trainers[name]
@@ -110,15 +122,34 @@ def validation(trainer: Trainer, graph: Graph) -> float:
 
 def show(records: list[dict[str, Any]], picture: Path) -> None:
     """A table of all cells, and the map: each cell in the colour of who is ahead."""
-    print("| layers | degree | batches | rate | " + " | ".join(ESTIMATORS) + " | ahead |")
-    print("|---" * (5 + len(ESTIMATORS)) + "|")
-    for record in records:
+    print("| layers | degree | batches | rate | " + " | ".join(ESTIMATORS) + " | ahead | auto |")
+    print("|---" * (6 + len(ESTIMATORS)) + "|")
+    chosen = choices(records)
+    for record, auto in zip(records, chosen, strict=True):
         scores = [f"{record['val'][name]:.3f}" for name in ESTIMATORS]
         where = [record[key] for key in ("layers", "degree", "batches", "rate")]
-        print("| " + " | ".join(map(str, [*where, *scores, ", ".join(ahead(record))])) + " |")
+        print("| " + " | ".join(map(str, [*where, *scores, ", ".join(ahead(record)), auto])) + " |")
     wins = {name: sum(name in ahead(record) for record in records) for name in ESTIMATORS}
     print(f"\nahead, or within {TIE:.1%} of who is: {wins} of {len(records)} cells")
+    for name in (*ESTIMATORS, "auto"):
+        taken = chosen if name == "auto" else [name] * len(records)
+        behind = [max(r["val"].values()) - r["val"][n] for r, n in zip(records, taken, strict=True)]
+        print(
+            f"{name}: behind the best by {statistics.mean(behind):.3f}, at most {max(behind):.3f}"
+        )
     draw(records, picture)
+
+
+def choices(records: list[dict[str, Any]]) -> list[str]:
+    """What `--estimator auto` takes in each cell."""
+    graphs = {degree: make_graph(degree) for degree in {r["degree"] for r in records}}
+    found = []
+    for record in records:
+        cell = Cell(*(record[key] for key in ("layers", "degree", "batches", "rate")))
+        graph = graphs[cell.degree]
+        config = train_config(cell, graph, "auto")
+        found.append(choose_estimator(make_model(cell, graph), graph, config)[0].estimator)
+    return found
 
 
 def ahead(record: dict[str, Any]) -> list[str]:

@@ -20,7 +20,7 @@ LAYERS = (
     ("inference",),
     ("training",),
     ("distributed",),
-    ("diagnostics",),
+    ("diagnostics", "scikit"),
     ("pages",),
     ("experiments", "benchmarks"),
     ("cli",),

@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 import vrgcn
+from tests.scikit.conftest import Data
 from tests.test_arrows import LAYERS
 from vrgcn import (
     Graph,
@@ -152,6 +154,22 @@ def check_sampler(kind: Callable[[float], Any], graph: Graph) -> None:
     assert ((mean - dense).abs() <= 0.12 * dense + 1e-6).all()
 
 
+def check_python(names: dict[str, Any]) -> None:
+    assert names["accuracy"] > 0.8
+    assert (names["classes"] == names["y"])[~names["train_mask"]].mean() > 0.8
+    assert names["scores"].mean() > 0.8
+    assert names["search"].best_score_ > 0.8
+    assert names["losses"] == [point.loss for point in names["result"].curve]
+    assert len(names["axes"]) == 2
+
+
+def table_of_nodes() -> dict[str, Any]:
+    """What scikit-learn's users have: X, y, a mask, and edges."""
+    data = Data()
+    found = {"X": data.X.astype(np.float32), "y": data.codes, "edge_index": data.edge_index}
+    return found | {"train_mask": data.train, "np": np}
+
+
 def check_reliability(names: dict[str, Any]) -> None:
     losses = [[point.loss for point in names[run].curve] for run in ("result", "longer")]
     assert [len(losses[0]), len(losses[1])] == [3, 5]
@@ -176,6 +194,7 @@ CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "docs/import.md": check_import,
     "docs/objectives.md": check_objectives,
     "docs/own-models.md": check_own_models,
+    "docs/python.md": check_python,
     "docs/reliability.md": check_reliability,
     "docs/report.md": check_report,
     "docs/training.md": check_training,
@@ -198,6 +217,8 @@ def test_the_python_of_a_page_does_what_the_page_says(
         save_model(names["model"], "runs/papers/model.safetensors")
     if page == "docs/objectives.md":
         names |= numbers()
+    if page == "docs/python.md":
+        names |= table_of_nodes()
     if page == "docs/import.md":
         for file, table in zip(("papers.csv", "cites.csv"), blocks(page, "csv"), strict=True):
             Path(file).write_text(table, encoding="utf-8")

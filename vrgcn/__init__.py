@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from vrgcn.inference.saved import SavedModel, load_model, save_model
     from vrgcn.models.dropout import Dropout
     from vrgcn.models.models import GCN, MLP, GraphSAGE
+    from vrgcn.scikit.classifier import VRGCNClassifier as VRGCNClassifier
+    from vrgcn.scikit.regressor import VRGCNRegressor as VRGCNRegressor
     from vrgcn.training.config import TrainConfig
     from vrgcn.training.fit import fit
     from vrgcn.training.result import TrainResult
@@ -51,8 +53,11 @@ _HOME = {
     "Epoch": "training.state",
     "TrainResult": "training.result",
     "fit": "training.fit",
+    "VRGCNClassifier": "scikit.classifier",
+    "VRGCNRegressor": "scikit.regressor",
 }
 
+# Without what needs an extra: `from vrgcn import *` must not.
 __all__ = [
     "ESTIMATORS",
     "GCN",
@@ -88,4 +93,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({*__all__, *_HOME})

@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from tests.cli.conftest import named, small_graph
-from vrgcn.cli.config_file import write_config
 from vrgcn.data.store import save_graph
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
+from vrgcn.training.runs import write_config
 
 
 def text_of(path: Path) -> str:

@@ -13,14 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from vrgcn.cli import train as module
 from vrgcn.files.writing import DiskFullError
-from vrgcn.training import checkpointing
+from vrgcn.training import checkpointing, recording
 from vrgcn.training.checkpoint import checkpoints_in
 from vrgcn.training.lock import locked
 from vrgcn.training.progress import EpochProgress
 
-FLAGS = ("--batch-size", 8, "--epochs", 3, "--hidden", 8, "--checkpoint-every", 1)
+FLAGS = (
+    *("--estimator", "cvd", "--batch-size", 8, "--epochs", 3),
+    *("--hidden", 8, "--checkpoint-every", 1),
+)
 
 
 def train(vrgcn, graph_folder: Path, *flags: object) -> tuple[int, str, str]:
@@ -223,10 +225,10 @@ def test_a_full_disk_for_a_while_costs_nothing_but_notes(
     vrgcn, graph_folder, tmp_path, monkeypatch
 ):
     train(vrgcn, graph_folder, "--out", "whole")
-    from vrgcn.cli import metrics_file
+    from vrgcn.training import metrics_file
 
     shown = EpochProgress.epoch
-    monkeypatch.setattr(module, "save_model", full)
+    monkeypatch.setattr(recording, "save_model", full)
     monkeypatch.setattr(checkpointing, "save_checkpoint", full)
     monkeypatch.setattr(metrics_file, "write_text", full)
 
@@ -297,6 +299,7 @@ main()
 
 def test_too_little_memory_is_explained_by_what_would_take_less(graph_folder, tmp_path):
     flags = ("--hidden", 40_000, "--epochs", 1, "--batch-size", 60, "--out", "run")
+    flags = (*flags, "--estimator", "cvd")
     done = subprocess.run(
         [sys.executable, "-c", MEMORY, "train", "--graph", graph_folder, *map(str, flags)],
         cwd=tmp_path,

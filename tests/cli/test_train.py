@@ -8,6 +8,7 @@ import tomllib
 import pytest
 import torch
 
+from vrgcn.data.splitting import random_split
 from vrgcn.data.store import load_graph, save_graph
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import predict
@@ -16,8 +17,9 @@ from vrgcn.inference.saved import load_model
 
 def test_a_run_writes_its_config_its_metrics_and_its_model(vrgcn, graph_folder, tmp_path):
     code, out, _ = vrgcn(
-        "train", "--graph", graph_folder, "--epochs", 3, "--batch-size", 16, "--out", "here"
-    )
+        "train", "--graph", graph_folder, "--estimator", "cvd", "--epochs", 3,
+        "--batch-size", 16, "--out", "here",
+    )  # fmt: skip
     assert code == 0
     run = tmp_path / "here"
     config = tomllib.loads((run / "config.toml").read_text())
@@ -37,7 +39,7 @@ def test_a_run_writes_its_config_its_metrics_and_its_model(vrgcn, graph_folder, 
 
 
 def test_output_that_is_no_terminal_is_one_plain_line_an_epoch(vrgcn, graph_folder):
-    _, out, _ = vrgcn("train", "--graph", graph_folder, "--epochs", 2)
+    _, out, _ = vrgcn("train", "--graph", graph_folder, "--estimator", "cvd", "--epochs", 2)
     assert "\x1b" not in out
     assert sum(line.startswith("epoch ") for line in out.splitlines()) == 2
     assert "loss" in out
@@ -48,8 +50,8 @@ def test_runs_of_the_same_name_do_not_overwrite_each_other(vrgcn, graph_folder, 
     for _ in range(2):
         assert vrgcn("train", "--graph", graph_folder, "--epochs", 1)[0] == 0
     assert sorted(p.name for p in (tmp_path / "runs").iterdir()) == [
-        "small-graphsage-cvd",
-        "small-graphsage-cvd-2",
+        "small-graphsage-exact",
+        "small-graphsage-exact-2",
     ]
 
 
@@ -64,6 +66,7 @@ def test_an_out_folder_with_something_in_it_is_refused(vrgcn, graph_folder, tmp_
 
 def test_a_written_config_repeats_the_run_and_flags_win_over_it(vrgcn, graph_folder, tmp_path):
     first = ("--graph", graph_folder, "--epochs", 2, "--fanout", 1, 2, "--no-layer-norm")
+    first = (*first, "--estimator", "cvd")
     vrgcn("train", *first, "--out", "a")
     assert vrgcn("train", "--config", "a/config.toml", "--out", "b")[0] == 0
     assert vrgcn("train", "--config", "b/config.toml", "--out", "c", "--fanout", 0)[0] == 0
@@ -173,3 +176,40 @@ def test_the_paper_settings_that_are_not_followed_are_noted(vrgcn, graph_folder,
     assert "the paper trains on reddit inductively" in out
     _, out, _ = vrgcn("train", "--dataset", "reddit", "--epochs", 1, "--inductive")
     assert "the paper trains" not in out
+
+
+def test_the_log_of_tensorboard_is_in_the_run_and_a_run_goes_on_with_it(
+    vrgcn, graph_folder, tmp_path
+):
+    flags = ("--graph", graph_folder, "--out", "logged", "--checkpoint-every", 1)
+    assert vrgcn("train", *flags, "--epochs", 2, "--log", "tensorboard")[0] == 0
+    assert vrgcn("train", "--resume", "logged", "--epochs", 3)[0] == 0
+    assert len(list((tmp_path / "logged" / "tensorboard").iterdir())) >= 2
+    assert vrgcn("diagnose", "logged", "--passes", 2, "--epochs", 1)[0] == 0
+
+
+def test_a_split_is_drawn_anew_and_found_again(vrgcn, graph_folder, tmp_path):
+    flags = ("--graph", graph_folder, "--epochs", 2, "--checkpoint-every", 1)
+    split = ("--ratio", 0.5, 0.25, 0.25)
+    code, out, err = vrgcn("train", *flags, *split, "--split-seed", 3, "--out", "drawn")
+    assert code == 0, err
+    assert "train=60, val=30, test=30" in out
+    given = load_graph(graph_folder)
+    assert not torch.equal(random_split(given, split[1:], 3).test, given.test)
+    result = json.loads((tmp_path / "drawn" / "result.json").read_text())
+    code, out, _ = vrgcn("evaluate", "drawn")  # on the same test nodes
+    assert f"{result['test']:.4f}" in out
+    assert vrgcn("train", "--resume", "drawn", "--epochs", 3)[0] == 0
+    code, _, err = vrgcn("train", "--resume", "drawn", "--epochs", 4, "--split-seed", 2)
+    assert (code, "split_seed was 3 and is 2" in err) == (1, True)
+    assert vrgcn("train", *flags, "--out", "own")[0] == 0
+    assert vrgcn("report", "drawn", "own")[0] == 0
+    page = (tmp_path / "report.html").read_text()
+    assert "small, split 50/25/25 by seed 3" in page
+    assert "does not score" not in page
+
+
+def test_shares_that_are_none_name_the_flag(vrgcn, graph_folder):
+    code, _, err = vrgcn("train", "--graph", graph_folder, "--ratio", 0.9, 0.2, 0.2)
+    assert code == 2
+    assert "--ratio: the shares sum to 1.3, more than 1" in err

@@ -127,5 +127,5 @@ def test_a_run_without_neighbours_is_not_named_after_an_estimator(vrgcn, graph_f
     code, _, err = vrgcn("train", "small", "--model", "mlp", "--epochs", 1)
     assert code == 0, err
     assert vrgcn("train", "small", "--model", "gcn", "--epochs", 1)[0] == 0
-    assert sorted(p.name for p in (tmp_path / "runs").iterdir()) == ["small-gcn-cvd", "small-mlp"]
+    assert sorted(p.name for p in (tmp_path / "runs").iterdir()) == ["small-gcn-exact", "small-mlp"]
     assert 'graph = "' in (tmp_path / "runs" / "small-mlp" / "config.toml").read_text()

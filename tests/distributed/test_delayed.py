@@ -53,7 +53,8 @@ def checks(group: Group, folder: Path) -> dict[str, Any]:
     found["not up to date"] = not torch.equal(copies, originals)
     # Every second step only: they are older.
     seldom = trainer_of(group, folder / "directed", DEEP, halo_every=2)
-    weights = trained(trainer), trained(seldom)
+    trained(trainer)
+    trained(seldom)
     found["ages"] = [t.progress.curve[-1].halo_age for t in (trainer, seldom)]
     found["staleness"] = trainer.progress.curve[-1].halo_staleness
     found["exchanged"] = [t.progress.curve[-1].exchanged for t in (trainer, seldom)]
@@ -68,7 +69,6 @@ def checks(group: Group, folder: Path) -> dict[str, Any]:
         again.restore(state)
         mine = trained(again)
         found[case.name] = all(torch.equal(mine[name], wanted[name]) for name in wanted)
-        found[f"{case.name}: loss"] = [p.loss for p in unbroken.progress.curve]
     lazy = trainer_of(group, folder / "directed", UNVISITED)
     trained(lazy)
     found["unvisited rows that are written"] = int(
@@ -89,7 +89,6 @@ def checks(group: Group, folder: Path) -> dict[str, Any]:
     found["outputs"] = again.sweeps.outputs()
     found["nodes"] = again.part.nodes[: again.part.own].clone()
     found["weights"] = {name: value.clone() for name, value in again.model.state_dict().items()}
-    del weights
     return found
 
 
@@ -128,7 +127,6 @@ def test_delayed_halos_states_checkpoints_and_predictions(tmp_path: Path) -> Non
         assert all(rank["exchanged"])
         for case in (DEEP, DROPPED, FEW):
             assert rank[case.name], case.name
-            assert rank[f"{case.name}: loss"][-1] < rank[f"{case.name}: loss"][0]
         assert rank["resumed"]
         assert rank["the same bits"]
         assert rank["unvisited rows that are written"] > 20  # by refreshing, not by visits

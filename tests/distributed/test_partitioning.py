@@ -57,7 +57,7 @@ def test_splits_labels_and_scaling_are_those_of_the_whole_graph(tmp_path: Path) 
     trained = []
     for number in range(2):
         part = load_part(tmp_path / "parts", number)
-        found, scaling = part.scaled("standard")
+        found, _ = part.scaled("standard")
         torch.testing.assert_close(found.features, scaled.features[part.nodes], rtol=0, atol=0)
         assert torch.equal(part.graph.labels, graph.labels[part.nodes])
         assert int(part.graph.train.max()) < part.own

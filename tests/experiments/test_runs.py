@@ -10,9 +10,10 @@ import torch
 from vrgcn.experiments.experiment import Choice
 from vrgcn.experiments.runs import exact_training_loss, in_order, label_seeds, of, train_run
 from vrgcn.experiments.settings import open_graph, setting
-from vrgcn.experiments.summary import difference_error, mean_text, tail_mean
+from vrgcn.experiments.summary import difference_error, tail_mean
 from vrgcn.graph.propagation import build_propagation
 from vrgcn.training.objectives import loss_per_node
+from vrgcn.training.wording import mean_text
 
 QUICK = Choice(quick=True)
 

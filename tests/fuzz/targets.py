@@ -26,7 +26,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from tests.fuzz.mutations import array_changed, bytes_changed, json_changed, value_changed
-from vrgcn.cli.config_file import option_kinds, read_flags, write_config
+from vrgcn.cli.config_file import option_kinds, read_flags
 from vrgcn.cli.options import TrainOptions
 from vrgcn.data.raw_files import check_raw_files
 from vrgcn.data.statistics import statistics
@@ -44,6 +44,7 @@ from vrgcn.pages.page import Page
 from vrgcn.pages.runs.records import read_runs
 from vrgcn.pages.runs.tables import show_options, show_results
 from vrgcn.training.checkpoint import load_checkpoint, save_checkpoint
+from vrgcn.training.runs import write_config
 from vrgcn.training.state import Progress, TrainState
 
 

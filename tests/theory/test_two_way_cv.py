@@ -25,9 +25,12 @@ from tests.theory.problems import (
     CLASSES,
     FEATURES,
     HIDDEN,
+    dense_matrix,
     double_minibatches,
     error,
     exact_pass,
+    graphsage,
+    random_graph,
 )
 from vrgcn.diagnostics.variances import gradient_variances
 from vrgcn.engine.estimators import Backward, Estimator
@@ -285,3 +288,30 @@ def test_a_history_of_gradients_in_the_right_direction_lowers_the_variance() -> 
     for share in (0.5, 0.9, 1.0):  # of the gradient: (1 - share)^2 of the variance is left
         found = by_formula(graph, model, [0], 1, share * past)["two-way-cv"]
         torch.testing.assert_close(found, (1 - share) ** 2 * once["cv"])
+
+
+def test_with_empty_histories_of_gradients_and_strangers_in_a_batch_it_is_cvd() -> None:
+    """Under real dropout: where no two nodes of the minibatch are neighbours and ḡ is zero, all
+    that goes back goes by the sample, with √R through the residual and R through the rest."""
+    graph = random_graph(nodes=80, degree=6)
+    model = graphsage(layers=2, dropout=0.4)
+    adjacency = dense_matrix(graph, "mean") > 0
+    adjacency |= adjacency.T.clone()
+    strangers: list[int] = []
+    for node in graph.train.tolist():
+        if not adjacency[node, strangers].any() and len(strangers) < 6:
+            strangers.append(node)
+    found = []
+    for name in ("cvd", "two-way-cv"):
+        batches = double_minibatches(model, graph, estimator=name, nodes="all", seed=5)
+        torch.manual_seed(8)
+        batch = batches.batch(torch.tensor(strangers), torch.Generator().manual_seed(3))
+        model.train().zero_grad()
+        assert batch.labels is not None
+        F.cross_entropy(batch.run(model), batch.labels).backward()
+        found.append(
+            torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
+        )
+    assert len(strangers) == 6
+    assert error(found[1], found[0]) < ROUNDING
+    assert found[0].norm() > 0.01

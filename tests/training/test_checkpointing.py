@@ -33,7 +33,8 @@ def train(folder: Path | None = None, *, network=None, on=None, data=None, **giv
     """on: callbacks; given: settings, and arguments of `fit` where it has them."""
     arguments = {k: given.pop(k) for k in ("resume", "checkpoint_every") if k in given}
     layers = given.pop("layers", 2)
-    settings = {"epochs": EPOCHS, "batch_size": BATCH, "diagnostics": 0, "seed": 4, **given}
+    settings = {"epochs": EPOCHS, "batch_size": BATCH, "diagnostics": 0, "seed": 4}
+    settings |= {"estimator": "cvd", **given}
     where = {} if folder is None or "resume" in arguments else {"checkpoints": folder}
     return fit(
         network or model(layers),

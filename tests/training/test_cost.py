@@ -7,8 +7,8 @@ import torch
 
 from tests.theory.problems import random_graph
 from vrgcn import ESTIMATORS, GCN, MLP, Batch, Graph, GraphSAGE, TrainConfig, fit
+from vrgcn.training.batches import build_minibatches
 from vrgcn.training.cost import epoch_costs
-from vrgcn.training.trainer import build_minibatches
 
 GRAPH = random_graph().with_features(random_graph().features.float())
 CONFIG = TrainConfig(batch_size=16, refresh="never", fanout=2, sample_size=20)

@@ -245,7 +245,7 @@ def used(monkeypatch) -> list[MiniBatches]:
         made.append(MiniBatches(*args, **given))
         return made[-1]
 
-    monkeypatch.setattr("vrgcn.training.trainer.MiniBatches", make)
+    monkeypatch.setattr("vrgcn.training.batches.MiniBatches", make)
     return made
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from vrgcn.files.parsing import read_toml
-from vrgcn.files.writing import write_text
 from vrgcn.training import runs
 
 
@@ -16,8 +15,8 @@ def expand_config(options: type, flags: list[str]) -> list[str]:
     """The flags, and before them those that the file of `--config FILE` stands for.
 
     `--resume RUN` stands for the run's own config.toml. Where a command takes a `target`, a run
-    folder does too, all but its graph, which is found through the run, and its epochs, which are
-    over.
+    folder does too, all but its graph, which is found through the run, its epochs, which are over,
+    and where it was logged to.
     """
     kinds = option_kinds(options)
     path = _path(flags, "--config") if "config" in kinds else None
@@ -32,7 +31,9 @@ def expand_config(options: type, flags: list[str]) -> list[str]:
     if place is None:
         return [*expanded, *flags]
     run = flags[place]
-    theirs = read_flags(Path(run) / runs.CONFIG, kinds, without=("dataset", "graph", "epochs"))
+    theirs = read_flags(
+        Path(run) / runs.CONFIG, kinds, without=("dataset", "graph", "epochs", "log")
+    )
     return [run, *theirs, *expanded, *flags[:place], *flags[place + 1 :]]
 
 
@@ -47,12 +48,12 @@ def read_flags(path: Path, kinds: dict[str, Any], without: tuple[str, ...] = ())
     known = kinds.keys() - {"config"}
     flags = []
     for name, value in options.items():
+        if name in without:
+            continue
         if name not in known:
             close = get_close_matches(name, known, n=1)
             hint = f"; did you mean {close[0]!r}?" if close else f"; there are {sorted(known)}"
             raise ValueError(f"{path}: there is no option {name!r}{hint}")
-        if name in without:
-            continue
         flag = name.replace("_", "-")
         if bool in (kinds[name], *get_args(kinds[name])):
             if not isinstance(value, bool):
@@ -61,16 +62,6 @@ def read_flags(path: Path, kinds: dict[str, Any], without: tuple[str, ...] = ())
         else:
             flags += [f"--{flag}", *_words(path, name, value)]
     return flags
-
-
-def write_config(path: Path, options: dict[str, Any]) -> None:
-    """Options as a TOML file that `--config` reads back. Those that are None are left out."""
-    write_text(path, config_text(options))
-
-
-def config_text(options: dict[str, Any]) -> str:
-    """What `write_config` writes."""
-    return "".join(f"{name} = {_toml(v)}\n" for name, v in options.items() if v is not None)
 
 
 def flatten(options: Any) -> dict[str, Any]:
@@ -117,14 +108,3 @@ def _words(path: Path, name: str, value: Any) -> list[str]:
     if not values or any(not isinstance(v, str | int | float) for v in values):
         raise ValueError(f"{path}: {name} must be a text, a number, true, false or a list of these")
     return [str(v) for v in values]
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return repr(value)
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    escaped = str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'

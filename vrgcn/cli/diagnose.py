@@ -31,6 +31,7 @@ from vrgcn.pages.diagnosis import (
 )
 from vrgcn.pages.figures import check_figure
 from vrgcn.pages.terminal import print_table, text_table
+from vrgcn.training.choice import choose_estimator
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.cost import epoch_costs
 from vrgcn.training.objectives import build_objective
@@ -56,6 +57,10 @@ def run_diagnose(options: DiagnoseOptions) -> None:
     check_figure(out, (".html", ".htm"))
     subject = _of_graph(options) if folder is None else _of_run(options, folder)
     print(subject.graph)
+    chosen, choice = choose_estimator(subject.model, subject.graph, subject.config)
+    subject = replace(subject, config=chosen)
+    if choice is not None:
+        print(f"estimator {choice.estimator}: {choice.reason}")
     diagnosis = _diagnose(subject, options)
     used = subject.config.estimator
     costs = epoch_costs(subject.model, subject.graph, subject.config, [used, REFERENCE])

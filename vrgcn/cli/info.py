@@ -9,14 +9,14 @@ from vrgcn.cli.options import InfoOptions
 from vrgcn.data import find_dataset
 from vrgcn.data.opening import open_graph
 from vrgcn.data.statistics import Average, Statistics, statistics
-from vrgcn.diagnostics.diagnosis import REFERENCE
 from vrgcn.engine.estimators import ESTIMATORS
 from vrgcn.files.sizes import bytes_text
 from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
 from vrgcn.models.models import build_model
-from vrgcn.pages.costs import COST_COLUMNS, cost_rows, exact_advice
+from vrgcn.pages.costs import COST_COLUMNS, cost_rows
 from vrgcn.pages.terminal import print_table, text_table
+from vrgcn.training.choice import choice_by
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.cost import epoch_costs
 from vrgcn.training.objectives import build_objective
@@ -46,7 +46,8 @@ def _print_costs(graph: Graph) -> None:
     costs = epoch_costs(built, graph, config, ESTIMATORS)
     title = f"an epoch by each estimator: {model.model}, {model.layers} layers of {model.hidden}"
     print_table(text_table(title, COST_COLUMNS, cost_rows(costs)))
-    print_note(exact_advice(config.estimator, costs, REFERENCE))
+    choice = choice_by(costs)
+    print(f"vrgcn train takes {choice.estimator} here: {choice.reason}")
 
 
 def _table_1(found: Statistics) -> Table:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from vrgcn.cli.flags import Positional, Repeated
-from vrgcn.data.tables.spec import ImportSpec
+from vrgcn.data.tables.spec import ImportSpec, check_ratio
 from vrgcn.distributed.config import DistributedConfig
 from vrgcn.engine.estimators import ESTIMATORS, find_estimator
 from vrgcn.models.config import ModelConfig
@@ -24,6 +24,11 @@ class TrainingOptions:
     """A graph from disk, a folder that `vrgcn import` wrote, in place of --dataset."""
     data_root: Path | None = None
     """Where raw files of named data sets lie or go. None: $VRGCN_DATA, or else data."""
+    ratio: tuple[float, ...] | None = None
+    """Shares of train, val and test, three numbers such as 0.6 0.2 0.2, to draw the split anew from
+    the labelled nodes, class by class. None: as the graph has it."""
+    split_seed: int = 0
+    """Seed of --ratio."""
     scaling: Literal["auto", "none", "standard", "row"] = "auto"
     """Scaling of the features: standard gives columns mean 0 and deviation 1 on the training nodes,
     row makes each node's sum to 1. auto: as the paper does for the data set; for a graph from disk,
@@ -33,6 +38,10 @@ class TrainingOptions:
     gigabyte, against training on damaged numbers."""
     model: ModelConfig = field(default_factory=ModelConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
+
+    def __post_init__(self) -> None:
+        if self.ratio is not None:
+            check_ratio(self.ratio)
 
 
 @dataclass(frozen=True)
@@ -44,6 +53,11 @@ class TrainOptions(TrainingOptions):
     --graph and --dataset say which is meant."""
     name: str | None = None
     """Name of the run. None: graph, model and estimator."""
+    seeds: int | None = None
+    """So many runs that differ in the seed alone, --seed being the first, each a folder in that of
+    the run, and a table of their means and deviations. --time-limit is that of each."""
+    log: Literal["none", "tensorboard"] = "none"
+    """Write the curve as events of TensorBoard too, to `tensorboard` in the run's folder."""
     out: Path | None = None
     """Folder to write the run to; it must not exist yet. None: runs/NAME."""
     resume: Path | None = None
@@ -54,6 +68,10 @@ class TrainOptions(TrainingOptions):
     config: Path | None = None
     """TOML file with any of these options; flags win over it."""
     distributed: DistributedConfig = field(default_factory=DistributedConfig)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least(2, seeds=self.seeds)
 
 
 @dataclass(frozen=True)
@@ -171,6 +189,7 @@ class DiagnoseOptions(TrainingOptions):
     """TOML file with any of these options; flags win over it."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in self.compare:
             find_estimator(name)
         if self.passes < 2:  # before a graph is opened, or even downloaded

@@ -13,8 +13,10 @@ from vrgcn.pages.page import Page
 from vrgcn.pages.runs.curves import show_curves, show_staleness
 from vrgcn.pages.runs.records import Record, by_graph, read_runs
 from vrgcn.pages.runs.scores import NoScores, RunScores, Scorer, scores_name, show_scores
+from vrgcn.pages.runs.seeds import show_seeds
 from vrgcn.pages.runs.tables import show_options, show_results
 from vrgcn.training.progress import progress_bar
+from vrgcn.training.runs import member_runs
 
 _SUFFIXES = (".html", ".htm")
 
@@ -24,7 +26,7 @@ def run_report(options: ReportOptions) -> None:
     use_threads(options.threads)
     device = find_device(options.device)
     check_figure(options.out, _SUFFIXES)
-    folders = _folders(options.runs)
+    folders = [run for folder in _folders(options.runs) for run in member_runs(folder) or [folder]]
     records = read_runs(folders)
     page = Page(_title(records), contents=True)
     for record in records:
@@ -32,6 +34,7 @@ def run_report(options: ReportOptions) -> None:
             page.note(_unfinished(record))
     page.heading("Results")
     show_results(page, records)
+    show_seeds(page, records)
     graphs = by_graph(records)
     styles = {record.label: style for style, record in enumerate(records)}
     for graph, runs in graphs.items():

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from vrgcn.cli.checks import check_free
-from vrgcn.cli.config_file import config_text, flatten
+from vrgcn.cli.config_file import flatten
 from vrgcn.cli.options import TrainOptions
 from vrgcn.files.writing import remove_partial
 from vrgcn.inference import MODEL
@@ -19,12 +19,21 @@ from vrgcn.training.checkpoint import checkpoints_in
 from vrgcn.training.identity import free_settings
 from vrgcn.training.interval import duration
 from vrgcn.training.lock import locked
-from vrgcn.training.runs import CHECKPOINTS, CONFIG, METRICS, RESULT, read_config, unfinished
+from vrgcn.training.runs import (
+    CHECKPOINTS,
+    CONFIG,
+    METRICS,
+    RESULT,
+    config_text,
+    member_runs,
+    read_config,
+    unfinished,
+)
 
 # What commands write into the folder of a run, and nothing that a person may have put there.
 OURS = (
     *(CONFIG, METRICS, RESULT, MODEL, CHECKPOINTS, "diagnosis.html"),
-    *("evaluation-*.json", "confusion-*.png", "predicted-*.png"),
+    *("tensorboard", "seed-*", "evaluation-*.json", "confusion-*.png", "predicted-*.png"),
 )
 _EXCHANGE = ("halo", "halo_every", "rank_timeout")  # when processes hear of each other
 _PLACE = ("graph", "data_root")  # the same graph may lie elsewhere now: its fingerprint decides
@@ -54,7 +63,8 @@ def run_folder(options: TrainOptions) -> Iterator[Path]:
                 yield folder
             except BaseException:
                 checkpoints = checkpoints_in(folder / CHECKPOINTS)
-                worth = bool(options.resume or checkpoints) or (folder / MODEL).exists()
+                worth = bool(options.resume or checkpoints or member_runs(folder))
+                worth = worth or (folder / MODEL).exists()
                 if not worth:
                     _clear(folder)
                 raise
@@ -117,7 +127,7 @@ def nothing_left(options: TrainOptions) -> bool:
     if folder is None or unfinished(folder) is not None:
         return False
     before, now = read_config(folder), _as_written(options)
-    for name in ("epochs", "patience", "time_limit"):
+    for name in ("epochs", "patience", "time_limit", "seeds"):
         if name in before and _length(now.get(name)) > _length(before[name]):
             return False
     with locked(folder):
@@ -138,7 +148,9 @@ def _check_resumed(options: TrainOptions, folder: Path) -> None:
         raise ValueError("--resume goes on in the run's own folder: no --out, --name, --overwrite")
     # An option that is not in the file was None, or did not exist yet: at its default.
     before, now = _as_written(TrainOptions()) | read_config(folder), _as_written(options)
-    changeable = (*free_settings(now["schedule"]), *_PLACE, *_EXCHANGE, "verify")
+    changeable = (*free_settings(now["schedule"]), *_PLACE, *_EXCHANGE, "verify", "log")
+    if before.get("seeds") and now.get("seeds"):
+        changeable = (*changeable, "seeds")
     changed = [
         f"{name} was {before.get(name)!r} and is {now.get(name)!r}"
         for name in sorted(before.keys() | now.keys())

@@ -2,43 +2,37 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Callable
-from functools import partial
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import torch
-
-from vrgcn.cli.config_file import write_config
-from vrgcn.cli.metrics_file import MetricsFile
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import TrainingOptions, TrainOptions
 from vrgcn.cli.output import unbroken_output
 from vrgcn.cli.run_folder import check_folder, found_again, nothing_left, run_folder
+from vrgcn.cli.seeds import run_seeds
 from vrgcn.data import find_dataset
 from vrgcn.data.opening import open_graph
 from vrgcn.data.sources import has_parts
 from vrgcn.diagnostics.diagnosis import REFERENCE
 from vrgcn.engine.devices import find_device
-from vrgcn.files.writing import FULL, write_text
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.scaling import Scaling, scale_graph
 from vrgcn.inference import MODEL
-from vrgcn.inference.saved import save_model
 from vrgcn.models.models import GraphModel, build_model
 from vrgcn.pages.costs import cost_line, exact_advice
 from vrgcn.training.checkpoint import checkpoints_in
+from vrgcn.training.choice import choose_estimator
 from vrgcn.training.cost import epoch_costs
-from vrgcn.training.fit import fit
 from vrgcn.training.interrupts import Interrupted
 from vrgcn.training.memory import memory_explained
 from vrgcn.training.objectives import Objective, build_objective
-from vrgcn.training.result import TrainResult
-from vrgcn.training.runs import CHECKPOINTS, CONFIG, METRICS, RESULT
+from vrgcn.training.recording import train_in
+from vrgcn.training.runs import CHECKPOINTS, member_runs
 from vrgcn.training.state import Epoch
 from vrgcn.training.store_watch import StoreWatch
+from vrgcn.training.tensorboard import TensorBoardLog
 
 
 def run_train(options: TrainOptions) -> None:
@@ -60,16 +54,26 @@ def run_train(options: TrainOptions) -> None:
     watch = StoreWatch(options.graph, print_note) if stored and options.graph else None
     graph, scaling, note = scaled_graph(options)
     objective = build_objective(graph, options.train)
-    seed = options.train.seed
+    model = _build(options, graph, objective)
     with memory_explained(graph, options.train):
-        model = build_model(options.model, graph.num_features, objective.outputs, seed)
+        chosen, choice = choose_estimator(model, graph, options.train)
+    options = replace(options, train=chosen)
     with unbroken_output(), run_folder(options) as folder:
         print(f"{graph}\n{summary(model)}, features scaled: {scaling.kind}, writing to {folder}")
         print_note(note)
         print_note(_unlike_the_paper(options))
+        if choice is not None:
+            print(f"estimator {choice.estimator}: {choice.reason}")
         _print_cost(model, graph, options)
+
+        def train_one(options: TrainOptions, folder: Path) -> None:
+            _train(options, graph, objective, _build(options, graph, objective), watch, folder)
+
         try:
-            _train(options, graph, objective, model, watch, folder)
+            if options.seeds is None:
+                _train(options, graph, objective, model, watch, folder)
+            else:
+                run_seeds(options, folder, train_one)
         except Interrupted as stop:
             print(f"\n{stop}\n{what_is_kept(folder)}")
             sys.exit(128 + stop.signal)
@@ -78,8 +82,13 @@ def run_train(options: TrainOptions) -> None:
             raise
 
 
+def _build(options: TrainOptions, graph: Graph, objective: Objective) -> GraphModel:
+    with memory_explained(graph, options.train):
+        return build_model(options.model, graph.num_features, objective.outputs, options.train.seed)
+
+
 def what_is_kept(folder: Path) -> str:
-    if checkpoints_in(folder / CHECKPOINTS):
+    if checkpoints_in(folder / CHECKPOINTS) or member_runs(folder):
         return f"vrgcn train --resume {folder} goes on with it"
     if (folder / MODEL).exists():
         return f"the best model so far is in {folder}; there is no checkpoint to go on from"
@@ -94,65 +103,37 @@ def _train(
     watch: StoreWatch | None,
     folder: Path,
 ) -> None:
-    files = RunFiles(options, model, folder, watch)
-    result = fit(
-        model,
-        graph,
-        options.train,
-        objective=objective,
-        checkpoints=folder / CHECKPOINTS,
-        resume=None if options.resume is None else folder / CHECKPOINTS,
-        on_epoch=files.on_epoch,
-        on_kept=files.on_kept,
-        verbose=True,
-        on_checkpoint=files.check,
-        on_restore=files.on_restore,
-        on_note=print_note,
-    )
-    files.finish(result)
+    with ExitStack() as stack:
+        log = None
+        if options.log == "tensorboard":
+            log = stack.enter_context(TensorBoardLog(folder))
+
+        def on_restore(curve: list[Epoch]) -> None:
+            print(f"going on after epoch {len(curve)}")
+            if log is not None:
+                log.restore(curve)
+
+        result = train_in(
+            folder,
+            model,
+            graph,
+            options.train,
+            options=found_again(options),
+            objective=objective,
+            resume=options.resume is not None,
+            verbose=True,
+            check=None if watch is None else watch.check,
+            on_epoch=None if log is None else log.epoch,
+            on_restore=on_restore,
+            on_note=print_note,
+        )
+    print(f"{result}\nwritten to {folder}")
     if result.stopped == "time":
         print_note(
             f"the time limit of {options.train.time_limit} ended the training in epoch "
             f"{len(result.curve)} of {options.train.epochs}; vrgcn train --resume {folder} "
             "--time-limit MORE goes on with it, time used so far counting"
         )
-
-
-class RunFiles:
-    """Keeps the files of a run's folder up to date, the checkpoints aside.
-
-    watch: of the graph that is read; None where nobody watches it
-    """
-
-    def __init__(
-        self, options: TrainOptions, model: GraphModel, folder: Path, watch: StoreWatch | None
-    ) -> None:
-        self.options, self.model, self.folder, self.watch = options, model, folder, watch
-        self.metrics = MetricsFile(folder / METRICS, partial(_written, options))
-        if not checkpoints_in(folder / CHECKPOINTS):
-            _begin(options, folder)
-
-    def check(self) -> None:
-        if self.watch is not None:
-            self.watch.check()
-
-    def on_restore(self, curve: list[Epoch]) -> None:
-        print(f"going on after epoch {len(curve)}")
-        _begin(self.options, self.folder)
-        self.metrics.restore(curve)
-
-    def on_epoch(self, point: Epoch) -> None:
-        self.check()
-        self.metrics.add(point)
-
-    def on_kept(self, point: Epoch) -> None:
-        _written(self.options, lambda: save_model(self.model, self.folder / MODEL))
-
-    def finish(self, result: TrainResult) -> None:
-        self.metrics.finish()
-        save_model(self.model, self.folder / MODEL)
-        write_text(self.folder / RESULT, json.dumps(_scores(result), indent=2) + "\n")
-        print(f"{result}\nwritten to {self.folder}")
 
 
 def _print_cost(model: GraphModel, graph: Graph, options: TrainOptions) -> None:
@@ -162,24 +143,6 @@ def _print_cost(model: GraphModel, graph: Graph, options: TrainOptions) -> None:
     if used in costs:
         print(cost_line(used, costs[used]))
         print_note(exact_advice(used, costs, REFERENCE))
-
-
-def _begin(options: TrainOptions, folder: Path) -> None:
-    """From here on the run is one that has not finished, by these options."""
-    (folder / RESULT).unlink(missing_ok=True)
-    write_config(folder / CONFIG, found_again(options))
-
-
-def _written(options: TrainOptions, write: Callable[[], None]) -> bool:
-    """Whether there was room on the disk; where there is none, training goes on if it shall."""
-    try:
-        write()
-    except OSError as error:
-        if error.errno not in FULL or options.train.on_full_disk == "stop":
-            raise
-        print_note(f"{error}; training goes on, and writes it again later")
-        return False
-    return True
 
 
 def _unlike_the_paper(options: TrainOptions) -> str | None:
@@ -192,12 +155,17 @@ def scaled_graph(options: TrainingOptions) -> tuple[Graph, Scaling, str | None]:
     """The graph with its features scaled, the scaling, which is saved with the model, and a note
     on the graph, if there is one."""
     graph, kind, note = open_graph(
-        options.dataset, options.graph, options.data_root, verify=options.verify
+        options.dataset,
+        options.graph,
+        options.data_root,
+        verify=options.verify,
+        ratio=options.ratio,
+        split_seed=options.split_seed,
     )
     if graph.labels is None or not len(graph.train):
         raise ValueError(
-            "the graph has no labelled training nodes; import it again with a --label column and "
-            "--split or --ratio"
+            "the graph has no labelled training nodes; draw some with --ratio 0.6 0.2 0.2, or "
+            "import it again with a --label column and --split or --ratio"
         )
     if options.scaling != "auto":
         kind = options.scaling
@@ -207,18 +175,3 @@ def scaled_graph(options: TrainingOptions) -> tuple[Graph, Scaling, str | None]:
 def summary(model: GraphModel) -> str:
     weights = sum(parameter.numel() for parameter in model.parameters())
     return f"{type(model).__name__} with {weights:,} weights"
-
-
-def _scores(result: TrainResult) -> dict[str, Any]:
-    return {
-        "metric": result.metric.title,
-        "epoch": result.epoch,
-        "val": result.val,
-        "test": result.test,
-        "seconds": result.seconds,
-        "evaluation_seconds": result.evaluation_seconds,
-        "diagnostics_seconds": result.diagnostics_seconds,
-        "checkpoint_seconds": result.checkpoint_seconds,
-        "threads": torch.get_num_threads(),
-        "stopped": result.stopped,
-    }

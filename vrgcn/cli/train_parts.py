@@ -16,8 +16,8 @@ from pathlib import Path
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import TrainOptions
 from vrgcn.cli.output import unbroken_output
-from vrgcn.cli.run_folder import check_folder, nothing_left, run_folder
-from vrgcn.cli.train import RunFiles, summary, what_is_kept
+from vrgcn.cli.run_folder import check_folder, found_again, nothing_left, run_folder
+from vrgcn.cli.train import summary, what_is_kept
 from vrgcn.distributed.checkpoints import PartCheckpoints
 from vrgcn.distributed.group import Group, joined, under_torchrun
 from vrgcn.distributed.parts import Part, load_part, read_parts
@@ -26,16 +26,22 @@ from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.files.sizes import bytes_text
 from vrgcn.models.models import build_model
 from vrgcn.training.callbacks import Callbacks
+from vrgcn.training.config import AUTO
 from vrgcn.training.interrupts import Interrupted, stop_requests
 from vrgcn.training.progress import EpochProgress
+from vrgcn.training.recording import recorded
 from vrgcn.training.result import TrainResult
 from vrgcn.training.runs import CHECKPOINTS, CONFIG
+from vrgcn.training.state import Epoch
 
 
 def run_train_parts(options: TrainOptions) -> None:
     """Train as the options say, as one of several processes."""
     assert options.graph is not None
     check_launch(options.graph, "train")
+    _refuse_others(options)
+    if options.train.estimator == AUTO:
+        options = replace(options, train=replace(options.train, estimator="two-way"))
     if options.out is None and options.resume is None:
         raise ValueError("--out: name the folder of the run, which all processes have to know")
     use_threads(options.train.threads)
@@ -118,37 +124,45 @@ def _train(options: TrainOptions, group: Group, part: Part, folder: Path) -> Non
     outputs = part_objective(graph, config, part.shared).outputs
     model = build_model(options.model, graph.num_features, outputs, config.seed)
     trainer = PartTrainer(model.to(group.device), part, graph, config, options.distributed, group)
-    with ExitStack() as stack:
-        files = None
-        if group.first:
-            described = part.description
-            print(
-                f"{described['parts']} parts of a graph of {described['nodes']:,} nodes and "
-                f"{described['edges']:,} edges\n{summary(model)}, features scaled: {scaling.kind}, "
-                f"halo: {options.distributed.halo}, writing to {folder}"
-            )
-            files = RunFiles(options, model, folder, None)
-            callbacks = Callbacks(
-                on_epoch=files.on_epoch,
-                on_kept=files.on_kept,
-                on_restore=files.on_restore,
-                on_note=print_note,
-            )
-            progress = EpochProgress(config.epochs, trainer.objective.metric)
-            trainer.callbacks = stack.enter_context(progress).beside(callbacks)
-        else:
-            trainer.callbacks = Callbacks(on_note=lambda note: None)
-        stop = stack.enter_context(stop_requests(quiet=not group.first, once=True))
-        kept = PartCheckpoints(trainer, folder / CHECKPOINTS)
-        if options.resume is not None:
-            kept.resume()
-        result = kept.run(stop)
-    if files is not None:
-        files.finish(result)
-        _print_traffic(group, result)
 
+    def train(callbacks: Callbacks) -> TrainResult:
+        trainer.callbacks = callbacks
+        with stop_requests(quiet=not group.first, once=True) as stop:
+            kept = PartCheckpoints(trainer, folder / CHECKPOINTS)
+            if options.resume is not None:
+                kept.resume()
+            return kept.run(stop)
 
-def _print_traffic(group: Group, result: TrainResult) -> None:
+    if not group.first:
+        train(Callbacks(on_note=lambda note: None))
+        return
+    described = part.description
+    print(
+        f"{described['parts']} parts of a graph of {described['nodes']:,} nodes and "
+        f"{described['edges']:,} edges\n{summary(model)}, features scaled: {scaling.kind}, "
+        f"estimator {config.estimator}, halo {options.distributed.halo}, writing to {folder}"
+    )
+    with EpochProgress(config.epochs, trainer.objective.metric) as progress:
+        result = recorded(
+            folder,
+            model,
+            config,
+            lambda callbacks: train(progress.beside(callbacks)),
+            options=found_again(options),
+            told=Callbacks(on_restore=_print_restored, on_note=print_note),
+        )
+    print(f"{result}\nwritten to {folder}")
     sent = [point.exchanged for point in result.curve if point.exchanged is not None]
     if sent and group.size > 1:
         print(f"{bytes_text(sum(sent) // len(sent))} exchanged in the steps of an epoch")
+
+
+def _print_restored(curve: list[Epoch]) -> None:
+    print(f"going on after epoch {len(curve)}")
+
+
+def _refuse_others(options: TrainOptions) -> None:
+    """Options that are for one process."""
+    for name in ("seeds", "ratio", "log"):
+        if getattr(options, name) not in (None, "none"):
+            raise ValueError(f"--{name} is for one process with the whole graph: leave it out")

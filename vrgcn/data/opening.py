@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from vrgcn.data import find_dataset, load_dataset, root_folder
 from vrgcn.data.sources import find_source
+from vrgcn.data.splitting import random_split
 from vrgcn.data.store import load_graph, unprotected, verify_graph
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import is_sparse
@@ -28,6 +30,8 @@ def open_graph(
     data_root: Path | None = None,
     *,
     verify: bool = False,
+    ratio: Sequence[float] | None = None,
+    split_seed: int = 0,
 ) -> Opened:
     """A graph by name or from disk.
 
@@ -35,10 +39,18 @@ def open_graph(
     graph: a folder written by `save_graph`, in place of a name
     data_root: where raw files of named data sets lie or go
     verify: read all of a graph on disk first, and refuse it if a byte is not what was written
+    ratio, split_seed: shares of training, validation and test nodes, to draw them anew
 
     A named data set brings its own scaling. Nothing is known of a graph from disk: dense columns
     are standardised, and rows of sparse features, which standardising would fill, sum to one.
     """
+    opened = _open(dataset, graph, data_root, verify)
+    if ratio is None:
+        return opened
+    return opened._replace(graph=random_split(opened.graph, ratio, split_seed))
+
+
+def _open(dataset: str | None, graph: Path | None, data_root: Path | None, verify: bool) -> Opened:
     dataset, graph = find_source(dataset, graph)
     if graph is not None:
         note = verify_graph(graph) if verify else unprotected(graph)

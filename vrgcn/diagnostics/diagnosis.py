@@ -27,6 +27,7 @@ from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.graph.sparse import first_rows, is_sparse, select_columns
+from vrgcn.training.choice import choose_estimator
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.gradients import frozen
 from vrgcn.training.moments import Deviation, Moments, deviation
@@ -95,7 +96,8 @@ def diagnose(
     on_step, on_pass: called with how many (steps of an epoch, passes of all) are done and in all
     """
     estimators = {REFERENCE: ESTIMATORS[REFERENCE], **estimators}
-    config = visiting(config or TrainConfig(epochs=3), estimators)
+    config, _ = choose_estimator(model, graph, config or TrainConfig(epochs=3), propagation)
+    config = visiting(config, estimators)
     if passes < 2:
         raise ValueError(f"passes must be at least 2 to tell a variance, not {passes}")
     trajectory = train_beside(

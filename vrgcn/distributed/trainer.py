@@ -30,11 +30,12 @@ from vrgcn.files.tensors import pieces
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.graph.randomness import RandomNumbers
+from vrgcn.training.batches import refreshed_nodes, visited_nodes
 from vrgcn.training.callbacks import Callbacks
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.objectives import OBJECTIVES, Objective
 from vrgcn.training.state import Epoch
-from vrgcn.training.trainer import Trainer, refreshed_nodes, visited_nodes
+from vrgcn.training.trainer import Trainer
 
 TRAFFIC = ("rows", "slots", "counts", "gradients")  # what steps send
 

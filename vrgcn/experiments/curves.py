@@ -10,9 +10,10 @@ from typing import Any
 from vrgcn.experiments.experiment import Choice, Record, Unit
 from vrgcn.experiments.runs import in_order, of
 from vrgcn.experiments.settings import chosen_datasets, runs_of
-from vrgcn.experiments.summary import mean_text, tail_mean
+from vrgcn.experiments.summary import tail_mean
 from vrgcn.pages.page import Page
 from vrgcn.pages.panels import Panel, plain_ticks, save_panels, show_panels
+from vrgcn.training.wording import mean_text
 
 DATASETS = (
     "citeseer",

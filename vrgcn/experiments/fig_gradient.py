@@ -34,9 +34,9 @@ from vrgcn.experiments.settings import ALGORITHMS as PAPER
 from vrgcn.experiments.settings import chosen_datasets, dataset_label, open_graph, setting
 from vrgcn.pages.page import Page
 from vrgcn.pages.panels import save_panels, show_panels
+from vrgcn.training.batches import build_minibatches
 from vrgcn.training.gradients import gradient_moments
 from vrgcn.training.moments import Moments, deviation, mean_absolute_deviation
-from vrgcn.training.trainer import build_minibatches
 
 DATASETS = ("citeseer", "cora", "pubmed", "communities")
 TRAJECTORY = "M1+PP"

@@ -26,13 +26,13 @@ from vrgcn.experiments.experiment import (
 )
 from vrgcn.experiments.runs import label_seeds
 from vrgcn.experiments.settings import dataset_label, open_graph, setting, unit_per_seed
-from vrgcn.experiments.summary import mean_text
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import predict
 from vrgcn.pages.page import Page
 from vrgcn.pages.panels import save_panels, show_panels
 from vrgcn.training.fit import fit
 from vrgcn.training.metrics import score, score_name
+from vrgcn.training.wording import mean_text
 
 DATASETS = ("citeseer", "cora", "pubmed", "communities")
 TRAINED_BY = "M1+PP"

@@ -1,24 +1,10 @@
-"""Means, deviations and comparisons of a few runs, and how they are written."""
+"""Comparisons of a few runs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from statistics import fmean, stdev
-
-
-def deviation(values: Sequence[float]) -> float | None:
-    """Standard deviation of the sample; None for one value."""
-    return stdev(values) if len(values) > 1 else None
-
-
-def mean_text(values: Sequence[float], scale: float = 1.0, digits: int = 1) -> str:
-    """mean ± standard deviation, such as 81.9 ± 0.7; the mean alone for one value; – for none."""
-    if not values:
-        return "–"
-    text = f"{scale * fmean(values):.{digits}f}"
-    spread = deviation(values)
-    return text if spread is None else f"{text} ± {scale * spread:.{digits}f}"
 
 
 def difference_error(first: Sequence[float], second: Sequence[float]) -> float:

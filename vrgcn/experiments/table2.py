@@ -34,9 +34,9 @@ from vrgcn.experiments.variance_draws import PARTS, ROWS, Neighbourhood, measure
 from vrgcn.graph.graph import Graph
 from vrgcn.pages.page import Page
 from vrgcn.pages.panels import save_panels, show_panels
+from vrgcn.training.batches import build_minibatches
 from vrgcn.training.fit import fit
 from vrgcn.training.state import Epoch
-from vrgcn.training.trainer import build_minibatches
 
 DATASETS = ("cora", "communities")
 FANOUTS = (1, 2)

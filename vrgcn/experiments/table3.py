@@ -16,8 +16,9 @@ from vrgcn.experiments.settings import (
     runs_of,
     setting,
 )
-from vrgcn.experiments.summary import difference_error, mean_text
+from vrgcn.experiments.summary import difference_error
 from vrgcn.pages.page import Page
+from vrgcn.training.wording import mean_text
 
 ALGORITHMS = ("M0", "M1", "M1+PP", "CVD+PP")
 DATASETS = ("citeseer", "cora", "pubmed", "nell", "ppi-small", "ppi", "reddit", "reddit2")

@@ -25,10 +25,10 @@ from vrgcn.experiments.settings import (
     runs_of,
     setting,
 )
-from vrgcn.experiments.summary import mean_text
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import build_propagation
 from vrgcn.pages.page import Page
+from vrgcn.training.wording import mean_text
 
 DATASETS = ("reddit-like", "reddit", "reddit2")
 ALLOWED = (*DATASETS, "communities")

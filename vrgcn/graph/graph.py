@@ -170,6 +170,15 @@ class Graph:
         graph.scaling, graph.sums = scaling, self.sums
         return graph
 
+    def with_splits(self, splits: dict[str, Tensor]) -> Graph:
+        """The same graph with other training, validation and test nodes: sorted ids by name; a
+        split that is not named has none."""
+        graph = self._replaced(self.adjacency, self.features)
+        graph.scaling = self.scaling
+        for name in SPLITS:
+            setattr(graph, name, splits.get(name, self.train[:0]))
+        return graph
+
     @classmethod
     def from_pyg(cls, data: Any, task: Task | None = None) -> Graph:
         """A graph from PyG's `Data`: x, edge_index, y, masks, edge_weight or edge_attr.

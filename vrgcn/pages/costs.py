@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from vrgcn.files.sizes import bytes_text
-from vrgcn.training.cost import Cost
+from vrgcn.training.choice import hardly_more
+from vrgcn.training.cost import Cost, counted
 
 COST_COLUMNS = ("estimator", "nodes computed", "neighbours averaged", "memory")
-HARDLY_MORE = 1.5  # times the nodes of another estimator: exact training is worth a try
 
 
 def cost_rows(costs: Mapping[str, Cost]) -> list[Sequence[str]]:
@@ -44,16 +44,10 @@ def exact_advice(used: str, costs: Mapping[str, Cost], reference: str) -> str | 
     if used == reference or used not in costs or reference not in costs:
         return None
     exact, mine = costs[reference], costs[used]
-    if exact.nodes > HARDLY_MORE * mine.nodes or not exact.neighbours:
+    if not hardly_more(exact, mine) or not exact.neighbours:
         return None
     more = "no more" if exact.nodes <= mine.nodes else "hardly more"
     return (
         f"on this graph {reference} training computes {counted(exact.nodes)} nodes an epoch, "
         f"{used} {counted(mine.nodes)}: --estimator {reference} costs {more}, and has no noise"
     )
-
-
-def counted(count: float) -> str:
-    """To three digits: plans are drawn at random."""
-    digits = max(len(str(int(count))) - 3, 0)
-    return f"{round(count / 10**digits) * 10**digits:,}"

@@ -8,15 +8,18 @@ from typing import Literal, get_args, get_origin, get_type_hints
 from vrgcn.engine.estimators import find_estimator
 from vrgcn.training.interval import Interval, duration
 
+AUTO = "auto"
+
 
 @dataclass(frozen=True)
 class TrainConfig:
     """How it is trained."""
 
-    estimator: str = "cvd"
-    """Estimate of the neighbour average: exact; ns and is sample neighbours (GraphSAGE, FastGCN);
-    cv and cvd correct the sample by the history; history reads neighbours from it alone; two-way
-    keeps histories of gradients too, two-way-cv with sampled neighbours;
+    estimator: str = AUTO
+    """Estimate of the neighbour average. auto: two-way, or exact where that costs hardly more, as
+    on graphs of low degree; a run says which and why. exact; ns and is sample neighbours
+    (GraphSAGE, FastGCN); cv and cvd correct the sample by the history; history reads neighbours
+    from it alone; two-way keeps histories of gradients too, two-way-cv with sampled neighbours;
     gradient-only samples for the gradient alone. Or a composition SAMPLER/FORWARD/BACKWARD, such as
     uniform/corrected/none; docs/estimators.md."""
     fanout: tuple[int, ...] | None = None
@@ -120,7 +123,8 @@ class TrainConfig:
             if choices and value not in choices and value is not None:
                 raise ValueError(f"{name} {value!r} is none of {', '.join(choices)}")
         try:
-            find_estimator(self.estimator)
+            if self.estimator != AUTO:
+                find_estimator(self.estimator)
         except ValueError as error:
             raise ValueError(f"{error} (--estimator)") from None
         object.__setattr__(self, "checkpoint_every", str(self.checkpoint_every))

@@ -21,10 +21,11 @@ from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.engine.plan import Plan
 from vrgcn.engine.setup import Setup
 from vrgcn.graph.graph import Graph
+from vrgcn.graph.propagation import PropagationLike
 from vrgcn.graph.sparse import CSR, is_sparse
+from vrgcn.training.batches import build_minibatches, refreshed_nodes
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.objectives import build_objective
-from vrgcn.training.trainer import build_minibatches, refreshed_nodes
 
 _PLANNED = 3  # minibatches: their sizes differ by a few percent
 _STEP = 5_000_000  # entries of a plan: beyond them one minibatch tells enough
@@ -35,6 +36,7 @@ _WEIGHTS = 5  # a weight, its gradient, two moments, the best so far
 @dataclass(frozen=True)
 class Cost:
     """nodes, neighbours: of an epoch, see above; memory: bytes of a run by what takes them
+    steps: minibatches in an epoch
     backward, forward: nodes that an epoch visits with gradients, and forward only; left_out: those
         that were to be visited and that nobody reads
     """
@@ -42,6 +44,7 @@ class Cost:
     nodes: float
     neighbours: float
     memory: dict[str, int]
+    steps: int = 0
     backward: int = 0
     forward: int = 0
     left_out: int = 0
@@ -52,15 +55,22 @@ class Cost:
 
 
 def epoch_costs(
-    model: nn.Module, graph: Graph, config: TrainConfig, estimators: Iterable[str]
+    model: nn.Module,
+    graph: Graph,
+    config: TrainConfig,
+    estimators: Iterable[str],
+    *,
+    propagation: PropagationLike | None = None,
 ) -> dict[str, Cost]:
     """The cost of each estimator that can train this model on this graph as the config says."""
     costs: dict[str, Cost] = {}
-    P = None
+    P: object = propagation
     for name in estimators:
         try:
             batches = _planned_only(model, graph, replace(config, estimator=name), P)
         except ValueError:  # it is told why where it is asked to train
+            continue
+        if not _has_histories(batches):
             continue
         if not config.inductive:  # which has a matrix of its own
             P = (
@@ -70,6 +80,14 @@ def epoch_costs(
             )
         costs[name] = _cost(model, batches, config)
     return costs
+
+
+def _has_histories(batches: MiniBatches) -> bool:
+    """Whether there are those that the estimator asks for: of sparse features under dropout there
+    are none (see passes.py)."""
+    estimator, setup = batches.estimator, batches.setup
+    sparse = is_sparse(batches.graph.features) and setup.features_dropped
+    return not (sparse and estimator.history and not estimator.dropout_residual)
 
 
 def _planned_only(model: nn.Module, graph: Graph, config: TrainConfig, P: object) -> MiniBatches:
@@ -110,6 +128,7 @@ def _cost(model: nn.Module, batches: MiniBatches, config: TrainConfig) -> Cost:
         nodes_computed,
         averaged,
         _memory(model, batches, plans),
+        len(batches),
         len(visits.backward),
         len(visits.forward),
         len(batches.nodes) - visits.count,
@@ -180,3 +199,9 @@ def _tensor_bytes(x: Tensor) -> int:
         parts = (matrix.indptr, matrix.indices, *([] if matrix.values is None else [matrix.values]))
         return sum(map(_tensor_bytes, parts))
     return x.numel() * x.element_size()
+
+
+def counted(count: float) -> str:
+    """A number of nodes to three digits: plans are drawn at random."""
+    digits = max(len(str(int(count))) - 3, 0)
+    return f"{round(count / 10**digits) * 10**digits:,}"

@@ -12,7 +12,7 @@ from vrgcn.files.memory import is_out_of_memory
 from vrgcn.files.sizes import bytes_text
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import is_sparse
-from vrgcn.training.config import TrainConfig
+from vrgcn.training.config import AUTO, TrainConfig
 
 
 @contextmanager
@@ -31,7 +31,8 @@ def advice(graph: Graph, config: TrainConfig, said: str = "") -> str:
 
     said: by the allocator, which may name the bytes that it was asked for
     """
-    estimator = find_estimator(config.estimator)
+    # What auto stands for has histories, or takes less.
+    estimator = find_estimator("two-way" if config.estimator == AUTO else config.estimator)
     wide = config.history_dtype == "float32"
     column = graph.num_nodes * (4 if wide else 2)
     told = [

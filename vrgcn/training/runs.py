@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vrgcn.data.sources import has_parts
-from vrgcn.files.kinds import shown
+from vrgcn.files.kinds import Kind, check_kinds, shown
 from vrgcn.files.parsing import read_toml
+from vrgcn.files.writing import write_text
 from vrgcn.inference import MODEL
 
 if TYPE_CHECKING:
@@ -25,6 +26,17 @@ CONFIG = "config.toml"
 METRICS = "metrics.jsonl"
 RESULT = "result.json"
 CHECKPOINTS = "checkpoints"
+
+# Runs in the folder of several: of `vrgcn train --seeds`, and of `vrgcn tune`.
+SEED = "seed-"
+BEST = "best"
+TRIALS = "trials"
+TRIAL = "trial-"
+
+RATIO = Kind(
+    lambda value: isinstance(value, list) and all(isinstance(v, int | float) for v in value),
+    "a list of shares",
+)
 
 
 @dataclass(frozen=True)
@@ -47,6 +59,9 @@ def open_run(folder: Path, device: torch.device) -> Run:
 def check_run(folder: Path) -> dict[str, Any]:
     """Refuse a folder without a trained model; gives the options that the run was started with."""
     config = read_config(folder)
+    several = member_runs(folder)
+    if several:
+        raise ValueError(f"{folder} holds {len(several)} runs: name one, such as {several[0]}")
     if not (folder / MODEL).is_file():
         done = unfinished(folder)
         why = "it was deleted or moved"
@@ -72,13 +87,43 @@ def read_config(folder: Path) -> dict[str, Any]:
     for name in ("dataset", "graph", "data_root", "metric"):
         if not isinstance(options.get(name, ""), str):
             raise ValueError(f"{config}: {name} must be a text, not {shown(options[name])}")
+    if "ratio" in options:
+        check_kinds(str(config), options, {"ratio": RATIO})
     return options
+
+
+def write_config(path: Path, options: dict[str, Any]) -> None:
+    """Options as a TOML file that `--config` reads back. Those that are None are left out."""
+    write_text(path, config_text(options))
+
+
+def config_text(options: dict[str, Any]) -> str:
+    """What `write_config` writes."""
+    return "".join(f"{name} = {_toml(v)}\n" for name, v in options.items() if v is not None)
+
+
+def member_runs(folder: Path) -> list[Path]:
+    """The runs of a folder that holds several, the best of them first; none of a run's own."""
+    if (folder / METRICS).is_file():
+        return []
+    patterns = (BEST, f"{SEED}*", f"{TRIALS}/{TRIAL}*")
+    found = [sorted(folder.glob(pattern), key=_by_number) for pattern in patterns]
+    return [run for group in found for run in group if (run / METRICS).is_file()]
+
+
+def _by_number(folder: Path) -> tuple[int, str]:
+    number = folder.name.rpartition("-")[2]
+    return (int(number) if number.isdecimal() else -1, folder.name)
 
 
 def unfinished(folder: Path) -> str | None:
     """How far the training of a run came that has not ended; None of one that has."""
     if (folder / RESULT).is_file():
         return None
+    seeds = read_config(folder).get("seeds")
+    if isinstance(seeds, int):
+        ended = sum((run / RESULT).is_file() for run in member_runs(folder))
+        return None if ended >= seeds else f"{ended} of {seeds} runs"
     metrics = folder / METRICS
     done = metrics.read_bytes().count(b"\n") if metrics.is_file() else 0
     epochs = read_config(folder).get("epochs")
@@ -89,6 +134,11 @@ def graph_source(config: dict[str, Any]) -> tuple[str | None, Path | None, Path 
     """Where a run's graph came from: name of the data set or folder, and the raw files' root."""
     graph, root = (Path(config[key]) if key in config else None for key in ("graph", "data_root"))
     return config.get("dataset"), graph, root
+
+
+def split_source(config: dict[str, Any]) -> dict[str, Any]:
+    """How a run's split was drawn anew, as `open_graph` takes it."""
+    return {"ratio": config.get("ratio"), "split_seed": config.get("split_seed", 0)}
 
 
 def parts_of_run(folder: Path, dataset: str | None, graph: Path | None) -> Path | None:
@@ -114,9 +164,10 @@ def open_run_graph(
     from vrgcn.inference.saved import fit_features
 
     own_dataset, own_graph, own_root = graph_source(run.config)
+    split = {}
     if dataset is None and graph is None:
-        dataset, graph = own_dataset, own_graph
-    opened = open_graph(dataset, graph, data_root or own_root)
+        dataset, graph, split = own_dataset, own_graph, split_source(run.config)
+    opened = open_graph(dataset, graph, data_root or own_root, **split)
     notes = [] if opened.note is None else [opened.note]
     done = unfinished(run.folder)
     if done is not None:
@@ -126,3 +177,14 @@ def open_run_graph(
         )
     fitted = fit_features(run.saved, opened.graph, scaled)
     return opened._replace(graph=fitted, note="; ".join(notes) or None)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    escaped = str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'

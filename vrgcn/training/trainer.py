@@ -6,13 +6,12 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 
 from vrgcn.engine.batch import Batch
-from vrgcn.engine.estimators import Estimator, find_estimator
+from vrgcn.engine.estimators import Estimator
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.engine.setup import note_propagation
 from vrgcn.graph.graph import Graph
@@ -20,7 +19,9 @@ from vrgcn.graph.propagation import PropagationLike
 from vrgcn.graph.randomness import RandomNumbers
 from vrgcn.graph.trained_on import TrainedOn, note_trained_on
 from vrgcn.inference.sweeps import ExactSweeps
+from vrgcn.training.batches import build_minibatches, refreshed_nodes
 from vrgcn.training.callbacks import Callbacks, StopTraining
+from vrgcn.training.choice import choose_estimator
 from vrgcn.training.clock import Clock
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.divergence import diverged
@@ -51,6 +52,10 @@ class Trainer:
         objective: Objective | None = None,
         callbacks: Callbacks | None = None,
     ) -> None:
+        if estimator is None:
+            config, choice = choose_estimator(model, graph, config, propagation)
+            if choice is not None and callbacks is not None and callbacks.on_note is not None:
+                callbacks.on_note(f"estimator {choice.estimator}: {choice.reason}")
         limit = config.time_limit
         self.clock = Clock(None if limit is None else duration(limit))
         self.model = model
@@ -334,54 +339,6 @@ class Trainer:
         self.progress.evaluation_seconds += took
         self.clock.evaluated(took)
         return value
-
-
-def build_minibatches(
-    model: nn.Module,
-    graph: Graph,
-    config: TrainConfig,
-    *,
-    estimator: Estimator | None = None,
-    propagation: PropagationLike | None = None,
-    objective: Objective | None = None,
-) -> MiniBatches:
-    """The minibatches that `fit` trains on."""
-    objective = objective or build_objective(graph, config)
-    return MiniBatches(
-        model,
-        graph,
-        estimator=estimator or config.estimator,
-        fanout=config.fanout,
-        nodes=visited_nodes(config, objective, estimator),
-        trained=objective.trained & graph.labelled,
-        batch_size=config.batch_size,
-        propagation=config.propagation if propagation is None else propagation,
-        preprocess=config.preprocess,
-        inductive=config.inductive,
-        sample_size=config.sample_size,
-        history_dtype=config.history_dtype,
-        history_cap=config.history_cap,
-        seed=config.seed,
-    )
-
-
-def visited_nodes(config: TrainConfig, objective: Objective, estimator: Estimator | None) -> Any:
-    """What epochs visit (TrainConfig.visit): `auto` are all nodes where gradients have a history,
-    since then they pass through unlabelled nodes too, and else what the objective says."""
-    if objective.visit != "auto":
-        return objective.visit
-    two_way = (estimator or find_estimator(config.estimator)).gradient_history
-    return "all" if two_way else "train"
-
-
-def refreshed_nodes(batches: MiniBatches, refresh: str) -> Tensor | None:
-    """Nodes whose histories to refresh before each epoch (TrainConfig.refresh); None for none."""
-    if refresh == "never" or not batches.estimator.history:
-        return None
-    if refresh == "auto" and batches.samples_neighbours:
-        return None
-    nodes = batches.unvisited()
-    return nodes if len(nodes) else None
 
 
 def _copy(model: nn.Module) -> dict[str, Tensor]:

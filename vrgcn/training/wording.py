@@ -1,6 +1,9 @@
-"""Durations, for people."""
+"""Durations, means and deviations, for people."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean, stdev
 
 
 def seconds_text(seconds: float) -> str:
@@ -8,3 +11,17 @@ def seconds_text(seconds: float) -> str:
     if seconds < 100:
         return f"{seconds:.2f} s"
     return f"{int(seconds // 60)} min {int(seconds % 60)} s"
+
+
+def deviation(values: Sequence[float]) -> float | None:
+    """Standard deviation of the sample; None for one value."""
+    return stdev(values) if len(values) > 1 else None
+
+
+def mean_text(values: Sequence[float], scale: float = 1.0, digits: int = 1) -> str:
+    """mean ± standard deviation, such as 81.9 ± 0.7; the mean alone for one value; – for none."""
+    if not values:
+        return "–"
+    text = f"{scale * fmean(values):.{digits}f}"
+    spread = deviation(values)
+    return text if spread is None else f"{text} ± {scale * spread:.{digits}f}"

@@ -117,7 +117,7 @@ class ImportSpec:
         if self.like is not None:
             self._check_like()
         if self.ratio is not None:
-            _check_ratio(self.ratio)
+            check_ratio(self.ratio)
         if self.nodes is None:
             self._check_no_node_file()
             if self.task != "auto":
@@ -172,7 +172,8 @@ def _path(name: str, given: object) -> Path | None:
     return Path(given)
 
 
-def _check_ratio(ratio: tuple[float, ...]) -> None:
+def check_ratio(ratio: tuple[float, ...]) -> None:
+    """Refuse what are no shares of train, val and test."""
     if len(ratio) != 3:
         given = " ".join(f"{share:g}" for share in ratio) or "nothing"
         raise ValueError(f"--ratio takes three numbers: train, val, test; not {given}")

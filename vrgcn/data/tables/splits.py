@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,16 @@ _SPELLINGS = {
     **dict.fromkeys(("val", "valid", "validation", "dev"), 1),
     **dict.fromkeys(("test", "testing"), 2),
 }
+
+
+class Known(Protocol):
+    """Labels as a ratio splits them. known: (nodes,) whether a node has one."""
+
+    @property
+    def known(self) -> NDArray[np.bool_]: ...
+
+    def strata(self) -> NDArray[np.int64]:
+        """(known nodes,): the groups that a ratio splits each on its own."""
 
 
 class SplitReader:
@@ -57,7 +68,7 @@ class SplitReader:
         return codes
 
 
-def draw_split(labels: Labels | Numbers, ratio: Sequence[float], seed: int) -> NDArray[np.int8]:
+def draw_split(labels: Known, ratio: Sequence[float], seed: int) -> NDArray[np.int8]:
     """Split the labelled nodes at random: 0 train, 1 val, 2 test, -1 none; (nodes,).
 
     Of one class per node each class is split in the ratio on its own, see `split_sizes`; of

@@ -13,7 +13,7 @@ from vrgcn.files.parsing import parse_json, read_json
 from vrgcn.inference import MODEL
 from vrgcn.inference.saved import load_model
 from vrgcn.training.metrics import Metric, find_metric, titled_metric
-from vrgcn.training.runs import METRICS, RESULT, graph_source, read_config
+from vrgcn.training.runs import METRICS, RESULT, graph_source, read_config, split_source
 
 Point = dict[str, float | None]
 NONE = "–"
@@ -151,12 +151,21 @@ def _graph_names(configs: Sequence[dict[str, Any]]) -> list[str]:
     short = dict(zip(folders, short_names(folders), strict=True))
     named = {dataset for dataset, _, _ in sources}
     names = []
-    for dataset, graph, _ in sources:
+    for (dataset, graph, _), config in zip(sources, configs, strict=True):
         if graph is None:
-            names.append(dataset or "unknown graph")
+            name = dataset or "unknown graph"
         else:  # a folder may be called like a data set
-            names.append(str(graph) if short[graph] in named else short[graph])
+            name = str(graph) if short[graph] in named else short[graph]
+        names.append(name + _split_name(**split_source(config)))
     return names
+
+
+def _split_name(ratio: Any, split_seed: Any) -> str:
+    """Scores on nodes that were drawn anew do not compare with those on others."""
+    if not ratio:
+        return ""
+    shares = "/".join(f"{100 * share:g}" for share in ratio)
+    return f", split {shares}" + (f" by seed {split_seed}" if split_seed else "")
 
 
 def _read_run(folder: Path, label: str, graph: str, config: dict[str, Any]) -> Record:

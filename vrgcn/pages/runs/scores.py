@@ -28,7 +28,7 @@ from vrgcn.training.metrics import (
     find_metric,
     titled_metric,
 )
-from vrgcn.training.runs import graph_source, open_run
+from vrgcn.training.runs import graph_source, open_run, split_source
 
 
 @dataclass(frozen=True)
@@ -100,11 +100,11 @@ class Scorer:
     def _graph(self, record: Record) -> Graph:
         dataset, folder, root = graph_source(record.config)
         root = self.data_root or root
-        source = (dataset, folder, root)
-        if self._opened is None or self._opened[0] != source:
+        source, split = (dataset, folder, root), split_source(record.config)
+        if self._opened is None or self._opened[0] != (source, split):
             self._opened = None  # one graph in memory at a time
             _check_present(dataset, root)
-            self._opened = source, open_graph(*source).graph
+            self._opened = (source, split), open_graph(*source, **split).graph
         return self._opened[1]
 
 

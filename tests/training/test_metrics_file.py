@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from vrgcn.cli.metrics_file import MetricsFile
+from vrgcn.training.metrics_file import MetricsFile
 from vrgcn.training.state import Epoch
 
 

@@ -1,0 +1,82 @@
+"""auto takes what is ahead on the graph at hand, and says why."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from vrgcn import GCN, MLP, Graph, GraphSAGE, TrainConfig, fit
+from vrgcn.diagnostics.diagnosis import diagnose
+from vrgcn.training.choice import choose_estimator
+from vrgcn.training.config import AUTO
+
+
+def ring(nodes: int, reach: int, *, sparse: bool = False) -> Graph:
+    """Each node beside the `reach` next ones: of degree 2 reach."""
+    ids = torch.arange(nodes)
+    edges = torch.cat([torch.stack([ids, (ids + k) % nodes]) for k in range(1, reach + 1)], dim=1)
+    torch.manual_seed(0)
+    features = torch.rand(nodes, 6)
+    return Graph(
+        edges,
+        features.to_sparse_csr() if sparse else features,
+        torch.randint(3, (nodes,)),
+        train=ids[: nodes // 2],
+        val=ids[nodes // 2 : nodes // 2 + 20],
+        test=ids[-20:],
+        undirected=True,
+    )
+
+
+def chosen(model: torch.nn.Module, graph: Graph, **settings: object) -> str:
+    config, choice = choose_estimator(model, graph, TrainConfig(batch_size=200, **settings))  # type: ignore[arg-type]
+    assert choice is not None
+    assert choice.estimator == config.estimator
+    assert choice.reason
+    return config.estimator
+
+
+@pytest.mark.parametrize(("reach", "expected"), [(1, "exact"), (40, "two-way")])
+def test_few_neighbours_are_computed_and_many_are_read(reach: int, expected: str) -> None:
+    graph = ring(4000, reach)
+    assert chosen(GraphSAGE(6, 8, 3), graph) == expected
+
+
+def test_minibatches_of_few_nodes_are_trained_exactly_whatever_their_neighbours() -> None:
+    config = TrainConfig(batch_size=4)
+    assert choose_estimator(GraphSAGE(6, 8, 3), ring(4000, 40), config)[0].estimator == "exact"
+
+
+def test_a_model_without_neighbours_is_trained_exactly() -> None:
+    assert chosen(MLP(6, 8, 3), ring(4000, 40)) == "exact"
+
+
+def test_sparse_features_under_dropout_have_no_history_and_are_left_to_cvd() -> None:
+    graph = ring(12_000, 60, sparse=True)
+    model = GCN(6, 8, 3, dropout=0.5, order="before")
+    config = TrainConfig(batch_size=200, epochs=1)
+    assert chosen(model, graph) == "cvd"
+    fit(model, graph, config)
+    with pytest.raises(ValueError, match="sparse features under dropout have no history"):
+        fit(model, graph, TrainConfig(batch_size=200, epochs=1, estimator="two-way"))
+
+
+def test_an_estimator_that_is_named_stays() -> None:
+    config = TrainConfig(estimator="ns")
+    assert choose_estimator(GraphSAGE(6, 8, 3), ring(4000, 40), config) == (config, None)
+
+
+def test_fit_and_diagnose_use_what_was_chosen_and_say_so() -> None:
+    graph, config = ring(4000, 40), TrainConfig(batch_size=200, epochs=1, seed=3)
+    assert config.estimator == AUTO
+    told: list[str] = []
+    weights = []
+    for settings in (config, TrainConfig(batch_size=200, epochs=1, seed=3, estimator="two-way")):
+        torch.manual_seed(1)
+        model = GraphSAGE(6, 8, 3)
+        fit(model, graph, settings, on_note=told.append)
+        weights.append([p.detach().clone() for p in model.parameters()])
+    assert all(torch.equal(a, b) for a, b in zip(*weights, strict=True))
+    assert len(told) == 1
+    assert told[0].startswith("estimator two-way: it computes")
+    assert diagnose(model, graph, config, passes=2).config.estimator == "two-way"

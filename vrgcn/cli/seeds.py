@@ -1,0 +1,54 @@
+"""`vrgcn train --seeds`: runs that differ in their seed alone, in one folder, with one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from vrgcn.cli.options import TrainOptions
+from vrgcn.cli.run_folder import found_again, nothing_left, run_folder
+from vrgcn.pages.runs.records import read_runs
+from vrgcn.pages.runs.seeds import seed_columns, seed_rows
+from vrgcn.pages.terminal import print_table, text_table
+from vrgcn.training.runs import CONFIG, SEED, member_runs, write_config
+
+
+def run_seeds(
+    options: TrainOptions, folder: Path, train_one: Callable[[TrainOptions, Path], None]
+) -> None:
+    """One run after the other; those that have ended are left as they are, and one that was stopped
+    goes on.
+
+    train_one: trains as the options say, in a folder
+    """
+    assert options.seeds is not None
+    write_config(folder / CONFIG, found_again(options))
+    first = options.train.seed
+    for seed in range(first, first + options.seeds):
+        home = folder / f"{SEED}{seed}"
+        begun = (home / CONFIG).is_file()
+        mine = replace(
+            options,
+            seeds=None,
+            name=None,
+            config=None,
+            overwrite=False,
+            out=None if begun else home,
+            resume=home if begun else None,
+            train=replace(options.train, seed=seed),
+        )
+        print(f"\nseed {seed}, {seed - first + 1} of {options.seeds}")
+        if nothing_left(mine):
+            print("has finished already")
+            continue
+        with run_folder(mine) as own:
+            train_one(mine, own)
+    print_seeds(folder)
+
+
+def print_seeds(folder: Path) -> None:
+    """The table of the runs in a folder."""
+    runs = read_runs(member_runs(folder))
+    title = f"{folder}: {len(runs)} seeds, mean ± standard deviation"
+    print_table(text_table(title, seed_columns(runs), seed_rows(runs)))

@@ -1,0 +1,79 @@
+"""Runs that differ in their seed alone: each of them, and their means and deviations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import fmean
+
+from vrgcn.pages.page import Page
+from vrgcn.pages.runs.records import NONE, Record
+from vrgcn.training.runs import SEED
+from vrgcn.training.wording import deviation
+
+
+def by_seed(records: Sequence[Record]) -> dict[Path, list[Record]]:
+    """Of each folder that `vrgcn train --seeds` wrote, the runs in it that have ended."""
+    groups: dict[Path, list[Record]] = {}
+    for record in records:
+        folder = record.folder.resolve()
+        if folder.name.startswith(SEED) and record.result is not None:
+            groups.setdefault(folder.parent, []).append(record)
+    return {folder: runs for folder, runs in groups.items() if len(runs) > 1}
+
+
+def seed_columns(runs: Sequence[Record]) -> list[str]:
+    metric = runs[0].metric
+    return [
+        "seed", f"validation {metric}", f"test {metric}", "kept epoch", "epochs",
+        "seconds of training",
+    ]  # fmt: skip
+
+
+def seed_rows(runs: Sequence[Record]) -> list[list[str]]:
+    """A row for each run, and the last for their means ± standard deviations."""
+    columns = [_numbers(run) for run in runs]
+    texts: list[Callable[[float], str]] = [
+        *[runs[0].score_text] * 2,
+        *[lambda value: f"{value:,.1f}"] * 2,
+        lambda value: f"{value:,.2f}",
+    ]
+    rows = [
+        [
+            str(run.config.get("seed", NONE)),
+            *(runs[0].score_text(value) for value in values[:2]),
+            *(NONE if value is None else f"{value:,.0f}" for value in values[2:4]),
+            *(NONE if value is None else f"{value:,.2f}" for value in values[4:]),
+        ]
+        for run, values in zip(runs, columns, strict=True)
+    ]
+    means = [
+        _mean([value for value in column if value is not None], text)
+        for column, text in zip(zip(*columns, strict=True), texts, strict=True)
+    ]
+    return [*rows, ["mean", *means]]
+
+
+def show_seeds(page: Page, records: Sequence[Record]) -> None:
+    """A table for each folder of seeds among the runs."""
+    for folder, runs in by_seed(records).items():
+        rows = seed_rows(runs)
+        last = [(len(rows) - 1, column) for column in range(1, len(rows[0]))]
+        caption = f"{folder.name}: {len(runs)} seeds, marked their mean ± standard deviation"
+        page.table(seed_columns(runs), rows, caption=caption, marked=last)
+
+
+def _numbers(run: Record) -> list[float | None]:
+    result = run.result or {}
+    return [
+        *(result.get(name) for name in ("val", "test", "epoch")),
+        len(run.points),
+        result.get("seconds"),
+    ]
+
+
+def _mean(values: Sequence[float], text: Callable[[float], str]) -> str:
+    if not values:
+        return NONE
+    spread = deviation(values)
+    return text(fmean(values)) + ("" if spread is None else f" ± {text(spread)}")

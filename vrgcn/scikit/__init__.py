@@ -1,0 +1,8 @@
+"""Training in scikit-learn's manner. It needs scikit-learn, the extra `sklearn`."""
+
+try:
+    import sklearn  # noqa: F401
+except ImportError:
+    raise ImportError(
+        "VRGCNClassifier and VRGCNRegressor need scikit-learn: pip install 'vrgcn[sklearn]'"
+    ) from None

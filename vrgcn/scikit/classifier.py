@@ -1,0 +1,111 @@
+"""`VRGCNClassifier`: one class per node, or several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils.class_weight import compute_sample_weight
+
+from vrgcn.data.predictions import probabilities
+from vrgcn.graph.validation import Task
+from vrgcn.inference.saved import SavedModel
+from vrgcn.scikit.estimator import GraphEstimator
+from vrgcn.scikit.targets import Target, read_classes
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class VRGCNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
+    """Classes of nodes, in scikit-learn's manner.
+
+    class_weight: None, "balanced", or a dict from classes to their weights in the loss
+    unlabeled: what stands for an unknown label in y, besides None and NaN; None: nothing else
+    """
+
+    __doc__ += GraphEstimator.__doc__ or ""
+
+    class_weight: Literal["balanced"] | Mapping[Any, float] | None = None
+    unlabeled: Any = -1
+
+    classes_: ClassVar[NDArray[Any]]
+    _tasks: ClassVar[tuple[Task, ...]] = ("classes", "multilabel")
+
+    def predict(self, X: Any, *, edge_index: Any = None, edge_weight: Any = None) -> NDArray[Any]:
+        """(rows,) the most probable class of each; of several classes per row, (rows, classes) of 0
+        and 1.
+
+        X: as in `fit`. Without `edge_index`, rows that the model was fitted to have the edges that
+            they had then; other rows must be given theirs
+        """
+        outputs = self._outputs(X, edge_index, edge_weight)
+        if self._several():
+            return (outputs > 0).numpy().astype(np.int64)
+        chosen: NDArray[Any] = self.classes_[outputs.argmax(1).numpy()]
+        return chosen
+
+    def predict_proba(
+        self, X: Any, *, edge_index: Any = None, edge_weight: Any = None
+    ) -> NDArray[np.float64]:
+        """(rows, classes): the probability of each class, in the order of `classes_`."""
+        outputs = self._outputs(X, edge_index, edge_weight)
+        chances: NDArray[np.float64] = probabilities(outputs, self._several()).numpy()
+        return chances
+
+    def score(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        edge_index: Any = None,
+        edge_weight: Any = None,
+    ) -> float:
+        """Accuracy of the rows whose label is known. Of a `Graph` and no y, of its test nodes, or
+        of all that have a label if it has none."""
+        return self._known_score(X, y, sample_weight, edge_index, edge_weight)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    def _several(self) -> bool:
+        return SavedModel.of(self.model_).multilabel
+
+    def _read_target(self, y: Any) -> Target:
+        return read_classes(y, self.unlabeled)
+
+    def _encode(
+        self, target: Target, used: NDArray[np.bool_]
+    ) -> tuple[NDArray[Any], list[str] | None, Task]:
+        labels = np.full(target.values.shape, -1, np.int64)
+        if target.several:
+            labels[target.known] = target.values[target.known]
+            self.classes_ = np.arange(labels.shape[1])  # type: ignore[misc]
+            return labels.astype(np.float32), [str(c) for c in self.classes_], "multilabel"
+        # Of rows that nothing is learned from or chosen by, not even what classes there are.
+        classes, codes = np.unique(target.values[used], return_inverse=True)
+        labels[used] = codes
+        self.classes_ = classes  # type: ignore[misc]
+        return labels, [str(c) for c in classes], "classes"
+
+    def _compare(self, actual: Any, predicted: Any, weights: Any) -> float:
+        return float(accuracy_score(actual, predicted, sample_weight=weights))
+
+    def _class_weights(self, target: Target, train: NDArray[np.bool_]) -> NDArray[np.float64]:
+        weights = np.ones(len(train))
+        if self.class_weight is None or self.class_weight == "balanced":
+            return weights
+        if target.several:
+            raise ValueError('class_weight of several classes per row is None or "balanced"')
+        weights[train] = compute_sample_weight(self.class_weight, target.values[train])
+        return weights
+
+    def _extra_settings(self) -> dict[str, Any]:
+        balanced = isinstance(self.class_weight, str)
+        return {"class_weights": self.class_weight if balanced else "none"}

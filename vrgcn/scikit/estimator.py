@@ -1,0 +1,379 @@
+"""What the classifier and the regressor share: parameters, fitting, exact outputs.
+
+Labels of nodes that a model must not see are kept out in one of three ways: they are not in y (a
+fixed `graph`, whose nodes X names: what splits X splits nodes), they are marked unknown in y, or
+`train_mask` leaves them out. Features and edges of all nodes are seen in each of them.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
+
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.names import Names
+from vrgcn.graph.scaling import scale_graph
+from vrgcn.graph.sparse import is_sparse
+from vrgcn.graph.validation import Task
+from vrgcn.inference.predict import predict
+from vrgcn.inference.saved import SavedModel
+from vrgcn.models.config import ModelConfig
+from vrgcn.models.models import GraphModel, build_model
+from vrgcn.scikit.rows import (
+    Rows,
+    check_different,
+    rows_of_nodes,
+    rows_of_table,
+    same_features,
+)
+from vrgcn.scikit.targets import Target, target_of_graph
+from vrgcn.training.config import TrainConfig
+from vrgcn.training.fit import fit
+from vrgcn.training.objectives import build_objective
+from vrgcn.training.objectives.own_loss import Weighted
+from vrgcn.training.result import TrainResult
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class GraphEstimator(BaseEstimator):  # type: ignore[misc]
+    """graph: a fixed graph; X is then the numbers of its nodes, and what splits X splits nodes. Its
+        own labels and splits are not looked at
+    undirected: every edge of `edge_index` was given once and counts in both directions
+    model, hidden, layers, dropout: the network, as in `ModelConfig`
+    estimator, fanout, epochs, batch_size, learning_rate, weight_decay, device: the training, as in
+        `TrainConfig`
+    settings: a dict of any other settings of `ModelConfig` and `TrainConfig`
+    scaling: of the features, learned from the training nodes: "standard", "row" or "none"; "auto":
+        "standard" for dense and "row" for sparse ones
+    validation_fraction: the share of the labelled nodes, drawn at random, by which the best epoch
+        is chosen; 0: none, and the last epoch is kept
+    patience: stop after so many epochs without a better validation score
+    random_state: a seed, a generator of NumPy's, or None for a seed that NumPy draws
+    verbose: show progress
+
+    After `fit`: `model_` is the trained network, which `save_model` writes; `result_` the
+    `TrainResult`; `n_iter_` the epochs trained; `graph_` the graph, where there were edges.
+    """
+
+    graph: Graph | None = None
+    undirected: bool = False
+    model: str = ModelConfig.model
+    hidden: int = ModelConfig.hidden
+    layers: int = ModelConfig.layers
+    dropout: float = ModelConfig.dropout
+    estimator: str = TrainConfig.estimator
+    fanout: int | tuple[int, ...] | None = TrainConfig.fanout
+    epochs: int = 100
+    batch_size: int = TrainConfig.batch_size
+    learning_rate: float = TrainConfig.learning_rate
+    weight_decay: float = TrainConfig.weight_decay
+    settings: Mapping[str, Any] | None = None
+    scaling: str = "auto"
+    validation_fraction: float = 0.0
+    patience: int | None = None
+    random_state: Any = None
+    verbose: bool = False
+    device: str = TrainConfig.device
+
+    # Not parameters: what fit leaves.
+    model_: ClassVar[GraphModel]
+    result_: ClassVar[TrainResult]
+    graph_: ClassVar[Graph | None]
+    n_iter_: ClassVar[int]
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        edge_index: Any = None,
+        edge_weight: Any = None,
+        train_mask: Any = None,
+        val_mask: Any = None,
+    ) -> Self:
+        """Train.
+
+        X: (nodes, features), dense, sparse or a DataFrame; or a `Graph`; or, with a fixed graph,
+            the numbers of the nodes that y is of
+        y: of each row its class or number; None and NaN where unknown. None: those of the `Graph`
+        sample_weight: (rows,) how much each counts in the loss
+        edge_index: (2, edges) integer, from row to row of X; edge_weight: (edges,) their weights
+        train_mask, val_mask: (rows,) bool, the rows to train on and those to choose the best epoch
+            by; without them the rows whose label is known, and the splits of a `Graph`
+        """
+        rows = self._rows(X, edge_index, edge_weight, reset=True)
+        check_different(rows.nodes)
+        target = self._read(X, y, rows)
+        train, val = _masks(X, train_mask, val_mask, target.known)
+        weights = _weights(sample_weight, len(rows))
+        train &= weights > 0
+        seed = self._seed()
+        if val is None:
+            train, val = _drawn(train, self.validation_fraction, seed)
+        if not train.any():
+            raise ValueError("y has no known label to train on (n_samples=0 after those unknown)")
+        if self.patience is not None and not val.any():
+            raise ValueError("patience needs validation nodes: give validation_fraction=0.1, say")
+        model_config, train_config = self._configs(seed)
+        graph, scaling_kind = self._labelled(rows, target, train, val), self.scaling
+        if graph.scaling is None:
+            if scaling_kind == "auto":
+                scaling_kind = "row" if is_sparse(graph.features) else "standard"
+            graph, _ = scale_graph(graph, scaling_kind)
+        weights = weights * self._class_weights(target, train)
+        objective = build_objective(graph, train_config)
+        if (weights[train] != weights[train][0]).any():
+            objective = Weighted(objective, rows.spread(weights, 0.0))
+        model = build_model(model_config, graph.num_features, objective.outputs, seed)
+        self.result_ = fit(  # type: ignore[misc]
+            model, graph, train_config, objective=objective, verbose=self.verbose
+        )
+        self.model_ = model  # type: ignore[misc]
+        self.n_iter_ = len(self.result_.curve)  # type: ignore[misc]
+        linked = self.graph is not None or rows.graph.num_edges > 0
+        self.graph_ = rows.graph if linked else None  # type: ignore[misc]
+        return self
+
+    def _known_score(
+        self, X: Any, y: Any, sample_weight: Any, edge_index: Any, edge_weight: Any
+    ) -> float:
+        """Of the rows whose label is known. Of a `Graph` and no y, of its test nodes, or of all
+        that have a label if it has none."""
+        predicted = self.predict(X, edge_index=edge_index, edge_weight=edge_weight)
+        target = self._target(X, y)
+        check_consistent_length(predicted, target.known)
+        chosen = target.known.copy()
+        if isinstance(X, Graph) and y is None and len(X.test):
+            chosen &= _mask(X.test, len(chosen))
+        if not chosen.any():
+            raise ValueError("y has no known label to compare with")
+        weights = None if sample_weight is None else _weights(sample_weight, len(chosen))[chosen]
+        return self._compare(target.values[chosen], predicted[chosen], weights)
+
+    def predict(self, X: Any, *, edge_index: Any = None, edge_weight: Any = None) -> NDArray[Any]:
+        """(rows,): see the classifier and the regressor."""
+        raise NotImplementedError
+
+    def __sklearn_clone__(self) -> Any:
+        """A clone shares the fixed graph, which a cross-validation would copy for each fold."""
+        without = copy.copy(self)
+        without.graph = None
+        cloned = super(GraphEstimator, without).__sklearn_clone__()
+        cloned.graph = self.graph
+        return cloned
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags
+
+    def _outputs(self, X: Any, edge_index: Any, edge_weight: Any) -> Tensor:
+        """(rows, outputs) float64, exact."""
+        check_is_fitted(self, "model_")
+        rows = self._rows(X, edge_index, edge_weight, reset=False)
+        return predict(SavedModel.of(self.model_), rows.graph, rows.nodes).double()
+
+    def _rows(self, X: Any, edge_index: Any, edge_weight: Any, *, reset: bool) -> Rows:
+        """reset: X decides how many features there are and what they are called"""
+        if isinstance(X, Graph) or self.graph is not None:
+            if edge_index is not None or edge_weight is not None:
+                raise ValueError("a Graph has its edges: leave edge_index and edge_weight out")
+            own = X if isinstance(X, Graph) else self.graph
+            assert own is not None
+            if reset:
+                self._note_features(own)
+            if isinstance(X, Graph):
+                return Rows(X)
+            return rows_of_nodes(own if reset or self.graph_ is None else self.graph_, X)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=reset)
+        fitted = None if reset else self.graph_
+        if edge_index is None and fitted is not None:
+            if not same_features(fitted, X):
+                raise ValueError(
+                    f"these {X.shape[0]} rows are not the {fitted.num_nodes} that the model was "
+                    "fitted to, whose edges it knows: give edge_index, the edges among these rows "
+                    "(np.empty((2, 0), int) if there are none)"
+                )
+            return Rows(fitted)
+        names = getattr(self, "feature_names_in_", None)
+        listed = None if names is None else [str(name) for name in names]
+        return rows_of_table(X, edge_index, edge_weight, self.undirected, listed)
+
+    def _note_features(self, graph: Graph) -> None:
+        self.n_features_in_ = graph.num_features
+        if graph.names.features is not None:
+            self.feature_names_in_ = np.array(graph.names.features, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _target(self, X: Any, y: Any) -> Target:
+        if y is not None:
+            return self._read_target(y)
+        if not isinstance(X, Graph):
+            raise ValueError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y "
+                "is None."
+            )
+        if X.task not in self._tasks:
+            raise ValueError(
+                f"the labels of the graph are for {X.task}, and {type(self).__name__} is for "
+                f"{' and '.join(self._tasks)}"
+            )
+        return target_of_graph(X)
+
+    def _read(self, X: Any, y: Any, rows: Rows) -> Target:
+        target = self._target(X, y)
+        if len(target.known) != len(rows):
+            raise ValueError(
+                f"Found input variables with inconsistent numbers of samples: X has {len(rows)} "
+                f"rows and y {len(target.known)}"
+            )
+        return target
+
+    def _labelled(
+        self, rows: Rows, target: Target, train: NDArray[np.bool_], val: NDArray[np.bool_]
+    ) -> Graph:
+        """The graph with y for labels, and for splits what is trained on and validated."""
+        labels, classes, task = self._encode(target, train | val)
+        base = rows.graph
+        splits = {
+            name: rows.spread(mask, False).nonzero()[:, 0]
+            for name, mask in (("train", train), ("val", val), ("test", np.zeros_like(train)))
+        }
+        names = Names(base.names.nodes, classes, base.names.features)
+        elsewhere = np.nan if task == "regression" else -1
+        graph = Graph.from_parts(
+            base.adjacency,
+            base.features,
+            rows.spread(labels, elsewhere),
+            splits,
+            len(classes or []),
+            names,
+            task,
+        )
+        graph.scaling = base.scaling
+        return graph
+
+    def _configs(self, seed: int) -> tuple[ModelConfig, TrainConfig]:
+        own = {name for name in self.get_params(deep=False) if name != "settings"}
+        homes = {
+            kind: {field.name for field in fields(kind)} for kind in (ModelConfig, TrainConfig)
+        }
+        values: dict[str, Any] = {"seed": seed, "diagnostics": 0, **self._extra_settings()}
+        for name, value in (self.settings or {}).items():
+            if name in own or name == "seed":
+                instead = "random_state" if name == "seed" else name
+                raise ValueError(f"settings: {name!r} is a parameter of its own, {instead}")
+            if not any(name in known for known in homes.values()):
+                known = ", ".join(sorted(set().union(*homes.values()) - own - {"seed"}))
+                raise ValueError(f"settings: there is no {name!r}; there are {known}")
+            values[name] = value
+        values |= {name: getattr(self, name) for name in own}
+        model, train = (
+            kind(**{name: values[name] for name in known if name in values})
+            for kind, known in homes.items()
+        )
+        assert isinstance(model, ModelConfig)
+        assert isinstance(train, TrainConfig)
+        return model, train
+
+    def _seed(self) -> int:
+        if isinstance(self.random_state, int | np.integer):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    # What the classifier and the regressor say themselves.
+
+    _tasks: ClassVar[tuple[Task, ...]]
+
+    def _read_target(self, y: Any) -> Target:
+        raise NotImplementedError
+
+    def _encode(
+        self, target: Target, used: NDArray[np.bool_]
+    ) -> tuple[NDArray[Any], list[str] | None, Task]:
+        """Labels (rows, ...) as a graph has them, the names of classes, the task."""
+        raise NotImplementedError
+
+    def _compare(self, actual: Any, predicted: Any, weights: Any) -> float:
+        raise NotImplementedError
+
+    def _class_weights(self, target: Target, train: NDArray[np.bool_]) -> NDArray[np.float64]:
+        return np.ones(len(train))
+
+    def _extra_settings(self) -> dict[str, Any]:
+        return {}
+
+
+def _masks(
+    X: Any, train_mask: Any, val_mask: Any, known: NDArray[np.bool_]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
+    """The rows to train on, and those to validate on, None where nobody says."""
+    count = len(known)
+    if isinstance(X, Graph):
+        train_mask = X.train if train_mask is None and len(X.train) else train_mask
+        val_mask = X.val if val_mask is None and len(X.val) else val_mask
+    val = None if val_mask is None else _mask(val_mask, count, "val_mask") & known
+    train = known.copy()
+    if train_mask is not None:
+        train &= _mask(train_mask, count, "train_mask")
+        if val is not None and (train & val).any():
+            raise ValueError(
+                f"train_mask and val_mask overlap in {int((train & val).sum())} rows, first: "
+                f"{int(np.flatnonzero(train & val)[0])}"
+            )
+    elif val is not None:
+        train &= ~val
+    return train, val
+
+
+def _mask(given: Any, count: int, name: str = "") -> NDArray[np.bool_]:
+    if isinstance(given, Tensor) and given.dtype == torch.int64:  # ids, as a graph has its splits
+        mask = np.zeros(count, np.bool_)
+        mask[given.numpy()] = True
+        return mask
+    mask = np.asarray(given)
+    if mask.dtype != np.bool_ or mask.shape != (count,):
+        raise ValueError(
+            f"{name} must be ({count},) of True and False, not {mask.dtype} of {mask.shape}"
+        )
+    return mask.copy()
+
+
+def _drawn(
+    train: NDArray[np.bool_], share: float, seed: int
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Some of the rows to train on set aside."""
+    if not 0 <= share < 1:
+        raise ValueError(f"validation_fraction must be at least 0 and below 1, not {share}")
+    rows = np.flatnonzero(train)
+    count = min(round(share * len(rows)), len(rows) - 1) if len(rows) else 0
+    aside = np.random.default_rng(seed).permutation(rows)[:count]
+    val = np.zeros_like(train)
+    val[aside] = True
+    return train & ~val, val
+
+
+def _weights(given: Any, count: int) -> NDArray[np.float64]:
+    if given is None:
+        return np.ones(count)
+    weights = np.asarray(given, dtype=np.float64)
+    if weights.shape != (count,):
+        raise ValueError(f"sample_weight must be ({count},), a number per row, not {weights.shape}")
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise ValueError("sample_weight must be finite and not negative")
+    if not weights.any():
+        raise ValueError("sample_weight is zero for all rows: at least one must count")
+    return weights

@@ -1,0 +1,59 @@
+"""`VRGCNRegressor`: a number per node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
+
+from vrgcn.graph.validation import Task
+from vrgcn.scikit.estimator import GraphEstimator
+from vrgcn.scikit.targets import Target, read_numbers
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class VRGCNRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
+    """Numbers of nodes, in scikit-learn's manner; in y, NaN and None are unknown."""
+
+    __doc__ += GraphEstimator.__doc__ or ""
+
+    _tasks: ClassVar[tuple[Task, ...]] = ("regression",)
+
+    def predict(
+        self, X: Any, *, edge_index: Any = None, edge_weight: Any = None
+    ) -> NDArray[np.float64]:
+        """(rows,) numbers, in the unit of y.
+
+        X: as in `fit`. Without `edge_index`, rows that the model was fitted to have the edges that
+            they had then; other rows must be given theirs
+        """
+        numbers: NDArray[np.float64] = self._outputs(X, edge_index, edge_weight)[:, 0].numpy()
+        return numbers
+
+    def score(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        edge_index: Any = None,
+        edge_weight: Any = None,
+    ) -> float:
+        """R2 of the rows whose label is known. Of a `Graph` and no y, that of its test nodes, or
+        of all that have a label if it has none."""
+        return self._known_score(X, y, sample_weight, edge_index, edge_weight)
+
+    def _read_target(self, y: Any) -> Target:
+        return read_numbers(y)
+
+    def _encode(
+        self, target: Target, used: NDArray[np.bool_]
+    ) -> tuple[NDArray[Any], list[str] | None, Task]:
+        return np.where(target.known, target.values, np.nan), None, "regression"
+
+    def _compare(self, actual: Any, predicted: Any, weights: Any) -> float:
+        return float(r2_score(actual, predicted, sample_weight=weights))

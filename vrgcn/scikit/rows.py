@@ -1,0 +1,99 @@
+"""What X may be: a table of features, a `Graph`, or numbers of the nodes of a fixed graph.
+
+Each ends as a graph and the node that each row is of.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.names import Names
+from vrgcn.graph.sparse import is_sparse
+from vrgcn.graph.validation import check_features, check_nodes
+
+
+@dataclass(frozen=True)
+class Rows:
+    """graph: whose nodes the rows are
+    nodes: (rows,) the node of each; None where row i is node i
+    """
+
+    graph: Graph
+    nodes: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return self.graph.num_nodes if self.nodes is None else len(self.nodes)
+
+    def spread(self, values: NDArray[Any], elsewhere: Any) -> Tensor:
+        """(nodes, ...): the values (rows, ...) at the nodes of the rows, `elsewhere` at others."""
+        if self.nodes is None:
+            return torch.from_numpy(np.array(values))
+        spread = np.full((self.graph.num_nodes, *values.shape[1:]), elsewhere, values.dtype)
+        spread[self.nodes] = values
+        return torch.from_numpy(spread)
+
+
+def rows_of_table(
+    X: Any, edge_index: Any, edge_weight: Any, undirected: bool, names: list[str] | None
+) -> Rows:
+    """X: (nodes, features), an array or a scipy matrix; edge_index: None for no edges."""
+    if edge_index is None and edge_weight is not None:
+        raise ValueError("edge_weight needs edge_index: the weights are of its edges")
+    edges = np.empty((2, 0), np.int64) if edge_index is None else edge_index
+    return Rows(
+        Graph(
+            edges,
+            writable(X),
+            edge_weight=edge_weight,
+            undirected=undirected,
+            names=Names(features=names),
+        )
+    )
+
+
+def rows_of_nodes(graph: Graph, X: Any) -> Rows:
+    """X: (rows,) or (rows, 1) numbers of nodes of the graph, in which they count from 0."""
+    numbers = np.asarray(X)
+    if numbers.ndim == 2 and numbers.shape[1] == 1:
+        numbers = numbers[:, 0]
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
+        raise ValueError(
+            "with a fixed graph (graph=...) X is the numbers of its nodes, such as "
+            f"np.arange({graph.num_nodes}), not {numbers.dtype} of shape {numbers.shape}"
+        )
+    return Rows(graph, check_nodes(numbers.astype(np.int64), graph.num_nodes).numpy())
+
+
+def check_different(nodes: NDArray[np.int64] | None) -> None:
+    """Refuse to train on a node twice."""
+    if nodes is None:
+        return
+    different, counts = np.unique(nodes, return_counts=True)
+    if len(different) < len(nodes):
+        raise ValueError(
+            f"X names node {different[counts > 1][0]} more than once; to let a node count more, "
+            "give sample_weight"
+        )
+
+
+def same_features(graph: Graph, X: Any) -> bool:
+    """Whether X (nodes, features) is, in the precision of the graph, what it has for features."""
+    features = check_features(writable(X))
+    if features.shape != graph.features.shape or is_sparse(features) != is_sparse(graph.features):
+        return False
+    if not is_sparse(features):
+        return torch.equal(features, graph.features)
+    parts = ((m.crow_indices(), m.col_indices(), m.values()) for m in (features, graph.features))
+    return all(torch.equal(mine, theirs) for mine, theirs in zip(*parts, strict=True))
+
+
+def writable(X: Any) -> Any:
+    """A copy of an array that cannot be written to, of which PyTorch would complain."""
+    return X.copy() if isinstance(X, np.ndarray) and not X.flags.writeable else X

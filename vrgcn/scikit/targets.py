@@ -1,0 +1,129 @@
+"""What y may be: classes, several classes per node, or numbers, each with some unknown."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from math import isnan
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import assert_all_finite, check_array
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from vrgcn.graph.graph import Graph
+
+
+@dataclass(frozen=True)
+class Target:
+    """values: (rows,) classes or numbers, or (rows, classes) of 0 and 1; anything where unknown
+    known: (rows,) whether a row's is
+    """
+
+    values: NDArray[Any]
+    known: NDArray[np.bool_]
+
+    @property
+    def several(self) -> bool:
+        return self.values.ndim == 2
+
+
+def target_of_graph(graph: Graph) -> Target:
+    """The labels that a graph has, classes under their names."""
+    if graph.labels is None:
+        raise ValueError("the graph has no labels: give y")
+    values, known = graph.labels.numpy(), graph.labelled.numpy()
+    if graph.task == "classes" and graph.names.classes is not None:
+        values = np.array(graph.names.classes)[values]  # of -1 the last: not known anyway
+    return Target(values, known)
+
+
+def read_classes(y: Any, unlabeled: Any) -> Target:
+    """y: (rows,) of any classes, or (rows, classes) of 0 and 1. None and NaN are unknown, and what
+    equals `unlabeled`; of several classes a whole row of it."""
+    values = as_column(y)
+    known = ~_missing(values)
+    if unlabeled is not None:
+        known &= ~_equal(values, unlabeled)
+    if values.ndim == 2:
+        known = np.any(known, axis=1)
+    told = values[known]
+    if told.dtype == object and len(told):
+        told = np.array(told.tolist())  # of numbers with None among them, numbers
+    if told.dtype.kind in "fc":
+        assert_all_finite(told, input_name="y")
+    if len(told):
+        check_classification_targets(told)
+    if values.ndim == 2 and not np.isin(told, (0, 1)).all():
+        raise ValueError("y of several classes per row must be 0 or 1 (a row of NaN where unknown)")
+    if len(told) and unlabeled is not None and not known.all() and values.ndim == 1:
+        _check_not_a_class(told, values, unlabeled)
+    filled = np.zeros(values.shape, told.dtype)
+    filled[known] = told
+    return Target(filled, known)
+
+
+def _check_not_a_class(told: NDArray[Any], values: NDArray[Any], unlabeled: Any) -> None:
+    """One class beside -1 is most likely a class beside a class."""
+    if _equal(values, unlabeled).any() and (told == told[0]).all():
+        raise ValueError(
+            f"y has only one class, {told[0]!s}, beside {unlabeled!r}, which stands for unknown: "
+            f"if {unlabeled!r} is a class, give unlabeled=None"
+        )
+
+
+def read_numbers(y: Any) -> Target:
+    """y: (rows,) numbers, NaN or None where unknown."""
+    values = as_column(y)
+    if values.ndim != 1:
+        raise ValueError(f"y must be one number per row, (rows,), not {values.shape}")
+    missing = _missing(values)
+    values = np.where(missing, np.nan, values).astype(np.float64)
+    assert_all_finite(values[~missing], input_name="y")
+    return Target(values, ~missing)
+
+
+def as_column(y: Any) -> NDArray[Any]:
+    """y as an array, (rows, 1) as (rows,) with scikit-learn's warning."""
+    if hasattr(y, "tocsr"):
+        y = y.toarray()
+    values = np.asarray(y)
+    if values.ndim == 2 and values.shape[1] > 1:
+        return check_array(values, dtype=None, ensure_all_finite="allow-nan", input_name="y")
+    column: NDArray[Any] = column_or_1d(values, warn=True)
+    return column.copy()
+
+
+def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    if values.dtype.kind == "f":
+        return np.isnan(values)
+    if values.dtype != object:
+        return np.zeros(values.shape, np.bool_)
+    pandas = sys.modules.get("pandas")  # whose NA equals nothing and is not false either
+    if pandas is not None:
+        return np.asarray(pandas.isna(values))
+    flat = [value is None or (isinstance(value, float) and isnan(value)) for value in values.flat]
+    return np.array(flat, np.bool_).reshape(values.shape)
+
+
+def _equal(values: NDArray[Any], one: Any) -> NDArray[np.bool_]:
+    """Where values are `one`: of texts and numbers, which NumPy refuses to compare, nowhere."""
+    numbers = values.dtype.kind in "biuf"
+    if values.dtype != object and numbers != isinstance(one, int | float | np.number):
+        return np.zeros(values.shape, np.bool_)
+    if values.dtype == object:
+        flat = [
+            value is not None and type(value) is not bool and _same(value, one)
+            for value in values.flat
+        ]
+        return np.array(flat, np.bool_).reshape(values.shape)
+    return np.asarray(values == one)
+
+
+def _same(value: Any, one: Any) -> bool:
+    try:
+        return bool(value == one)
+    except TypeError:  # pandas' NA
+        return False

@@ -1,0 +1,62 @@
+"""The minibatches that a config stands for, and the histories that are refreshed beside them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from vrgcn.engine.estimators import Estimator, find_estimator
+from vrgcn.engine.minibatches import MiniBatches
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.propagation import PropagationLike
+from vrgcn.training.config import TrainConfig
+from vrgcn.training.objectives import Objective, build_objective
+
+
+def build_minibatches(
+    model: nn.Module,
+    graph: Graph,
+    config: TrainConfig,
+    *,
+    estimator: Estimator | None = None,
+    propagation: PropagationLike | None = None,
+    objective: Objective | None = None,
+) -> MiniBatches:
+    """The minibatches that `fit` trains on."""
+    objective = objective or build_objective(graph, config)
+    return MiniBatches(
+        model,
+        graph,
+        estimator=estimator or config.estimator,
+        fanout=config.fanout,
+        nodes=visited_nodes(config, objective, estimator),
+        trained=objective.trained & graph.labelled,
+        batch_size=config.batch_size,
+        propagation=config.propagation if propagation is None else propagation,
+        preprocess=config.preprocess,
+        inductive=config.inductive,
+        sample_size=config.sample_size,
+        history_dtype=config.history_dtype,
+        history_cap=config.history_cap,
+        seed=config.seed,
+    )
+
+
+def visited_nodes(config: TrainConfig, objective: Objective, estimator: Estimator | None) -> Any:
+    """What epochs visit (TrainConfig.visit): `auto` are all nodes where gradients have a history,
+    since then they pass through unlabelled nodes too, and else what the objective says."""
+    if objective.visit != "auto":
+        return objective.visit
+    two_way = (estimator or find_estimator(config.estimator)).gradient_history
+    return "all" if two_way else "train"
+
+
+def refreshed_nodes(batches: MiniBatches, refresh: str) -> Tensor | None:
+    """Nodes whose histories to refresh before each epoch (TrainConfig.refresh); None for none."""
+    if refresh == "never" or not batches.estimator.history:
+        return None
+    if refresh == "auto" and batches.samples_neighbours:
+        return None
+    nodes = batches.unvisited()
+    return nodes if len(nodes) else None

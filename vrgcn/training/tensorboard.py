@@ -1,0 +1,53 @@
+"""The curve of a run as events of TensorBoard: `tensorboard --logdir runs` shows it while it grows.
+
+fit(model, graph, config, on_epoch=TensorBoardLog("runs/mine").epoch)
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from vrgcn.training.state import Epoch
+
+FOLDER = "tensorboard"  # in that of a run
+
+
+class TensorBoardLog:
+    """A scalar for each number of an epoch, by its name: loss, val, seconds, staleness, ...
+
+    folder: of the run; the events are in `tensorboard` in it
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder) / FOLDER
+        self._writer = self._open()
+
+    def epoch(self, point: Epoch) -> None:
+        for name, value in point.as_dict().items():
+            if name != "epoch" and value is not None:
+                self._writer.add_scalar(name, value, point.epoch)
+        self._writer.flush()  # what is known stays known if the run is cut short
+
+    def restore(self, curve: list[Epoch]) -> None:
+        """The run was put back: TensorBoard forgets what it was told of later epochs."""
+        self._writer.close()
+        self._writer = self._open(purge_step=len(curve) + 1)
+
+    def close(self) -> None:
+        self._writer.close()
+
+    def __enter__(self) -> TensorBoardLog:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _open(self, **given: Any) -> Any:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise ValueError(
+                "--log tensorboard needs TensorBoard: pip install 'vrgcn[tensorboard]'"
+            ) from None
+        return SummaryWriter(str(self.folder), **given)
