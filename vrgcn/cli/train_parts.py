@@ -26,7 +26,6 @@ from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.files.sizes import bytes_text
 from vrgcn.models.models import build_model
 from vrgcn.training.callbacks import Callbacks
-from vrgcn.training.config import AUTO
 from vrgcn.training.interrupts import Interrupted, stop_requests
 from vrgcn.training.progress import EpochProgress
 from vrgcn.training.recording import recorded
@@ -40,8 +39,6 @@ def run_train_parts(options: TrainOptions) -> None:
     assert options.graph is not None
     check_launch(options.graph, "train")
     _refuse_others(options)
-    if options.train.estimator == AUTO:
-        options = replace(options, train=replace(options.train, estimator="two-way"))
     if options.out is None and options.resume is None:
         raise ValueError("--out: name the folder of the run, which all processes have to know")
     use_threads(options.train.threads)
@@ -140,7 +137,7 @@ def _train(options: TrainOptions, group: Group, part: Part, folder: Path) -> Non
     print(
         f"{described['parts']} parts of a graph of {described['nodes']:,} nodes and "
         f"{described['edges']:,} edges\n{summary(model)}, features scaled: {scaling.kind}, "
-        f"estimator {config.estimator}, halo {options.distributed.halo}, writing to {folder}"
+        f"estimator {trainer.config.estimator}, halo {options.distributed.halo}, writing to {folder}"
     )
     with EpochProgress(config.epochs, trainer.objective.metric) as progress:
         result = recorded(

@@ -32,7 +32,7 @@ from vrgcn.graph.propagation import PropagationLike
 from vrgcn.graph.randomness import RandomNumbers
 from vrgcn.training.batches import refreshed_nodes, visited_nodes
 from vrgcn.training.callbacks import Callbacks
-from vrgcn.training.config import TrainConfig
+from vrgcn.training.config import AUTO, TrainConfig
 from vrgcn.training.objectives import OBJECTIVES, Objective
 from vrgcn.training.state import Epoch
 from vrgcn.training.trainer import Trainer
@@ -59,6 +59,8 @@ class PartTrainer(Trainer):
         estimator: Estimator | None = None,
         callbacks: Callbacks | None = None,
     ) -> None:
+        if config.estimator == AUTO:  # exact training needs the whole graph
+            config = replace(config, estimator="two-way")
         self.part = part
         self.group = group
         self.distributed = distributed
