@@ -137,7 +137,8 @@ def _train(options: TrainOptions, group: Group, part: Part, folder: Path) -> Non
     print(
         f"{described['parts']} parts of a graph of {described['nodes']:,} nodes and "
         f"{described['edges']:,} edges\n{summary(model)}, features scaled: {scaling.kind}, "
-        f"estimator {trainer.config.estimator}, halo {options.distributed.halo}, writing to {folder}"
+        f"estimator {trainer.config.estimator}, halo {options.distributed.halo}, "
+        f"writing to {folder}"
     )
     with EpochProgress(config.epochs, trainer.objective.metric) as progress:
         result = recorded(

@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -59,7 +58,7 @@ class PartCheckpoints(Checkpoints):
 
     def _ask(self, stop: StopRequest) -> None:
         bits = sum(bit for bit, number in _SIGNALS.items() if number == stop.signal)
-        if self.group.first and self._time_has_come():
+        if self.group.first and super()._time_has_come():
             bits |= _DUE
         self.trainer.wish(bits)
 
@@ -67,17 +66,9 @@ class PartCheckpoints(Checkpoints):
         """The same in all processes, as one of them was asked before the step."""
         return next((n for bit, n in _SIGNALS.items() if self.trainer.agreed & bit), None)
 
-    def _due(self) -> bool:
-        if self.every.epochs is not None:
-            return super()._due()
-        return bool(self.trainer.agreed & _DUE)
-
     def _time_has_come(self) -> bool:
-        """By the first process's clock, told to the others with the step."""
-        if self.every.seconds is None:
-            return False
-        least = 0.0 if self.every.share is None else self._cost / self.every.share
-        return time.monotonic() - self._last >= max(self.every.seconds, least)
+        """By the first process's clock, told to all with the step."""
+        return bool(self.trainer.agreed & _DUE)
 
     def _finite(self, state: TrainState) -> bool:
         (spoilt,) = self.group.total(0.0 if super()._finite(state) else 1.0)

@@ -129,6 +129,9 @@ class Checkpoints:
             done = len(self.trainer.progress.curve)
             batches = self.trainer.minibatches
             return batches.position.place == len(batches) and done % self.every.epochs == 0
+        return self._time_has_come()
+
+    def _time_has_come(self) -> bool:
         if self.every.seconds is None:
             return False
         least = 0.0 if self.every.share is None else self._cost / self.every.share
