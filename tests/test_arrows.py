@@ -22,7 +22,7 @@ LAYERS = (
     ("distributed",),
     ("diagnostics", "scikit"),
     ("pages",),
-    ("experiments", "benchmarks"),
+    ("experiments", "benchmarks", "tuning"),
     ("cli",),
 )
 # Arrows that point back and are still to be turned, (importer, imported). Never add one.

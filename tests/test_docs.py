@@ -30,6 +30,7 @@ from vrgcn.cli import COMMANDS
 from vrgcn.cli.parsing import parse
 from vrgcn.engine.estimators import find_estimator
 from vrgcn.graph.propagation import build_propagation
+from vrgcn.tuning.space import SPACE
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = Path(vrgcn.__file__).parent
@@ -185,6 +186,14 @@ def check_training(names: dict[str, Any]) -> None:
     assert names["config"].schedule == "cosine"
 
 
+def check_tune(names: dict[str, Any]) -> None:
+    assert len(names["found"].trials) == 3
+    assert names["values"].keys() <= SPACE.keys()
+    assert predict(names["model"], names["graph"]).shape == (60, 3)
+    rows = re.findall(r"(?m)^\| `(\w+)` \|", text("docs/tune.md").partition("## Stopping")[0])
+    assert rows == list(SPACE)
+
+
 # Each page with Python, and what must be so after it was run.
 CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "README.md": check_readme,
@@ -198,6 +207,7 @@ CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "docs/reliability.md": check_reliability,
     "docs/report.md": check_report,
     "docs/training.md": check_training,
+    "docs/tune.md": check_tune,
 }
 
 

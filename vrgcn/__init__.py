@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from vrgcn.training.fit import fit
     from vrgcn.training.result import TrainResult
     from vrgcn.training.state import Epoch
+    from vrgcn.tuning.tune import tune
+    from vrgcn.tuning.tuner import TuneResult
 
 __version__ = "0.1.0"
 
@@ -53,6 +55,8 @@ _HOME = {
     "Epoch": "training.state",
     "TrainResult": "training.result",
     "fit": "training.fit",
+    "TuneResult": "tuning.tuner",
+    "tune": "tuning.tune",
     "VRGCNClassifier": "scikit.classifier",
     "VRGCNRegressor": "scikit.regressor",
 }
@@ -74,6 +78,7 @@ __all__ = [
     "SavedModel",
     "TrainConfig",
     "TrainResult",
+    "TuneResult",
     "__version__",
     "fit",
     "load_dataset",
@@ -83,6 +88,7 @@ __all__ = [
     "save_graph",
     "save_model",
     "scale_graph",
+    "tune",
 ]
 
 

@@ -28,6 +28,7 @@ from vrgcn.cli.options import (
     ReportOptions,
     ReproduceOptions,
     TrainOptions,
+    TuneOptions,
 )
 from vrgcn.cli.parsing import UsageError, parse
 from vrgcn.files.memory import is_out_of_memory
@@ -38,6 +39,7 @@ COMMANDS: dict[str, tuple[type, str, str]] = {
     "import": (ImportOptions, "vrgcn.cli.import_tables", "run_import"),
     "partition": (PartitionOptions, "vrgcn.cli.partition", "run_partition"),
     "train": (TrainOptions, "vrgcn.cli.train", "run_train"),
+    "tune": (TuneOptions, "vrgcn.cli.tune", "run_tune"),
     "predict": (PredictOptions, "vrgcn.cli.predict", "run_predict"),
     "evaluate": (EvaluateOptions, "vrgcn.cli.evaluate", "run_evaluate"),
     "report": (ReportOptions, "vrgcn.cli.report", "run_report"),

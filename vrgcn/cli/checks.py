@@ -19,6 +19,7 @@ from vrgcn.cli.options import (
     PartitionOptions,
     PredictOptions,
     ReportOptions,
+    RunOptions,
     TrainOptions,
 )
 from vrgcn.data.sources import Source, find_source, has_parts
@@ -38,9 +39,10 @@ def check(options: Any) -> Any:
 
 
 @check.register
-def _(options: TrainOptions) -> TrainOptions:
+def _(options: RunOptions) -> RunOptions:
+    parts = isinstance(options, TrainOptions)
     dataset, graph = find_source(
-        options.dataset, options.graph, options.graph_or_dataset, parts=True
+        options.dataset, options.graph, options.graph_or_dataset, parts=parts
     )
     check_writable(options.out or options.resume or Path("runs"))
     # Of several processes, the first looks at the folder, before it writes to it.
@@ -136,14 +138,17 @@ def check_free(folder: Path, overwrite: bool) -> None:
     if overwrite:
         return
     done = unfinished(folder)
+    command, more = "train", "--epochs MORE"
+    if "search" in read_config(folder):
+        command, more = "tune", "--time-limit MORE"
     if done is None:
         raise FileExistsError(
             f"--out: {folder} exists already, and holds a run that has finished: --overwrite "
-            f"begins it again, vrgcn train --resume {folder} --epochs MORE goes on with it"
+            f"begins it again, vrgcn {command} --resume {folder} {more} goes on with it"
         )
     raise FileExistsError(
         f"--out: {folder} exists already, and holds a run that has not finished ({done}): "
-        f"vrgcn train --resume {folder} goes on with it, --overwrite begins it again"
+        f"vrgcn {command} --resume {folder} goes on with it, --overwrite begins it again"
     )
 
 

@@ -12,6 +12,7 @@ from vrgcn.distributed.config import DistributedConfig
 from vrgcn.engine.estimators import ESTIMATORS, find_estimator
 from vrgcn.models.config import ModelConfig
 from vrgcn.training.config import TrainConfig, at_least
+from vrgcn.tuning.space import SPACE, check_names
 
 
 @dataclass(frozen=True)
@@ -45,19 +46,14 @@ class TrainingOptions:
 
 
 @dataclass(frozen=True)
-class TrainOptions(TrainingOptions):
-    """Train a model on a graph and write the run to a folder."""
+class RunOptions(TrainingOptions):
+    """What is trained, and the folder of the run."""
 
     graph_or_dataset: Positional[str | None] = None
     """A graph: the folder that `vrgcn import` wrote, or the name of a data set, whichever there is.
     --graph and --dataset say which is meant."""
     name: str | None = None
     """Name of the run. None: graph, model and estimator."""
-    seeds: int | None = None
-    """So many runs that differ in the seed alone, --seed being the first, each a folder in that of
-    the run, and a table of their means and deviations. --time-limit is that of each."""
-    log: Literal["none", "tensorboard"] = "none"
-    """Write the curve as events of TensorBoard too, to `tensorboard` in the run's folder."""
     out: Path | None = None
     """Folder to write the run to; it must not exist yet. None: runs/NAME."""
     resume: Path | None = None
@@ -67,6 +63,17 @@ class TrainOptions(TrainingOptions):
     """Begin again where the folder holds a run already: its files are removed first."""
     config: Path | None = None
     """TOML file with any of these options; flags win over it."""
+
+
+@dataclass(frozen=True)
+class TrainOptions(RunOptions):
+    """Train a model on a graph and write the run to a folder."""
+
+    seeds: int | None = None
+    """So many runs that differ in the seed alone, --seed being the first, each a folder in that of
+    the run, and a table of their means and deviations. --time-limit is that of each."""
+    log: Literal["none", "tensorboard"] = "none"
+    """Write the curve as events of TensorBoard too, to `tensorboard` in the run's folder."""
     distributed: DistributedConfig = field(default_factory=DistributedConfig)
 
     def __post_init__(self) -> None:
@@ -99,6 +106,30 @@ class PartitionOptions:
 
     def __post_init__(self) -> None:
         at_least(1, parts=self.parts)
+
+
+@dataclass(frozen=True)
+class TuneOptions(RunOptions):
+    """Search for good settings on a graph within a time limit, and train with the best.
+
+    The flags are the settings that are tried first, and of all that is not searched.
+    """
+
+    name: str | None = None
+    """Name of the search. None: graph and -tuned."""
+    resume: Path | None = None
+    """The folder of a search that was stopped or killed: go on with it, by its own options. With
+    more --trials or a longer --time-limit also of one that has finished."""
+    trials: int | None = None
+    """How many settings to try at most. None: 40, or as many as --time-limit allows, which counts
+    all time, that of training the best again too."""
+    search: tuple[str, ...] = tuple(SPACE)
+    """Settings to vary; the others stay as they are given."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least(1, trials=self.trials)
+        check_names(self.search)
 
 
 @dataclass(frozen=True)

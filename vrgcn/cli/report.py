@@ -16,7 +16,7 @@ from vrgcn.pages.runs.scores import NoScores, RunScores, Scorer, scores_name, sh
 from vrgcn.pages.runs.seeds import show_seeds
 from vrgcn.pages.runs.tables import show_options, show_results
 from vrgcn.training.progress import progress_bar
-from vrgcn.training.runs import member_runs
+from vrgcn.training.runs import TRIALS, member_runs
 
 _SUFFIXES = (".html", ".htm")
 
@@ -45,8 +45,9 @@ def run_report(options: ReportOptions) -> None:
         show_staleness(page, runs, styles)
     page.heading("Options")
     show_options(page, records)
-    if options.scores:
-        _add_scores(page, graphs, Scorer(options.data_root, device))
+    if options.scores:  # not of trials, which are chosen by validation alone
+        scored = by_graph(r for r in records if r.folder.resolve().parent.name != TRIALS)
+        _add_scores(page, scored, Scorer(options.data_root, device))
     page.write(options.out)
     twice = len(folders) - len(records)
     if twice:

@@ -66,7 +66,7 @@ class Checkpoints:
             self._ask(stop)
             try:
                 if not trainer.advance():
-                    if trainer.stopped in ("time", "callback"):
+                    if trainer.stopped == "time":
                         self.write()  # with more time it goes on from here
                     return trainer.finish()
                 signal = self._asked(stop)

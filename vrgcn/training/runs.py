@@ -120,13 +120,16 @@ def unfinished(folder: Path) -> str | None:
     """How far the training of a run came that has not ended; None of one that has."""
     if (folder / RESULT).is_file():
         return None
-    seeds = read_config(folder).get("seeds")
+    config = read_config(folder)
+    ended = sum((run / RESULT).is_file() for run in member_runs(folder))
+    if "search" in config:
+        return None if (folder / BEST / RESULT).is_file() else f"{ended} trials"
+    seeds = config.get("seeds")
     if isinstance(seeds, int):
-        ended = sum((run / RESULT).is_file() for run in member_runs(folder))
         return None if ended >= seeds else f"{ended} of {seeds} runs"
     metrics = folder / METRICS
     done = metrics.read_bytes().count(b"\n") if metrics.is_file() else 0
-    epochs = read_config(folder).get("epochs")
+    epochs = config.get("epochs")
     return f"{done} of {epochs} epochs" if isinstance(epochs, int) else f"{done} epochs"
 
 

@@ -1,0 +1,100 @@
+"""`vrgcn tune`, as a user runs it: searched, stopped, gone on with, reported."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from vrgcn.tuning.leaderboard import Leaderboard
+
+pytest.importorskip("optuna")
+
+FLAGS = ("--epochs", 3, "--batch-size", 32, "--hidden", 8, "--trials", 3)
+
+
+def trials(folder: Path) -> list[tuple]:
+    about = json.loads((folder / "leaderboard.json").read_text())
+    return [(t["number"], t["state"], t["val"], t["values"], t["epochs"]) for t in about["trials"]]
+
+
+def test_a_search_leaves_runs_a_table_and_a_model(vrgcn, graph_folder, tmp_path):
+    code, out, err = vrgcn("tune", graph_folder, *FLAGS)
+    assert code == 0, err
+    folder = tmp_path / "runs" / "small-tuned"
+    assert "Best of 3 trials, accuracy" in out
+    assert "3 trials: " in out
+    first, best = trials(folder)[0], json.loads((folder / "best" / "result.json").read_text())
+    assert f"accuracy {best['val']:.4f}, of the settings that were given {first[2]:.4f}" in out
+    assert best["val"] >= first[2]
+    assert vrgcn("predict", "runs/small-tuned/best", "--out", "p.csv")[0] == 0
+    code, _, err = vrgcn("evaluate", "runs/small-tuned")
+    assert (code, "name one, such as runs/small-tuned/best" in err) == (1, True)
+    code, out, err = vrgcn("report", "runs/small-tuned")
+    assert code == 0, err
+    assert "report of 4 runs" in out
+    page = (tmp_path / "report.html").read_text()
+    assert "trial-000" in page
+    assert "trial-002" in page
+    assert "no scores" not in out  # those of trials are not asked for
+    repeated = ("--config", folder / "best" / "config.toml", "--out", "again")
+    assert vrgcn("train", *repeated)[0] == 0
+    again = json.loads((tmp_path / "again" / "result.json").read_text())
+    assert (again["val"], again["test"]) == (best["val"], best["test"])
+
+
+def test_stopped_it_goes_on_and_finished_it_goes_on_for_more(
+    vrgcn, graph_folder, tmp_path, monkeypatch
+):
+    vrgcn("tune", graph_folder, *FLAGS, "--out", "whole")
+    shown = Leaderboard.epoch
+
+    def stop(self, number: int, epoch: int, *rest) -> None:
+        shown(self, number, epoch, *rest)
+        if (number, epoch) == (1, 1):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(Leaderboard, "epoch", stop)
+    code, out, err = vrgcn("tune", graph_folder, *FLAGS, "--out", "cut")
+    monkeypatch.setattr(Leaderboard, "epoch", shown)
+    assert code == 130, err
+    assert "vrgcn tune --resume cut goes on with it" in out
+    code, _, err = vrgcn("tune", "--resume", "cut", "--epochs", 4)
+    assert (code, "epochs was 3 and is 4" in err) == (1, True)
+    code, out, err = vrgcn("tune", "--resume", "cut")
+    assert code == 0, err
+    assert trials(tmp_path / "cut") == trials(tmp_path / "whole")
+    code, out, _ = vrgcn("tune", "--resume", "cut")
+    assert (code, "cut has finished already; with more --trials" in out) == (0, True)
+    code, out, err = vrgcn("tune", "--resume", "cut", "--trials", 4)
+    assert code == 0, err
+    assert len(trials(tmp_path / "cut")) == 4
+    assert (tmp_path / "cut" / "best" / "result.json").exists()
+
+
+def test_a_folder_in_use_by_a_search_is_overwritten_only_if_asked_to(vrgcn, graph_folder, tmp_path):
+    few = (*FLAGS[:-1], 1, "--search", "layers", "dropout", "--out", "s")
+    assert vrgcn("tune", graph_folder, *few)[0] == 0
+    (tmp_path / "s" / "notes.txt").write_text("mine")
+    code, _, err = vrgcn("tune", graph_folder, *few)
+    assert (code, "s exists already, and holds a run that has finished" in err) == (1, True)
+    assert "vrgcn tune --resume s --time-limit MORE goes on with it" in err
+    assert vrgcn("tune", graph_folder, *few, "--overwrite", "--seed", 1)[0] == 0
+    assert list(trials(tmp_path / "s")[0][3]) == ["layers", "dropout"]
+    assert len(trials(tmp_path / "s")) == 1
+    assert (tmp_path / "s" / "notes.txt").read_text() == "mine"
+
+
+def test_what_is_wrong_is_told_by_its_flag(vrgcn, graph_folder, monkeypatch):
+    code, _, err = vrgcn("tune", graph_folder, "--search", "depth")
+    assert (code, "--search: 'depth' is none of model, layers" in err) == (2, True)
+    code, _, err = vrgcn("tune", graph_folder, "--trials", 0)
+    assert (code, "--trials must be at least 1" in err) == (2, True)
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    code, _, err = vrgcn("tune", graph_folder, *FLAGS)
+    assert (code, "pip install 'vrgcn[tune]'" in err) == (1, True)
+    assert "Traceback" not in err

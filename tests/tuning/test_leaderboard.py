@@ -1,0 +1,61 @@
+"""The table of a search, in its order, and what is said of the others."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from vrgcn.training.metrics import METRICS
+from vrgcn.tuning.leaderboard import Leaderboard, board, ranked, settings_text, summary
+from vrgcn.tuning.study import Tried
+
+ACCURACY, RMSE = METRICS["accuracy"], METRICS["rmse"]
+VALUES = {"hidden": 256, "learning_rate": 0.00312345, "layer_norm": True, "estimator": "cvd"}
+TRIALS = [
+    Tried(0, "complete", 0.8, VALUES, 30, 4.0),
+    Tried(1, "pruned", 0.99, VALUES, 3, 1.0),
+    Tried(2, "complete", 0.9, VALUES | {"estimator": "two-way"}, 30, 5.0),
+    Tried(3, "failed", None, VALUES, 0, 0.1, "it would take 9 GB"),
+    Tried(4, "complete", 0.8, VALUES, 30, 2.0),
+    Tried(5, "failed", None, VALUES, 0, 0.1, "it would take 9 GB"),
+]
+
+
+def test_the_best_that_ran_to_its_end_leads_and_the_earlier_of_equals() -> None:
+    assert [t.number for t in ranked(TRIALS, ACCURACY.better)] == [2, 0, 4]
+    assert [t.number for t in ranked(TRIALS, RMSE.better)] == [0, 4, 2]
+
+
+def test_the_table_has_settings_and_scores() -> None:
+    console = Console(width=120)
+    with console.capture() as text:
+        console.print(board(TRIALS, ACCURACY, "Best", shown=2))
+    rows = [line.split("│")[1:-1] for line in text.get().splitlines() if "│" in line]
+    assert [[cell.strip() for cell in row] for row in rows] == [
+        ["2", "0.9000", "256", "0.00312", "yes", "two-way", "30", "5.0"],
+        ["0", "0.8000", "256", "0.00312", "yes", "cvd", "30", "4.0"],
+    ]
+
+
+def test_what_was_tried_is_said() -> None:
+    assert summary(TRIALS) == (
+        "6 trials: 3 to their end, 1 pruned, 2 failed\n  2 failed: it would take 9 GB"
+    )
+    assert settings_text(VALUES) == "width 256, rate 0.00312, norm yes, estimator cvd"
+
+
+def test_where_there_is_no_terminal_each_trial_is_a_line(capsys) -> None:
+    with Leaderboard(ACCURACY, verbose=True) as shown:
+        for trial in TRIALS[:4]:
+            shown.epoch(trial.number, 1, 30, trial.val, 1.0)
+            shown.ended(trial)
+        shown.finish("Best of 4")
+    out = capsys.readouterr().out
+    lines = [line for line in out.splitlines() if line.startswith("trial ")]
+    assert len(lines) == 4
+    assert "best 0.8000 (trial 0)  pruned; 3 epochs" in lines[1]
+    assert "best 0.9000 (trial 2)  failed: it would take 9 GB; 0 epochs" in lines[3]
+    assert "4 trials: 2 to their end, 1 pruned, 1 failed" in out
+    with Leaderboard(ACCURACY, verbose=False) as silent:
+        silent.ended(TRIALS[0])
+        silent.finish("Best of 1")
+    assert capsys.readouterr().out == ""

@@ -1,0 +1,80 @@
+"""What a search varies: bounds that hold what was given, settings by name, what is left out."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+
+from vrgcn import ESTIMATORS, TrainConfig
+from vrgcn.models.config import ModelConfig
+from vrgcn.tuning.space import OTHERS, SPACE, Choice, Range, Search, Settings, check_names
+
+optuna = pytest.importorskip("optuna")
+
+
+def search(model: ModelConfig | None = None, names=tuple(SPACE), **train) -> Search:
+    return Search(Settings(model or ModelConfig(), TrainConfig(**train)), names)
+
+
+def test_every_setting_that_is_searched_is_one_of_a_config() -> None:
+    known = {f.name for kind in (ModelConfig, TrainConfig) for f in fields(kind)}
+    assert known >= SPACE.keys()
+    assert all(other.keys() <= SPACE.keys() for other in OTHERS)
+    assert set(SPACE["estimator"].values) <= ESTIMATORS.keys()
+
+
+def test_what_was_given_is_within_the_bounds_and_tried_first() -> None:
+    given = ModelConfig(hidden=24, layers=6)
+    found = search(given, learning_rate=0.5, weight_decay=0.3, estimator="ns")
+    assert found.space["hidden"] == Choice((64, 128, 256, 24))
+    assert found.space["layers"] == Range(1, 6)
+    assert found.space["learning_rate"] == Range(1e-3, 0.5, log=True)
+    first = found.first()
+    values = found.given.values()
+    assert first[0] == {name: values[name] for name in SPACE}
+    assert first[1] == first[0] | OTHERS[0]
+    assert SPACE["hidden"] == Choice((64, 128, 256))  # the table itself is as it was
+    study = optuna.create_study()
+    study.enqueue_trial(first[0])
+    assert found.draw(study.ask()) == found.given
+
+
+def test_only_what_is_named_is_varied() -> None:
+    found = search(names=("layers", "dropout"), learning_rate=0.02)
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    drawn = [found.draw(study.ask()) for _ in range(20)]
+    assert len({d.model.layers for d in drawn}) == 4
+    assert all(0 <= d.model.dropout <= 0.7 for d in drawn)
+    assert {d.train for d in drawn} == {TrainConfig(learning_rate=0.02)}
+    assert {d.model.hidden for d in drawn} == {ModelConfig.hidden}
+    assert found.first() == [
+        {"layers": 2, "dropout": 0.2},
+        {"layers": 3, "dropout": 0.2},
+        {"layers": 2, "dropout": 0.5},
+    ]
+
+
+def test_a_model_without_neighbours_has_no_estimator() -> None:
+    found = search()
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    seen = set()
+    for _ in range(30):
+        trial = study.ask()
+        drawn = found.draw(trial)
+        seen.add(drawn.model.model)
+        assert ("estimator" in trial.params) == (drawn.model.model != "mlp")
+    assert seen == {"gcn", "graphsage", "mlp"}
+    fixed = search(ModelConfig(model="mlp"), names=("layers", "estimator"))
+    trial = study.ask()
+    fixed.draw(trial)
+    assert list(trial.params) == ["layers"]
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [(("layers", "depth"), "'depth' is none of model, layers"), ((), "name at least one of")],
+)
+def test_settings_that_cannot_be_searched_are_refused(names, words) -> None:
+    with pytest.raises(ValueError, match=words):
+        check_names(names)

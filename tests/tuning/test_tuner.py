@@ -1,0 +1,236 @@
+"""A search on a tiny graph: what comes first, what is chosen, faults, time, going on."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import small_graph
+from tests.training.test_objectives import far_off
+from vrgcn import TrainConfig, tune
+from vrgcn.models.config import ModelConfig
+from vrgcn.training import clock as clocks
+from vrgcn.training.divergence import DivergedError
+from vrgcn.tuning import tuner as module
+from vrgcn.tuning.leaderboard import Leaderboard, ranked
+from vrgcn.tuning.space import SPACE, Settings
+from vrgcn.tuning.study import open_study
+from vrgcn.tuning.tuner import TuneResult
+
+optuna = pytest.importorskip("optuna")
+
+GRAPH = small_graph()
+MODEL = ModelConfig(hidden=8)
+CONFIG = TrainConfig(epochs=3, batch_size=32, learning_rate=0.002, seed=2)
+
+
+def search(folder: Path | None = None, **given) -> TuneResult:
+    return tune(GRAPH, MODEL, CONFIG, folder=folder, **({"trials": 4} | given))
+
+
+def told(result: TuneResult) -> list[tuple]:
+    """All of the trials but their seconds."""
+    return [(t.number, t.state, t.val, t.values, t.epochs, t.reason) for t in result.trials]
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory) -> tuple[TuneResult, Path]:
+    folder = tmp_path_factory.mktemp("search")
+    return search(folder), folder
+
+
+def test_the_settings_that_were_given_come_first_and_are_never_beaten_downwards(found) -> None:
+    result, _ = found
+    first = result.trials[0]
+    values = Settings(MODEL, CONFIG).values()
+    given = {name: values[name] for name in SPACE}
+    assert first.values == given | {"estimator": "exact"}  # what auto is on so small a graph
+    assert first.state == "complete"
+    assert result.best.val >= first.val
+    assert result.best == ranked(result.trials, lambda a, b: a > b)[0]
+
+
+def test_the_best_is_trained_again_to_the_score_of_its_trial(found) -> None:
+    result, folder = found
+    assert result.result.val == result.best.val
+    assert result.result.test is not None
+    kept = json.loads((folder / "best" / "result.json").read_text())
+    assert (kept["val"], kept["test"]) == (result.result.val, result.result.test)
+    config = tomllib.loads((folder / "best" / "config.toml").read_text())
+    assert all(config[name] == value for name, value in result.best.values.items())
+    assert f"trial {result.best.number}" in str(result)
+
+
+def test_trials_are_runs_that_never_saw_the_test_nodes(found) -> None:
+    result, folder = found
+    for trial in result.trials:
+        home = folder / "trials" / f"trial-{trial.number:03d}"
+        run = json.loads((home / "result.json").read_text())
+        assert run["test"] is None
+        assert len((home / "metrics.jsonl").read_text().splitlines()) == trial.epochs
+        if trial.state == "complete":
+            assert run["val"] == trial.val
+        assert not (home / "checkpoints").exists()
+    about = json.loads((folder / "leaderboard.json").read_text())
+    assert [t["val"] for t in about["trials"]] == [t.val for t in result.trials]
+    assert about["metric"] == "accuracy"
+
+
+class KilledError(Exception):
+    pass
+
+
+def test_cut_off_inside_a_trial_it_goes_on_to_the_same_trials(found, tmp_path, monkeypatch) -> None:
+    shown = Leaderboard.epoch
+
+    def die(self, number: int, epoch: int, *rest) -> None:
+        if (number, epoch) == (2, 2):
+            raise KilledError
+        shown(self, number, epoch, *rest)
+
+    monkeypatch.setattr(Leaderboard, "epoch", die)
+    with pytest.raises(KilledError):
+        search(tmp_path)
+    monkeypatch.setattr(Leaderboard, "epoch", shown)
+    again = search(tmp_path)
+    assert told(again) == told(found[0])
+    assert again.result.test == found[0].result.test
+    longer = search(tmp_path, trials=5)
+    assert told(longer)[:4] == told(again)
+    assert len(longer.trials) == 5
+
+
+def test_a_trial_that_fails_has_a_reason_and_is_not_the_end(tmp_path, monkeypatch) -> None:
+    trained = module.train_in
+    faults = {
+        "trial-001": DivergedError("the training loss became nan at epoch 1, step 2", "lower it"),
+        "trial-002": MemoryError("there is not enough memory to train\nadvice"),
+        "trial-003": RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"),
+    }
+
+    def train_in(folder: Path, *args, **kwargs):
+        if folder.name in faults:
+            raise faults[folder.name]
+        return trained(folder, *args, **kwargs)
+
+    monkeypatch.setattr(module, "train_in", train_in)
+    result = search(tmp_path, trials=5)
+    states = [t.state for t in result.trials]
+    assert states[:4] == ["complete", "failed", "failed", "failed"]
+    assert "the training loss became nan at epoch 1, step 2" in result.trials[1].reason
+    assert result.trials[2].reason == "there is not enough memory to train"
+    faults["trial-005"] = RuntimeError("a defect of ours")
+    with pytest.raises(RuntimeError, match="a defect of ours"):
+        search(tmp_path, trials=6)
+
+
+def test_a_search_in_which_everything_fails_gives_up_and_says_why(monkeypatch) -> None:
+    monkeypatch.setattr(module, "free_memory", lambda: 1000)
+    with pytest.raises(ValueError, match=r"first 5 trials failed.* of memory, and 1.* are free"):
+        search(trials=30)
+
+
+def test_what_lies_behind_is_pruned_but_never_the_first(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(optuna.Trial, "should_prune", lambda self: True)
+    result = search(tmp_path)
+    assert [t.state for t in result.trials] == ["complete", "pruned", "pruned", "pruned"]
+    assert [t.epochs for t in result.trials] == [3, 1, 1, 1]
+    assert result.best.number == 0
+    run = json.loads((tmp_path / "trials" / "trial-001" / "result.json").read_text())
+    assert run["stopped"] == "callback"
+
+
+def test_medians_of_the_trials_before_decide(tmp_path) -> None:
+    """Three trials run to their end first; then one below their median at an epoch is pruned, but
+    not in the first tenth of its epochs."""
+    with open_study(tmp_path, larger=True, epochs=20) as study:
+        for score in (0.5, 0.6, 0.9):
+            trial = study.ask()
+            for epoch in (1, 2, 3):
+                trial.report(score, epoch)
+                assert not trial.should_prune()
+            study.tell(trial, score)
+        for score, pruned in ((0.55, True), (0.65, False)):
+            trial = study.ask()
+            trial.report(score, 1)
+            assert not trial.should_prune()
+            trial.report(score, 2)
+            assert trial.should_prune() == pruned
+
+
+@pytest.fixture
+def seconds(monkeypatch) -> list[float]:
+    """A clock by hand: each epoch of a trial takes a second, and nothing else does."""
+    now = [0.0]
+    monkeypatch.setattr(clocks.time, "monotonic", lambda: now[0])
+    shown = Leaderboard.epoch
+
+    def epoch(self, *args) -> None:
+        shown(self, *args)
+        now[0] += 1.0
+
+    monkeypatch.setattr(Leaderboard, "epoch", epoch)
+    return now
+
+
+def test_the_time_is_kept_with_time_to_train_the_best_again(tmp_path, seconds) -> None:
+    result = search(tmp_path, trials=None, time_limit="21s")
+    # The best takes three seconds: 3.75 are kept.
+    assert 17 <= seconds[0] <= 18.25
+    assert result.result.stopped == "epochs"
+    cut = [t for t in result.trials if t.reason == "the time was over"]
+    assert len(cut) <= 1
+    assert all(t.state == "pruned" for t in cut)
+    before = len(result.trials)
+    seconds[0] = 0.0  # another process, which knows what was used
+    assert len(search(tmp_path, trials=None, time_limit="21s").trials) == before
+    assert len(search(tmp_path, trials=None, time_limit="30s").trials) > before
+
+
+def test_a_first_trial_longer_than_the_limit_ends_at_half_of_it(seconds, monkeypatch) -> None:
+    long = TrainConfig(epochs=100, batch_size=32, seed=2)
+    result = tune(GRAPH, MODEL, long, time_limit="12s")
+    assert result.trials[0].epochs in (6, 7)
+    assert result.trials[0].state == "complete"
+    assert result.result.val is not None
+
+
+def test_a_slow_trial_takes_a_quarter_of_the_time_at_most(seconds, monkeypatch) -> None:
+    long = TrainConfig(epochs=12, batch_size=32, seed=2)
+    monkeypatch.setattr(optuna.Trial, "should_prune", lambda self: False)
+    result = tune(GRAPH, MODEL, long, time_limit="40s", trials=2)
+    assert [t.epochs for t in result.trials] == [12, 10]
+    assert [t.state for t in result.trials] == ["complete", "complete"]
+
+
+def test_numbers_are_tuned_towards_the_smallest_error() -> None:
+    result = tune(far_off(), MODEL, CONFIG, trials=3, search=("layers", "hidden"))
+    errors = [t.val for t in result.trials if t.state == "complete"]
+    assert result.best.val == min(errors)
+
+
+def test_without_optuna_the_extra_is_named(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(ValueError, match=r"pip install 'vrgcn\[tune\]'"):
+        search()
+
+
+def test_what_cannot_be_tuned_is_refused() -> None:
+    with pytest.raises(ValueError, match="needs training and validation nodes"):
+        tune(GRAPH.with_splits({"train": GRAPH.train}))
+    with pytest.raises(ValueError, match="time_limit '5' is no time"):
+        search(time_limit="5")
+    with pytest.raises(ValueError, match="trials must be at least 1"):
+        search(trials=0)
+
+
+def test_optunas_own_log_is_quiet(found, capfd, tmp_path) -> None:
+    before = optuna.logging.get_verbosity()
+    search(tmp_path, trials=1)
+    out, err = capfd.readouterr()
+    assert (out, err) == ("", "")
+    assert optuna.logging.get_verbosity() == before

@@ -1,0 +1,74 @@
+"""`vrgcn tune`: search for settings on a graph, train with the best, write all of it as runs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from vrgcn.cli.notes import print_note
+from vrgcn.cli.options import TuneOptions
+from vrgcn.cli.output import unbroken_output
+from vrgcn.cli.run_folder import check_folder, found_again, nothing_left, run_folder
+from vrgcn.cli.train import scaled_graph
+from vrgcn.engine.devices import find_device
+from vrgcn.training.interrupts import Interrupted
+from vrgcn.training.runs import BEST, CONFIG, RESULT, member_runs, write_config
+from vrgcn.tuning.study import check_optuna
+from vrgcn.tuning.tune import tune
+from vrgcn.tuning.tuner import TuneResult
+
+
+def run_tune(options: TuneOptions) -> None:
+    """Search as the options say, or go on searching."""
+    check_optuna()
+    find_device(options.train.device)
+    check_folder(options)
+    if nothing_left(options):
+        print(
+            f"{options.resume} has finished already; with more --trials or a longer --time-limit "
+            "it goes on"
+        )
+        return
+    graph, scaling, note = scaled_graph(options)
+    with unbroken_output(), run_folder(options) as folder:
+        print(f"{graph}\nfeatures scaled: {scaling.kind}, searching {', '.join(options.search)}")
+        print(f"writing to {folder}")
+        print_note(note)
+        (folder / BEST / RESULT).unlink(missing_ok=True)  # not finished from here on
+        described = found_again(options)
+        write_config(folder / CONFIG, described)
+        try:
+            result = tune(
+                graph,
+                options.model,
+                options.train,
+                trials=options.trials,
+                search=options.search,
+                folder=folder,
+                options={k: v for k, v in described.items() if k not in ("trials", "search")},
+                verbose=True,
+                on_note=print_note,
+            )
+        except Interrupted as stop:
+            print(f"\n{_what_is_kept(folder)}")
+            sys.exit(128 + stop.signal)
+        except KeyboardInterrupt:
+            print(f"\nstopped early; {_what_is_kept(folder)}")
+            raise
+    _print_result(result, folder)
+
+
+def _what_is_kept(folder: Path) -> str:
+    if member_runs(folder):
+        return f"vrgcn tune --resume {folder} goes on with it"
+    return "nothing was kept"
+
+
+def _print_result(result: TuneResult, folder: Path) -> None:
+    print(result)
+    first, metric = result.trials[0], result.result.metric
+    if first.val is not None and result.result.val is not None:
+        scores = metric.text(result.result.val), metric.text(first.val)
+        print(f"validation {metric.title} {scores[0]}, of the settings that were given {scores[1]}")
+    print(f"the best: vrgcn predict {folder / BEST} --out predictions.csv")
+    print(f"all of it: vrgcn report {folder} --no-scores")

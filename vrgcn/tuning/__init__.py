@@ -1,0 +1,1 @@
+"""Settings found by search, on validation alone: `tune`."""

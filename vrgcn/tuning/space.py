@@ -1,0 +1,125 @@
+"""What a search varies, and within which bounds. No torch here: the command line reads the names.
+
+A setting of one's own to be searched is one line in `SPACE`, by its name in `ModelConfig` or
+`TrainConfig`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+
+from vrgcn.engine.estimators import ESTIMATORS
+from vrgcn.models.config import ModelConfig
+from vrgcn.training.config import TrainConfig
+
+if TYPE_CHECKING:
+    from optuna.trial import Trial
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of some values."""
+
+    values: tuple[Any, ...]
+
+    def suggest(self, trial: Trial, name: str) -> Any:
+        return trial.suggest_categorical(name, self.values)
+
+    def holding(self, value: Any) -> Choice:
+        """The same, with a value that may not be among them."""
+        return self if value in self.values else Choice((*self.values, value))
+
+
+@dataclass(frozen=True)
+class Range:
+    """A number between two; log: where factors count and not differences."""
+
+    low: float
+    high: float
+    log: bool = False
+
+    def suggest(self, trial: Trial, name: str) -> Any:
+        if isinstance(self.low, int) and isinstance(self.high, int):
+            return trial.suggest_int(name, self.low, self.high, log=self.log)
+        return trial.suggest_float(name, self.low, self.high, log=self.log)
+
+    def holding(self, value: float) -> Range:
+        return replace(self, low=min(self.low, value), high=max(self.high, value))
+
+
+# Of each kind the one that trains well: with sampled neighbours, without, both ways, and exactly.
+_ESTIMATORS = ("two-way", "cvd", "exact", "history")
+
+SPACE: dict[str, Choice | Range] = {
+    "model": Choice(get_args(get_type_hints(ModelConfig)["model"])),
+    "layers": Range(1, 4),
+    "hidden": Choice((64, 128, 256)),
+    "dropout": Range(0.0, 0.7),
+    "layer_norm": Choice((True, False)),
+    "learning_rate": Range(1e-3, 3e-2, log=True),
+    "weight_decay": Choice((0.0, 1e-5, 1e-4, 1e-3)),
+    "estimator": Choice(tuple(name for name in _ESTIMATORS if name in ESTIMATORS)),
+}
+
+# Tried after the settings that were given, as far as they are searched: what people end at by hand
+# on graphs where the defaults are too small.
+OTHERS: tuple[dict[str, Any], ...] = (
+    {"layers": 3, "hidden": 256, "learning_rate": 0.003},
+    {"layers": 2, "hidden": 256, "learning_rate": 0.003, "dropout": 0.5},
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A model and how it is trained."""
+
+    model: ModelConfig
+    train: TrainConfig
+
+    def values(self) -> dict[str, Any]:
+        return {**asdict(self.model), **asdict(self.train)}
+
+    def changed(self, values: dict[str, Any]) -> Settings:
+        """The same but for some settings, by name."""
+        model = {name: value for name, value in values.items() if name in asdict(self.model)}
+        train = {name: value for name, value in values.items() if name not in model}
+        return Settings(replace(self.model, **model), replace(self.train, **train))
+
+
+class Search:
+    """names: of the settings in SPACE that are varied; the others stay as they are given."""
+
+    def __init__(self, given: Settings, names: Sequence[str] = tuple(SPACE)) -> None:
+        check_names(names)
+        self.given = given
+        values = given.values()
+        # The settings that were given are tried first, so they have to be within the bounds.
+        self.space = {name: SPACE[name].holding(values[name]) for name in SPACE if name in names}
+
+    def draw(self, trial: Trial) -> Settings:
+        """The settings of a trial. A model that looks at no neighbours has no estimator."""
+        values: dict[str, Any] = {}
+        for name, bounds in self.space.items():
+            if name != "estimator" or values.get("model", self.given.model.model) != "mlp":
+                values[name] = bounds.suggest(trial, name)
+        return self.given.changed(values)
+
+    def first(self) -> list[dict[str, Any]]:
+        """What to try before anything is drawn: the settings that were given, then OTHERS."""
+        values = self.given.values()
+        given = {name: values[name] for name in self.space}
+        found = [given]
+        for other in OTHERS:
+            found.append({name: other.get(name, value) for name, value in given.items()})
+        return [start for place, start in enumerate(found) if start not in found[:place]]
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Refuse settings that cannot be searched."""
+    unknown = [name for name in names if name not in SPACE]
+    if unknown:
+        raise ValueError(f"search: {unknown[0]!r} is none of {', '.join(SPACE)}")
+    if not names:
+        raise ValueError(f"search: name at least one of {', '.join(SPACE)}")

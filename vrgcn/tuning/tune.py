@@ -1,0 +1,85 @@
+"""`tune`: from a graph to settings that score well on its validation nodes."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from vrgcn.engine.devices import use_threads
+from vrgcn.graph.graph import Graph
+from vrgcn.models.config import ModelConfig
+from vrgcn.training.choice import choose_estimator
+from vrgcn.training.clock import Clock
+from vrgcn.training.config import TrainConfig
+from vrgcn.training.interval import duration
+from vrgcn.training.objectives import Objective, build_objective
+from vrgcn.tuning.leaderboard import Leaderboard
+from vrgcn.tuning.space import SPACE, Search, Settings
+from vrgcn.tuning.study import check_optuna, open_study
+from vrgcn.tuning.tuner import Tuner, TuneResult, build
+
+TRIALS_BY_DEFAULT = 40
+
+
+def tune(
+    graph: Graph,
+    model: ModelConfig | None = None,
+    config: TrainConfig | None = None,
+    *,
+    trials: int | None = None,
+    time_limit: str | None = None,
+    search: Sequence[str] = tuple(SPACE),
+    folder: str | Path | None = None,
+    options: dict[str, Any] | None = None,
+    verbose: bool = False,
+    on_note: Callable[[str], None] = print,
+) -> TuneResult:
+    """Search for settings that score well on the validation nodes, and train the best again.
+
+    model, config: the settings that are tried first, and of all that is not searched
+    trials: how many at most; None: 40, or as many as the time allows
+    time_limit: of all of it, such as "5m"; None: that of the config
+    search: settings to vary, names of `tuning.space.SPACE`
+    folder: for the runs of the trials and the best; a search that was stopped goes on from what is
+        there. None: nothing is kept but what is returned
+    options: what config.toml of the runs says beside their settings
+    """
+    check_optuna()
+    config = config or TrainConfig()
+    limit = config.time_limit if time_limit is None else time_limit
+    config = replace(config, time_limit=None)
+    if graph.labels is None or not len(graph.train) or not len(graph.val):
+        raise ValueError("tuning needs training and validation nodes with labels: give it a split")
+    seconds = None if limit is None else duration(limit)
+    if limit is not None and seconds is None:
+        raise ValueError(f"time_limit {limit!r} is no time, such as 90s, 10m or 2h")
+    if trials is None and seconds is None:
+        trials = TRIALS_BY_DEFAULT
+    if trials is not None and trials < 1:
+        raise ValueError(f"trials must be at least 1, not {trials}")
+    use_threads(config.threads)
+    with ExitStack() as stack:
+        home = Path(folder or stack.enter_context(tempfile.TemporaryDirectory()))
+        home.mkdir(parents=True, exist_ok=True)
+        objective = build_objective(graph, config)
+        given = _chosen(Settings(model or ModelConfig(), config), graph, objective)
+        study = stack.enter_context(
+            open_study(home, larger=objective.better(1.0, 0.0), epochs=config.epochs)
+        )
+        leaderboard = stack.enter_context(Leaderboard(objective.metric, verbose))
+        tuner = Tuner(
+            graph, objective, Search(given, search), study, home, Clock(seconds), leaderboard,
+            options or {}, on_note,
+        )  # fmt: skip
+        tuner.run(trials)
+        return tuner.retrain()
+
+
+def _chosen(given: Settings, graph: Graph, objective: Objective) -> Settings:
+    """With an estimator in place of `auto`: a search compares those that there are."""
+    train, _ = choose_estimator(build(given, graph, objective), graph, given.train)
+    return replace(given, train=train)

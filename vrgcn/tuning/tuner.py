@@ -1,0 +1,256 @@
+"""A bounded search for settings, on validation alone, and the best trained again.
+
+Trials are drawn by Optuna. The first is of the settings that were given, runs to its end and is
+never pruned, so that what is found is never below them on the validation nodes. A trial's graph has
+no test nodes: they can have no part in the choice. Of the others, those whose validation score lies
+below the median of the trials before, at the same epoch, are pruned. A trial that diverges or does
+not fit in memory has failed, with a reason, and the search goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vrgcn.files.memory import free_memory, is_out_of_memory
+from vrgcn.files.sizes import bytes_text
+from vrgcn.files.writing import write_text
+from vrgcn.graph.graph import Graph
+from vrgcn.models.models import GraphModel, build_model
+from vrgcn.training.callbacks import StopTraining
+from vrgcn.training.clock import Clock
+from vrgcn.training.cost import epoch_costs
+from vrgcn.training.objectives import Objective
+from vrgcn.training.recording import train_in
+from vrgcn.training.result import TrainResult
+from vrgcn.training.runs import BEST, CHECKPOINTS, CONFIG, TRIAL, TRIALS
+from vrgcn.training.state import Epoch
+from vrgcn.tuning.leaderboard import Leaderboard, ranked, settings_text
+from vrgcn.tuning.space import Search, Settings
+from vrgcn.tuning.study import Tried, end_trial, next_trial, tried
+
+if TYPE_CHECKING:
+    import optuna
+
+LEADERBOARD = "leaderboard.json"
+_SHARE = 0.25  # of the time that one trial may take, so that one slow estimator does not take all
+_MARGIN = 1.25  # times what its trial took are kept for training the best again
+_HOPELESS = 5  # failures before any success after which a search gives up
+
+
+@dataclass(frozen=True)
+class TuneResult:
+    """trials: what was tried, in order; best: the one that was trained again, its settings
+    model: that was trained again; result: of that training
+    """
+
+    trials: list[Tried]
+    best: Tried
+    settings: Settings
+    model: GraphModel
+    result: TrainResult
+
+    def __str__(self) -> str:
+        values = settings_text(self.best.values)
+        return (
+            f"best of {len(self.trials)} trials, trial {self.best.number}: {values}\n{self.result}"
+        )
+
+
+def build(settings: Settings, graph: Graph, objective: Objective) -> GraphModel:
+    seed = settings.train.seed
+    return build_model(settings.model, graph.num_features, objective.outputs, seed)
+
+
+class Tuner:
+    """One search: trials one after the other, then the best again."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        objective: Objective,
+        search: Search,
+        study: optuna.Study,
+        folder: Path,
+        clock: Clock,
+        leaderboard: Leaderboard,
+        options: dict[str, Any],
+        on_note: Callable[[str], None],
+    ) -> None:
+        self.graph = graph
+        self.untested = graph.with_splits({"train": graph.train, "val": graph.val})
+        self.objective = objective
+        self.search = search
+        self.study = study
+        self.folder = folder
+        self.clock = clock
+        self.leaderboard = leaderboard
+        self.options = options
+        self.on_note = on_note
+        clock.go_on(study.user_attrs.get("used", 0.0))
+        leaderboard.restore([t for t in tried(study) if t.state != "running"])
+        if not study.get_trials(deepcopy=False):
+            for start in search.first():
+                study.enqueue_trial(start)
+
+    def run(self, trials: int | None) -> None:
+        """Try settings until there are as many trials or the time is over."""
+        while True:
+            done = [trial for trial in tried(self.study) if trial.state != "running"]
+            failed = [trial for trial in done if trial.state == "failed"]
+            if len(failed) == len(done) >= _HOPELESS:
+                raise ValueError(
+                    f"the first {len(done)} trials failed, the last: {failed[-1].reason}"
+                )
+            if (trials is not None and len(done) >= trials) or (done and self._left() <= 0):
+                return
+            trial = next_trial(self.study, self.search.given.train.seed)
+            ended = self._try(trial)
+            end_trial(self.study, trial, ended)
+            self._note(ended)
+
+    def retrain(self) -> TuneResult:
+        """The best trial's settings on the graph with its test nodes, in the folder `best`."""
+        trials = tried(self.study)
+        best = ranked(trials, self.objective.better)
+        if not best:
+            reasons = "; ".join(str(trial.reason) for trial in trials[-3:])
+            raise ValueError(f"none of {len(trials)} trials ran to its end: {reasons}")
+        self.leaderboard.finish(f"Best of {len(trials)} trials, {self.objective.metric.title}")
+        chosen = best[0]
+        settings = self.search.given.changed(chosen.values)
+        folder = self.folder / BEST
+        if self.study.user_attrs.get("best") not in (None, chosen.number):
+            shutil.rmtree(folder, ignore_errors=True)  # of a search that went on and found better
+        self.study.set_user_attr("best", chosen.number)
+        left = None
+        if self.clock.limit is not None:
+            # As long as its trial at least, were it over the limit: else it would be a worse one.
+            left = max(self.clock.limit - self.clock.used, _MARGIN * chosen.seconds)
+        model = self._build(settings)
+        if self.leaderboard.verbose:
+            print(f"trial {chosen.number} trained again, with the test nodes: {folder}")
+        result = train_in(
+            folder,
+            model,
+            self.graph,
+            replace(settings.train, time_limit=None if left is None else f"{left:.3f}s"),
+            options=self._described(settings),
+            resume=(folder / CONFIG).is_file(),
+            verbose=self.leaderboard.verbose,
+            on_note=self.on_note,
+        )
+        self.study.set_user_attr("used", self.clock.used)
+        return TuneResult(trials, chosen, settings, model, result)
+
+    def _left(self) -> float:
+        """Seconds for further trials, those for training the best again kept back."""
+        if self.clock.limit is None:
+            return float("inf")
+        best = ranked(tried(self.study), self.objective.better)
+        kept = _MARGIN * best[0].seconds if best else self.clock.limit / 2
+        return self.clock.limit - self.clock.used - kept
+
+    def _try(self, trial: optuna.Trial) -> Tried:
+        """Train as a trial says; whatever is its own fault is told, not raised."""
+        clock = Clock()
+        seen: list[Epoch] = []
+        settings = self.search.given
+        try:
+            settings = self.search.draw(trial)
+            state, reason = self._train(trial, settings, seen)
+        except (MemoryError, FloatingPointError, ValueError, RuntimeError) as error:
+            if isinstance(error, RuntimeError) and not is_out_of_memory(error):
+                raise
+            state, reason = "failed", (str(error).splitlines() or [type(error).__name__])[0]
+        vals = [point.val for point in seen if point.val is not None]
+        best = vals[0] if vals else None
+        for val in vals:
+            best = val if best is None or self.objective.better(val, best) else best
+        values = dict(trial.params)
+        return Tried(trial.number, state, best, values, len(seen), clock.used, reason)  # type: ignore[arg-type]
+
+    def _train(
+        self, trial: optuna.Trial, settings: Settings, seen: list[Epoch]
+    ) -> tuple[str, str | None]:
+        """How it ended, and why."""
+        folder = self.folder / TRIALS / f"{TRIAL}{trial.number:03d}"
+        reported = set(self.study.get_trials(deepcopy=False)[trial.number].intermediate_values)
+        pruned = False
+        left, share = self._left(), float("inf")
+        if self.clock.limit is not None and trial.number:
+            share = _SHARE * self.clock.limit
+        model = self._build(settings)
+        self._refuse_too_large(model, settings)
+
+        def on_epoch(point: Epoch) -> None:
+            nonlocal pruned
+            seen.append(point)
+            self.leaderboard.epoch(
+                trial.number, point.epoch, settings.train.epochs, point.val, self.clock.used
+            )
+            if point.val is None:
+                return
+            if point.epoch not in reported:
+                trial.report(point.val, point.epoch)
+            if trial.number and trial.should_prune():
+                pruned = True
+                raise StopTraining
+
+        limit = min(left, share)
+        config = replace(
+            settings.train,
+            diagnostics=0,
+            time_limit=None if limit == float("inf") else f"{max(limit, 0.001):.3f}s",
+        )
+        result = train_in(
+            folder,
+            model,
+            self.untested,
+            config,
+            options=self._described(settings),
+            resume=(folder / CONFIG).is_file(),
+            on_epoch=on_epoch,
+            on_restore=seen.extend,
+            on_note=self.on_note,
+        )
+        shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)  # nothing goes on from here
+        if pruned:
+            return "pruned", None
+        if result.stopped == "time" and trial.number and left <= share:
+            return "pruned", "the time was over"
+        return "complete", None
+
+    def _build(self, settings: Settings) -> GraphModel:
+        return build(settings, self.graph, self.objective)
+
+    def _refuse_too_large(self, model: GraphModel, settings: Settings) -> None:
+        """Where memory runs out, a process may be killed without a word: say so before."""
+        name = settings.train.estimator
+        costs = epoch_costs(model, self.untested, settings.train, [name])
+        parts = costs[name].memory if name in costs else {}
+        there = ("edges", "features")  # of the graph, which is in memory already
+        needed = sum(size for part, size in parts.items() if part not in there)
+        free = free_memory()
+        if needed > free:
+            raise MemoryError(
+                f"it would take {bytes_text(needed)} of memory, and {bytes_text(free)} are free"
+            )
+
+    def _described(self, settings: Settings) -> dict[str, Any]:
+        return {**self.options, **settings.values(), "time_limit": None}
+
+    def _note(self, ended: Tried) -> None:
+        self.leaderboard.ended(ended)
+        self.study.set_user_attr("used", self.clock.used)
+        trials = [asdict(trial) for trial in tried(self.study)]
+        about = {
+            "metric": self.objective.metric.title,
+            "seconds": self.clock.used,
+            "trials": trials,
+        }
+        write_text(self.folder / LEADERBOARD, json.dumps(about, indent=1) + "\n")
