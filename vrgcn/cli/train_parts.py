@@ -6,7 +6,6 @@ the process that met it first tells.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -19,7 +18,7 @@ from vrgcn.cli.output import unbroken_output
 from vrgcn.cli.run_folder import check_folder, found_again, nothing_left, run_folder
 from vrgcn.cli.train import summary, what_is_kept
 from vrgcn.distributed.checkpoints import PartCheckpoints
-from vrgcn.distributed.group import Group, joined, under_torchrun
+from vrgcn.distributed.group import Group, joined, restarts, under_torchrun
 from vrgcn.distributed.parts import Part, load_part, read_parts
 from vrgcn.distributed.trainer import PartTrainer, part_objective
 from vrgcn.engine.devices import find_device, use_threads
@@ -106,8 +105,7 @@ def _run(options: TrainOptions, group: Group) -> None:
 
 def _goes_on(options: TrainOptions) -> bool:
     """Whether torchrun has started all processes again: then the run goes on by itself."""
-    again = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
-    return again and options.out is not None and (options.out / CONFIG).is_file()
+    return restarts() > 0 and options.out is not None and (options.out / CONFIG).is_file()
 
 
 def _nothing_left(options: TrainOptions) -> bool:

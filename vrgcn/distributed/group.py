@@ -198,6 +198,11 @@ def under_torchrun() -> bool:
     return all(name in os.environ for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"))
 
 
+def restarts() -> int:
+    """How often torchrun has started all processes again."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+
+
 @contextmanager
 def joined(device: torch.device, timeout: float) -> Iterator[Group]:
     """The group of the processes that torchrun started, for as long as the block runs.
@@ -209,8 +214,17 @@ def joined(device: torch.device, timeout: float) -> Iterator[Group]:
         local = int(os.environ.get("LOCAL_RANK", "0"))
         device = torch.device(device.type, local if device.index is None else device.index)
     patience = timedelta(seconds=timeout)
-    store, rank, size = next(rendezvous("env://", timeout=patience))
-    dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=patience)
-    monitor = dist.new_group(backend="gloo", timeout=patience)
+    try:
+        store, rank, size = next(rendezvous("env://", timeout=patience))
+        # Processes that were started again must not find the addresses of those that died.
+        store = dist.PrefixStore(f"vrgcn-{restarts()}", store)
+        dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=patience)
+        monitor = dist.new_group(backend="gloo", timeout=patience)
+    except RuntimeError as error:
+        named = {name: os.environ.get(name) for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR")}
+        raise RankError(
+            f"rank {named['RANK']} of {named['WORLD_SIZE']} could not join the others by "
+            f"{named['MASTER_ADDR']}: {str(error).splitlines()[0]}"
+        ) from None
     yield Group(rank, size, device, monitor=monitor, store=store)
     dist.destroy_process_group()  # not after an error: others may not answer any more
