@@ -237,6 +237,26 @@ def test_the_python_of_a_page_does_what_the_page_says(
     CHECKS[page](names)
 
 
+def promises() -> list[list[str]]:
+    """The rows of the tables of promises: cells, the last one the tests that show them."""
+    rows = re.findall(r"(?m)^\| (.*) \|$", text("docs/reliability.md"))
+    cells = [re.split(r"(?<!\\) \| ", row) for row in rows]
+    return [row for row in cells if not row[-1].startswith(("shown by", "---"))]
+
+
+def test_every_promise_names_tests_that_there_are() -> None:
+    rows = promises()
+    assert len(rows) > 30
+    for number, row in enumerate(rows):
+        shown = row[-1]
+        named = re.findall(r"`(tests/[\w/]+(?:\.py)?)", shown)
+        assert named or (number and shown.startswith("the same")), row
+        for path in named:
+            assert (ROOT / path).exists(), path
+            if path.endswith(".py"):
+                assert re.search(r"(?m)^def test_", text(path)), path
+
+
 def commands() -> Iterator[tuple[str, str]]:
     """Each line of a page's code that begins with `vrgcn`, its comment left out."""
     for page in PAGES:

@@ -44,6 +44,9 @@ def test_a_quick_run_prints_a_table_a_section_and_writes_the_numbers(vrgcn, tmp_
     assert sections["inference"]["bytes"] > 1_000 * 32 * 4
     assert 0 <= sections["histories"]["accuracy"]["float16"]["p"] <= 1
     assert sections["startup"]["programs"]["import torch"]["ratio_to_torch"]["median"] == 1
+    mistakes = sections["startup"]["mistakes"]
+    assert len(mistakes["seconds"]) == 20
+    assert mistakes["slowest"] == max(mistakes["seconds"].values(), key=lambda s: s["median"])
     assert {limit["met"] for limit in found["limits"]} <= {True, False, None}
     assert sum(limit["met"] is not None for limit in found["limits"]) >= 10
 

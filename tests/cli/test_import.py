@@ -174,7 +174,7 @@ def test_from_messy_tables_to_predictions_on_those_of_tomorrow(vrgcn, tmp_path):
     assert code == 0, err
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in out.splitlines()]
     assert ["age", "numbers, 20 to 26; 7 missing", "2 features; missing: the median,"] in rows
-    assert "warning: e.csv: skipped 1 of 61 edges (1.6%)" in out
+    assert "warning: e.csv: skipped 1 of 61 rows (1.6%)" in out
     code, _, err = vrgcn("train", "--graph", "mine", "--epochs", 3, "--out", "run")
     assert code == 0, err
     new = "bio;city;age;joined;id\na song of tomorrow;Lima;;05.03.2024;x\nthe team;Oslo;25;;y\n"

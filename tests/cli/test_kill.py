@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_runs_that_are_killed_at_random_moments_end_in_the_same_bits() -> None:
     # In a process of its own, since it forks.
     done = subprocess.run(
-        [sys.executable, "-m", "tests.soak.soak_kills", "5", "3"],
+        [sys.executable, "-m", "tests.soak.soak_kills", "--kills", "5", "--seed", "3"],
         cwd=ROOT,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
         capture_output=True,

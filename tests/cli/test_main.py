@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 
@@ -30,3 +31,29 @@ def test_help_needs_no_torch(arguments):
     command = [sys.executable, "-c", script, *arguments]
     shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert "vrgcn" in shown
+
+
+def test_what_the_system_refuses_of_a_place_that_out_names_is_said_with_the_flag(
+    vrgcn, tmp_path, monkeypatch
+):
+    predict = importlib.import_module("vrgcn.cli.predict")
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "config.toml").write_text('dataset = "communities"\n')
+    (run / "model.safetensors").touch()
+
+    def refuse(path):
+        def function(options):
+            raise PermissionError(13, "Permission denied", str(path))
+
+        monkeypatch.setattr(predict, "run_predict", function)
+
+    refuse("there/other.csv")
+    assert vrgcn("predict", "run", "--out", "there/p.csv")[2] == (
+        "vrgcn: error: [Errno 13] Permission denied: 'there/other.csv'\n"
+    )
+    for place in ("there/p.csv", "there/.p.csv.part", "there"):
+        refuse(tmp_path / place)
+        assert vrgcn("predict", "run", "--out", "there/p.csv")[2] == (
+            f"vrgcn: error: --out: cannot write {tmp_path / place}: Permission denied\n"
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 
@@ -34,3 +35,12 @@ def test_the_streams_are_put_back_and_the_wrapper_is_like_them(
         assert sys.stdout.isatty() == before[0].isatty()
     assert (sys.stdout, sys.stderr) == before
     assert capsys.readouterr().out == "hello\n"
+
+
+def test_a_terminal_that_was_closed_is_like_a_pipe_and_other_errors_are_not() -> None:
+    with open(os.devnull, "w") as stream:
+        output = Unbroken(stream)
+        for code in (errno.EIO, errno.EPIPE):
+            output._silence(OSError(code, ""))
+        with pytest.raises(OSError, match="No space"):
+            output._silence(OSError(errno.ENOSPC, "No space left on device"))

@@ -149,6 +149,18 @@ def test_what_is_needed_is_named() -> None:
         ("import --edges full --out o", 1, "--edges: full is a folder; name a file"),
         ("import --edges no.csv --out o", 1, "--edges: there is no file no.csv"),
         ("import --edges file", 2, "still needed: --out PATH"),
+        ("import file --out o", 2, "everything here has a flag, such as --edges PATH --out PATH"),
+        ("import --edges file --out full", 1, "--out: full exists already; choose another folder"),
+        ("import --edges file --out o --like file", 1, "--like: file is a file, not the folder of"),
+        ("import --edges file --out o --like full", 1, "--like: full is no graph"),
+        ("train communities --hidden 0", 2, "--hidden must be at least 1, not 0"),
+        ("train communities --dropout 1", 2, "--dropout must be at least 0 and below 1, not 1.0"),
+        ("train communities --estimator cvdd", 2, "uniform/history/sampled; did you mean cvd?"),
+        ("diagnose communities --compare cvdd", 2, "--compare: estimator 'cvdd' is none of"),
+        ("predict graph --out x.csv", 1, "it is a graph, and `vrgcn train graph` makes a run"),
+        ("report", 2, "give at least one run"),
+        ("demo --epochs 0", 2, "--epochs must be at least 1, not 0"),
+        ("demo --out x.txt", 1, "--out: x.txt must end in one of .png, .svg, .pdf"),
     ],
 )
 def test_mistakes_are_told_before_torch_is_loaded(
@@ -157,6 +169,8 @@ def test_mistakes_are_told_before_torch_is_loaded(
     (tmp_path / "file").touch()
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "something").touch()
+    (tmp_path / "graph").mkdir()
+    (tmp_path / "graph" / "meta.json").touch()
     for run in ("run", "deleted", "early"):
         (tmp_path / run).mkdir()
         (tmp_path / run / "config.toml").write_text('dataset = "communities"\n')

@@ -290,7 +290,7 @@ def test_a_page_that_could_not_be_written_is_refused_first(vrgcn, tmp_path):
         code, _, err = vrgcn("report", "run", "--out", out)
         assert code == 1
         assert message in err
-    assert vrgcn("report")[2].startswith("vrgcn: error: give at least one run")
+    assert vrgcn("report")[2].startswith("vrgcn report: error: give at least one run")
 
 
 def test_files_beside_the_runs_are_left_out_and_named(vrgcn, tmp_path):

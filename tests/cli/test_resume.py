@@ -5,16 +5,18 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from vrgcn.files.writing import DiskFullError
-from vrgcn.training import checkpointing, recording
+from vrgcn.training import checkpointing, recording, store_watch
 from vrgcn.training.checkpoint import checkpoints_in
 from vrgcn.training.lock import locked
 from vrgcn.training.progress import EpochProgress
@@ -148,6 +150,15 @@ def test_the_same_command_again_names_both_ways_on(vrgcn, graph_folder, stopped,
     assert (code, "holds a run that has finished" in err) == (1, True)
 
 
+def test_a_run_that_was_killed_as_it_began_is_no_obstacle(vrgcn, graph_folder, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / ".lock").write_text("1")
+    (tmp_path / "run" / ".config.toml.0123abcd.partial").write_text("epo")
+    code, _, err = train(vrgcn, graph_folder, "--out", "run")
+    assert code == 0, err
+    assert not list((tmp_path / "run").glob(".*"))
+
+
 def test_overwriting_leaves_folders_that_are_no_runs_alone(vrgcn, graph_folder, tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "precious.txt").write_text("kept")
@@ -180,6 +191,7 @@ def test_a_graph_that_is_changed_during_the_run_is_noticed(
     vrgcn, graph_folder, tmp_path, monkeypatch
 ):
     shown = EpochProgress.epoch
+    monkeypatch.setattr(store_watch, "_lease", lambda file: None)  # where nobody is held back
 
     def change(self, point) -> None:
         shown(self, point)
@@ -195,6 +207,35 @@ def test_a_graph_that_is_changed_during_the_run_is_noticed(
     assert "Traceback" not in out + err
     # The checkpoint of the first epoch is from before the change; none came after it.
     assert [p.name for p in checkpoints_in(tmp_path / "cut" / "checkpoints")] == ["step-00000008"]
+
+
+def test_a_run_stops_and_keeps_everything_before_its_graph_is_cut_shorter(
+    vrgcn, graph_folder, tmp_path, monkeypatch
+):
+    train(vrgcn, graph_folder, "--out", "whole")
+    features = graph_folder / "features.npy"
+    whole, shown, others = features.read_bytes(), EpochProgress.step, []
+
+    def cut(self, done: int, total: int) -> None:
+        shown(self, done, total)
+        others.append(None)
+        if len(others) == 5:
+            code = f"import os; os.truncate({str(features)!r}, 10)"
+            others[4] = subprocess.Popen([sys.executable, "-c", code])
+            time.sleep(1.5)  # it waits now, unless this disk gives no leases
+
+    monkeypatch.setattr(EpochProgress, "step", cut)
+    code, out, err = train(vrgcn, graph_folder, "--out", "cut")
+    monkeypatch.setattr(EpochProgress, "step", shown)
+    assert others[4].wait(20) == 0
+    assert features.stat().st_size == 10
+    if "was changed while training read it" in err:
+        pytest.skip("this disk gives no leases")
+    assert code == 143, err
+    assert f"another process wants to write to {features}" in out.replace("\n", " ")
+    features.write_bytes(whole)
+    assert vrgcn("train", "--resume", "cut")[0] == 0
+    assert outcome(tmp_path / "cut") == outcome(tmp_path / "whole")
 
 
 def test_a_graph_that_disappears_during_the_run_is_told_and_the_run_ends(
@@ -313,5 +354,33 @@ def test_too_little_memory_is_explained_by_what_would_take_less(graph_folder, tm
     assert "there is not enough memory to train" in done.stderr
     for way in ("--batch-size", "--hidden", "--history-dtype float16"):
         assert way in done.stderr
+    assert "It takes about " in done.stderr
+    assert re.search(r"were free\. What takes less:", done.stderr)
+    assert re.search(r"--batch-size \d+: .* in all, ", done.stderr)
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "run").exists()
+
+
+WITHOUT_TORCH = """
+import sys
+from vrgcn.cli import main
+try:
+    main(sys.argv[1:])
+finally:
+    print("torch was loaded:", "torch" in sys.modules)
+"""
+
+
+def test_another_run_is_refused_before_torch_is_loaded(stopped, tmp_path):
+    flags = ("--learning-rate", "0.5", "--hidden", "16")
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TORCH, "train", "--resume", "cut", *flags],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "hidden was 8 and is 16; learning_rate was 0.01 and is 0.5" in done.stderr
+    assert done.stdout == "torch was loaded: False\n"

@@ -402,6 +402,66 @@ def test_a_raw_file_cut_short_is_named_with_its_folder(root: Path) -> None:
         load_dataset("cora", data_root=root)
 
 
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("toy-ppi-G.json", b"[" * 100_000, "G.json is not valid JSON: it is nested too deeply"),
+        ("toy-ppi-G.json", b'{"nodes": [], "links": []', "G.json is not valid JSON"),
+        ("toy-ppi-G.json", b'{"links": []}', "KeyError: 'nodes'"),
+        ("toy-ppi-id_map.json", b'{"a": 2, "b": 0, "c": 3, "d": -1}', "a row of its own"),
+        ("toy-ppi-id_map.json", b'{"a": 2}', "KeyError"),
+        ("toy-ppi-class_map.json", b"[]", "AttributeError"),
+        ("toy-ppi-feats.npy", b"\x93NUMPY\x01\x00", "feats.npy: its header is damaged"),
+        ("toy-ppi-feats.npy", b"PK\x03\x04....", "feats.npy: it is an archive"),
+    ],
+)
+def test_damaged_files_of_ppi_small_are_refused_with_their_place(
+    root: Path, file: str, content: bytes, message: str
+) -> None:
+    write_toy_ppi(root / "ppi")
+    (root / "ppi" / file).write_bytes(content)
+    with pytest.raises(
+        ValueError, match=r"raw files of ppi-small in .*/ppi cannot be read"
+    ) as told:
+        load_dataset("ppi-small", data_root=root)
+    assert message in str(told.value)
+
+
+def test_a_link_of_ppi_small_that_leads_nowhere_is_refused(root: Path) -> None:
+    write_toy_ppi(root / "ppi")
+    file = root / "ppi" / "toy-ppi-G.json"
+    described = json.loads(file.read_text())
+    described["links"].append({"source": -1, "target": 0})  # Python would take the last node
+    file.write_text(json.dumps(described))
+    with pytest.raises(ValueError, match=r"toy-ppi-G\.json has a link to a node that is none"):
+        load_dataset("ppi-small", data_root=root)
+
+
+def test_rebuilt_files_of_ppi_small_are_looked_at_before_they_are_read(root: Path) -> None:
+    (root / "ppi").mkdir(parents=True)
+    np.savez(root / "ppi" / "toy_ppi_rebuilt.npz", edges=np.array([{}, None], dtype=object))
+    with pytest.raises(ValueError, match=r"toy_ppi_rebuilt\.npz: it holds object, not plain"):
+        load_dataset("ppi-small", data_root=root)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"other": np.arange(3)}, "must hold val_suggested"),
+        ({"val_suggested": np.array([0.5, 7])}, "must hold val_suggested, the numbers of nodes"),
+        ({"val_suggested": np.array([7, 7])}, "or twice"),
+        ({"val_suggested": np.array([7, None])}, "it holds object, not plain numbers"),
+    ],
+)
+def test_a_list_of_validation_nodes_that_is_none_is_refused_by_its_name(
+    root: Path, arrays: dict[str, np.ndarray], message: str
+) -> None:
+    write_nell(root / "nell" / "raw")
+    np.savez(root / "nell" / "known_labels.npz", **arrays)
+    with pytest.raises(ValueError, match=rf"known_labels\.npz.*{message}"):
+        load_dataset("nell", data_root=root)
+
+
 # OGB
 
 
@@ -437,3 +497,63 @@ def test_a_graph_of_ogb_has_its_split_and_its_failure_a_place_for_the_files(
     assert splits == [[0, 3], [1], [2]]
     with pytest.raises(ValueError, match=r"ogbn-mag \(EOFError\).* as .*ogb/ogbn_mag"):
         load_dataset("ogbn-mag", data_root=root)
+
+
+class FakeOgb:
+    """Reads as ogb does: what it made before, then a split that is a pickle, then tables."""
+
+    def __init__(self, name: str, root: str) -> None:
+        self.home = Path(root) / name.replace("-", "_")
+        made = self.home / "processed" / "geometric_data_processed.pt"
+        if made.exists():
+            pickle.loads(made.read_bytes())
+        made.parent.mkdir(exist_ok=True)
+        made.write_bytes(pickle.dumps(1))
+
+    def __getitem__(self, place: int) -> object:
+        from torch_geometric.data import Data
+
+        edges = np.loadtxt(self.home / "raw" / "edge.csv", dtype=np.int64, delimiter=",")
+        return Data(x=torch.eye(3), edge_index=torch.from_numpy(edges.T), y=torch.arange(3) % 2)
+
+    def get_idx_split(self) -> dict[str, torch.Tensor]:
+        return {name: torch.tensor([i]) for i, name in enumerate(("train", "valid", "test"))}
+
+
+class Harm:
+    def __reduce__(self) -> object:
+        return print, ("harm",)
+
+
+@pytest.fixture
+def ogb_files(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home = root / "ogb" / "ogbn_arxiv"
+    (home / "raw").mkdir(parents=True)
+    (home / "raw" / "edge.csv").write_text("0,1\n1,2\n")
+    fake = ModuleType("ogb.nodeproppred")
+    fake.PygNodePropPredDataset = FakeOgb
+    monkeypatch.setitem(sys.modules, "ogb", ModuleType("ogb"))
+    monkeypatch.setitem(sys.modules, "ogb.nodeproppred", fake)
+    return home
+
+
+def test_what_ogb_pickled_before_is_not_read_again(ogb_files: Path, root: Path, capsys) -> None:
+    (ogb_files / "processed").mkdir()
+    made = ogb_files / "processed" / "geometric_data_processed.pt"
+    made.write_bytes(pickle.dumps(Harm()))
+    graph = load_dataset("ogbn-arxiv", data_root=root)
+    assert edges_of(graph) == {(0, 1), (1, 2)}
+    assert capsys.readouterr().out == ""
+    assert made.read_bytes() == pickle.dumps(Harm())  # and left as it was
+
+
+def test_raw_files_of_ogb_are_looked_at_before_ogb_sees_them(ogb_files: Path, root: Path) -> None:
+    split = ogb_files / "split" / "time" / "split_dict.pt"
+    split.parent.mkdir(parents=True)
+    split.write_bytes(pickle.dumps(Harm()))
+    with pytest.raises(ValueError, match=r"split_dict\.pt is a pickle, which ogb would execute"):
+        load_dataset("ogbn-arxiv", data_root=root)
+    split.unlink()
+    np.savez(ogb_files / "raw" / "data.npz", x=np.array([None], dtype=object))
+    with pytest.raises(ValueError, match=r"data\.npz: it holds object, not plain numbers"):
+        load_dataset("ogbn-arxiv", data_root=root)

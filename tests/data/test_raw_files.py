@@ -77,6 +77,11 @@ def test_nothing_is_called(call: Call, where: str, tmp_path: Path, capsys) -> No
             b"\x8a\x06\x00\x00\x00\x00\x00\x01\x85U\x01b\x87R.",
             "an array that begins as",
         ),
+        (
+            b"\x80\x02cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\n"
+            b"K\x00\x85U\x06latin1\x87R.",
+            r"an array that begins as \(0,\) of 'latin1'",
+        ),
     ],
 )
 def test_a_pickle_that_is_broken_or_claims_too_much_is_refused(

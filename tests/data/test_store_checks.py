@@ -197,6 +197,13 @@ def test_a_meta_that_cannot_be_is_refused(changes: dict, message: str, tmp_path:
         load_graph(tmp_path / "graph")
 
 
+def test_sparse_features_of_more_columns_than_can_be_are_refused(tmp_path: Path) -> None:
+    save_graph(GRAPHS["sparse"](), tmp_path / "graph")
+    edit_meta(tmp_path / "graph", width=2**53)  # of which no array has as many
+    with pytest.raises(ValueError, match="more features than can be"):
+        load_graph(tmp_path / "graph")
+
+
 def test_a_meta_nested_too_deeply_is_refused(tmp_path: Path) -> None:
     save_graph(GRAPHS["dense"](), tmp_path / "graph")
     (tmp_path / "graph" / "meta.json").write_text("[" * 200_000)
@@ -229,3 +236,14 @@ def test_ids_of_another_kind_are_refused(ids: pa.Array, tmp_path: Path) -> None:
             writer.write_table(table)
     with pytest.raises(ValueError, match=r"ids\.arrow"):
         load_graph(tmp_path / "graph")
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.int64()])
+def test_an_id_that_two_nodes_have_is_refused_when_verified(kind: pa.DataType, tmp_path) -> None:
+    for name, ids in (("right", ["3", "14", "15", "9"]), ("wrong", ["3", "14", "9", "14"])):
+        names = Names(pa.array(ids).cast(kind))
+        save_graph(Graph(EDGES, DENSE, names=names), tmp_path / name)
+    assert verify_graph(tmp_path / "right") is None
+    message = r"ids\.arrow gives node 3 the id '?14'?, which node 1 has too"
+    with pytest.raises(ValueError, match=message):
+        verify_graph(tmp_path / "wrong")

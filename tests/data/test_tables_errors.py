@@ -169,13 +169,6 @@ def test_an_unknown_split_value(error):
     )
 
 
-def test_a_split_node_without_a_label(error):
-    assert error("id,x,label,split\na,1,u,train\nb,2,,val\nc,3,,\n") == (
-        "nodes.csv: column 'split' puts a node without a label into a split, in 1 row: "
-        "row 2 (line 3); give the labels or leave the split empty"
-    )
-
-
 def test_label_columns_that_are_neither_0_nor_1_or_half_empty(error):
     lines = error("id,x,p,q\na,1,0,2\nb,2,yes,1\nc,3,,1\n", label=("p", "q")).splitlines()
     assert lines == [
@@ -246,12 +239,13 @@ def test_an_edge_file_of_one_column(error):
 
 
 def test_ends_of_edges_are_not_guessed_among_many_columns(error):
-    assert error(edges="key,from,to,weight\n1,a,b,2\n") == (
-        "edges.csv: which of 'key', 'from', 'to' is the source and the target of an edge? "
-        "Give --source COLUMN and --target COLUMN"
+    assert error(edges="key,of,by,weight\n1,a,b,2\n") == (
+        "edges.csv: which of 'key', 'of', 'by' is the source and the target of an edge? "
+        "Give --source COLUMN and --target COLUMN, such as --source key --target of"
     )
     assert error(edges="key,from,to\n1,a,b\n", source="from") == (
-        "edges.csv: which of 'key', 'to' is the target of an edge? Give --target COLUMN"
+        "edges.csv: which of 'key', 'to' is the target of an edge? Give --target COLUMN, such as "
+        "--target key"
     )
 
 

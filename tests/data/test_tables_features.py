@@ -259,6 +259,15 @@ def test_a_point_among_decimal_commas_is_no_number():
         imported({"x": ["1,5", "2,5", "4,5", "7,5", "3.5"]}, decimal=",")
 
 
+def test_lists_in_brackets_have_points_whatever_the_rest_of_the_table_has():
+    cells = {"v": ["[0.671, 1.500]", "[0.25, 3]"], "w": ["1,5|2,5", "0,5|3"]}
+    features, _, plan = imported(cells | {"x": ["1,5", "2,5"]}, decimal=",")
+    assert features["v[0]"] == pytest.approx([0.671, 0.25])
+    assert features["v[1]"] == [1.5, 3]
+    assert (features["w[0]"], features["w[1]"]) == ([1.5, 0.5], [2.5, 3])
+    assert plan["w"][0] == "lists of 2 numbers"
+
+
 def test_a_column_may_have_another_decimal_than_the_rest():
     cells = {"x": ["1,5", "2,5", "3"], "y": ["1,200.5", "2", "1,000"]}
     with pytest.raises(ValueError, match="which is no number with --decimal ,") as told:

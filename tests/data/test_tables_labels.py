@@ -217,3 +217,14 @@ def test_classes_that_differ_in_what_nobody_sees_are_told(tmp_path):
         "the classes 'Art' and 'art ' differ only in capital letters or spaces; if they are one, "
         "spell them alike"
     ) in summary.warnings
+
+
+def test_a_node_without_a_label_is_left_out_of_its_split_and_told(tmp_path):
+    nodes = "id,x,label,split\na,1,u,train\nb,2,,val\nc,3,,\nd,4,v,test\ne,5,,train\n"
+    graph, summary = imported(tmp_path, nodes)
+    assert [graph.train.tolist(), graph.val.tolist(), graph.test.tolist()] == [[0], [], [3]]
+    [warning] = [w for w in summary.warnings if "without a label" in w]
+    assert warning.endswith(
+        "n.csv: column 'split' puts a node without a label into a split, in 2 rows: row 2 (line "
+        "3), row 5 (line 6); it is left out of it"
+    )

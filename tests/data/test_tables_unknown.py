@@ -39,7 +39,7 @@ def test_edges_to_unknown_nodes_are_skipped_counted_and_shown():
     assert sorted(graph.adjacency.values.tolist()) == [1, 5]
     assert (summary.rows, summary.skipped, summary.edges) == (2, 3, 2)
     assert summary.warnings[:3] == [
-        "e.csv: skipped 3 of 5 edges (60.0%)",
+        "e.csv: skipped 3 of 5 rows (60.0%)",
         "e.csv: column 'source' names a node that n.csv does not have, in 2 rows: "
         "'z' in row 2 (line 3), 'z' in row 4 (line 5)",
         "e.csv: column 'target' names a node that n.csv does not have, in 2 rows: "
@@ -54,7 +54,7 @@ def test_edges_without_an_end_are_skipped_too():
 
 
 def test_skipping_all_edges_is_an_error():
-    with pytest.raises(ValueError, match="skip: leaves none of the 2 edges"):
+    with pytest.raises(ValueError, match="skip: leaves none of the 2 rows"):
         imported(NODES, "source,target\np,q\nq,a\n", unknown_nodes="skip")
 
 
@@ -138,7 +138,7 @@ def test_all_problems_of_both_tables_are_told_at_once():
         imported(nodes, "source,target,weight\na,zz,1\na,b,heavy\nb,,\n")
     kinds = [
         *("column 'x' holds text", "column 'split' is none of"),
-        *("column 'id' repeats", "column 'split' puts a node without a label"),
+        "column 'id' repeats",
         *("column 'target' names a node", "column 'target' is empty"),
         *("column 'weight' holds text", "column 'weight' is missing"),
     ]
@@ -189,12 +189,31 @@ def test_columns_of_edges_that_are_of_no_use_are_told():
     ) in str(summary)
 
 
-def test_decimal_commas_in_weights_are_told_and_read():
-    edges = "source;target;weight\na;b;1,5\n"
+def test_decimal_commas_in_weights_are_read_where_no_doubt_is_left():
+    graph, summary = imported(NODES, "source;target;weight\na;b;1,5\n")
+    assert graph.adjacency.values.tolist() == [1.5, 1.5]
+    assert "e.csv: decimal commas of column 'weight' read as points" in summary.columns
+
+
+def test_commas_in_weights_that_may_be_two_things_are_told_and_read_as_the_user_says():
+    edges = "source;target;weight\na;b;1,500\n"
     with pytest.raises(ValueError, match="for decimal commas give --decimal ,"):
         imported(NODES, edges)
-    graph, _ = imported(NODES, edges, decimal=",")
+    graph, summary = imported(NODES, edges, decimal=",")
     assert graph.adjacency.values.tolist() == [1.5, 1.5]
+    assert not any("decimal commas of" in line for line in summary.columns)
+
+
+@pytest.mark.parametrize("header", ["src,dst", "from,to"])
+def test_usual_names_of_the_ends_are_known_among_other_columns(header):
+    graph, summary = imported(NODES, f"since,{header}\n2001,a,b\n")
+    assert graph.edge_index().sort().values.tolist() == [[0, 1], [0, 1]]
+    assert "left aside 'since'" in str(summary)
+
+
+def test_ends_that_are_not_known_are_asked_for_with_an_example():
+    with pytest.raises(ValueError, match="such as --source von --target 'nach wem'"):
+        imported(NODES, "von,nach wem,seit\na,b,2001\n")
 
 
 def test_rows_edges_and_entries_are_each_named_once():

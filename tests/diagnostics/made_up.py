@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 
 from vrgcn import TrainConfig
@@ -16,8 +18,13 @@ NOTHING = Deviation(0.0, 0.0, 0.0)
 def measured(layer=(0.0, 0.0), gradient=(0.0, 0.0), floor=0.01) -> Measured:
     """(bias, std) of layer 2 and of the gradient."""
     found = Deviation(gradient[0], floor, gradient[1])
-    gradients = Gradients(found, {"layers.0": found}, {"layers.0.weight": found})
+    gradients = Gradients(found, {"layers.0": found}, {"layers.0.weight": found}, 3, known=True)
     return Measured({1: Deviation(layer[0], floor, layer[1])}, NOTHING, gradients)
+
+
+def unseen(found: Measured, trained: int) -> Measured:
+    """The same where the exact gradient is zero."""
+    return replace(found, gradients=replace(found.gradients, trained=trained, known=False))
 
 
 def table(relative: float = 0.0, unwritten: float = 0.0, kind: str = "h") -> Staleness:

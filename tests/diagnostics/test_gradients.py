@@ -131,3 +131,17 @@ def test_staleness_of_gradients_is_what_a_backward_pass_would_write():
     assert stale[2, "h"].relative < 1e-12
     # Nothing of it stays.
     assert tables()[2, "g"].relative == pytest.approx(1)
+
+
+def test_minibatches_without_a_training_node_are_counted_and_tell_nothing():
+    graph = Graph(GRAPH.edge_index(), GRAPH.features, GRAPH.labels, train=[0])
+    model = gcn(3)
+    first = double_minibatches(model, graph, nodes="all", batch_size=1)
+    batches = {name: first.sibling(ESTIMATORS[name]) for name in ("exact", "two-way")}
+    fill(model, batches["two-way"])
+    none = measured(model, batches, passes=2)
+    assert [found.trained for found in none.values()] == [0, 0]
+    assert not any(found.known for found in none.values())
+    some = measured(model, batches, passes=100)["two-way"]
+    assert some.known
+    assert 0 < some.trained < 20

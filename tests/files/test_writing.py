@@ -12,7 +12,7 @@ from vrgcn.files import writing
 from vrgcn.files.writing import DiskFullError, new_file, new_folder, remove_partial, write_text
 
 
-def full(*_: object) -> None:
+def full(*_: object, **__: object) -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
@@ -109,3 +109,62 @@ def test_what_killed_writers_left_is_removed_and_nothing_else(tmp_path: Path) ->
     (tmp_path / "kept.partial").write_text("")
     remove_partial(tmp_path)
     assert os.listdir(tmp_path) == ["kept.partial"]
+
+
+def test_a_disk_too_full_for_a_folder_is_told_like_one_too_full_for_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Path, "mkdir", full)
+    with (
+        pytest.raises(DiskFullError, match=r"step-1: the disk at"),
+        new_folder(tmp_path / "step-1"),
+    ):
+        pass
+    with pytest.raises(DiskFullError, match=r"a\.txt: the disk at"):
+        write_text(tmp_path / "new" / "a.txt", "")
+    assert not os.listdir(tmp_path)
+
+
+def test_the_disk_that_is_named_is_the_one_that_a_link_leads_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "big").mkdir()
+    (tmp_path / "run").symlink_to(tmp_path / "big")
+    plain = os.path.ismount
+    monkeypatch.setattr(os.path, "ismount", lambda p: p == tmp_path / "big" or plain(p))
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(DiskFullError, match=f"the disk at {tmp_path / 'big'} is full"):
+        write_text(tmp_path / "run" / "a.txt", "")
+
+
+def test_the_names_of_new_folders_are_durable_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[Path] = []
+    monkeypatch.setattr(writing, "flush_folder", flushed.append)
+    write_text(tmp_path / "a" / "b" / "c.txt", "")
+    assert flushed == [tmp_path, tmp_path / "a", tmp_path / "a" / "b"]
+
+
+def test_a_file_system_that_cannot_flush_folders_is_no_obstacle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = os.fsync
+
+    def flush(descriptor: int) -> None:
+        if os.path.isdir(f"/proc/self/fd/{descriptor}"):
+            raise OSError(errno.EINVAL, "Invalid argument")
+        plain(descriptor)
+
+    monkeypatch.setattr(os, "fsync", flush)
+    write_text(tmp_path / "new" / "a.txt", "kept")
+    assert (tmp_path / "new" / "a.txt").read_text() == "kept"
+
+
+def test_a_folder_that_cannot_be_made_is_named_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotADirectoryError, match="file is a file; name a folder"):
+        write_text(tmp_path / "file" / "a.txt", "")
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(FileNotFoundError, match=r"link is a link to .*nowhere, which is no folder"):
+        write_text(tmp_path / "link" / "deep" / "a.txt", "")

@@ -20,7 +20,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.fuzz.targets import TARGETS, Target
+from tests.fuzz.target import Target
+from tests.fuzz.targets import TARGETS
 
 SECONDS = 30  # that one input may take
 MEMORY = 2 << 30  # bytes beyond what the libraries take

@@ -288,5 +288,5 @@ def test_from_parts_takes_what_a_graph_has():
 def test_repr_tells_the_sizes():
     graph = Graph([[0, 1], [1, 2]], X3.to_sparse_csr(), [0, 1, 0], train=[0], undirected=True)
     assert repr(graph) == (
-        "Graph(nodes=3, edges=4, features=2 sparse, classes=2, train=1, val=0, test=0)"
+        "Graph(nodes=3, entries=4, features=2 sparse, classes=2, train=1, val=0, test=0)"
     )

@@ -1,30 +1,31 @@
-"""Training on a disk that fills up: a small tmpfs with more and less room in it.
+"""Commands on a disk that fills up: a small tmpfs with more and less room in it.
 
-Whatever there is room for, nothing half-written has a final name, a run that gives up says which
-disk is full, and with room again it goes on to the bits of a run that always had it.
+Whatever there is room for, nothing half-written has a final name, a command that gives up says
+which disk is full, and with room again it does what it does on any disk.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import random
+import shutil
 import subprocess
-import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
 
 import torch
 
-from tests.cli.conftest import small_graph
+from tests.cli.conftest import named, small_graph
 from tests.soak.processes import outcome, output, start, wait
-from vrgcn.data.store import save_graph
+from vrgcn.data.store import save_graph, verify_graph
 from vrgcn.inference.saved import load_model
 from vrgcn.training.checkpoint import checkpoints_in, load_checkpoint
 
 DISK = 2_000_000  # bytes; a checkpoint of these runs takes some 100,000
-TRIALS = 24
+TRIALS = 24  # of training, and as many of each other command
 FLAGS = ("--batch-size", "8", "--epochs", "3", "--hidden", "32", "--checkpoint-every", "1")
 
 
@@ -48,10 +49,9 @@ def fill(disk: Path, room: int) -> Path:
     return filler
 
 
-def trials(folder: Path, disk: Path, seed: int) -> Counter[str]:
-    draw, counts = random.Random(seed), Counter[str]()
-    save_graph(small_graph(), folder / "graph")
-    for trial in range(TRIALS):
+def training(folder: Path, disk: Path, draw: random.Random, trials: int) -> Counter[str]:
+    counts = Counter[str]()
+    for trial in range(trials):
         kind = (*FLAGS, "--threads", "1", "--graph", str(folder / "graph"), "--seed", str(trial))
         asked = "stop" if trial % 3 == 0 else "continue"
         kind = (*kind, "--on-full-disk", asked)
@@ -76,13 +76,71 @@ def trials(folder: Path, disk: Path, seed: int) -> Counter[str]:
             counts["of them resumed"] += begun
         assert outcome(run) == outcome(whole)
         counts["same bits with room again"] += 1
-        subprocess.run(["rm", "-r", str(run), str(whole)], check=True)
+        shutil.rmtree(run)
+        shutil.rmtree(whole)
     return counts
 
 
+def others(folder: Path, disk: Path, draw: random.Random, trials: int) -> Counter[str]:
+    """Commands that write once: whole or nothing, and the old file stays until the new is whole."""
+    counts = Counter[str]()
+    write_tables(folder)
+    train = (*FLAGS, "--threads", "1", "--graph", str(folder / "named"), "--out", "run")
+    assert wait(start(folder, "train", *train)) == 0, output(folder)
+    commands = {
+        "import": ("import", "--nodes", "n.csv", "--edges", "e.csv", "--out", "{}/graph"),
+        "predict": ("predict", "run", "--out", "{}/p.csv"),
+        "predict to Parquet": ("predict", "run", "--out", "{}/p.parquet"),
+        "predict from disk": ("predict", "run", "--memory", "disk", "--out", "{}/p.npy"),
+        "report": ("report", "run", "--out", "{}/page.html"),
+    }
+    for name, command in commands.items():
+        assert wait(start(folder, *(part.format(folder) for part in command))) == 0, output(folder)
+        written = Path(command[-1].format(folder))
+        size = sum(p.stat().st_size for p in (written, *written.rglob("*")) if p.is_file())
+        for _ in range(trials):
+            filler = fill(disk, draw.randrange(int(1.5 * size) + 8_192))
+            code = wait(start(folder, *(part.format(disk) for part in command)))
+            said = output(folder)
+            filler.unlink()
+            if code == 0:
+                check_same(disk / written.name, written)
+                counts[f"{name}: whole"] += 1
+            else:
+                assert code == 1, f"{name}: exit code {code}: {said}"
+                assert f"the disk at {disk} is full" in said, said
+                assert not os.listdir(disk), f"{name}: {os.listdir(disk)}"
+                counts[f"{name}: refused, nothing left"] += 1
+            assert "Traceback" not in said, said
+            for path in disk.iterdir():
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+    return counts
+
+
+def write_tables(folder: Path) -> None:
+    save_graph(named(small_graph()), folder / "named")
+    rows = "".join(f"n{i},{i},word{i % 50} and more,{'abc'[i % 3]}\n" for i in range(1500))
+    (folder / "n.csv").write_text("id,x,text,label\n" + rows)
+    edges = "".join(f"n{i % 1500},n{(7 * i + 3) % 1500}\n" for i in range(6000))
+    (folder / "e.csv").write_text("source,target\n" + edges)
+
+
+def check_same(found: Path, wanted: Path) -> None:
+    if wanted.is_dir():
+        verify_graph(found)
+        assert sorted(os.listdir(found)) == sorted(os.listdir(wanted))
+    elif wanted.suffix != ".html":  # which has the time in it
+        assert found.read_bytes() == wanted.read_bytes()
+    else:
+        assert found.read_text().rstrip().endswith("</html>")
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seed", type=int, default=random.randrange(10**6))
+    parser.add_argument("--trials", type=int, default=TRIALS)
+    asked = parser.parse_args()
     torch.set_num_threads(1)
-    seed = int(sys.argv[1]) if len(sys.argv) > 1 else random.randrange(10**6)
     with tempfile.TemporaryDirectory(prefix="vrgcn-disk-") as name:
         folder, disk = Path(name), Path(name) / "disk"
         disk.mkdir()
@@ -90,9 +148,12 @@ def main() -> None:
         if subprocess.run(mount, check=False, capture_output=True).returncode:
             print("not tried: a tmpfs cannot be mounted here")
             return
-        print(f"seed {seed}", flush=True)
+        print(f"seed {asked.seed}", flush=True)
+        save_graph(small_graph(), folder / "graph")
+        draw = random.Random(asked.seed)
         try:
-            counts = trials(folder, disk, seed)
+            counts = others(folder, disk, draw, asked.trials)
+            counts += training(folder, disk, draw, asked.trials)
         finally:
             subprocess.run(["umount", str(disk)], check=False)
         for what, count in sorted(counts.items()):

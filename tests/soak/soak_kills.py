@@ -5,6 +5,7 @@ A checkpoint comes after every step, so that many are killed while they are writ
 
 from __future__ import annotations
 
+import argparse
 import os
 import random
 import shutil
@@ -92,13 +93,18 @@ def moment(run: Path) -> str:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kills", type=int, default=KILLS)
+    parser.add_argument("--seed", type=int, default=random.randrange(10**6))
+    asked = parser.parse_args()
     torch.set_num_threads(1)
-    kills = int(sys.argv[1]) if len(sys.argv) > 1 else KILLS
-    seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(10**6)
-    print(f"seed {seed}", flush=True)
+    print(f"seed {asked.seed}", flush=True)
     with tempfile.TemporaryDirectory(prefix="vrgcn-kills-") as folder:
-        for name, count in sorted(kill_runs(Path(folder), kills, seed).items()):
-            print(f"{count:6} {name}")
+        counts = kill_runs(Path(folder), asked.kills, asked.seed)
+    for name, count in sorted(counts.items()):
+        print(f"{count:6} {name}")
+    if counts["kills"] < asked.kills:
+        sys.exit(f"only {counts['kills']} of {asked.kills} kills in {SECONDS:g} s")
 
 
 if __name__ == "__main__":

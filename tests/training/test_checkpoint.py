@@ -184,3 +184,36 @@ def test_names_that_are_no_checkpoints_are_left_alone(tmp_path) -> None:
         (tmp_path / name).mkdir()
     _, path = written(tmp_path, 4)
     assert checkpoints_in(tmp_path) == [path]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_the_disk_cannot_read_is_one_that_is_damaged(
+    tmp_path, monkeypatch, name
+) -> None:
+    written(tmp_path, 3)
+    _, newest = written(tmp_path, 7)
+    plain = open
+
+    def bad_sector(file, *mode, **named):
+        if Path(file) == newest / name:
+            raise OSError(errno.EIO, "Input/output error")
+        return plain(file, *mode, **named)
+
+    monkeypatch.setattr("builtins.open", bad_sector)
+    told: list[str] = []
+    found = newest_checkpoint(tmp_path, told.append)
+    assert found is not None
+    assert found.state.position.step == 3
+    assert told == [
+        f"{newest / name} cannot be read: Input/output error; step-00000003 is used in its place"
+    ]
+
+
+def test_a_file_in_place_of_a_checkpoint_is_one_that_is_damaged(tmp_path) -> None:
+    written(tmp_path, 3)
+    (tmp_path / "step-00000007").write_text("")
+    told: list[str] = []
+    found = newest_checkpoint(tmp_path, told.append)
+    assert found is not None
+    assert found.state.position.step == 3
+    assert "cannot be read: Not a directory" in told[0]

@@ -90,6 +90,36 @@ def test_a_run_that_broke_off_ends_as_one_that_did_not(tmp_path: Path, name: str
     assert_same(train(resume=tmp_path, network=other, **settings), wanted)
 
 
+class Ordinary(nn.Module):
+    """Draws from PyTorch's own generator, and has numbers that are no weights."""
+
+    propagation = "mean"
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(7)
+        self.first, self.norm = nn.Linear(5, 8), nn.BatchNorm1d(8)
+        self.dropout, self.last = nn.Dropout(0.4), nn.Linear(8, 3)
+
+    def forward(self, x, propagate):
+        return self.last(propagate(self.dropout(self.norm(self.first(propagate(x))).relu())))
+
+
+@pytest.mark.parametrize("estimator", ["ns", "cv"])
+def test_a_model_of_ordinary_pytorch_goes_on_in_the_same_bits(tmp_path, estimator) -> None:
+    wanted = train(network=Ordinary(), estimator=estimator)
+    with pytest.raises(CrashError):
+        train(
+            tmp_path,
+            network=Ordinary(),
+            estimator=estimator,
+            checkpoint_every=EVERY_STEP,
+            on=crash_after(6),
+        )
+    torch.manual_seed(99)
+    assert_same(train(resume=tmp_path, network=Ordinary(), estimator=estimator), wanted)
+
+
 def test_the_newest_two_checkpoints_are_kept_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / ".step-00000003.abc.partial").mkdir()  # what a killed process left
     seen = []
@@ -212,7 +242,15 @@ def test_resuming_where_there_is_no_checkpoint_yet_begins_at_the_beginning(tmp_p
     assert_same(train(resume=tmp_path / "new"), train())
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_checkpoints_of_another_run_are_neither_used_nor_removed(tmp_path: Path) -> None:
+    with pytest.raises(CrashError):
+        train(tmp_path, checkpoint_every="1", on=crash_after(7))
+    with pytest.raises(FileExistsError, match=r"checkpoints of a run already, .*: resume="):
+        train(tmp_path)
+    assert [path.name for path in checkpoints_in(tmp_path)] == ["step-00000004"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_the_step_and_keeps_everything(tmp_path, number, capfd) -> None:
     wanted = train()
     steps = []

@@ -8,7 +8,8 @@ import torch
 
 from tests.training.test_state import graph, trainer
 from vrgcn import Graph
-from vrgcn.training.identity import FREE, differences, fingerprint, identity
+from vrgcn.training.config import FREE
+from vrgcn.training.identity import differences, fingerprint, identity
 
 
 def test_the_same_run_has_the_same_identity_and_it_survives_json() -> None:

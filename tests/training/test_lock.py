@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -77,3 +78,14 @@ def test_a_link_in_the_lock_s_place_is_not_followed(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="symbolic links"):
         enter(tmp_path)
     assert (tmp_path / "theirs").read_text() == "precious"
+
+
+def test_a_file_system_without_locks_is_no_obstacle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr("vrgcn.training.lock.fcntl.flock", no_locks)
+    enter(tmp_path)
+    assert not os.listdir(tmp_path)

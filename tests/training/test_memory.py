@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from vrgcn import Graph, TrainConfig
-from vrgcn.training.memory import advice, memory_explained
+from vrgcn import Graph, GraphSAGE, TrainConfig
+from vrgcn.files.sizes import bytes_text
+from vrgcn.training.memory import Needs, advice, memory_explained
 
 GRAPH = Graph([[0, 1], [1, 2]], torch.zeros(1000, 25))
 SAID = "[enforce fail at alloc_cpu.cpp:132] err == 0. DefaultCPUAllocator: can't allocate memory: "
@@ -27,8 +28,8 @@ def test_an_allocation_that_fails_becomes_advice(error: Exception) -> None:
     assert caught.value.__cause__ is error
 
 
-def raise_in(error: Exception) -> None:
-    with memory_explained(GRAPH, TrainConfig()):
+def raise_in(error: Exception, **settings: int) -> None:
+    with memory_explained(GRAPH, TrainConfig(**settings)):
         raise error
 
 
@@ -40,7 +41,9 @@ def test_other_errors_are_left_as_they_are() -> None:
 
 
 def test_the_advice_names_numbers_and_only_what_would_help() -> None:
-    said = advice(GRAPH, TrainConfig(batch_size=100), SAID + "you tried to allocate 400000 bytes.")
+    with pytest.raises(MemoryError) as caught:
+        raise_in(RuntimeError(SAID + "you tried to allocate 400000 bytes."), batch_size=100)
+    said = str(caught.value)
     assert "400 kB more were asked for, the process has" in said
     assert "--batch-size 50:" in said
     assert "--history-dtype float16: histories take half as much, 2 kB less for each" in said
@@ -50,3 +53,48 @@ def test_the_advice_names_numbers_and_only_what_would_help() -> None:
     for flag in ("--batch-size", "--history-dtype", "--estimator", "--no-preprocess"):
         assert flag not in said
     assert "--hidden" in said
+
+
+def large() -> Graph:
+    """A step of all nodes takes most of what training takes."""
+    generator = torch.Generator().manual_seed(0)
+    edges = torch.randint(20_000, (2, 40_000), generator=generator)
+    return Graph(edges, torch.zeros(20_000, 25), torch.arange(20_000) % 3, train=range(20_000))
+
+
+def test_what_would_have_fit_is_said_of_each_way() -> None:
+    graph, model = large(), GraphSAGE(25, 64, 3)
+    config = TrainConfig(estimator="cv", batch_size=20_000, fanout=1)
+
+    def lines(free: int) -> dict[str, str]:
+        said = advice(graph, config, "", model, free).splitlines()
+        return {line.split(":")[0].strip(): line for line in said[1:]}
+
+    cost = Needs(graph, model, 0)._cost(config)
+    assert cost is not None
+    step = cost.memory.pop("a minibatch")
+    free = sum(cost.memory.values()) + step // 5
+    head = advice(graph, config, "", model, free).splitlines()[0]
+    assert "It takes about " in head
+    assert "a minibatch " in head
+    assert f"and {bytes_text(free)} were free" in head
+    tight = lines(free - cost.memory["edges"] - cost.memory["features"])
+    batch = next(way for way in tight if way.startswith("--batch-size"))
+    assert int(batch.split()[1]) < 10_000  # half of it would not have been enough
+    assert tight[batch].endswith("which would have fit")
+    assert tight["--history-dtype float16"].endswith("in all, not enough by itself")
+    assert lines(10**9)["--batch-size 10000"].endswith("which would have fit")
+    none = lines(1000)
+    assert none["--batch-size 10000"].endswith("not enough by itself")
+    assert not any("would have fit" in line for line in none.values())
+
+
+def test_the_size_that_is_named_is_about_what_training_takes() -> None:
+    """Half of a batch's memory is saved by half the batch."""
+    graph, model = large(), GraphSAGE(25, 64, 3)
+    needs = [
+        Needs(graph, model, 0)._cost(TrainConfig(estimator="ns", fanout=1, batch_size=size))
+        for size in (4000, 8000)
+    ]
+    small, double = (cost.memory["a minibatch"] for cost in needs if cost is not None)
+    assert 1.6 < double / small < 2.1

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 import torch
 
 from vrgcn import Graph, save_graph
+from vrgcn.training import store_watch
 from vrgcn.training.store_watch import StoreChangedError, StoreWatch
 
 
@@ -62,3 +66,49 @@ def test_a_graph_that_is_gone_is_told_once_and_is_no_reason_to_stop(
     watch.check()
     assert len(told) == 1
     assert ("was replaced by another" if again else "has disappeared") in told[0]
+
+
+CUT = "import os, sys; os.truncate(sys.argv[1], 10)"
+leases = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has leases")
+
+
+@leases
+def test_whoever_wants_to_cut_a_file_waits_until_training_has_let_go(folder: Path) -> None:
+    watch = StoreWatch(folder, print)
+    if not watch._leases:
+        pytest.skip("this disk gives no leases")
+    file = folder / "features.npy"
+    whole = file.read_bytes()
+    with subprocess.Popen([sys.executable, "-c", CUT, str(file)]) as other:
+        end = time.monotonic() + 20
+        while (wanted := watch.wanted()) is None and time.monotonic() < end:
+            time.sleep(0.01)
+        assert wanted == file
+        assert watch.wanted() is None  # told once
+        watch.check()  # nothing has happened yet
+        assert file.read_bytes() == whole
+        watch.close()
+        assert other.wait(20) == 0
+    assert file.stat().st_size == 10
+
+
+@leases
+def test_readers_are_not_held_back_and_two_runs_may_read_one_graph(folder: Path) -> None:
+    one, other = StoreWatch(folder, print), StoreWatch(folder, print)
+    (folder / "features.npy").read_bytes()
+    assert one.wanted() is other.wanted() is None
+    one.close()
+    other.close()
+
+
+def test_without_leases_a_file_that_was_cut_is_found_at_the_next_look(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_watch, "_lease", lambda file: None)
+    watch = StoreWatch(folder, print)
+    os.truncate(folder / "features.npy", 10)
+    assert watch.wanted() is None
+    watch.glance()  # it has just been looked at
+    monkeypatch.setattr(store_watch, "SECONDS", 0.0)
+    with pytest.raises(StoreChangedError, match=r"features\.npy was changed"):
+        watch.glance()

@@ -122,6 +122,12 @@ LIMITS = (
         lambda r: r["startup"]["programs"]["vrgcn --help"]["seconds"]["median"],
     ),
     Limit(
+        "an error of the command line, seconds",
+        "<",
+        0.5,
+        lambda r: r["startup"]["mistakes"]["slowest"]["median"],
+    ),
+    Limit(
         "from vrgcn import * / import torch",
         "≤",
         1.2,

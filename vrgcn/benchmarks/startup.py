@@ -1,9 +1,11 @@
-"""Section `startup`: how long `vrgcn --help` and the imports take, in new processes."""
+"""Section `startup`: how long `vrgcn --help`, mistakes on the command line and imports take, in new
+processes."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from functools import partial
 
 from vrgcn.benchmarks.bench import Bench
@@ -18,19 +20,64 @@ PROGRAMS = {
     "from vrgcn import *": "from vrgcn import *",
 }
 
+# Each ends in an error, in any folder.
+MISTAKES = (
+    "trian",
+    "train",
+    "train nowhere",
+    "train communities --lr 0.1",
+    "train communities --epochs five",
+    "train communities --epochs 0",
+    "train communities --hidden 0",
+    "train communities --estimator cvdd",
+    "train communities more",
+    "train --resume nowhere",
+    "train --config nowhere.toml",
+    "info --graph nowhere",
+    "predict",
+    "predict nowhere --out predictions.csv",
+    "evaluate nowhere",
+    "report nowhere",
+    "diagnose communities --out page.pdf",
+    "import nodes.csv edges.csv",
+    "import --edges nowhere.csv --out graph",
+    "import --edges nowhere.csv --out graph --ratio 60 20 20",
+)
+
 
 def run(bench: Bench) -> Section:
     timers = {name: partial(seconds, partial(_start, code)) for name, code in PROGRAMS.items()}
-    turns = bench.track(range(bench.scale.starts), "startup: taking turns")
-    times = take_turns(timers, turns, warm_up=bench.scale.starts > 1)
+    with tempfile.TemporaryDirectory() as empty:
+        mistaken = {
+            line: partial(seconds, partial(_mistake, line.split(), empty)) for line in MISTAKES
+        }
+        turns = bench.track(range(bench.scale.starts), "startup: taking turns")
+        times = take_turns(timers | mistaken, turns, warm_up=bench.scale.starts > 1)
     results, rows = {}, []
-    for name, values in times.items():
-        taken, against = Spread.of(values), ratio(values, times["import torch"])
+    for name in PROGRAMS:
+        taken, against = Spread.of(times[name]), ratio(times[name], times["import torch"])
         rows.append([name, taken.text(2), against.text(2)])
         results[name] = {"seconds": taken.as_dict(), "ratio_to_torch": against.as_dict()}
+    slowest = max(MISTAKES, key=lambda line: Spread.of(times[line]).median)
+    taken, against = Spread.of(times[slowest]), ratio(times[slowest], times["import torch"])
+    rows.append([f"the slowest of {len(MISTAKES)} errors", taken.text(2), against.text(2)])
+    mistakes = {
+        "slowest": taken.as_dict(),
+        "seconds": {line: Spread.of(times[line]).as_dict() for line in MISTAKES},
+    }
     title = f"startup: new processes, {bench.scale.starts} turns"
-    return Section([Table(title, ("", "seconds", "ratio to torch"), rows)], {"programs": results})
+    table = Table(title, ("", "seconds", "ratio to torch"), rows)
+    return Section([table], {"programs": results, "mistakes": mistakes})
 
 
 def _start(code: str) -> None:
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+def _mistake(words: list[str], folder: str) -> None:
+    """The command line with a mistake in it, from the start to the error."""
+    code = "import sys; from vrgcn.cli import main; main(sys.argv[1:])"
+    command = [sys.executable, "-c", code, *words]
+    done = subprocess.run(command, check=False, capture_output=True, cwd=folder)
+    if done.returncode not in (1, 2) or b"error:" not in done.stderr:
+        raise RuntimeError(f"vrgcn {' '.join(words)}: this was meant to be an error")

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
+from pathlib import Path
 
 from vrgcn import __version__
 from vrgcn.cli.checks import check
@@ -74,11 +75,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _run(command: str, flags: list[str]) -> None:
     kind, module, function = COMMANDS[command]
+    options: object = None
     try:
         if "--help" in flags or "-h" in flags:
             print(command_help(kind, command))
             return
-        options: object = check(parse(kind, expand_config(kind, flags)))
+        options = check(parse(kind, expand_config(kind, flags)))
         getattr(importlib.import_module(module), function)(options)
     except UsageError as error:
         print(
@@ -92,7 +94,7 @@ def _run(command: str, flags: list[str]) -> None:
         starved = is_out_of_memory(error)
         if os.environ.get("VRGCN_DEBUG") or not (starved or isinstance(error, USER_ERRORS)):
             raise
-        text = str(error)
+        text = _of_out(error, options) or str(error)
         if starved and not (isinstance(error, MemoryError) and text):
             text = f"there is not enough memory for this: {text or 'an allocation failed'}"
         print("vrgcn: error:", printable(text, keep="\n"), file=sys.stderr)
@@ -100,6 +102,18 @@ def _run(command: str, flags: list[str]) -> None:
     except KeyboardInterrupt:
         print("vrgcn: interrupted", file=sys.stderr)
         sys.exit(130)
+
+
+def _of_out(error: Exception, options: object) -> str | None:
+    """What the system says of a place that --out names, with the flag; None of anything else."""
+    out = getattr(options, "out", None)
+    if out is None or not (isinstance(error, OSError) and isinstance(error.filename, str)):
+        return None
+    named, place = Path(error.filename).absolute(), out.absolute()
+    partial = named.parent == place.parent and place.name in named.name  # what becomes --out
+    if not (partial or named.is_relative_to(place) or place.is_relative_to(named)):
+        return None
+    return f"--out: cannot write {error.filename}: {error.strerror}"
 
 
 def _overview() -> str:

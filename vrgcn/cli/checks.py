@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vrgcn.cli.options import (
+    DemoOptions,
     DiagnoseOptions,
     EvaluateOptions,
     ImportOptions,
@@ -22,7 +23,9 @@ from vrgcn.cli.options import (
     RunOptions,
     TrainOptions,
 )
-from vrgcn.data.sources import Source, find_source, has_parts
+from vrgcn.cli.resuming import check_resumed
+from vrgcn.data.sources import Source, check_graph, find_source, has_parts
+from vrgcn.files.writing import is_partial
 from vrgcn.pages.destination import check_suffix, check_writable
 from vrgcn.training.lock import LOCK
 from vrgcn.training.runs import CONFIG, check_run, read_config, unfinished
@@ -45,6 +48,8 @@ def _(options: RunOptions) -> RunOptions:
         options.dataset, options.graph, options.graph_or_dataset, parts=parts
     )
     check_writable(options.out or options.resume or Path("runs"))
+    if options.resume is not None:
+        check_resumed(options, options.resume)
     # Of several processes, the first looks at the folder, before it writes to it.
     if not has_parts(graph) and options.out is not None and options.out.is_dir():
         check_free(options.out, options.overwrite)
@@ -118,20 +123,30 @@ def _(options: ReportOptions) -> ReportOptions:
 
 
 @check.register
+def _(options: DemoOptions) -> DemoOptions:
+    check_suffix(options.out, FIGURES)
+    check_writable(options.out.parent)
+    return options
+
+
+@check.register
 def _(options: ImportOptions) -> ImportOptions:
     files = {"edges": options.edges, "nodes": options.nodes, "features-file": options.features_file}
     for name, path in files.items():
         if path is not None:
             check_file(path, f"--{name}")
-    if options.like is not None and not options.like.is_dir():
-        raise FileNotFoundError(f"--like: there is no folder {options.like}")
+    if options.like is not None:
+        check_graph(options.like, "--like: ")
+    if options.out.exists():
+        raise FileExistsError(f"--out: {options.out} exists already; choose another folder")
     check_writable(options.out.parent)
     return options
 
 
 def check_free(folder: Path, overwrite: bool) -> None:
     """Refuse a folder that holds something, unless it is a run that shall be overwritten."""
-    if all(path.name == LOCK for path in folder.iterdir()):
+    # A process that was killed as it began leaves its lock, and what it was writing.
+    if all(path.name == LOCK or is_partial(path) for path in folder.iterdir()):
         return
     if not (folder / CONFIG).is_file():
         raise FileExistsError(f"--out: {folder} exists already; choose another folder")

@@ -17,7 +17,7 @@ def run_datasets(options: DatasetsOptions) -> None:
     root = root_folder(options.data_root)
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)  # fits into 80 columns
     table.add_column("name", no_wrap=True)
-    for heading in ("nodes", "edges", "features", "classes"):
+    for heading in ("nodes", "entries", "features", "classes"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("from", no_wrap=True)
     table.add_column("here", no_wrap=True)
@@ -31,7 +31,7 @@ def run_datasets(options: DatasetsOptions) -> None:
         print(f"{name:<18} {dataset.description}")
     print()
     print(
-        "Edges are directed: an undirected one counts twice.\n"
+        "Entries are those of the adjacency matrix: an undirected edge is two.\n"
         f"Raw files are looked for in {root} and are downloaded to it on first use; "
         "--data-root or VRGCN_DATA name another folder."
     )

@@ -10,7 +10,7 @@ from rich.table import Table
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import DiagnoseOptions
 from vrgcn.cli.train import scaled_graph
-from vrgcn.diagnostics.advice import advise
+from vrgcn.diagnostics.advice import Advice, advise
 from vrgcn.diagnostics.diagnosis import REFERENCE, Diagnosis, diagnose
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.engine.estimators import find_estimator
@@ -134,17 +134,19 @@ def _diagnose(subject: _Subject, options: DiagnoseOptions) -> Diagnosis:
         )
 
 
-def _print(diagnosis: Diagnosis, advice: list[str]) -> None:
+def _print(diagnosis: Diagnosis, advice: list[Advice]) -> None:
     print(conditions(diagnosis))
     print_table(_table(diagnosis))
-    print_table(text_table(GRADIENT_TITLE, gradient_columns(diagnosis), gradient_rows(diagnosis)))
+    if diagnosis.estimators[REFERENCE].gradients.known:
+        columns, found = gradient_columns(diagnosis), gradient_rows(diagnosis)
+        print_table(text_table(GRADIENT_TITLE, columns, found))
     if diagnosis.staleness:
         title = "histories of a minibatch"
         print_table(text_table(title, STALENESS_COLUMNS, staleness_rows(diagnosis)))
     for name, why in diagnosis.impossible.items():
         print(f"{name}: not possible here: {why}")
-    for sentence in advice:
-        print(f"advice: {sentence}")
+    for piece in advice:
+        print(f"advice: {piece}")
 
 
 def _table(diagnosis: Diagnosis) -> Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from vrgcn.files.printable import printable
 
 
-def print_note(text: str | None) -> None:
+def print_note(text: object | None) -> None:
     """Print a note where there is one."""
     if text is not None:
-        print("note:", printable(text, keep="\n"))
+        print("note:", printable(str(text), keep="\n"))

@@ -200,6 +200,10 @@ class ReportOptions:
     threads: int | None = None
     """CPU threads. None: as PyTorch chooses."""
 
+    def __post_init__(self) -> None:
+        if not self.runs:
+            raise ValueError("give at least one run: a folder that `vrgcn train` wrote")
+
 
 @dataclass(frozen=True)
 class DiagnoseOptions(TrainingOptions):
@@ -222,7 +226,10 @@ class DiagnoseOptions(TrainingOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in self.compare:
-            find_estimator(name)
+            try:
+                find_estimator(name)
+            except ValueError as error:
+                raise ValueError(f"compare: {error}") from None
         if self.passes < 2:  # before a graph is opened, or even downloaded
             raise ValueError(f"passes must be at least 2 to tell a variance, not {self.passes}")
 
@@ -283,6 +290,10 @@ class DemoOptions:
     threads: int | None = None
     """CPU threads. None: as PyTorch chooses."""
 
+    def __post_init__(self) -> None:
+        at_least(1, epochs=self.epochs, threads=self.threads)
+        at_least(0, seed=self.seed)
+
 
 SectionName = Literal[
     "epoch", "accuracy", "deep", "step", "growth", "peers", "inference", "histories", "startup"
@@ -297,7 +308,7 @@ class BenchOptions:
     """What to measure. epoch: steps against the MLP; accuracy: time to a validation score, peak
     memory; deep: three and four layers; step: where the time goes; growth: cost against graph and
     model sizes; peers: PyG; inference: exact outputs of all nodes; histories: 16-bit tables;
-    startup: --help, imports."""
+    startup: --help, mistakes on the command line, imports."""
     dataset: str = "reddit-like"
     """A graph by name; `vrgcn datasets` lists them."""
     data_root: Path | None = None

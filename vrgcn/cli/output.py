@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any
 
+_NOBODY = (errno.EPIPE, errno.EIO)  # of a pipe, of a terminal
+
 
 class Unbroken:
-    """A stream that goes on silently once the pipe it leads to is closed."""
+    """A stream that goes on silently once the pipe or the terminal it leads to is closed."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
@@ -18,18 +21,20 @@ class Unbroken:
     def write(self, text: str) -> int:
         try:
             return self._stream.write(text)
-        except BrokenPipeError:
-            self._silence()
+        except OSError as error:
+            self._silence(error)
             return len(text)
 
     def flush(self) -> None:
         try:
             self._stream.flush()
-        except BrokenPipeError:
-            self._silence()
+        except OSError as error:
+            self._silence(error)
 
-    def _silence(self) -> None:
+    def _silence(self, error: OSError) -> None:
         """What is still buffered, and all that follows, goes nowhere."""
+        if error.errno not in _NOBODY:
+            raise error
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self._stream.fileno())
         os.close(nowhere)

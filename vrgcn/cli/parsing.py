@@ -1,6 +1,13 @@
 """From the words of a command line to an options object, and what to say of those that do not fit.
 
 No torch, and no library: an error of the command line comes at once.
+
+Why not argparse underneath: it was tried, and what it saves (the loop over the words, 55 lines)
+comes back. Of a flag with several values it takes too much (`--sizes 3 4 GRAPH`) or too little
+(`--names=-1 ?`), so the words would have to be counted before it sees them, by the same loop. Its
+errors are sentences to be matched and said anew (`expected one argument`, `ignored explicit
+argument`). A positional that is not given becomes None, and is not missed. Types, choices,
+suggestions and help would stay ours in any case.
 """
 
 from __future__ import annotations
@@ -150,7 +157,11 @@ def _refuse_word(word: str, words: list[str], place: int, flags: tuple[Flag, ...
         raise UsageError(f"there is no option {word}{_did_you_mean(meant)}")
     before = words[place - 1] if place else ""
     after = f" after {before}" if before else ""
-    raise UsageError(f"{word!r}{after} belongs to no option")
+    hint = ""
+    if not any(flag.positional for flag in flags):
+        needed = [f"{flag.flag} {flag.value}" for flag in flags if flag.default is MISSING]
+        hint = f"; everything here has a flag, such as {' '.join(needed)}" if needed else ""
+    raise UsageError(f"{word!r}{after} belongs to no option{hint}")
 
 
 def _check_required(flags: tuple[Flag, ...], values: dict[str, Any]) -> None:

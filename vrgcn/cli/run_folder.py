@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import shutil
-import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from vrgcn.cli.checks import check_free
-from vrgcn.cli.config_file import flatten
 from vrgcn.cli.options import RunOptions, TuneOptions
-from vrgcn.files.writing import remove_partial
+from vrgcn.files.writing import explained, make_folder, remove_partial
 from vrgcn.inference import MODEL
 from vrgcn.models.models import MODELS
 from vrgcn.training.checkpoint import checkpoints_in
-from vrgcn.training.identity import free_settings
-from vrgcn.training.interval import duration
 from vrgcn.training.lock import locked
-from vrgcn.training.runs import (
-    CHECKPOINTS,
-    CONFIG,
-    METRICS,
-    RESULT,
-    config_text,
-    member_runs,
-    read_config,
-    unfinished,
-)
+from vrgcn.training.runs import CHECKPOINTS, CONFIG, METRICS, RESULT, member_runs
 from vrgcn.tuning.study import STUDY
 from vrgcn.tuning.tuner import LEADERBOARD
 
@@ -38,16 +24,6 @@ OURS = (
     *("tensorboard", "trials/trial-*", STUDY, LEADERBOARD),
     *("evaluation-*.json", "confusion-*.png", "predicted-*.png"),
 )
-_EXCHANGE = ("halo", "halo_every", "rank_timeout")  # when processes hear of each other
-_PLACE = ("graph", "data_root")  # the same graph may lie elsewhere now: its fingerprint decides
-
-
-def check_folder(options: RunOptions) -> None:
-    """Refuse, before anything is read or written, what `run_folder` would refuse later."""
-    if options.resume is not None:
-        _check_resumed(options, options.resume)
-    elif options.out is not None and options.out.is_dir():
-        check_free(options.out, options.overwrite)
 
 
 @contextmanager
@@ -69,20 +45,13 @@ def run_folder(options: RunOptions) -> Iterator[Path]:
                 worth = bool(options.resume or checkpoints or member_runs(folder))
                 worth = worth or (folder / MODEL).exists()
                 if not worth:
-                    _clear(folder)
+                    with suppress(OSError):  # what made training fail is what is told
+                        _clear(folder)
                 raise
     finally:
         if not worth:
             with suppress(OSError):  # somebody's own files are in it
                 folder.rmdir()
-
-
-def found_again(options: RunOptions) -> dict[str, Any]:
-    """The options that `--config` may repeat the run by, its paths holding from any folder."""
-    left_out = ("config", "name", "out", "resume", "overwrite")
-    kept = {k: v for k, v in flatten(options).items() if k not in left_out}
-    paths = {name: kept[name] for name in _PLACE if kept[name] is not None}
-    return kept | {name: path.resolve() for name, path in paths.items()}
 
 
 def _folder(options: RunOptions) -> Path:
@@ -102,10 +71,12 @@ def _folder(options: RunOptions) -> Path:
     folder, number = Path("runs") / name, 1
     if options.overwrite:
         return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    with explained(folder):
+        make_folder(folder.parent)
     while True:
         try:
-            folder.mkdir(parents=True)  # only one process can
+            with explained(folder):
+                folder.mkdir()  # only one process can
         except FileExistsError:
             number += 1
             folder = Path("runs") / f"{name}-{number}"
@@ -124,55 +95,6 @@ def _clear(folder: Path) -> None:
         shutil.rmtree(run)
     for pattern in OURS:
         for path in folder.glob(pattern):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-
-def nothing_left(options: RunOptions) -> bool:
-    """Whether a run that shall go on has finished, and not been asked for more. What a process that
-    was killed at its very end left is removed."""
-    folder = options.resume
-    if folder is None or unfinished(folder) is not None:
-        return False
-    before, now = read_config(folder), _as_written(options)
-    for name in ("epochs", "patience", "time_limit", "seeds", "trials"):
-        if name in before and _length(now.get(name)) > _length(before[name]):
-            return False
-    with locked(folder):
-        remove_partial(folder)
-    return True
-
-
-def _length(value: Any) -> float:
-    """Of epochs, or of a time; without a limit it is infinite."""
-    if value is None:
-        return float("inf")
-    return (duration(value) or 0.0) if isinstance(value, str) else value
-
-
-def _check_resumed(options: RunOptions, folder: Path) -> None:
-    """Refuse what makes it another run."""
-    if options.out is not None or options.name is not None or options.overwrite:
-        raise ValueError("--resume goes on in the run's own folder: no --out, --name, --overwrite")
-    # An option that is not in the file was None, or did not exist yet: at its default.
-    before, now = _as_written(type(options)()) | read_config(folder), _as_written(options)
-    changeable: tuple[str, ...] = (
-        *(*_PLACE, *_EXCHANGE, "verify", "log"),
-        *("trials", "time_limit", "threads"),
-    )
-    if not isinstance(options, TuneOptions):  # whose trials would not compare
-        changeable += free_settings(now["schedule"])
-    if before.get("seeds") and now.get("seeds"):
-        changeable += ("seeds",)
-    changed = [
-        f"{name} was {before.get(name)!r} and is {now.get(name)!r}"
-        for name in sorted(before.keys() | now.keys())
-        if name not in changeable and before.get(name) != now.get(name)
-    ]
-    if changed:
-        raise ValueError(
-            f"--resume: {folder} cannot go on with other options: {'; '.join(changed)}"
-        )
-
-
-def _as_written(options: RunOptions) -> dict[str, Any]:
-    return tomllib.loads(config_text(found_again(options)))
+            # Of a link, such as one to a larger disk, what it leads to is somebody's own.
+            folded = path.is_dir() and not path.is_symlink()
+            shutil.rmtree(path) if folded else path.unlink()

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from vrgcn.cli.options import TrainOptions
-from vrgcn.cli.run_folder import found_again, nothing_left, run_folder
+from vrgcn.cli.resuming import found_again, nothing_left
+from vrgcn.cli.run_folder import run_folder
 from vrgcn.pages.runs.records import read_runs
 from vrgcn.pages.runs.seeds import seed_columns, seed_rows
 from vrgcn.pages.terminal import print_table, text_table

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import TrainingOptions, TrainOptions
 from vrgcn.cli.output import unbroken_output
-from vrgcn.cli.run_folder import check_folder, found_again, nothing_left, run_folder
+from vrgcn.cli.resuming import found_again, nothing_left
+from vrgcn.cli.run_folder import run_folder
 from vrgcn.cli.seeds import run_seeds
 from vrgcn.data import find_dataset
 from vrgcn.data.opening import open_graph
@@ -43,7 +45,6 @@ def run_train(options: TrainOptions) -> None:
         run_train_parts(options)
         return
     find_device(options.train.device)
-    check_folder(options)
     if nothing_left(options):
         print(
             f"{options.resume} has finished already; with more --epochs or a longer --time-limit "
@@ -52,6 +53,11 @@ def run_train(options: TrainOptions) -> None:
         return
     stored = options.graph is not None and options.graph.is_dir()
     watch = StoreWatch(options.graph, print_note) if stored and options.graph else None
+    with nullcontext() if watch is None else closing(watch):
+        _run(options, watch)
+
+
+def _run(options: TrainOptions, watch: StoreWatch | None) -> None:
     graph, scaling, note = scaled_graph(options)
     objective = build_objective(graph, options.train)
     model = _build(options, graph, objective)
@@ -113,6 +119,10 @@ def _train(
             if log is not None:
                 log.restore(curve)
 
+        def on_step(done: int, total: int) -> None:
+            if watch is not None:
+                _watch_graph(watch)
+
         result = train_in(
             folder,
             model,
@@ -124,6 +134,7 @@ def _train(
             verbose=True,
             check=None if watch is None else watch.check,
             on_epoch=None if log is None else log.epoch,
+            on_step=on_step,
             on_restore=on_restore,
             on_note=print_note,
         )
@@ -134,6 +145,18 @@ def _train(
             f"{len(result.curve)} of {options.train.epochs}; vrgcn train --resume {folder} "
             "--time-limit MORE goes on with it, time used so far counting"
         )
+
+
+def _watch_graph(watch: StoreWatch) -> None:
+    """Stop, and keep everything, before somebody who waits for it writes to the graph."""
+    watch.glance()
+    file = watch.wanted()
+    if file is not None:
+        print_note(
+            f"another process wants to write to {file}, which training reads: the run stops. With "
+            "the graph as it was it goes on"
+        )
+        signal.raise_signal(signal.SIGTERM)
 
 
 def _print_cost(model: GraphModel, graph: Graph, options: TrainOptions) -> None:

@@ -15,7 +15,8 @@ from pathlib import Path
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import TrainOptions
 from vrgcn.cli.output import unbroken_output
-from vrgcn.cli.run_folder import check_folder, found_again, nothing_left, run_folder
+from vrgcn.cli.resuming import check_resumed, found_again, nothing_left
+from vrgcn.cli.run_folder import run_folder
 from vrgcn.cli.train import summary, what_is_kept
 from vrgcn.distributed.checkpoints import PartCheckpoints
 from vrgcn.distributed.group import Group, joined, restarts, under_torchrun
@@ -109,7 +110,8 @@ def _goes_on(options: TrainOptions) -> bool:
 
 
 def _nothing_left(options: TrainOptions) -> bool:
-    check_folder(options)
+    if options.resume is not None:
+        check_resumed(options, options.resume)
     return nothing_left(options)
 
 

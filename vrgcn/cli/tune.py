@@ -8,7 +8,8 @@ from pathlib import Path
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import TuneOptions
 from vrgcn.cli.output import unbroken_output
-from vrgcn.cli.run_folder import check_folder, found_again, nothing_left, run_folder
+from vrgcn.cli.resuming import found_again, nothing_left
+from vrgcn.cli.run_folder import run_folder
 from vrgcn.cli.train import scaled_graph
 from vrgcn.engine.devices import find_device
 from vrgcn.training.interrupts import Interrupted
@@ -22,7 +23,6 @@ def run_tune(options: TuneOptions) -> None:
     """Search as the options say, or go on searching."""
     check_optuna()
     find_device(options.train.device)
-    check_folder(options)
     if nothing_left(options):
         print(
             f"{options.resume} has finished already; with more --trials or a longer --time-limit "

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Size(NamedTuple):
-    """What a dataset holds, as text. Edges are directed: an undirected one counts twice."""
+    """What a dataset holds, as text. edges: entries of the adjacency, two for an undirected one"""
 
     nodes: str
     edges: str
@@ -199,7 +199,7 @@ def find_dataset(name: str) -> Dataset:
         return DATASETS[name]
     if name.startswith(OGB) and name != OGB:
         return Dataset(
-            _later("named", "ogb", name),
+            _later("ogb", "ogb", name),
             f"{name} of the Open Graph Benchmark",
             source="OGB",
             raw=Raw(("ogb",), (), url="https://ogb.stanford.edu"),

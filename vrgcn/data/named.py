@@ -146,32 +146,6 @@ def ppi(folder: Path) -> Graph:
     )
 
 
-def ogb(name: str, folder: Path) -> Graph:
-    """A node classification graph of OGB with its split; edges as directed as OGB has them."""
-    import torch
-
-    from vrgcn.graph.graph import Graph
-
-    try:
-        from ogb.nodeproppred import PygNodePropPredDataset
-    except ImportError:
-        raise ValueError(f"{name} is read by the package ogb: pip install ogb") from None
-    try:
-        with _download_timeout():
-            dataset = PygNodePropPredDataset(name, root=str(folder))
-    except Exception as error:
-        raise ValueError(
-            f"ogb could not load {name} ({_cause(error)}). Without a network: unpack the archive "
-            f"of {name} from https://ogb.stanford.edu as {folder / name.replace('-', '_')}"
-        ) from error
-    data, split = dataset[0], dataset.get_idx_split()
-    for ours, theirs in (("train", "train"), ("val", "valid"), ("test", "test")):
-        mask = torch.zeros(data.num_nodes, dtype=torch.bool)
-        mask[split[theirs]] = True
-        data[f"{ours}_mask"] = mask
-    return Graph.from_pyg(data)
-
-
 @contextmanager
 def pyg(name: str, folder: Path) -> Iterator[tuple[Any, Callable[[Any], Callable[..., Any]]]]:
     """`torch_geometric.datasets`, and a function that ties one of its classes to `folder`.
@@ -200,19 +174,40 @@ def pyg(name: str, folder: Path) -> Iterator[tuple[Any, Callable[[Any], Callable
 
         try:
             # "Downloading ..." is worth reading, "Processing..." and "Done!" are not.
-            with nullcontext() if missing else redirect_stderr(io.StringIO()), _download_timeout():
+            with nullcontext() if missing else redirect_stderr(io.StringIO()), download_timeout():
                 from torch_geometric import datasets
 
                 yield datasets, place
         except Exception as error:
             if _missing(source, raw.files):
-                raise missing_files(name, folder, _cause(error)) from error
-            raise ValueError(
-                f"the raw files of {name} in {folder} cannot be read ({_cause(error)}); "
-                f"are they whole, and those of {raw.url}?"
-            ) from error
+                raise missing_files(name, folder, cause(error)) from error
+            raise _unreadable(name, folder, error) from error
         for file in missing:
             _move(source / file, folder)
+
+
+@contextmanager
+def raw_files_read(name: str, folder: Path, files: tuple[str, ...]) -> Iterator[None]:
+    """For raw files that we read ourselves: they are looked at first, and what goes wrong in here
+    is told with their place."""
+    from vrgcn.data.raw_files import check_raw_files
+
+    try:
+        check_raw_files(folder, files)
+        yield
+    except (ValueError, LookupError, TypeError, AttributeError, StopIteration) as error:
+        raise _unreadable(name, folder, error) from error
+
+
+def _unreadable(name: str, folder: Path, error: BaseException) -> ValueError:
+    from vrgcn.data import DATASETS
+
+    raw = DATASETS[name].raw
+    assert raw is not None
+    return ValueError(
+        f"the raw files of {name} in {folder} cannot be read ({cause(error)}); are they whole, and "
+        f"those of {raw.url}?"
+    )
 
 
 def _missing(folder: Path, files: tuple[str, ...]) -> list[str]:
@@ -224,7 +219,8 @@ def _size_and_time(file: Path) -> tuple[int, int]:
     return state.st_size, state.st_mtime_ns
 
 
-def _cause(error: BaseException) -> str:
+def cause(error: BaseException) -> str:
+    """What went wrong, in an error of ours."""
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
@@ -236,7 +232,8 @@ def _move(file: Path, folder: Path) -> None:
 
 
 @contextmanager
-def _download_timeout() -> Iterator[None]:
+def download_timeout() -> Iterator[None]:
+    """In here, a server that does not answer is waited for no longer than half a minute."""
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(DOWNLOAD_SECONDS)
     try:

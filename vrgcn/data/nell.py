@@ -19,8 +19,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vrgcn.data.named import beside, pyg
-from vrgcn.data.raw_files import read_pickle
+from vrgcn.data.named import beside, pyg, raw_files_read
+from vrgcn.data.raw_files import check_raw_files, read_pickle
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.validation import UNLABELLED
 
@@ -33,7 +33,8 @@ def nell(folder: Path) -> Graph:
     """65,755 nodes with 61,278 sparse features."""
     with pyg("nell", folder) as (datasets, place):
         data = place(datasets.NELL)()[0]
-    known = known_labels(folder, data.num_nodes)
+    with raw_files_read("nell", folder, ()):  # PyG has read them before
+        known = known_labels(folder, data.num_nodes)
     labels = torch.where(known, data.y, UNLABELLED)
     taken = data.train_mask | data.test_mask
     return Graph(
@@ -62,11 +63,14 @@ def _validation(folder: Path, candidates: Tensor) -> Tensor:
     if file is None:
         generator = torch.Generator().manual_seed(SEED)
         return candidates[torch.randperm(len(candidates), generator=generator)[:VALIDATION]]
+    check_raw_files(file.parent, [file.name])
     with np.load(file) as arrays:
-        chosen = torch.from_numpy(arrays["val_suggested"]).long()
-    if not torch.isin(chosen, candidates).all():
+        if "val_suggested" not in arrays or arrays["val_suggested"].dtype.kind not in "iu":
+            raise ValueError(f"{file} must hold val_suggested, the numbers of nodes")
+        chosen = torch.from_numpy(arrays["val_suggested"].astype(np.int64).ravel())
+    if not torch.isin(chosen, candidates).all() or len(chosen.unique()) != len(chosen):
         raise ValueError(
-            f"{file}: val_suggested has nodes of training or test, or without a known label"
+            f"{file}: val_suggested has nodes of training or test, without a known label, or twice"
         )
     return chosen
 

@@ -16,7 +16,6 @@ which the same graph and split come with features and labels rebuilt from gene s
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -24,37 +23,46 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from vrgcn.data.named import beside, missing_files
+from vrgcn.data.named import beside, missing_files, raw_files_read
+from vrgcn.files.npy import map_array
+from vrgcn.files.parsing import read_json
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 
+GRAPH, FEATURES = "toy-ppi-G.json", "toy-ppi-feats.npy"
 REBUILT = "toy_ppi_rebuilt.npz"
 
 
 def ppi_small(folder: Path) -> Graph:
     """The graph of whichever files are there; the original ones first."""
-    if not (folder / "toy-ppi-G.json").is_file():
-        if (folder / REBUILT).is_file():
+    if (folder / GRAPH).is_file():
+        with raw_files_read("ppi-small", folder, (FEATURES,)):
+            return _original(folder)
+    if (folder / REBUILT).is_file():
+        with raw_files_read("ppi-small", folder, (REBUILT,)):
             return _rebuilt(folder)
-        raise missing_files("ppi-small", folder, "PyG does not offer them")
-    return _original(folder)
+    raise missing_files("ppi-small", folder, "PyG does not offer them")
 
 
 def _original(folder: Path) -> Graph:
-    described = _json(folder / "toy-ppi-G.json")
-    row_of = _json(folder / "toy-ppi-id_map.json")
-    classes = _json(folder / "toy-ppi-class_map.json")
+    described = read_json(folder / GRAPH)
+    row_of = read_json(folder / "toy-ppi-id_map.json")
+    classes = read_json(folder / "toy-ppi-class_map.json")
     nodes = described["nodes"]
     rows = np.array([row_of[str(node["id"])] for node in nodes])
-    links = [(link["source"], link["target"]) for link in described["links"]]
+    if not np.array_equal(np.sort(rows), np.arange(len(nodes))):
+        raise ValueError("toy-ppi-id_map.json must give each node a row of its own, from 0")
+    links = np.array([(link["source"], link["target"]) for link in described["links"]], np.int64)
+    if links.size and (links.min() < 0 or links.max() >= len(nodes)):
+        raise ValueError(f"{GRAPH} has a link to a node that is none")
     labels = np.zeros((len(nodes), len(next(iter(classes.values())))), dtype=np.float32)
     for row, node in zip(rows, nodes, strict=True):
         labels[row] = classes[str(node["id"])]
     split = np.empty(len(nodes), dtype=np.int64)
     split[rows] = [2 if node["test"] else int(node["val"]) for node in nodes]
     return Graph(
-        rows[np.array(links).reshape(-1, 2)].T,
-        torch.from_numpy(np.load(folder / "toy-ppi-feats.npy")).float(),
+        rows[links.reshape(-1, 2)].T,
+        torch.from_numpy(np.array(map_array(folder / FEATURES))).float(),
         labels,
         undirected=True,
         **_masks(split),
@@ -63,7 +71,7 @@ def _original(folder: Path) -> Graph:
 
 def _rebuilt(folder: Path) -> Graph:
     columns_file = beside(folder, "columns.json")
-    columns = _json(columns_file) if columns_file is not None else {}
+    columns = read_json(columns_file) if columns_file is not None else {}
     with np.load(folder / REBUILT) as arrays:
         return Graph(
             arrays["edges"].T,
@@ -81,7 +89,3 @@ def _rebuilt(folder: Path) -> Graph:
 
 def _masks(split: Any) -> dict[str, Any]:
     return {name: split == number for number, name in enumerate(("train", "val", "test"))}
-
-
-def _json(file: Path) -> Any:
-    return json.loads(file.read_text(encoding="utf-8"))

@@ -106,8 +106,8 @@ def check_places(indptr: Any, indices: Any, rows: Any, columns: Any) -> None:
 
 def _empty_array(kind: Any, shape: Any, dtype: Any) -> Any:
     """NumPy's way to begin an array, which its state then fills."""
-    if kind is not np.ndarray or shape != (0,):
-        raise pickle.UnpicklingError(f"an array that begins as {shape}")
+    if kind is not np.ndarray or shape != (0,) or dtype not in ("b", b"b"):
+        raise pickle.UnpicklingError(f"an array that begins as {shape} of {dtype!r}")
     return np.ndarray((0,), "b")
 
 

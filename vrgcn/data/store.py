@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vrgcn.data.sources import META
-from vrgcn.data.store_checks import check_arrays, check_finite
+from vrgcn.data.store_checks import check_arrays, check_different, check_finite
 from vrgcn.data.store_format import (
     ARRAYS,
     FORMAT,
@@ -129,7 +129,7 @@ def verify_graph(path: str | Path) -> str | None:
     """Read all of the graph in a folder and refuse it if a byte is not what was written.
 
     Returns a note where the graph is of a version without checksums, and None otherwise. Features
-    that are NaN or infinite are refused of any version.
+    that are NaN or infinite, and node ids that two nodes have, are refused of any version.
     """
     path = Path(path)
     meta = read_meta(path)
@@ -148,6 +148,8 @@ def verify_graph(path: str | Path) -> str | None:
     for name in ("features", "feature_values"):
         if name in arrays:
             check_finite(path / f"{name}.npy", arrays[name])
+    if meta["names"]["nodes"]:
+        check_different(path / IDS, _read_ids(path, meta))
     return unprotected(path)
 
 

@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
@@ -47,6 +50,18 @@ def check_finite(file: Path, values: Tensor) -> None:
                     row, column = divmod(place, values.shape[1])
                     where = f"node {row}, column {column}"
                 raise ValueError(f"{file} holds NaN or infinite numbers, first: {where}")
+
+
+def check_different(file: Path, ids: pa.Array) -> None:
+    """Refuse node ids of which two are the same: a prediction would not say whose it is."""
+    first = pc.index_in(ids, value_set=ids)  # the first place of each
+    again = pc.not_equal(first, pa.array(np.arange(len(ids)), first.type))
+    place = pc.index(again, True).as_py()
+    if place >= 0:
+        raise ValueError(
+            f"{file} gives node {place} the id {ids[place].as_py()!r}, which node "
+            f"{first[place].as_py()} has too"
+        )
 
 
 def _check_matrix(path: Path, matrix: Matrix, arrays: Arrays, columns: int) -> None:

@@ -31,7 +31,9 @@ IDS = "ids.arrow"
 VERSION = 3  # written; it has checksums
 VERSIONS = (1, 2, VERSION)  # read; 2 had labels that are numbers
 CHECKSUM = "checksum"  # of meta.json itself, without this entry
-_MOST_CLASSES = 1 << 20  # without as many nodes; a number alone must not make a model of terabytes
+# A number alone must not make a model of terabytes: the most without as many nodes, or entries.
+_MOST_CLASSES = 1 << 20
+_MOST_FEATURES = 1 << 24
 
 Meta = dict[str, Any]
 
@@ -147,6 +149,8 @@ def _check_agreement(file: Path, meta: Meta) -> None:
         "numbers have no classes": task == "regression" and meta["num_classes"] != 0,
         "feature_entries must be a count": _sparse(meta) and meta["feature_entries"] is None,
         "it has more classes than can be": meta["num_classes"] > max(_MOST_CLASSES, meta["nodes"]),
+        "it has more features than can be": meta["width"]
+        > max(_MOST_FEATURES, meta["feature_entries"] or 0),
         "classes have another number of names": not _one_each(
             names["classes"], meta["num_classes"]
         ),

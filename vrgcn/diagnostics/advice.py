@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from vrgcn.diagnostics.diagnosis import REFERENCE, Diagnosis
 from vrgcn.engine.estimators import find_estimator
@@ -26,13 +27,35 @@ DROWNED = 2.0  # times the added noise: that of exact training itself is what ma
 SAMPLING = "ns"  # the baseline for noise
 
 
-def advise(diagnosis: Diagnosis) -> list[str]:
-    """Sentences, the most pressing first; at least one."""
+class Advice(NamedTuple):
+    """action: what to do; reason: what was seen. Without a capital at the start and a stop at the
+    end, for a line of its own or a part of a sentence."""
+
+    action: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.action}"
+
+
+def advise(diagnosis: Diagnosis) -> list[Advice]:
+    """The most pressing first; at least one."""
     if not any(measured.layers for measured in diagnosis.estimators.values()):
-        return ["nothing is estimated: the model propagates only what is computed once, exactly"]
+        return [
+            Advice(
+                "nothing to change",
+                "nothing is estimated, for the model propagates only what is computed once, "
+                "exactly",
+            )
+        ]
     used = diagnosis.config.estimator
     if used not in diagnosis.estimators:
-        return [f"{used}, which trains here, was not among the estimators measured"]
+        return [
+            Advice("measure it too", f"{used}, which trains here, was not among the estimators")
+        ]
+    if not diagnosis.estimators[REFERENCE].gradients.known:
+        found = [*_unwritten(diagnosis, used), *_noisier_than_ns(diagnosis, used)]
+        return [*found, _no_gradient(diagnosis)]
     if used == REFERENCE:
         return [_of_exact(diagnosis)]
     found = [
@@ -72,7 +95,7 @@ def added_error(estimate: Deviation, exact: Deviation) -> Error:
     return Error(noise, math.hypot(max(estimate.bias, estimate.floor), noise))
 
 
-def _unwritten(diagnosis: Diagnosis, used: str) -> Iterator[str]:
+def _unwritten(diagnosis: Diagnosis, used: str) -> Iterator[Advice]:
     for table in diagnosis.staleness.get(used, []):
         if table.unwritten > UNWRITTEN:
             what, remedy = {
@@ -86,13 +109,14 @@ def _unwritten(diagnosis: Diagnosis, used: str) -> Iterator[str]:
                     "visit all nodes (--visit all), and give it an epoch to write them",
                 ),
             }[table.kind]
-            yield (
+            yield Advice(
+                remedy,
                 f"{table.unwritten:.0%} of the {what} that this minibatch reads at layer "
-                f"{table.level + 1} were never written and count as zero: {remedy}"
+                f"{table.level + 1} were never written and count as zero",
             )
 
 
-def _noisier_than_ns(diagnosis: Diagnosis, used: str) -> Iterator[str]:
+def _noisier_than_ns(diagnosis: Diagnosis, used: str) -> Iterator[Advice]:
     estimators = diagnosis.estimators
     if not (find_estimator(used).history and _random(used)) or SAMPLING not in estimators:
         return
@@ -102,10 +126,10 @@ def _noisier_than_ns(diagnosis: Diagnosis, used: str) -> Iterator[str]:
         theirs = added_noise(estimators[SAMPLING].layers[call], exact)
         if mine > NOISIER * theirs > 0:
             warm = "" if diagnosis.config.warm_start else "start warm (--warm-start), "
-            yield (
+            yield Advice(
+                f"{warm}lower the rate, or raise the fan-out",
                 f"at learning rate {diagnosis.config.learning_rate:g} {used}'s noise is "
-                f"{mine / theirs:.1f} times that of {SAMPLING} at layer {call + 1}: {warm}lower "
-                "the rate, or raise the fan-out"
+                f"{mine / theirs:.1f} times that of {SAMPLING} at layer {call + 1}",
             )
 
 
@@ -116,18 +140,20 @@ def _random(used: str) -> bool:
     return bool(kind.random)
 
 
-def _biased(diagnosis: Diagnosis, used: str) -> Iterator[str]:
+def _biased(diagnosis: Diagnosis, used: str) -> Iterator[Advice]:
     gradient = diagnosis.estimators[used].gradient
     if not (gradient.biased and gradient.bias > BIASED):
         return
-    yield (
+    helps, cause = _remedy(diagnosis, used)
+    yield Advice(
+        helps,
         f"{used}'s gradient is biased by {gradient.bias:.0%} of its norm (noise alone "
-        f"could show as {gradient.floor:.0%}); {_cause(diagnosis, used)}"
+        f"could show as {gradient.floor:.0%}); {cause}",
     )
 
 
-def _cause(diagnosis: Diagnosis, used: str) -> str:
-    """Of a bias, and what helps."""
+def _remedy(diagnosis: Diagnosis, used: str) -> tuple[str, str]:
+    """What helps against a bias, and what causes it."""
     estimator = find_estimator(used)
     stale = {"h": 0.0, "g": 0.0}
     for table in diagnosis.staleness.get(used, []):
@@ -135,41 +161,48 @@ def _cause(diagnosis: Diagnosis, used: str) -> str:
     if stale["g"] > max(STALE, stale["h"]):
         correct = "" if _random(used) else ", or correct them by samples (--estimator two-way-cv)"
         return (
-            f"the gradients it reads of neighbours are off by {stale['g']:.0%}: lower the learning "
-            f"rate, raise the fan-out{correct}"
+            f"lower the learning rate, raise the fan-out{correct}",
+            f"the gradients it reads of neighbours are off by {stale['g']:.0%}",
         )
     if stale["h"] > STALE:
         return (
-            f"the histories it reads are off by {stale['h']:.0%} of the activations: lower the "
-            "learning rate, raise the fan-out, or refresh (--visit all, --refresh always)"
+            "lower the learning rate, raise the fan-out, or refresh (--visit all, "
+            "--refresh always)",
+            f"the histories it reads are off by {stale['h']:.0%} of the activations",
         )
     if _random(used):
-        return "noise that passes through nonlinear layers does not average out: raise the fan-out"
+        return (
+            "raise the fan-out",
+            "noise that passes through nonlinear layers does not average out",
+        )
     if estimator.backward == "none":
         return (
-            "neighbours have no gradient of their own: keep them (--estimator two-way) or sample "
-            "some (--estimator cvd)"
+            "keep gradients of neighbours (--estimator two-way) or sample some (--estimator cvd)",
+            "neighbours have no gradient of their own",
         )
-    return "its histories are nearly fresh and what is left adds up: lower the learning rate"
+    return (
+        "lower the learning rate",
+        "its histories are nearly fresh and what is left adds up",
+    )
 
 
-def _better(diagnosis: Diagnosis, used: str) -> Iterator[str]:
+def _better(diagnosis: Diagnosis, used: str) -> Iterator[Advice]:
     errors = _gradient_errors(diagnosis)
     best = min(errors, key=lambda name: errors[name].most)
     mine, theirs = errors[used], errors[best]
     if theirs.most * BETTER < mine.least and mine.least > ROUNDING:
-        yield (
+        yield Advice(
+            f"try --estimator {best}" + _more_bias(diagnosis, best, used),
             f"the gradient of {best} is off by {theirs} on the same minibatches, that of {used} by "
-            f"{mine} (the noise of exact training aside): try {best}"
-            + _more_bias(diagnosis, best, used)
+            f"{mine} (the noise of exact training aside)",
         )
         return
     likely = min(errors, key=lambda name: errors[name].least)
     if errors[likely].least * BETTER < mine.least and mine.least > ROUNDING:
-        yield (
+        yield Advice(
+            "measure with more passes (--passes)",
             f"{likely} may have a better gradient than {used}, off by {errors[likely]} and {mine} "
-            "(the noise of exact training aside), but so few passes do not tell: give more "
-            "(--passes)"
+            "(the noise of exact training aside), but so few passes do not tell",
         )
 
 
@@ -183,35 +216,51 @@ def _more_bias(diagnosis: Diagnosis, best: str, used: str) -> str:
     )
 
 
-def _drowned(diagnosis: Diagnosis, used: str) -> Iterator[str]:
+def _drowned(diagnosis: Diagnosis, used: str) -> Iterator[Advice]:
     exact = diagnosis.estimators[REFERENCE].gradient
     added = added_noise(diagnosis.estimators[used].gradient, exact)
     if exact.std > DROWNED * added and exact.std > ROUNDING:
-        yield (
-            f"the choice of minibatches and dropout make the gradient of exact training vary by "
-            f"{exact.std:.0%}, {used} adds {added:.0%}: a larger fan-out would lower its noise "
-            "little"
+        yield Advice(
+            "leave the fan-out: a larger one would lower the noise little",
+            "the choice of minibatches and dropout make the gradient of exact training vary by "
+            f"{exact.std:.0%}, {used} adds {added:.0%}",
         )
 
 
-def _fine(diagnosis: Diagnosis, used: str) -> str:
+def _fine(diagnosis: Diagnosis, used: str) -> Advice:
     gradient = diagnosis.estimators[used].gradient
     bias = f"bias {gradient.bias:.0%}" if gradient.biased else f"bias below {gradient.floor:.0%}"
-    return (
+    return Advice(
+        "nothing to change; a larger fan-out lowers the noise",
         f"{used}'s gradient is off by {_gradient_errors(diagnosis)[used]} a step, the noise of "
         f"exact training aside (noise {gradient.std:.0%}, {bias}), and none of the others is much "
-        "better: nothing to change; a larger fan-out lowers the noise"
+        "better",
     )
 
 
-def _of_exact(diagnosis: Diagnosis) -> str:
+def _no_gradient(diagnosis: Diagnosis) -> Advice:
+    """Where there was nothing to compare gradients with."""
+    if diagnosis.estimators[REFERENCE].gradients.trained:
+        return Advice(
+            "compare at other weights (--epochs, --learning-rate)",
+            "gradients cannot be compared, for that of exact training is zero",
+        )
+    return Advice(
+        "measure with more passes (--passes) or larger minibatches (--batch-size)",
+        f"gradients cannot be compared, for none of the {diagnosis.passes} minibatches of "
+        f"{len(diagnosis.nodes):,} nodes that were drawn has a training node",
+    )
+
+
+def _of_exact(diagnosis: Diagnosis) -> Advice:
     errors = _gradient_errors(diagnosis)
     if not errors:
-        return "nothing was compared with exact training"
+        return Advice("nothing to change", "nothing was compared with exact training")
     best = min(errors, key=lambda name: errors[name].most)
-    return (
+    return Advice(
+        "nothing to change",
         f"training is exact; of the others {best} comes closest, its gradient off by "
-        f"{errors[best]} a step, the noise of exact training aside"
+        f"{errors[best]} a step, the noise of exact training aside",
     )
 
 

@@ -26,11 +26,16 @@ class Gradients:
 
     whole: of all parameters together
     layers: of the parameters of each layer, by the name of its module; parameters: of each by name
+    trained: how many of the minibatches have a node that is trained on
+    known: whether the exact gradient is other than zero, so that there is something to compare
+        with; if not, none of the numbers means anything
     """
 
     whole: Deviation
     layers: dict[str, Deviation]
     parameters: dict[str, Deviation]
+    trained: int
+    known: bool
 
 
 def reached_nodes(batches: Mapping[str, MiniBatches]) -> Tensor:
@@ -63,8 +68,10 @@ def measure_gradients(
     size = batches[reference].batch_size
     found = {name: _Found() for name in batches}
     generator = torch.Generator().manual_seed(seed)
+    trained = 0
     for number in range(passes):
         nodes = random_minibatch(drawn, size, generator)
+        trained += bool(batches[reference].trained[nodes].any())
         own = seed * 1_000_003 + number
         gradients = {}
         for name, their in batches.items():
@@ -77,7 +84,9 @@ def measure_gradients(
         for name, theirs in gradients.items():
             found[name].add(theirs, gradients[reference])
     names = [name for name, parameter in model.named_parameters() if parameter.requires_grad]
-    return {name: _against(moments, found[reference], names) for name, moments in found.items()}
+    return {
+        name: _against(moments, found[reference], names, trained) for name, moments in found.items()
+    }
 
 
 def _one_gradient(
@@ -105,7 +114,7 @@ class _Found:
         self.difference.add([g - r for g, r in zip(gradients, exact, strict=True)])
 
 
-def _against(found: _Found, exact: _Found, names: list[str]) -> Gradients:
+def _against(found: _Found, exact: _Found, names: list[str], trained: int) -> Gradients:
     def of(places: list[int]) -> Deviation:
         return paired_deviation(
             found.estimate.parts(places),
@@ -120,6 +129,8 @@ def _against(found: _Found, exact: _Found, names: list[str]) -> Gradients:
         of(list(range(len(names)))),
         {layer: of(places) for layer, places in layers.items()},
         {name: of([place]) for place, name in enumerate(names)},
+        trained,
+        known=any(bool(mean.any()) for mean in exact.estimate.mean),
     )
 
 

@@ -41,6 +41,7 @@ The formulas are in formulas.py. No torch here: the command line reads the names
 from __future__ import annotations
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Literal, get_args
 
 from vrgcn.engine.samplers import SAMPLERS, Sampler
@@ -118,9 +119,11 @@ def find_estimator(estimator: str | Estimator) -> Estimator:
     parts = estimator.split("/")
     residual = parts[-1] == RESIDUAL
     if len(parts) - residual != 3:
+        close = get_close_matches(estimator, ESTIMATORS, n=1)
+        hint = f"; did you mean {close[0]}?" if close else ""
         raise ValueError(
             f"estimator {estimator!r} is none of {', '.join(ESTIMATORS)}, nor a composition "
-            "SAMPLER/FORWARD/BACKWARD such as uniform/history/sampled"
+            f"SAMPLER/FORWARD/BACKWARD such as uniform/history/sampled{hint}"
         )
     sampler, forward, backward = parts[:3]
     try:

@@ -114,7 +114,7 @@ class Histories:
             if self.directory is not None:
                 file = self.directory / f"history-{level}-{kind}.bin"
             self.tables[level, kind] = self.make(
-                zeros((self.num_nodes, width), self._dtype(kind), file, self.device),
+                zeros((self.num_nodes, width), self.dtype_of(kind), file, self.device),
                 torch.full((self.num_nodes,), NEVER, dtype=torch.int64, device=self.device),
             )
         table = self.tables[level, kind]
@@ -129,7 +129,8 @@ class Histories:
         """A table of these histories."""
         return History(values, written)
 
-    def _dtype(self, kind: str) -> torch.dtype:
+    def dtype_of(self, kind: str) -> torch.dtype:
+        """The precision of tables of a kind."""
         if kind != "h" and self.dtype == torch.float16:
             return torch.bfloat16
         return self.dtype

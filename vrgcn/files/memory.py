@@ -42,11 +42,19 @@ def free_memory() -> int:
         with suppress(OSError, ValueError):  # "max" where there is none
             known.append(int(_lines(file)[0]))
     if resource is not None:
-        limits = (
-            resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA)
-        )
-        known += [limit for limit in limits if limit != resource.RLIM_INFINITY]
+        for kind, taken in ((resource.RLIMIT_AS, "VmSize"), (resource.RLIMIT_DATA, "VmData")):
+            limit = resource.getrlimit(kind)[0]
+            if limit != resource.RLIM_INFINITY:
+                known.append(max(0, limit - taken_memory(taken)))
     return min(known)
+
+
+def taken_memory(kind: str = "VmSize") -> int:
+    """Bytes that the process has, of a kind of /proc/self/status; 0 where nothing tells."""
+    with suppress(OSError, ValueError, StopIteration):
+        line = next(x for x in _lines("/proc/self/status") if x.startswith(f"{kind}:"))
+        return 1024 * int(line.split()[1])
+    return 0
 
 
 def _lines(file: str) -> list[str]:

@@ -12,13 +12,15 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from vrgcn.files.sizes import bytes_text
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
+_PARTIAL = ".partial"
+_NO_FLUSH = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF)
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
@@ -38,10 +40,10 @@ def new_file(
         first one wins and the others have a `FileExistsError`
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     partial = partial_name(path)
     try:
         with explained(path, size):
+            make_folder(path.parent)
             # Exclusive, and no link followed: nobody else's file is ever opened.
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
             with open(os.open(partial, flags, 0o666), "wb") as file:
@@ -54,7 +56,8 @@ def new_file(
                 _take_name(partial, path)
             flush_folder(path.parent)
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):  # where even its folder is not there, that is what is told
+            partial.unlink()
 
 
 @contextmanager
@@ -69,11 +72,11 @@ def new_folder(path: str | Path, *, size: int | None = None) -> Iterator[Path]:
     path = Path(path)
     if os.path.lexists(path):
         raise _already_there(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     partial = partial_name(path)
-    partial.mkdir()
     try:
         with explained(path, size):
+            make_folder(path.parent)
+            partial.mkdir()
             yield partial
             flush_folder(partial)
             _rename(partial, path)
@@ -90,16 +93,38 @@ def write_text(path: str | Path, text: str) -> None:
 
 def partial_name(path: Path) -> Path:
     """A hidden name beside `path` that nobody else has."""
-    return path.parent / f".{path.name}.{uuid.uuid4().hex}.partial"
+    return path.parent / f".{path.name}.{uuid.uuid4().hex}{_PARTIAL}"
+
+
+def is_partial(path: Path) -> bool:
+    """Whether it has a name of `partial_name`: what is being written, or never was to its end."""
+    return path.name.startswith(".") and path.name.endswith(_PARTIAL)
 
 
 def remove_partial(folder: Path) -> None:
     """Remove what writers that were killed left in a folder. Nobody may be writing there."""
-    for left in folder.glob(".*.partial"):
+    for left in folder.glob(f".*{_PARTIAL}"):
         if left.is_dir() and not left.is_symlink():
             shutil.rmtree(left, ignore_errors=True)
         else:
             left.unlink(missing_ok=True)
+
+
+def make_folder(folder: Path) -> None:
+    """A folder and those above it, each one's name durable; what is there already stays."""
+    if folder.is_dir():
+        return
+    if folder.is_symlink():
+        raise FileNotFoundError(
+            f"{folder} is a link to {os.readlink(folder)}, which is no folder; make that folder, "
+            "or write elsewhere"
+        )
+    if folder.exists():
+        raise NotADirectoryError(f"{folder} is a file; name a folder")
+    if folder.parent != folder:
+        make_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    flush_folder(folder.parent)
 
 
 def flush_folder(folder: Path) -> None:
@@ -107,6 +132,9 @@ def flush_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _NO_FLUSH:  # as file systems say that cannot do so for folders
+            raise
     finally:
         os.close(descriptor)
 
@@ -125,7 +153,7 @@ def explained(path: Path, size: int | None = None) -> Iterator[None]:
 
 
 def _no_room(path: Path, size: int | None) -> str:
-    folder = path.absolute().parent
+    folder = path.parent.resolve()  # a link may lead to another disk
     while not folder.exists():
         folder = folder.parent
     free = shutil.disk_usage(folder).free

@@ -211,7 +211,7 @@ class Graph:
         kind = "multi-label" if self.multilabel else "classes"
         labels = "regression" if self.task == "regression" else f"{kind}={self.num_classes}"
         return (
-            f"Graph(nodes={self.num_nodes:,}, edges={self.num_edges:,}, "
+            f"Graph(nodes={self.num_nodes:,}, entries={self.num_edges:,}, "
             f"features={self.num_features:,}{' sparse' if is_sparse(self.features) else ''}, "
             f"{labels}, " + ", ".join(f"{name}={len(self.split(name)):,}" for name in SPLITS) + ")"
         )

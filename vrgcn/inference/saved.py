@@ -244,7 +244,7 @@ def fit_features(saved: SavedModel, graph: Graph, scaled: Path | None = None) ->
         if missing:
             raise ValueError(
                 f"the graph lacks {len(missing)} of the {wanted} feature columns that the model "
-                f"was trained on, first: {missing[0]!r}"
+                f"was trained on, first: {missing[0]!r}; `vrgcn import --like` makes them of tables"
             )
         place = {name: column for column, name in enumerate(names)}
         columns = torch.tensor([place[name] for name in saved.features])

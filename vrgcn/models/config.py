@@ -27,3 +27,20 @@ class ModelConfig:
     """LayerNorm after each dense layer but the last."""
     bias: bool = False
     """Biases in the dense layers."""
+
+    def __post_init__(self) -> None:
+        check_sizes(hidden=self.hidden, layers=self.layers, dense=self.dense)
+        check_dropout(self.dropout)
+
+
+def check_sizes(**sizes: int) -> None:
+    """Refuse a named size of a model that is none."""
+    for name, size in sizes.items():
+        if size < 1:
+            raise ValueError(f"{name} must be at least 1, not {size}")
+
+
+def check_dropout(p: float) -> None:
+    """Refuse what is no probability, and that of dropping everything."""
+    if not 0 <= p < 1:
+        raise ValueError(f"dropout must be at least 0 and below 1, not {p}")

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from vrgcn.graph.randomness import own_generator
 from vrgcn.graph.sparse import is_sparse, with_values
+from vrgcn.models.config import check_dropout
 
 
 class Dropout(nn.Module):
@@ -24,8 +25,7 @@ class Dropout(nn.Module):
 
     def __init__(self, p: float) -> None:
         super().__init__()
-        if not 0 <= p < 1:
-            raise ValueError(f"dropout must be at least 0 and below 1, not {p}")
+        check_dropout(p)
         self.p = p
         self.bits, self.threshold = _quantise(p)
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from vrgcn.graph.randomness import default_generator
 from vrgcn.graph.sparse import CSR, is_sparse
-from vrgcn.models.config import ModelConfig
+from vrgcn.models.config import ModelConfig, check_sizes
 from vrgcn.models.dropout import Dropout
 from vrgcn.models.output_scale import OutputScale
 
@@ -109,12 +109,8 @@ class GraphModel(nn.Module):
         activation: str = "relu",
     ) -> None:
         super().__init__()
-        for name, value in {
-            "in_features": in_features, "hidden": hidden, "classes": classes,
-            "layers": layers, "dense": dense,
-        }.items():  # fmt: skip
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1, not {value}")
+        check_sizes(in_features=in_features, hidden=hidden, classes=classes)
+        check_sizes(layers=layers, dense=dense)
         if order not in ("after", "before"):
             raise ValueError(f"order must be 'after' or 'before', not {order!r}")
         if activation not in ACTIVATIONS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from vrgcn.diagnostics.advice import Advice
 from vrgcn.files.sizes import bytes_text
 from vrgcn.training.choice import hardly_more
 from vrgcn.training.cost import Cost, counted
@@ -39,7 +40,7 @@ def cost_line(used: str, cost: Cost) -> str:
     )
 
 
-def exact_advice(used: str, costs: Mapping[str, Cost], reference: str) -> str | None:
+def exact_advice(used: str, costs: Mapping[str, Cost], reference: str) -> Advice | None:
     """What to say where exact training computes hardly more than the estimator that is used."""
     if used == reference or used not in costs or reference not in costs:
         return None
@@ -47,7 +48,8 @@ def exact_advice(used: str, costs: Mapping[str, Cost], reference: str) -> str | 
     if not hardly_more(exact, mine) or not exact.neighbours:
         return None
     more = "no more" if exact.nodes <= mine.nodes else "hardly more"
-    return (
+    return Advice(
+        f"try --estimator {reference}, which costs {more} and has no noise",
         f"on this graph {reference} training computes {counted(exact.nodes)} nodes an epoch, "
-        f"{used} {counted(mine.nodes)}: --estimator {reference} costs {more}, and has no noise"
+        f"{used} {counted(mine.nodes)}",
     )

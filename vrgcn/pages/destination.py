@@ -28,6 +28,11 @@ def check_suffix(path: Path, suffixes: Sequence[str]) -> None:
 def check_writable(folder: Path) -> None:
     """Refuse a folder that could not be written into, without making it."""
     for place in (folder, *folder.parents):
+        if place.is_symlink() and not place.exists():
+            raise FileNotFoundError(
+                f"--out: {place} is a link to {os.readlink(place)}, which is not there; make that "
+                "folder, or name another"
+            )
         if place.exists():
             if not place.is_dir():
                 raise NotADirectoryError(f"--out: {place} is a file; name a folder")

@@ -6,6 +6,7 @@ import math
 from functools import partial
 from typing import Any
 
+from vrgcn.diagnostics.advice import Advice
 from vrgcn.diagnostics.diagnosis import REFERENCE, Diagnosis
 from vrgcn.diagnostics.staleness import Bin, Staleness
 from vrgcn.engine.estimators import find_estimator
@@ -28,7 +29,8 @@ def quantities(diagnosis: Diagnosis) -> dict[str, dict[str, Deviation]]:
         for call, layer in measured.layers.items():
             named.setdefault(f"layer {call + 1}: P h", {})[estimator] = layer
         named.setdefault("outputs", {})[estimator] = measured.outputs
-        named.setdefault("gradient", {})[estimator] = measured.gradient
+        if measured.gradients.known:
+            named.setdefault("gradient", {})[estimator] = measured.gradient
     return named
 
 
@@ -111,17 +113,16 @@ def conditions(diagnosis: Diagnosis) -> str:
     return text
 
 
-def page(diagnosis: Diagnosis, advice: list[str], title: str) -> Page:
+def page(diagnosis: Diagnosis, advice: list[Advice], title: str) -> Page:
     """Advice, tables and pictures; needs matplotlib."""
     made = Page(title)
     made.heading("What to do")
-    for sentence in advice:
-        action, reason = action_first(sentence)
-        made.note(action)
-        if reason:
-            made.text(f"Why: {reason}.")
+    for action, reason in advice:
+        made.note(f"{action[:1].upper()}{action[1:]}.")
+        made.text(f"Why: {reason}.")
     made.heading("On what it was measured")
-    made.text(conditions(diagnosis))
+    measured_on = conditions(diagnosis)
+    made.text(f"{measured_on[:1].upper()}{measured_on[1:]}.")
     made.heading("Distance from the exact algorithm")
     made.text(
         "Relative to the norm of the exact value (under dropout: its mean over masks). Bias: of "
@@ -132,7 +133,8 @@ def page(diagnosis: Diagnosis, advice: list[str], title: str) -> Page:
     )
     for name, deviations in quantities(diagnosis).items():
         made.table(COLUMNS, rows(deviations), caption=name)
-    made.table(gradient_columns(diagnosis), gradient_rows(diagnosis), caption=GRADIENT_TITLE)
+    if diagnosis.estimators[REFERENCE].gradients.known:
+        made.table(gradient_columns(diagnosis), gradient_rows(diagnosis), caption=GRADIENT_TITLE)
     show_panels(made, deviation_panels(diagnosis))
     for name, why in diagnosis.impossible.items():
         made.text(f"{name}: not possible here: {why}")
@@ -149,12 +151,6 @@ def page(diagnosis: Diagnosis, advice: list[str], title: str) -> Page:
             made.heading(f"Histories of {name}", level=3)
             show_panels(made, [p for table in tables for p in staleness_panels(name, table)])
     return made
-
-
-def action_first(sentence: str) -> tuple[str, str]:
-    """What to do, and why: a sentence of advice says what was seen, a colon, and what to do."""
-    reason, _, action = sentence.rpartition(": ")
-    return action[:1].upper() + action[1:] + ".", reason
 
 
 def deviation_panels(diagnosis: Diagnosis) -> list[Panel]:

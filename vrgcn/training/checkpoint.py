@@ -11,12 +11,14 @@ A folder under its name is complete: it is written under a hidden name, flushed 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -27,14 +29,25 @@ from torch import Tensor
 from vrgcn import __version__
 from vrgcn.engine.batch import Position
 from vrgcn.files.checksums import file_checksum
+from vrgcn.files.kinds import POSITIVE, TEXT, Kind, check_kinds
 from vrgcn.files.tensors import read_tensors, size_of, write_tensors
-from vrgcn.files.writing import flush_folder, new_folder, partial_name
+from vrgcn.files.writing import explained, flush_folder, new_folder, partial_name
+from vrgcn.training.identity import PARTS
 from vrgcn.training.state import Epoch, Progress, TrainState
 
 FORMAT, VERSION = "vrgcn-checkpoint", 1
 WEIGHTS, HISTORIES, STATE = "weights.safetensors", "histories.safetensors", "state.json"
 SUMS = "SHA256SUMS"
 _NAME = re.compile(r"step-(\d{8,})")
+_PARTS = Kind(
+    lambda value: (
+        isinstance(value, dict) and all(isinstance(value.get(part), dict) for part in PARTS)
+    ),
+    f"objects for {', '.join(PARTS)}",
+)
+_KINDS = {"identity": _PARTS, "threads": POSITIVE, "torch": TEXT}
+# What a disk or a copy that went wrong can answer; others, such as a right that lacks, are told.
+_UNREADABLE = (errno.ENOENT, errno.EIO, errno.ENOTDIR, errno.EISDIR, errno.ESTALE)
 
 
 class DamagedCheckpointError(ValueError):
@@ -106,6 +119,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
                 f"reads {FORMAT!r} of version {VERSION}"
             )
         weights, tables = read_tensors(path / WEIGHTS), read_tensors(path / HISTORIES)
+        check_kinds(STATE, described, _KINDS)
         state = TrainState(
             model=_unpack(described["model"], weights),
             optimizer=_unpack(described["optimizer"], weights),
@@ -119,7 +133,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
         return Checkpoint(
             path, state, described["identity"], described["threads"], described["torch"]
         )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise DamagedCheckpointError(
             f"{path} is not a checkpoint that can be read: {type(error).__name__}: {error}"
         ) from None
@@ -127,22 +141,29 @@ def load_checkpoint(path: Path) -> Checkpoint:
 
 def check_sums(path: Path) -> None:
     """Refuse a checkpoint with a file that is missing or is not what was written."""
-    try:
-        with open(path / SUMS, "rb") as file:
-            noted = file.read(1000).splitlines(keepends=True)
-    except FileNotFoundError:
-        raise DamagedCheckpointError(f"{path / SUMS} is missing") from None
+    with _readable(path / SUMS), open(path / SUMS, "rb") as file:
+        noted = file.read(1000).splitlines(keepends=True)
     if len(noted) != 3:
         raise DamagedCheckpointError(f"{path / SUMS} does not name three files")
     for line, name in zip(noted, (WEIGHTS, HISTORIES, STATE), strict=True):
-        try:
+        with _readable(path / name):
             digest = file_checksum(path / name)
-        except FileNotFoundError:
-            raise DamagedCheckpointError(f"{path / name} is missing") from None
         if line != _sums({name: digest}).encode():
             raise DamagedCheckpointError(
                 f"{path / name} is damaged: its checksum is not the one in {SUMS}"
             )
+
+
+@contextmanager
+def _readable(file: Path) -> Iterator[None]:
+    """Turns a file that is not there, or that the disk cannot read, into a damaged checkpoint."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _UNREADABLE:
+            raise
+        why = "is missing" if error.errno == errno.ENOENT else f"cannot be read: {error.strerror}"
+        raise DamagedCheckpointError(f"{file} {why}") from None
 
 
 def checkpoints_in(folder: Path) -> list[Path]:
@@ -177,8 +198,9 @@ def newest_checkpoint(folder: Path, on_damage: Callable[[str], None]) -> Checkpo
 def remove_checkpoint(path: Path) -> None:
     """Its name first, at once: a folder under a checkpoint's name is always complete."""
     away = partial_name(path)
-    os.rename(path, away)
-    flush_folder(path.parent)
+    with explained(path):
+        os.rename(path, away)
+        flush_folder(path.parent)
     shutil.rmtree(away, ignore_errors=True)
 
 

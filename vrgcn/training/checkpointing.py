@@ -22,6 +22,7 @@ from vrgcn.training.divergence import DivergedError, all_finite, diverged
 from vrgcn.training.identity import differences, identity
 from vrgcn.training.interrupts import Interrupted, StopRequest
 from vrgcn.training.interval import Interval
+from vrgcn.training.restoring import check_state
 from vrgcn.training.result import TrainResult
 from vrgcn.training.state import TrainState
 from vrgcn.training.trainer import Trainer
@@ -152,8 +153,9 @@ class Checkpoints:
 
     def _restore(self, found: Checkpoint) -> None:
         try:
+            check_state(self.trainer, found.state)
             self.trainer.restore(found.state)
-        except (RuntimeError, KeyError, ValueError, TypeError) as error:
+        except (RuntimeError, ValueError, TypeError, AttributeError, LookupError) as error:
             raise DamagedCheckpointError(f"{found.path} does not fit this run: {error}") from None
         there = checkpoints_in(self.folder)
         self._kept = there[there.index(found.path) :][::-1]

@@ -10,6 +10,19 @@ from vrgcn.training.interval import Interval, duration
 
 AUTO = "auto"
 
+# Settings that a run may go on with changed: they decide when it ends, what is measured beside it,
+# what is kept of it and how fast it is. Threads change the order of sums, and with it last bits.
+FREE = (
+    *("epochs", "patience", "time_limit", "diagnostics", "threads"),
+    *("checkpoint_every", "on_nan", "on_full_disk"),
+)
+
+
+def free_settings(schedule: str | None) -> tuple[str, ...]:
+    """Those of FREE that are free with a schedule: along a cosine, the number of epochs decides the
+    rate of every step."""
+    return tuple(name for name in FREE if name != "epochs" or schedule != "cosine")
+
 
 @dataclass(frozen=True)
 class TrainConfig:
@@ -122,11 +135,8 @@ class TrainConfig:
             value = getattr(self, name)
             if choices and value not in choices and value is not None:
                 raise ValueError(f"{name} {value!r} is none of {', '.join(choices)}")
-        try:
-            if self.estimator != AUTO:
-                find_estimator(self.estimator)
-        except ValueError as error:
-            raise ValueError(f"{error} (--estimator)") from None
+        if self.estimator != AUTO:
+            find_estimator(self.estimator)
         object.__setattr__(self, "checkpoint_every", str(self.checkpoint_every))
         Interval.parse(self.checkpoint_every)
         at_least(1, epochs=self.epochs, batch_size=self.batch_size, sample_size=self.sample_size)

@@ -15,6 +15,7 @@ from vrgcn.engine.estimators import Estimator
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.training.callbacks import Callbacks
+from vrgcn.training.checkpoint import checkpoints_in
 from vrgcn.training.checkpointing import Checkpoints
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.interrupts import stop_requests
@@ -54,8 +55,8 @@ def fit(
     objective: loss and score of one's own in place of those that the graph's labels stand for; or
         a loss alone, a function of the outputs and labels of some nodes to the loss of each
     diagnostics: epochs between measurements of staleness and noise, in place of the config's
-    checkpoints: a folder to write checkpoints to, of this run alone. Ctrl-C and SIGTERM then end
-        the step, write one, and raise `Interrupted`
+    checkpoints: a new folder to write checkpoints to, of this run alone. Ctrl-C and SIGTERM then
+        end the step, write one, and raise `Interrupted`
     checkpoint_every: epochs (1) or minutes ("10m") between them, in place of the config's
     resume: a folder of checkpoints, from the newest of which to go on, to the bits that a run
         without a break ends in; from the beginning if it has none yet. More are written there
@@ -72,7 +73,8 @@ def fit(
         raise ValueError("on_nan='rollback' goes back to a checkpoint: give fit checkpoints=FOLDER")
     use_threads(config.threads)
     device = find_device(config.device)
-    with memory_explained(graph, config):
+
+    def run() -> TrainResult:
         trainer = Trainer(
             model.to(device),
             graph,
@@ -95,7 +97,12 @@ def fit(
             kept = Checkpoints(trainer, folder)
             if resume is not None:
                 kept.resume()
+            else:
+                _refuse_used(folder)
             return kept.run(stop)
+
+    with memory_explained(graph, config, model):
+        return run()
 
 
 def _folder(checkpoints: str | Path | None, resume: str | Path | None) -> Path | None:
@@ -103,3 +110,13 @@ def _folder(checkpoints: str | Path | None, resume: str | Path | None) -> Path |
         raise ValueError("checkpoints of a run that is resumed go where it has them: give one path")
     folder = checkpoints if resume is None else resume
     return None if folder is None else Path(folder)
+
+
+def _refuse_used(folder: Path) -> None:
+    """Checkpoints of another run would be taken for this one's, or be removed by it."""
+    there = checkpoints_in(folder)
+    if there:
+        raise FileExistsError(
+            f"{folder} has checkpoints of a run already, the newest {there[0].name}: resume="
+            f"{str(folder)!r} goes on with it; delete it to begin again, or give another folder"
+        )

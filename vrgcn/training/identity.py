@@ -19,23 +19,12 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import Propagation
 from vrgcn.graph.sparse import CSR, is_sparse
 from vrgcn.graph.validation import SPLITS
-from vrgcn.training.config import TrainConfig
+from vrgcn.training.config import TrainConfig, free_settings
 
 if TYPE_CHECKING:
     from vrgcn.training.trainer import Trainer
 
-# Settings that a run may go on with changed: they decide when it ends, what is measured beside it,
-# what is kept of it and how fast it is. Threads change the order of sums, and with it last bits.
-FREE = (
-    *("epochs", "patience", "time_limit", "diagnostics", "threads"),
-    *("checkpoint_every", "on_nan", "on_full_disk"),
-)
-
-
-def free_settings(schedule: Any) -> tuple[str, ...]:
-    """Those of FREE that are free with a schedule: along a cosine, the number of epochs decides the
-    rate of every step."""
-    return tuple(name for name in FREE if name != "epochs" or schedule != "cosine")
+PARTS = ("graph", "model", "config", "run")  # of an identity, each an object
 
 
 def identity(trainer: Trainer, graph: dict[str, Any] | None = None) -> dict[str, Any]:

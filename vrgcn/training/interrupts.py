@@ -1,4 +1,5 @@
-"""Ctrl-C and SIGTERM: the first asks training to stop after its step, the second stops at once."""
+"""Ctrl-C, SIGTERM and a terminal that is closed (SIGHUP): the first asks training to stop after its
+step, the second stops at once."""
 
 from __future__ import annotations
 
@@ -7,10 +8,12 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
 FIRST = b"\nstopping after this step; once more stops at once\n"
 
 
@@ -50,7 +53,8 @@ def stop_requests(*, quiet: bool = False, once: bool = False) -> Iterator[StopRe
         request.signal = number
         if quiet:
             return
-        os.write(sys.__stderr__.fileno() if sys.__stderr__ is not None else 2, FIRST)
+        with suppress(OSError, ValueError):  # nobody may be there any more to read it
+            os.write(sys.__stderr__.fileno() if sys.__stderr__ is not None else 2, FIRST)
 
     before = {}
     if threading.current_thread() is threading.main_thread():

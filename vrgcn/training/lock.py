@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from vrgcn.files.writing import explained
+from vrgcn.files.writing import explained, make_folder
 
 try:
     import fcntl
@@ -15,6 +16,7 @@ except ImportError:  # pragma: no cover - where there is no flock, folders are n
     fcntl = None  # type: ignore[assignment]
 
 LOCK = ".lock"
+_NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK)
 
 
 class LockedError(OSError):
@@ -26,7 +28,7 @@ def locked(folder: Path) -> Iterator[None]:
     """The folder, which is made, for this process alone; an error at once where it is in use."""
     path = folder / LOCK
     with explained(path):
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         descriptor = _acquire(path)
     try:
         with explained(path):
@@ -51,6 +53,10 @@ def _acquire(path: Path) -> int:
                 f"{path.parent} is in use by another process ({owner or 'which just began'}); wait "
                 "for it, stop it, or write elsewhere"
             ) from None
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:  # as some file systems of clusters say
+                os.close(descriptor)
+                raise
         # Its last owner may have removed the file between our two calls: then it guards nothing.
         try:
             if os.path.samestat(os.fstat(descriptor), os.stat(path)):

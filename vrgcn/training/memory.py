@@ -1,74 +1,158 @@
-"""Training that does not fit into memory: what takes it, and what would take less."""
+"""Training that does not fit into memory: what takes it, and what would have fit."""
 
 from __future__ import annotations
 
 import re
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from dataclasses import replace
+
+from torch import nn
 
 from vrgcn.engine.estimators import find_estimator
-from vrgcn.files.memory import is_out_of_memory
+from vrgcn.files.memory import free_memory, is_out_of_memory, taken_memory
 from vrgcn.files.sizes import bytes_text
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import is_sparse
 from vrgcn.training.config import AUTO, TrainConfig
+from vrgcn.training.cost import Cost, epoch_costs
+
+_THERE = ("edges", "features")  # of a cost: read, or mapped, before training begins
 
 
 @contextmanager
-def memory_explained(graph: Graph, config: TrainConfig) -> Iterator[None]:
-    """Turns an allocation that failed into an error that says what to lower."""
+def memory_explained(
+    graph: Graph, config: TrainConfig, model: nn.Module | None = None
+) -> Iterator[None]:
+    """Turns an allocation that failed into an error that says what to lower.
+
+    model: from which it is known what would have fit
+    """
+    free = free_memory()
     try:
         yield
     except (MemoryError, RuntimeError, OSError) as error:
         if not is_out_of_memory(error):
             raise
-        raise MemoryError(advice(graph, config, str(error))) from error
+        missing = _missing(str(error))
+        # What the run held must be free before there is room to plan another.
+        traceback.clear_frames(error.__traceback__)
+        raise MemoryError(advice(graph, config, missing, model, free)) from error
 
 
-def advice(graph: Graph, config: TrainConfig, said: str = "") -> str:
+def advice(
+    graph: Graph,
+    config: TrainConfig,
+    missing: str = "",
+    model: nn.Module | None = None,
+    free: int | None = None,
+) -> str:
     """What takes memory in training, what is easily lowered first.
 
-    said: by the allocator, which may name the bytes that it was asked for
+    missing: what could not be had, in brackets
+    free: bytes that there were before training; None where that is not known
     """
-    # What auto stands for has histories, or takes less.
-    estimator = find_estimator("two-way" if config.estimator == AUTO else config.estimator)
+    if config.estimator == AUTO:  # what it stands for has histories, or takes less
+        config = replace(config, estimator="two-way")
+    estimator = find_estimator(config.estimator)
     wide = config.history_dtype == "float32"
     column = graph.num_nodes * (4 if wide else 2)
+    needs = Needs(graph, model, free)
     told = [
         f"there is not enough memory to train on {graph.num_nodes:,} nodes and "
-        f"{graph.num_edges:,} edges{_missing(said)}. What takes less:"
+        f"{graph.num_edges:,} edges{missing}{needs.text(config)}. What takes less:"
     ]
     if config.batch_size > 1:
-        half = config.batch_size // 2
-        told.append(f"  --batch-size {half}: a step of half the nodes takes about half as much")
+        smaller = needs.largest_batch(config)
+        told.append(
+            f"  --batch-size {smaller.batch_size}: a step of half the nodes takes about half as "
+            f"much{needs.then(smaller)}"
+        )
     if estimator.history and wide:
         told.append(
             "  --history-dtype float16: histories take half as much, "
             f"{bytes_text(column / 2)} less for each column of a hidden layer"
+            f"{needs.then(replace(config, history_dtype='float16'))}"
         )
     if estimator.history:
         told.append(
             f"  --estimator ns: no histories at all, {bytes_text(column)} less for each column"
+            f"{needs.then(replace(config, estimator='ns', fanout=None))}"
         )
     if config.preprocess is not False and not is_sparse(graph.features):
         size = graph.features.numel() * graph.features.element_size()
-        told.append(f"  --no-preprocess: no averages of the features, {bytes_text(size)} less")
+        told.append(
+            f"  --no-preprocess: no averages of the features, {bytes_text(size)} less"
+            f"{needs.then(replace(config, preprocess=False))}"
+        )
     told.append("  --hidden: weights, histories, steps and evaluation grow with it")
     return "\n".join(told)
+
+
+class Needs:
+    """What a run would take with other settings, beside the memory that there was.
+
+    Nothing is said where there is no model to tell from, or not even the memory to plan a step.
+    """
+
+    def __init__(self, graph: Graph, model: nn.Module | None, free: int | None) -> None:
+        self.graph, self.model, self.free = graph, model, free
+
+    def text(self, config: TrainConfig) -> str:
+        """Of the run as it was asked for."""
+        cost = self._cost(config)
+        if cost is None or self.free is None:
+            return ""
+        parts = sorted(
+            ((size, name) for name, size in cost.memory.items() if name not in _THERE), reverse=True
+        )
+        most = ", ".join(f"{name} {bytes_text(size)}" for size, name in parts[:3])
+        size = bytes_text(_size(cost))
+        return f". It takes about {size} ({most}), and {bytes_text(self.free)} were free"
+
+    def then(self, config: TrainConfig) -> str:
+        """With settings that are changed."""
+        cost = self._cost(config)
+        if cost is None or self.free is None:
+            return ""
+        fits = "which would have fit" if _size(cost) < self.free else "not enough by itself"
+        return f"; about {bytes_text(_size(cost))} in all, {fits}"
+
+    def largest_batch(self, config: TrainConfig) -> TrainConfig:
+        """Half the batch, or less where a smaller one fits and half does not."""
+        half = smaller = replace(config, batch_size=max(1, config.batch_size // 2))
+        while self.free is not None and smaller.batch_size > 1:
+            cost = self._cost(smaller)
+            if cost is None or _size(cost) < self.free:
+                return half if cost is None else smaller
+            smaller = replace(smaller, batch_size=smaller.batch_size // 2)
+        return half
+
+    def _cost(self, config: TrainConfig) -> Cost | None:
+        if self.model is None:
+            return None
+        try:
+            return epoch_costs(self.model, self.graph, config, [config.estimator]).get(
+                config.estimator
+            )
+        except (MemoryError, RuntimeError, OSError):
+            return None
+
+
+def _size(cost: Cost) -> int:
+    return sum(size for name, size in cost.memory.items() if name not in _THERE)
 
 
 def _missing(said: str) -> str:
     """What the allocator was asked for, and what the process has, as far as that is known."""
     asked = re.search(r"allocate ([\d.]+) ?(bytes|[KMG]iB)", said)
-    parts = [] if asked is None else [f"{_size(*asked.groups())} more were asked for"]
-    status = Path("/proc/self/status")
-    used = re.search(r"VmSize:\s*(\d+) kB", status.read_text()) if status.exists() else None
-    if used is not None:
-        parts.append(f"the process has {bytes_text(1024 * int(used[1]))}")
+    parts = [] if asked is None else [f"{_asked(*asked.groups())} more were asked for"]
+    if taken_memory():
+        parts.append(f"the process has {bytes_text(taken_memory())}")
     return f" ({', '.join(parts)})" if parts else ""
 
 
-def _size(number: str, unit: str) -> str:
+def _asked(number: str, unit: str) -> str:
     factor = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}[unit]
     return bytes_text(float(number) * factor)

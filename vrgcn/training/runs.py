@@ -6,11 +6,12 @@ opened.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vrgcn.data.sources import has_parts
+from vrgcn.data.sources import META, has_parts
 from vrgcn.files.kinds import Kind, check_kinds, shown
 from vrgcn.files.parsing import read_toml
 from vrgcn.files.writing import write_text
@@ -82,7 +83,11 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise FileNotFoundError(f"there is no run folder {folder}")
     config = folder / CONFIG
     if not config.is_file():
-        raise FileNotFoundError(f"{folder} is not a run: it has no {CONFIG}")
+        graph = f"; it is a graph, and `vrgcn train {folder}` makes a run of it"
+        is_graph = (folder / META).is_file()
+        raise FileNotFoundError(
+            f"{folder} is not a run: it has no {CONFIG}{graph if is_graph else ''}"
+        )
     options = read_toml(config)
     for name in ("dataset", "graph", "data_root", "metric"):
         if not isinstance(options.get(name, ""), str):
@@ -189,5 +194,5 @@ def _toml(value: Any) -> str:
         return repr(value)
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_toml, value)) + "]"
-    escaped = str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
+    # Texts of TOML are those of JSON, but for one character that JSON does not escape.
+    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")

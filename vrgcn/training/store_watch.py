@@ -1,14 +1,28 @@
 """Whether a graph on disk is still the one that training began with.
 
 Its arrays are mapped into memory, so a file that is written to while a run reads it changes the
-run. One that is removed, or replaced by another of its name, is still there for the run.
+run, and one that is cut shorter ends the process with a bus error. Linux can be asked to hold back
+whoever opens a file for writing (a lease: see fcntl(2)), long enough for a step to end and for a
+checkpoint. Where it does not, as on disks of other machines, files are looked at every second. One
+that is removed, or replaced by another of its name, is still there for the run.
 """
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - then nobody is held back
+    fcntl = None  # type: ignore[assignment]
+
+SECONDS = 1.0  # between two looks at the files of a graph
+MAPPED = (".npy", ".arrow")
 
 
 class StoreChangedError(OSError):
@@ -29,11 +43,39 @@ class StoreWatch:
     def __init__(self, folder: Path, on_note: Callable[[str], None]) -> None:
         self.folder = folder.resolve()
         self.on_note = on_note
-        self._stamps = {file.name: _stamp(file) for file in sorted(self.folder.iterdir())}
-        self._told = False
+        files = sorted(self.folder.iterdir())
+        self._stamps = {file.name: _stamp(file) for file in files}
+        self._told = self._asked = False
+        self._looked = time.monotonic()
+        # Leases, by the open file that each belongs to.
+        self._leases = {
+            descriptor: file
+            for file in files
+            if file.suffix in MAPPED and (descriptor := _lease(file)) is not None
+        }
+
+    def close(self) -> None:
+        """Hold nobody back any more."""
+        while self._leases:
+            os.close(self._leases.popitem()[0])
+
+    def wanted(self) -> Path | None:
+        """A file that somebody waits to write to, told once; None where nobody does. They wait
+        until `close`, or for as long as the system lets them (45 seconds)."""
+        for descriptor, file in self._leases.items():
+            if fcntl.fcntl(descriptor, fcntl.F_GETLEASE) != fcntl.F_RDLCK and not self._asked:
+                self._asked = True
+                return file
+        return None
+
+    def glance(self) -> None:
+        """`check`, if it was not done within the last second."""
+        if time.monotonic() - self._looked >= SECONDS:
+            self.check()
 
     def check(self) -> None:
         """Refuse to go on where what training reads has changed."""
+        self._looked = time.monotonic()
         for name, before in self._stamps.items():
             file = self.folder / name
             try:
@@ -53,6 +95,22 @@ class StoreWatch:
                 f"{what} since training began. This process has the old one open and goes on with "
                 "it, but the run cannot be resumed or predicted without it"
             )
+
+
+def _lease(file: Path) -> int | None:
+    """A lease on a file, as an open file of it; None where none is given: the file is another
+    user's or on another machine, somebody writes to it just now, or the system has no leases."""
+    if fcntl is None or not hasattr(fcntl, "F_SETLEASE"):
+        return None
+    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        # The signal of a lease ends a process unless it is one that is ignored by default.
+        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
 
 
 def _stamp(file: Path) -> Stamp:

@@ -47,12 +47,12 @@ class Pairs:
         self._files: list[BinaryIO] = []
 
     def __enter__(self) -> Pairs:
-        self._files = [open(name, "wb") for name in self._names]  # noqa: SIM115
+        self._open = ExitStack()  # one that cannot be closed, on a full disk, keeps none open
+        self._files = [self._open.enter_context(open(name, "wb")) for name in self._names]
         return self
 
     def __exit__(self, *error: object) -> None:
-        for file in self._files:
-            file.close()
+        self._open.close()
 
     def append(self, source: Int64s, target: Int64s, weight: Float64s | None) -> None:
         """Edges by their nodes; those with an unknown node, -1, are passed over."""

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from shlex import quote
 
 import pyarrow as pa
 
@@ -14,6 +15,9 @@ from vrgcn.data.tables.problems import Collected
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.values import is_list, is_number, is_text
+
+# Names of the two ends of an edge, besides source and target.
+ENDS = (("src", "dst"), ("from", "to"))
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,9 @@ def edge_columns(table: Table, spec: ImportSpec) -> EdgeColumns:
     for name, given in found.items():
         if given is None and name in left and name not in found.values():
             found[name] = name
+    if found["source"] is found["target"] is None:
+        pair = next((pair for pair in ENDS if set(pair) <= set(left)), (None, None))
+        found["source"], found["target"] = pair
     ends = [name for name in ("source", "target") if found[name] is None]
     free = [column for column in left if column not in found.values()]
     doubt = f"; {table.header_doubt}" if table.header_doubt else ""
@@ -116,9 +123,12 @@ def edge_columns(table: Table, spec: ImportSpec) -> EdgeColumns:
         )
     if ends and len(free) > len(ends):
         flags = " and ".join(f"--{name} COLUMN" for name in ends)
+        example = " ".join(
+            f"--{end} {quote(column)}" for end, column in zip(ends, free, strict=False)
+        )
         raise ValueError(
             f"{table.name}: which of {_listed(free)} is the {' and the '.join(ends)} of an edge? "
-            f"Give {flags}{doubt}"
+            f"Give {flags}, such as {example}{doubt}"
         )
     found.update(zip(ends, free, strict=False))
     source, target, weight = found["source"], found["target"], found["weight"]

@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 from vrgcn.data.tables.adjacency import Pairs
 from vrgcn.data.tables.columns import EdgeColumns
 from vrgcn.data.tables.ids import NodeIds, id_texts, tidying_that_finds
+from vrgcn.data.tables.looks import sure_decimal
 from vrgcn.data.tables.problems import Problems
+from vrgcn.data.tables.proposal import SAMPLE
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec, Tidying
-from vrgcn.data.tables.values import comma_advice, to_numbers
+from vrgcn.data.tables.values import comma_advice, is_text, to_numbers, to_text
 from vrgcn.data.tables.wording import counted
 
 LOOKUP_ROWS = 2_000_000
@@ -41,6 +43,7 @@ def read_edges(
     pairs = Pairs(table.name, folder, len(ids), weighted=columns.weight is not None)
     ends = _Ends(table, ids, owner, skip=spec.unknown_nodes == "skip")
     names = (columns.source, columns.target)
+    decimal = spec.decimal
     with pairs, ThreadPoolExecutor(len(names)) as pool:
         for start, batch in _large_batches(table, columns, len(ids)):
             texts = [_texts(batch.column(name), spec.tidy_ids) for name in names]
@@ -49,7 +52,9 @@ def read_edges(
                 ends.check(name, start, text, places)
             weight = None
             if columns.weight is not None:
-                weight = _weights(columns.weight, start, batch, spec.decimal, ends.problems)
+                if start == 0 and decimal is None:
+                    decimal = _seen_decimal(table, columns.weight, batch)
+                weight = _weights(columns.weight, start, batch, decimal, ends.problems)
             pairs.append(source, target, weight)
             on_rows(table.name, start + len(batch))
     pairs.notes += ends.skipped(pairs)
@@ -93,12 +98,12 @@ class _Ends:
         if not pairs.rows:
             lines = "\n".join(self._skipped.lines())
             raise ValueError(
-                f"--unknown-nodes skip: leaves none of the {whole:,} edges of {self._table.name}; "
+                f"--unknown-nodes skip: leaves none of the {whole:,} rows of {self._table.name}; "
                 f"are the columns right?\n{lines}"
             )
         share = f"{pairs.skipped / whole:.1%}"
-        edges = counted(whole, "edge")
-        skipped = f"{self._table.name}: skipped {pairs.skipped:,} of {edges} ({share})"
+        rows = counted(whole, "row")
+        skipped = f"{self._table.name}: skipped {pairs.skipped:,} of {rows} ({share})"
         return [skipped, *self._skipped.lines()]
 
     def _how_to_find(self, named: pa.Array) -> str:
@@ -131,6 +136,15 @@ def _large_batches(
 
 def _texts(column: pa.ChunkedArray, tidy: Sequence[Tidying]) -> pa.ChunkedArray:
     return pa.chunked_array([id_texts(part, tidy) for part in column.chunks])
+
+
+def _seen_decimal(table: Table, column: str, batch: pa.Table) -> str | None:
+    """The decimal comma of weights, where the first of them leave no doubt about it; told."""
+    cells = batch.column(column)[:SAMPLE].combine_chunks()
+    decimal = sure_decimal(to_text(cells)) if is_text(cells.type) else None
+    if decimal == ",":
+        table.notes.append(f"decimal commas of column {column!r} read as points")
+    return decimal
 
 
 def _weights(

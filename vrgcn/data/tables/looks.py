@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pyarrow import types
 
 from vrgcn.data.spread import number_text
-from vrgcn.data.tables.encoders.cells import BRACKETS, cell_lists
+from vrgcn.data.tables.encoders.cells import BRACKETS, cell_lists, list_decimal
 from vrgcn.data.tables.encoders.dates import DAY, parse_dates
 from vrgcn.data.tables.encoders.numbers import EXACT, NO, YES
 from vrgcn.data.tables.values import is_list, is_nothing, is_number, is_text, to_numbers, to_text
@@ -63,7 +63,7 @@ def look(column: str, cells: pa.Array, decimal: str | None, most: int) -> Look:
     elif types.is_timestamp(kind) or types.is_date(kind):
         found = dates_look(cells, None)
     elif is_list(kind):
-        found = lists_look(cells, None)
+        found = lists_look(cells, None, None)
     elif is_number(kind):
         found = numbers_look(cells, None)
     elif is_text(kind):
@@ -121,7 +121,7 @@ def _date_options(seconds: NDArray[np.float64], format: str | None) -> dict[str,
     return {"format": format, "origin": origin, "hours": bool((seconds % DAY).any())}
 
 
-def lists_look(cells: pa.Array, delimiter: str | None) -> Look:
+def lists_look(cells: pa.Array, delimiter: str | None, decimal: str | None) -> Look:
     """Cells as lists: of numbers if they are all as long, or else of categories."""
     lists, wrong = cell_lists(cells, delimiter)
     missing = lists.null_count - len(wrong)
@@ -133,7 +133,9 @@ def lists_look(cells: pa.Array, delimiter: str | None) -> Look:
     flat = lists.flatten()
     if not (is_number(flat.type) or is_text(flat.type)):
         return Look("drop", f"lists of {flat.type}, of which no feature can be made", missing)
-    _, texts = to_numbers(flat) if not types.is_boolean(flat.type) else (None, np.arange(1))
+    texts = np.arange(1)
+    if not types.is_boolean(flat.type):
+        _, texts = to_numbers(flat, decimal=list_decimal(delimiter, decimal))
     whole = types.is_integer(flat.type)
     if len(texts) == 0 and not (whole and lengths.min() != lengths.max()):
         width = int(np.bincount(lengths).argmax())
@@ -181,9 +183,18 @@ def _candidates(column: str, known: pa.Array, decimal: str | None) -> Iterator[L
         yield from _with_the_other(column, known, decimal)
     yield from _dates(column, known)
     if _share(known, r"^\[.*\]$") == 1:
-        yield lists_look(known, BRACKETS)
+        yield lists_look(known, BRACKETS, decimal)
     for delimiter in ("|", ";", " "):
-        yield from _delimited(known, delimiter)
+        yield from _delimited(known, delimiter, decimal)
+
+
+def sure_decimal(known: pa.Array) -> str | None:
+    """The comma or the point that stands before fractions in texts with commas, where they can be
+    read in one way alone."""
+    surely_comma, surely_point = _share(known, _COMMA_SURELY), _share(known, _THOUSANDS_SURELY)
+    if bool(surely_comma) == bool(surely_point):
+        return None
+    return "," if surely_comma else "."
 
 
 def _with_commas(column: str, known: pa.Array) -> Iterator[Look]:
@@ -191,11 +202,9 @@ def _with_commas(column: str, known: pa.Array) -> Iterator[Look]:
     comma, thousands = _share(known, _COMMA), _share(known, _THOUSANDS)
     if max(comma, thousands) < MOSTLY or not _share(known, ","):
         return
-    surely_comma, surely_point = _share(known, _COMMA_SURELY), _share(known, _THOUSANDS_SURELY)
-    if surely_comma and not surely_point:
-        yield numbers_look(known, ",")
-    elif surely_point and not surely_comma:
-        yield numbers_look(known, ".")
+    decimal = sure_decimal(known)
+    if decimal is not None:
+        yield numbers_look(known, decimal)
     else:
         cell = known.filter(pc.match_substring(known, ","))[0].as_py()
         yield Look(
@@ -247,12 +256,12 @@ def _dates(column: str, known: pa.Array) -> Iterator[Look]:
     )
 
 
-def _delimited(known: pa.Array, delimiter: str) -> Iterator[Look]:
+def _delimited(known: pa.Array, delimiter: str, decimal: str | None) -> Iterator[Look]:
     """Several values in a cell: numbers, as many in each; or categories that come again."""
     pattern = r"\s" if delimiter == " " else f"\\{delimiter}"
     share = _share(known, pattern)
     if share == 1:
-        found = lists_look(known, delimiter)
+        found = lists_look(known, delimiter, decimal)
         width = found.options["width"] if found.kind == "numbers" else 0
         # Digits with spaces among them are telephone numbers sooner than vectors.
         if width > 1 and (delimiter != " " or width >= VECTOR or _share(known, r"\d\.\d")):
@@ -261,7 +270,7 @@ def _delimited(known: pa.Array, delimiter: str) -> Iterator[Look]:
         return
     parts = pc.utf8_trim_whitespace(pc.split_pattern(known, delimiter).flatten())
     if pc.count_distinct(parts).as_py() <= len(parts) / 2 and _mean_words(parts) < PROSE:
-        yield lists_look(known, delimiter)
+        yield lists_look(known, delimiter, decimal)
 
 
 def _words(known: pa.Array, missing: int, most: int) -> Look:

@@ -66,7 +66,7 @@ def read_nodes(
     labels = label_reader(table, columns.label, spec, problems) if columns.label else None
     split = None
     if columns.split is not None and spec.ratio is None:
-        split = SplitReader(columns.split, spec.missing, problems)
+        split = SplitReader(table, columns.split, spec.missing, problems)
     features.fit(on_rows)
     with ExitStack() as stack:
         out = None
@@ -83,8 +83,8 @@ def read_nodes(
             on_rows(table.name, start + len(batch))
     known_ids = ids.finish()
     known_labels = labels.finish() if labels is not None else None
-    codes = split.finish(known_labels) if split is not None else None
-    notes = features.notes()
+    codes, notes = split.finish(known_labels) if split is not None else (None, [])
+    notes += features.notes()
     if isinstance(known_labels, Labels) and classes is not None:
         known_labels, strange = known_labels.under(classes)
         notes += _strange_classes(table, columns, strange)

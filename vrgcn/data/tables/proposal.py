@@ -168,7 +168,7 @@ def _as_told(cells: pa.Array, seen: Look, override: Override, spec: ImportSpec) 
             raise ValueError(
                 f"holds texts: say what divides them, as in --column COLUMN={kind}:';'"
             )
-        found = lists_look(cells, delimiter)
+        found = lists_look(cells, delimiter, spec.decimal)
         if kind == "numbers" and found.kind != "numbers":
             raise ValueError(f"looks like {found.words}, not like lists of as many numbers each")
         return Look(kind, found.words, found.missing, "", found.options)

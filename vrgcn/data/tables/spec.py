@@ -33,7 +33,7 @@ class ImportSpec:
     """Columns of either file to leave aside, by name or by pattern."""
     decimal: str | None = None
     """Comma or point, whichever stands before fractions in text files; the other one then divides
-    thousands. None: a point, and in feature columns a comma where that leaves no doubt."""
+    thousands. None: a point, and in features and weights a comma where that leaves no doubt."""
     tidy_ids: tuple[Tidying, ...] = ()
     """Differences between ids that do not count, in both files. space: spaces around them; decimal:
     34.0 is 34; case: capital and small letters."""
@@ -84,10 +84,10 @@ class ImportSpec:
     """Seed of --ratio."""
 
     source: str | None = None
-    """Column of the node that an edge leaves. None: `source`, or else the first of
+    """Column of the node that an edge leaves. None: `source`, `src` or `from`, or else the first of
     two."""
     target: str | None = None
-    """Column of the node that an edge enters. None: `target`, or else the second of
+    """Column of the node that an edge enters. None: `target`, `dst` or `to`, or else the second of
     two."""
     weight: str | None = None
     """Column of the edges' weights. None: `weight` if there is one."""

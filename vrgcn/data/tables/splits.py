@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from vrgcn.data.tables.labels import Labels
 from vrgcn.data.tables.numbers import Numbers
 from vrgcn.data.tables.problems import Problems
+from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.values import is_missing, to_text
 
 NONE = -1
@@ -37,7 +38,10 @@ class Known(Protocol):
 class SplitReader:
     """Collects the split column as numbers: 0 train, 1 val, 2 test, -1 none."""
 
-    def __init__(self, column: str, missing: Sequence[str], problems: Problems) -> None:
+    def __init__(
+        self, table: Table, column: str, missing: Sequence[str], problems: Problems
+    ) -> None:
+        self._table = table
         self._column = column
         self._missing = missing
         self._problems = problems
@@ -56,16 +60,22 @@ class SplitReader:
         )
         self._parts.append(codes)
 
-    def finish(self, labels: Labels | Numbers | None) -> NDArray[np.int8]:
+    def finish(self, labels: Labels | Numbers | None) -> tuple[NDArray[np.int8], list[str]]:
+        """The split, and what people should know about it: a node without a label can be neither
+        trained on nor scored, so it is in none."""
         codes = np.concatenate(self._parts)
-        if labels is not None:
-            self._problems.add(
-                "puts a node without a label into a split",
-                self._column,
-                np.flatnonzero((codes != NONE) & ~labels.known),
-                advice="give the labels or leave the split empty",
-            )
-        return codes
+        if labels is None:
+            return codes, []
+        unlabelled = (codes != NONE) & ~labels.known
+        left_out = Problems(self._table)
+        left_out.add(
+            "puts a node without a label into a split",
+            self._column,
+            np.flatnonzero(unlabelled),
+            advice="it is left out of it",
+        )
+        codes[unlabelled] = NONE
+        return codes, left_out.lines()
 
 
 def draw_split(labels: Known, ratio: Sequence[float], seed: int) -> NDArray[np.int8]:

@@ -103,8 +103,6 @@ class Record:
 
 def read_runs(folders: Sequence[Path]) -> list[Record]:
     """The runs, each once, in the order in which they are given."""
-    if not folders:
-        raise ValueError("give at least one run: a folder that `vrgcn train` wrote")
     places = [folder.resolve() for folder in folders]
     unique = [folder for n, folder in enumerate(folders) if places.index(places[n]) == n]
     configs = [read_config(folder) for folder in unique]

@@ -181,7 +181,7 @@ def _show_classes(page: Page, scored: dict[str, RunClasses]) -> None:
             page.text(title)
             _details(page, scores)
         else:
-            with page.fold(title):
+            with page.fold(f"{title}; confusion matrix"):
                 _details(page, scores)
 
 
@@ -208,7 +208,7 @@ def _show_confusion(page: Page, scores: RunClasses) -> None:
     if scores.confusion is None:
         return
     shown = main_classes(scores.by_class)
-    caption = "What was taken for what: test nodes, a row for each true class"
+    caption = "Confusion matrix: test nodes, a row for each true class"
     if len(shown) < len(scores.classes):
         caption += f"; the {len(shown)} largest of {len(scores.classes)} classes"
     chosen = torch.tensor(shown)

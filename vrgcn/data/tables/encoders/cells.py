@@ -33,6 +33,12 @@ def cell_lists(cells: pa.Array, delimiter: str | None) -> tuple[pa.Array, NDArra
     return pa.array(lists, pa.list_(pa.string())), np.array(wrong, np.int64)
 
 
+def list_decimal(delimiter: str | None, decimal: str | None) -> str | None:
+    """The decimal comma or point of numbers in lists: where they stand in brackets, commas divide
+    them and the point is the only one, whatever the rest of the table has."""
+    return None if delimiter == BRACKETS else decimal
+
+
 def _parsed(cell: str) -> list[str] | None:
     """The values of a list in JSON or in Python's spelling, as texts; None if it is no list."""
     try:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vrgcn.data.tables.encoders.cells import cell_lists
+from vrgcn.data.tables.encoders.cells import cell_lists, list_decimal
 from vrgcn.data.tables.encoders.encoder import Arrays, Tell, drop_advice
 from vrgcn.data.tables.encoders.filling import FilledColumn, Filling
 from vrgcn.data.tables.overrides import Fill
@@ -96,7 +96,8 @@ class VectorColumn(FilledColumn):
         right = np.equal(lengths.to_numpy(), self.width)
         valid = lists.is_valid().to_numpy(zero_copy_only=False)
         flat = lists.filter(pa.array(right)).flatten()
-        values, texts = to_numbers(flat, np.float64, decimal=self.decimal)
+        decimal = list_decimal(self.delimiter, self.decimal)
+        values, texts = to_numbers(flat, np.float64, decimal=decimal)
         matrix = np.full((len(cells), self.width), np.nan)
         matrix[right] = values.reshape(-1, self.width)
         rows = np.flatnonzero(right)[np.unique(texts // self.width)]

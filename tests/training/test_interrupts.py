@@ -1,0 +1,55 @@
+"""Signals that ask training to stop, wherever its output goes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from vrgcn.training.interrupts import SIGNALS, Interrupted, stop_requests
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_the_first_is_noted_and_the_second_raises(number: int, capfd) -> None:
+    before = signal.getsignal(number)
+    with stop_requests() as stop:
+        assert stop.signal is None
+        os.kill(os.getpid(), number)
+        assert stop.signal == number
+        with pytest.raises(Interrupted):
+            os.kill(os.getpid(), number)
+    assert signal.getsignal(number) is before
+    assert capfd.readouterr().err.count("stopping after this step") == 1
+
+
+def test_a_terminal_that_is_closed_is_among_them() -> None:
+    assert signal.SIGHUP in SIGNALS
+
+
+def test_signals_that_the_process_was_started_to_ignore_stay_so() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    try:
+        with stop_requests() as stop:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert stop.signal is None
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+NOTED = """
+import os, signal
+from vrgcn.training.interrupts import stop_requests
+with stop_requests() as stop:
+    os.kill(os.getpid(), signal.SIGTERM)
+os._exit(0 if stop.signal == signal.SIGTERM else 1)
+"""
+
+
+def test_nobody_has_to_be_there_to_read_the_answer() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)  # as after `vrgcn train 2>&1 | head -1`
+    assert subprocess.run([sys.executable, "-c", NOTED], stderr=writer, check=False).returncode == 0
+    os.close(writer)

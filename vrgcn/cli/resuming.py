@@ -1,0 +1,80 @@
+"""Going on with a run: the options that it was started with, and which of them may change.
+
+No torch here: whoever asks for another run is told so at once.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from vrgcn.cli.config_file import flatten
+from vrgcn.cli.options import RunOptions, TuneOptions
+from vrgcn.files.writing import remove_partial
+from vrgcn.training.config import free_settings
+from vrgcn.training.interval import duration
+from vrgcn.training.lock import locked
+from vrgcn.training.runs import config_text, read_config, unfinished
+
+_EXCHANGE = ("halo", "halo_every", "rank_timeout")  # when processes hear of each other
+_PLACE = ("graph", "data_root")  # the same graph may lie elsewhere now: its fingerprint decides
+
+
+def check_resumed(options: RunOptions, folder: Path) -> None:
+    """Refuse what makes it another run."""
+    if options.out is not None or options.name is not None or options.overwrite:
+        raise ValueError("--resume goes on in the run's own folder: no --out, --name, --overwrite")
+    # An option that is not in the file was None, or did not exist yet: at its default.
+    before, now = _as_written(type(options)()) | read_config(folder), _as_written(options)
+    changeable: tuple[str, ...] = (
+        *(*_PLACE, *_EXCHANGE, "verify", "log"),
+        *("trials", "time_limit", "threads"),
+    )
+    if not isinstance(options, TuneOptions):  # whose trials would not compare
+        changeable += free_settings(now["schedule"])
+    if before.get("seeds") and now.get("seeds"):
+        changeable += ("seeds",)
+    changed = [
+        f"{name} was {before.get(name)!r} and is {now.get(name)!r}"
+        for name in sorted(before.keys() | now.keys())
+        if name not in changeable and before.get(name) != now.get(name)
+    ]
+    if changed:
+        raise ValueError(
+            f"--resume: {folder} cannot go on with other options: {'; '.join(changed)}"
+        )
+
+
+def nothing_left(options: RunOptions) -> bool:
+    """Whether a run that shall go on has finished, and not been asked for more. What a process that
+    was killed at its very end left is removed."""
+    folder = options.resume
+    if folder is None or unfinished(folder) is not None:
+        return False
+    before, now = read_config(folder), _as_written(options)
+    for name in ("epochs", "patience", "time_limit", "seeds", "trials"):
+        if name in before and _length(now.get(name)) > _length(before[name]):
+            return False
+    with locked(folder):
+        remove_partial(folder)
+    return True
+
+
+def _length(value: Any) -> float:
+    """Of epochs, or of a time; without a limit it is infinite."""
+    if value is None:
+        return float("inf")
+    return (duration(value) or 0.0) if isinstance(value, str) else value
+
+
+def found_again(options: RunOptions) -> dict[str, Any]:
+    """The options that `--config` may repeat the run by, its paths holding from any folder."""
+    left_out = ("config", "name", "out", "resume", "overwrite")
+    kept = {k: v for k, v in flatten(options).items() if k not in left_out}
+    paths = {name: kept[name] for name in _PLACE if kept[name] is not None}
+    return kept | {name: path.resolve() for name, path in paths.items()}
+
+
+def _as_written(options: RunOptions) -> dict[str, Any]:
+    return tomllib.loads(config_text(found_again(options)))

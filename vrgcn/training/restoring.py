@@ -1,0 +1,130 @@
+"""Whether a state that was read from a file can be one of this run.
+
+A checksum says that a file is what was written, not that it makes sense: whoever changes a file can
+write its checksum again. What PyTorch takes without a word, such as moments of another shape, would
+end the interpreter later, or train on as another run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from vrgcn.engine.history import NEVER
+from vrgcn.files.kinds import COUNT, Kind, check_kinds, or_null, shown
+from vrgcn.training.state import Epoch, Progress, TrainState
+
+if TYPE_CHECKING:
+    from vrgcn.training.trainer import Trainer
+
+_NUMBER = Kind(lambda v: isinstance(v, int | float) and not isinstance(v, bool), "a number")
+_FINITE = Kind(lambda v: _NUMBER.good(v) and math.isfinite(v), "a finite number")
+_POINT = {f.name: or_null(_NUMBER) for f in fields(Epoch)} | {"epoch": COUNT, "loss": _NUMBER}
+_COUNTS = ("behind", "sampled", "history_reads", "rollbacks")
+_PROGRESS = {
+    f.name: COUNT if f.name in _COUNTS else _NUMBER
+    for f in fields(Progress)
+    if f.name not in ("curve", "best")
+}
+_RATES = ("lr", "initial_lr")
+
+
+def check_state(trainer: Trainer, state: TrainState) -> None:
+    """Refuse what cannot have been taken of a trainer like this one, with a `ValueError`."""
+    _check_place(trainer, state)
+    _check_progress(state.progress)
+    _check_tensors("weights", state.model, trainer.model.state_dict())
+    if (state.best is None) != (state.progress.best is None):
+        raise ValueError("there must be best weights where there is a best epoch, and only there")
+    if state.best is not None:
+        _check_tensors("best weights", state.best, trainer.model.state_dict())
+    _check_optimizer(trainer, state.optimizer)
+    _check_alike("its schedule", state.schedule, trainer.schedule.state_dict())
+    _check_histories(trainer, state)
+    now = trainer.random.state_dict() | {"minibatches": trainer.minibatches.generator.get_state()}
+    _check_tensors("states of generators", state.random, now)
+
+
+def _check_place(trainer: Trainer, state: TrainState) -> None:
+    at, steps, done = state.position, len(trainer.minibatches), len(state.progress.curve)
+    if not all(COUNT.good(value) for value in (at.epoch, at.place, at.step)):
+        raise ValueError(f"its position is {at}")
+    inside = at.epoch == done + 1 and 0 < at.place < steps
+    between = at.epoch == done and at.place == (steps if done else 0)
+    if not (inside or between) or at.step != max(at.epoch - 1, 0) * steps + at.place:
+        raise ValueError(f"its position is {at} after {done} epochs of {steps} steps")
+
+
+def _check_progress(progress: Progress) -> None:
+    check_kinds("its progress", vars(progress), _PROGRESS)
+    for number, point in enumerate(progress.curve, start=1):
+        check_kinds(f"its epoch {number}", vars(point), _POINT)
+        if point.epoch != number:
+            raise ValueError(f"its epoch {number} calls itself {point.epoch}")
+    if progress.best is not None:
+        check_kinds("its best epoch", vars(progress.best), _POINT)
+        if not 1 <= progress.best.epoch <= len(progress.curve):
+            raise ValueError(f"its best epoch is {progress.best.epoch}")
+
+
+def _check_optimizer(trainer: Trainer, state: Any) -> None:
+    """Settings are the config's, which is the same; schedules and rollbacks change the rates."""
+    own = trainer.optimizer.state_dict()
+    if not isinstance(state, dict) or state.keys() != own.keys():
+        raise ValueError("its optimiser has other parts")
+    for found, wanted in zip(state["param_groups"], own["param_groups"], strict=True):
+        rates = {name: found.get(name) for name in _RATES if name in wanted}
+        if not all(_FINITE.good(rate) and rate >= 0 for rate in rates.values()):
+            raise ValueError(f"its learning rates are {shown(rates)}")
+        if found != wanted | rates:
+            raise ValueError("its optimiser has other settings")
+    weights = [weight for group in trainer.optimizer.param_groups for weight in group["params"]]
+    for number, moments in state["state"].items():
+        for name, moment in moments.items():
+            shape = moment.shape if isinstance(moment, Tensor) else ()
+            if type(number) is not int or shape not in (weights[number].shape, torch.Size()):
+                raise ValueError(f"its optimiser has {name} of another shape for weight {number}")
+
+
+def _check_alike(what: str, found: Any, wanted: Any) -> None:
+    """Refuse what is not made as `wanted` is, of objects, lists, numbers and texts."""
+    if isinstance(wanted, dict) and isinstance(found, dict) and found.keys() == wanted.keys():
+        for name, part in wanted.items():
+            _check_alike(f"{what}, {name}", found[name], part)
+    elif isinstance(wanted, list) and isinstance(found, list) and len(found) == len(wanted):
+        for place, part in enumerate(wanted):
+            _check_alike(what, found[place], part)
+    elif not (found == wanted or (_NUMBER.good(found) and _NUMBER.good(wanted))):
+        raise ValueError(f"{what} is {shown(found)}")
+
+
+def _check_histories(trainer: Trainer, state: TrainState) -> None:
+    histories = trainer.minibatches.histories
+    for name, table in state.histories.items():
+        level, kind, part = name.split(".")
+        rows = (histories.num_nodes,) if part == "written" else (histories.num_nodes, -1)
+        dtype = torch.int64 if part == "written" else histories.dtype_of(kind)
+        if not level.isdecimal() or part not in ("values", "written"):
+            raise ValueError(f"it has a table {name!r}")
+        if len(table.shape) != len(rows) or len(table) != rows[0] or table.dtype != dtype:
+            raise ValueError(f"its table {name} is {tuple(table.shape)} of {table.dtype}")
+        if part != "written":
+            continue
+        first, last = (int(step) for step in table.aminmax())
+        if first < NEVER or last > state.position.step:
+            raise ValueError(f"its table {name} was written at steps that never were")
+
+
+def _check_tensors(what: str, found: Mapping[str, Any], wanted: Mapping[str, Tensor]) -> None:
+    if found.keys() != wanted.keys():
+        names = ", ".join(sorted(found.keys() ^ wanted.keys()))
+        raise ValueError(f"its {what} are other ones: {names}")
+    for name, own in wanted.items():
+        other = found[name]
+        if not isinstance(other, Tensor) or (other.shape, other.dtype) != (own.shape, own.dtype):
+            raise ValueError(f"its {what} have another shape or type: {name}")
