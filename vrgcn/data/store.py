@@ -149,7 +149,7 @@ def verify_graph(path: str | Path) -> str | None:
         if name in arrays:
             check_finite(path / f"{name}.npy", arrays[name])
     if meta["names"]["nodes"]:
-        check_different(path / IDS, _read_ids(path, meta))
+        check_different(path / IDS, read_ids(path, meta["nodes"]))
     return unprotected(path)
 
 

@@ -155,9 +155,11 @@ class HaloHistories(Histories):
                 state[_OF] = torch.tensor([keys.index(key) for key in self._arriving_of])
         return state
 
+    def tables_of(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
+        return {name: value for name, value in state.items() if not name.startswith("halo.")}
+
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        tables = {name: value for name, value in state.items() if not name.startswith("halo.")}
-        super().load_state_dict(tables)
+        super().load_state_dict(self.tables_of(state))
         self._arriving = None
         if _PENDING in state:
             self._pending = state[_PENDING].clone()

@@ -148,6 +148,10 @@ class Histories:
             state[f"{level}.{kind}.written"] = table.written
         return state
 
+    def tables_of(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Of what `state_dict` gave, what is of tables."""
+        return state
+
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         """Put back what `state_dict` gave. Tables that it does not have are gone."""
         names = [name.removesuffix(".values") for name in state if name.endswith(".values")]

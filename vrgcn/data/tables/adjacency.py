@@ -48,7 +48,7 @@ class Pairs:
 
     def __enter__(self) -> Pairs:
         self._open = ExitStack()  # one that cannot be closed, on a full disk, keeps none open
-        self._files = [self._open.enter_context(open(name, "wb")) for name in self._names]
+        self._files = [self._open.enter_context(open(name, "wb")) for name in self._names]  # noqa: SIM115
         return self
 
     def __exit__(self, *error: object) -> None:
