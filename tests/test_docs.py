@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 import torch
 
@@ -162,13 +163,19 @@ def check_python(names: dict[str, Any]) -> None:
     assert names["search"].best_score_ > 0.8
     assert names["losses"] == [point.loss for point in names["result"].curve]
     assert len(names["axes"]) == 2
+    assert set(names["table"]["label"]) <= {"red", "green", "blue"}
+    assert len(names["table"]) == len(names["papers"])
+    assert names["hidden"].shape == (240, 32)
+    assert torch.equal(names["inputs"], names["graph"].features)
 
 
 def table_of_nodes() -> dict[str, Any]:
     """What scikit-learn's users have: X, y, a mask, and edges."""
     data = Data()
     found = {"X": data.X.astype(np.float32), "y": data.codes, "edge_index": data.edge_index}
-    return found | {"train_mask": data.train, "np": np}
+    papers = pandas.DataFrame(data.X, columns=list("abcdef")).assign(topic=data.y)
+    cites = pandas.DataFrame(data.edge_index.T, columns=["source", "target"])
+    return found | {"train_mask": data.train, "np": np, "papers": papers, "cites": cites}
 
 
 def check_reliability(names: dict[str, Any]) -> None:

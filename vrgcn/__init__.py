@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from vrgcn.graph.graph import Graph
     from vrgcn.graph.propagation import Propagation
     from vrgcn.graph.scaling import scale_graph
+    from vrgcn.inference.embed import embeddings
     from vrgcn.inference.predict import predict
+    from vrgcn.inference.predictions import Predictions, predictions
     from vrgcn.inference.saved import SavedModel, load_model, save_model
     from vrgcn.models.dropout import Dropout
     from vrgcn.models.models import GCN, MLP, GraphSAGE
@@ -44,6 +46,9 @@ _HOME = {
     "Estimator": "engine.estimators",
     "Graph": "graph.graph",
     "predict": "inference.predict",
+    "embeddings": "inference.embed",
+    "Predictions": "inference.predictions",
+    "predictions": "inference.predictions",
     "Batch": "engine.batch",
     "MiniBatches": "engine.minibatches",
     "GCN": "models.models",
@@ -73,6 +78,7 @@ __all__ = [
     "Graph",
     "GraphSAGE",
     "MiniBatches",
+    "Predictions",
     "Propagate",
     "Propagation",
     "SavedModel",
@@ -80,11 +86,13 @@ __all__ = [
     "TrainResult",
     "TuneResult",
     "__version__",
+    "embeddings",
     "fit",
     "load_dataset",
     "load_graph",
     "load_model",
     "predict",
+    "predictions",
     "save_graph",
     "save_model",
     "scale_graph",

@@ -15,6 +15,7 @@ from vrgcn.cli.options import (
     DemoOptions,
     DiagnoseOptions,
     EvaluateOptions,
+    ExactOptions,
     ImportOptions,
     InfoOptions,
     PartitionOptions,
@@ -90,9 +91,10 @@ def _(options: DiagnoseOptions) -> DiagnoseOptions:
 
 
 @check.register
-def _(options: PredictOptions) -> PredictOptions:
+def _(options: ExactOptions) -> ExactOptions:
     check_run(options.run)
-    find_source(options.dataset, options.graph, needed=False, parts=True)
+    parts = isinstance(options, PredictOptions)
+    find_source(options.dataset, options.graph, needed=False, parts=parts)
     if options.nodes is not None:
         check_file(options.nodes, "--nodes")
     check_suffix(options.out, (".parquet", ".csv", ".npy"))

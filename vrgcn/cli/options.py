@@ -133,14 +133,13 @@ class TuneOptions(RunOptions):
 
 
 @dataclass(frozen=True)
-class PredictOptions:
-    """Predict the classes or the numbers of nodes, exactly, with a trained model."""
+class ExactOptions:
+    """A trained model on all nodes of a graph, or on some of them, exactly."""
 
     run: Positional[Path]
     """The folder of a run that `vrgcn train` wrote."""
     out: Path
-    """File to write: .parquet or .csv (id, label, probabilities; of numbers id, prediction) or .npy
-    (probabilities or numbers alone)."""
+    """File to write."""
     dataset: str | None = None
     """A graph by name in place of the one the model was trained on."""
     graph: Path | None = None
@@ -148,9 +147,7 @@ class PredictOptions:
     data_root: Path | None = None
     """Where raw files of named data sets lie or go. None: where the run found them."""
     nodes: Path | None = None
-    """Text file with one node id per line: predict these, in this order. None: all nodes."""
-    top: int | None = None
-    """Write only the most probable classes, so many of them, each with its probability."""
+    """Text file with one node id per line: these alone, in this order. None: all nodes."""
     memory: Literal["ram", "disk"] = "ram"
     """Keep hidden layers and scaled and averaged features in memory, or in files beside --out that
     are gone afterwards."""
@@ -158,6 +155,28 @@ class PredictOptions:
     """Device of the model, such as cpu or cuda."""
     threads: int | None = None
     """CPU threads. None: as PyTorch chooses."""
+
+
+@dataclass(frozen=True)
+class PredictOptions(ExactOptions):
+    """Predict the classes or the numbers of nodes, exactly, with a trained model."""
+
+    out: Path
+    """File to write: .parquet or .csv (id, label, probabilities; of numbers id, prediction) or .npy
+    (probabilities or numbers alone)."""
+    top: int | None = None
+    """Write only the most probable classes, so many of them, each with its probability."""
+
+
+@dataclass(frozen=True)
+class EmbedOptions(ExactOptions):
+    """Write what a trained model makes of each node inside, exactly: embeddings."""
+
+    out: Path
+    """File to write: .parquet or .csv (id, e_0, e_1, ...) or .npy (the numbers alone)."""
+    layer: int = -2
+    """Which activations: -2 what the model propagates last, of gcn and graphsage the last hidden
+    layer; -1 its outputs; 0 what it propagates first; 1 what it propagates next."""
 
 
 @dataclass(frozen=True)

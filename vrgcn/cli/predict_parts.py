@@ -5,8 +5,9 @@ from __future__ import annotations
 from contextlib import ExitStack
 from pathlib import Path
 
+from vrgcn.cli.exact_run import read_nodes
 from vrgcn.cli.options import PredictOptions
-from vrgcn.cli.predict import class_names, read_nodes
+from vrgcn.cli.predict import class_names
 from vrgcn.cli.train_parts import check_launch, check_size, told_once
 from vrgcn.data.predictions import check_path, prediction_file
 from vrgcn.distributed.config import DistributedConfig

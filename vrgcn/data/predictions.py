@@ -51,15 +51,19 @@ def prediction_file(
         if path.suffix == ".npy":
             shape = (count,) if classes is None else (count, len(classes))
             kind = "<f8" if classes is None else "<f4"
-            header = {"descr": kind, "fortran_order": False, "shape": shape}
-            np.lib.format.write_array_header_1_0(file, header)
+            array_header(file, kind, shape)
             yield _NumberArray(file) if classes is None else _ProbabilityArray(file, multilabel)
         else:
-            table: _Numbers | _Classes = _Numbers(names)
-            if classes is not None:
-                table = _Classes(names, classes, multilabel, top)
-            with _arrow_writer(path.suffix, file, table.schema) as writer:
-                yield _TableWriter(writer, table)
+            table = prediction_rows(names, classes, multilabel=multilabel, top=top)
+            with arrow_writer(path.suffix, file, table.schema) as writer:
+                yield TableWriter(writer, table)
+
+
+def prediction_rows(
+    names: Names, classes: list[str] | None, *, multilabel: bool, top: int | None
+) -> Columns:
+    """The columns of a table of predictions, see `prediction_file`."""
+    return _Numbers(names) if classes is None else _Classes(names, classes, multilabel, top)
 
 
 def check_path(path: Path, classes: int | None, top: int | None) -> None:
@@ -106,8 +110,17 @@ class _ProbabilityArray:
         self._file.write(rows.numpy().tobytes())
 
 
-class _TableWriter:
-    def __init__(self, writer: Any, rows: _Numbers | _Classes) -> None:
+class Columns(Protocol):
+    """What turns outputs into the columns of a table."""
+
+    schema: pa.Schema
+
+    def batch(self, nodes: Tensor, outputs: Tensor) -> pa.RecordBatch:
+        """Those of some nodes (chunk,), from their outputs (chunk, width)."""
+
+
+class TableWriter:
+    def __init__(self, writer: Any, rows: Columns) -> None:
         self._writer = writer
         self._rows = rows
 
@@ -120,7 +133,7 @@ class _Numbers:
 
     def __init__(self, names: Names) -> None:
         self._names = names
-        self.schema = pa.schema([("id", _id_kind(names)), ("prediction", pa.float64())])
+        self.schema = pa.schema([("id", id_kind(names)), ("prediction", pa.float64())])
 
     def batch(self, nodes: Tensor, outputs: Tensor) -> pa.RecordBatch:
         numbers = pa.array(outputs[:, 0].double().contiguous().numpy())
@@ -136,7 +149,7 @@ class _Classes:
         self._classes = pa.array(classes, type=pa.string())
         self._multilabel = multilabel
         self._top = top
-        fields = [("id", _id_kind(names))]
+        fields = [("id", id_kind(names))]
         if top is None:
             fields.append(("label", pa.string()))
             fields += [(f"p_{name}", pa.float32()) for name in classes]
@@ -169,11 +182,17 @@ class _Classes:
         return pa.compute.binary_join(lists, SEPARATOR)
 
 
-def _id_kind(names: Names) -> pa.DataType:
+def id_kind(names: Names) -> pa.DataType:
     return names.node_ids(np.empty(0, dtype=np.int64)).type
 
 
-def _arrow_writer(suffix: str, file: BinaryIO, schema: pa.Schema) -> Any:
+def array_header(file: BinaryIO, kind: str, shape: tuple[int, ...]) -> None:
+    """The beginning of a .npy file, whose rows are written after it."""
+    header = {"descr": kind, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)
+
+
+def arrow_writer(suffix: str, file: BinaryIO, schema: pa.Schema) -> Any:
     if suffix == ".parquet":
         return pa.parquet.ParquetWriter(file, schema)
     return pa.csv.CSVWriter(file, schema)

@@ -161,18 +161,22 @@ class PartCheckpoints(Checkpoints):
     def _moved(self, parts: list[Checkpoint]) -> TrainState:
         """The state of another partition's processes, for this one's."""
         state, trainer = parts[0].state, self.trainer
+        progress = replace(state.progress, loss=0.0, sampled=0, history_reads=0)
+        done, steps = len(progress.curve), len(trainer.minibatches)
+        # As if nothing had come after the last whole epoch, but that weights and rows are newer.
+        position = Position(done, steps if done else 0, done * steps)
         histories: dict[str, Tensor] = {}
         for name in (n for n in state.histories if not n.startswith("halo.")):
             tables = [(p.state.histories[NUMBERS], p.state.histories[name]) for p in parts]
-            histories[name] = _gathered(trainer.part.nodes, tables, name.endswith(".written"))
+            written = name.endswith(".written")
+            histories[name] = _gathered(trainer.part.nodes, tables, written)
+            if written:
+                histories[name].clamp_(max=position.step)
         random = trainer.random.state_dict()
         random["minibatches"] = trainer.minibatches.generator.get_state()
-        progress = replace(state.progress, loss=0.0, sampled=0, history_reads=0)
-        done = len(progress.curve)
         self.on_note(
             f"the run had {len(parts)} parts and goes on with {self.group.size}, after epoch {done}"
         )
-        position = Position(done, 0, state.position.step)
         return replace(
             state, histories=histories, random=random, progress=progress, position=position
         )

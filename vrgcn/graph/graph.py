@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -188,6 +191,56 @@ class Graph:
         from vrgcn.graph.pyg import graph_from_pyg
 
         return graph_from_pyg(data, task)
+
+    @classmethod
+    def from_pandas(
+        cls,
+        nodes: Any,
+        edges: Any,
+        *,
+        out: str | Path | None = None,
+        verbose: bool = False,
+        **options: Any,
+    ) -> Graph:
+        """A graph from two DataFrames, a row for each node and a row for each edge.
+
+        nodes: ids in a column `id`, or else in the index; None: the nodes that the edges name
+        edges: the ids of the ends in columns `source` and `target`, or in its only two columns
+        out: a folder to keep the graph in, for `load_graph` and for `like`
+        verbose: print what was read, and what looks odd about it
+        options: those of `vrgcn import` by name, such as label="topic", ratio=(0.6, 0.2, 0.2),
+            features=["age", "f_*"], column="bio=text:64", fill="age=median", task="regression",
+            directed=True, weight="strength", like="graphs/papers"
+        """
+        given = {"out": out, "verbose": verbose, **options}
+        return cls._by("graph_from_pandas")(nodes, edges, **given)
+
+    @classmethod
+    def from_networkx(
+        cls,
+        G: Any,
+        *,
+        features: Any = None,
+        out: str | Path | None = None,
+        verbose: bool = False,
+        **options: Any,
+    ) -> Graph:
+        """A graph from NetworkX's: attributes of nodes become features, labels and split, the
+        attribute `weight` of edges (weight="...": another) their weights; 1 where one has none.
+
+        features: names of attributes; None: all that are nothing else; "degree": from the degrees,
+            as where there are no attributes; "constant": 1 for every node
+        options: as in `from_pandas`; the graph itself says whether it is directed
+        """
+        given = {"features": features, "out": out, "verbose": verbose, **options}
+        return cls._by("graph_from_networkx")(G, **given)
+
+    @staticmethod
+    def _by(maker: str) -> Callable[..., Graph]:
+        """What makes graphs of tables lies above the graph, which knows nothing of it but the name:
+        one more class method that people look for here."""
+        made: Callable[..., Graph] = getattr(import_module("vrgcn.data.frames"), maker)
+        return made
 
     def to_pyg(self) -> Any:
         """The graph as PyG's `Data`, with masks, and edge_weight where it is weighted."""

@@ -16,6 +16,7 @@ from vrgcn.engine.history import exact_tables
 from vrgcn.engine.setup import Setup
 from vrgcn.engine.sweeps import fill_tables, sweep
 from vrgcn.graph.propagation import with_neighbours
+from vrgcn.graph.sparse import is_sparse
 
 
 class ExactSweeps:
@@ -39,13 +40,18 @@ class ExactSweeps:
         graph = setup.graph
         self.tables = exact_tables(graph.num_nodes, graph.features.dtype, setup.device, directory)
 
-    def outputs(self, nodes: Tensor | None = None) -> Tensor:
-        """(nodes, classes), exact; all nodes if none are named."""
-        return torch.cat([outputs for _, outputs in self.stream(nodes)])
+    def outputs(self, nodes: Tensor | None = None, layer: int | None = None) -> Tensor:
+        """(nodes, classes), exact; all nodes if none are named.
 
-    def stream(self, nodes: Tensor | None = None) -> Iterator[tuple[Tensor, Tensor]]:
+        layer: of a level that the model propagates, what it propagates there instead
+        """
+        return torch.cat([outputs for _, outputs in self.stream(nodes, layer)])
+
+    def stream(
+        self, nodes: Tensor | None = None, layer: int | None = None
+    ) -> Iterator[tuple[Tensor, Tensor]]:
         """The same, a chunk at a time: its nodes, in the order asked for, and their outputs."""
-        needed = self._needed(nodes)
+        needed = self._needed(nodes, layer)
         # Averages of wide features are the larger part of the work, and every sweep needs them.
         keep = len(needed) > 1
         fill_tables(
@@ -56,21 +62,26 @@ class ExactSweeps:
             keep_averages=keep,
             on_chunk=self.on_chunk,
         )
-        last = sweep(self.model, self.setup, needed[-1], self.tables, keep_averages=keep)
+        last = sweep(
+            self.model, self.setup, needed[-1], self.tables, stop=layer, keep_averages=keep
+        )
         for swept in last:
-            assert swept.outputs is not None
-            yield swept.nodes, swept.outputs.cpu()
+            found = swept.outputs if layer is None else swept.received[layer]
+            assert found is not None
+            dense = found.to_dense() if is_sparse(found) else found  # features may be sparse
+            yield swept.nodes, dense.cpu()
             if self.on_chunk is not None:
                 self.on_chunk(len(swept.nodes))
 
-    def work(self, nodes: Tensor | None = None) -> int:
+    def work(self, nodes: Tensor | None = None, layer: int | None = None) -> int:
         """How many nodes all sweeps visit together, for showing progress."""
-        return sum(map(len, self._needed(nodes)))
+        return sum(map(len, self._needed(nodes, layer)))
 
-    def _needed(self, nodes: Tensor | None) -> list[Tensor]:
+    def _needed(self, nodes: Tensor | None, layer: int | None) -> list[Tensor]:
         """The nodes of each sweep, first to last: each includes the neighbours of the next."""
         evaluation = self.setup.evaluation
-        sweeps = evaluation.depth - evaluation.first_table + 1
+        last = evaluation.depth if layer is None else layer
+        sweeps = max(last - evaluation.first_table, 0) + 1
         if nodes is None:
             return [torch.arange(self.setup.graph.num_nodes)] * sweeps
         needed = [nodes]

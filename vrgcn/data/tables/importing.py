@@ -49,6 +49,7 @@ from vrgcn.graph.validation import SPLITS, Task
 
 Watch = Callable[[str, int], None]
 Plan = Callable[[str, list[tuple[str, str, str]]], None]
+Opener = Callable[[Path, str, str | None, bool], Table]  # as `open_table`
 
 
 @dataclass(frozen=True)
@@ -71,11 +72,16 @@ class Source:
     recipe: Recipe | None
 
 
-def run_import(spec: ImportSpec, on_rows: Watch, on_plan: Plan) -> ImportSummary:
-    """See `import_tables`."""
+def run_import(
+    spec: ImportSpec, on_rows: Watch, on_plan: Plan, opened: Opener = open_table
+) -> ImportSummary:
+    """See `import_tables`.
+
+    opened: gives the tables of the spec, where they are no files
+    """
     respect_limit()
     # All that can be told from the first lines is told before the long reading begins.
-    source = _opened(spec, on_plan)
+    source = _opened(spec, on_plan, opened)
     spec = source.spec
     with new_folder(spec.out) as folder:
         found = Collected()
@@ -110,7 +116,7 @@ def run_import(spec: ImportSpec, on_rows: Watch, on_plan: Plan) -> ImportSummary
         )
 
 
-def _opened(spec: ImportSpec, on_plan: Plan) -> Source:
+def _opened(spec: ImportSpec, on_plan: Plan, opener: Opener) -> Source:
     """The tables and their columns; everything that is wrong with them is told at once."""
     recipe = read_recipe(spec.like) if spec.like is not None else None
     dropped = spec.drop
@@ -119,12 +125,10 @@ def _opened(spec: ImportSpec, on_plan: Plan) -> Source:
     found = Collected()
     edge_table = node_table = edge = node = None
     with found.step():
-        edge_table = open_table(spec.edges, "--edges", spec.delimiter, not spec.headerless)
+        edge_table = opener(spec.edges, "--edges", spec.delimiter, not spec.headerless)
     if spec.nodes is not None:
         with found.step():
-            node_table = open_table(
-                spec.nodes, "--nodes", spec.delimiter, not spec.headerless_nodes
-            )
+            node_table = opener(spec.nodes, "--nodes", spec.delimiter, not spec.headerless_nodes)
     tables = [table for table in (edge_table, node_table) if table is not None]
     if len(tables) == 1 + (spec.nodes is not None):
         with found.step():

@@ -1,0 +1,43 @@
+"""`vrgcn embed`: a trained model, a graph, a file of exact activations of one of its layers."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+from vrgcn.cli.exact_run import opened_sweeps, shown, too_large
+from vrgcn.cli.options import EmbedOptions
+from vrgcn.data.embeddings import embedding_file
+from vrgcn.data.predictions import check_path
+from vrgcn.engine.devices import find_device, use_threads
+from vrgcn.files.memory import memory_advice
+from vrgcn.inference.embed import find_layer
+from vrgcn.training.runs import open_run
+
+
+def run_embed(options: EmbedOptions) -> None:
+    """Embed and write; the file appears when it is whole."""
+    with memory_advice(too_large(options, "embed the nodes")):
+        _embed(options)
+
+
+def _embed(options: EmbedOptions) -> None:
+    use_threads(options.threads)
+    run = open_run(options.run, find_device(options.device))
+    check_path(options.out, None, None)
+    with opened_sweeps(run, options) as opened:
+        sweeps, nodes = opened.sweeps, opened.nodes
+        layer = find_layer(sweeps, options.layer)
+        with shown("embedding", sweeps.work(nodes, layer)) as advance:
+            sweeps.on_chunk = advance
+            chunks = sweeps.stream(nodes, layer)
+            first = next(chunks)
+            width = first[1].shape[1]
+            with embedding_file(
+                options.out, opened.graph.names, count=opened.count, width=width
+            ) as file:
+                for chunk, h in chain([first], chunks):
+                    file.write(chunk, h)
+    print(
+        f"exact embeddings of {opened.count:,} nodes, {width} numbers each, written to "
+        f"{options.out}"
+    )

@@ -1,0 +1,97 @@
+"""What `predict` and `embed` share: a run, a graph, some of its nodes, exact sweeps over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from vrgcn.cli.notes import print_note
+from vrgcn.cli.options import ExactOptions
+from vrgcn.files.scratch import scratch_folder
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.names import Names
+from vrgcn.inference.predict import exact_sweeps
+from vrgcn.inference.sweeps import ExactSweeps
+from vrgcn.training.progress import progress_bar
+from vrgcn.training.runs import Run, open_run_graph
+
+
+@dataclass(frozen=True)
+class Sweeping:
+    """graph: as the model takes it; nodes: those asked for, None for all; count: of them"""
+
+    graph: Graph
+    nodes: Tensor | None
+    sweeps: ExactSweeps
+
+    @property
+    def count(self) -> int:
+        return self.graph.num_nodes if self.nodes is None else len(self.nodes)
+
+
+@contextmanager
+def opened_sweeps(run: Run, options: ExactOptions) -> Iterator[Sweeping]:
+    """The sweeps that the options ask for; what they keep on the disk is gone afterwards."""
+    with _scratch(options.memory, options.out.parent) as folder:
+        opened = open_run_graph(
+            run,
+            options.dataset,
+            options.graph,
+            options.data_root,
+            None if folder is None else folder / "features.bin",
+        )
+        print_note(opened.note)
+        graph = opened.graph
+        nodes = None
+        if options.nodes is not None:
+            nodes = read_nodes(options.nodes, graph.names, graph.num_nodes)
+        yield Sweeping(graph, nodes, exact_sweeps(run.saved, graph, directory=folder))
+
+
+@contextmanager
+def shown(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal; a function that moves it on."""
+    with progress_bar() as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda done: progress.advance(task, done)
+
+
+def too_large(options: ExactOptions, what: str) -> str:
+    """What to do where there is not enough memory."""
+    lines = [f"there is not enough memory to {what}. What takes less:"]
+    if options.memory == "ram":
+        lines.append("  --memory disk: hidden layers and scaled features go to files beside --out")
+    if options.nodes is None:
+        lines.append("  --nodes FILE with some of the nodes: only what they depend on is computed")
+    lines.append("  --threads 1: each thread works on a part of its own")
+    return "\n".join(lines)
+
+
+def read_nodes(path: Path, names: Names, count: int) -> Tensor:
+    """The nodes whose ids a text file lists, one a line."""
+    try:
+        # utf-8-sig: files of other systems may begin with a mark; split: an id may hold \u2028.
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except FileNotFoundError:
+        raise FileNotFoundError(f"--nodes: there is no file {path}") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"--nodes: {path} is not a text file in UTF-8") from None
+    ids = [line for line in lines if line.strip()]
+    if not ids:
+        raise ValueError(f"--nodes: {path} names no nodes")
+    return torch.from_numpy(names.places(ids, f"--nodes: {path}", count))
+
+
+@contextmanager
+def _scratch(memory: str, folder: Path) -> Iterator[Path | None]:
+    """A folder for tables and scaled features, beside the predictions, gone afterwards; or None."""
+    if memory == "ram":
+        yield None
+        return
+    with scratch_folder(folder) as directory:
+        yield directory

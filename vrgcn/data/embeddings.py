@@ -1,0 +1,62 @@
+"""Files of embeddings: Parquet, CSV or npy, written as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
+from torch import Tensor
+
+from vrgcn.data.predictions import (
+    TableWriter,
+    Writer,
+    array_header,
+    arrow_writer,
+    check_path,
+    id_kind,
+)
+from vrgcn.files.writing import new_file
+from vrgcn.graph.names import Names
+
+
+@contextmanager
+def embedding_file(path: Path, names: Names, *, count: int, width: int) -> Iterator[Writer]:
+    """A writer for `count` rows of `width` numbers; the file appears under its name when all are
+    written.
+
+    Columns of .parquet and .csv: `id`, and `e_0`, `e_1`, ... A .npy file holds the numbers alone:
+    (count, width), float32.
+    """
+    check_path(path, None, None)
+    with new_file(path, replace=False) as file:
+        if path.suffix == ".npy":
+            array_header(file, "<f4", (count, width))
+            yield _Array(file)
+        else:
+            columns = _Columns(names, width)
+            with arrow_writer(path.suffix, file, columns.schema) as writer:
+                yield TableWriter(writer, columns)
+
+
+class _Array:
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def write(self, nodes: Tensor, outputs: Tensor) -> None:
+        self._file.write(outputs.float().contiguous().numpy().tobytes())
+
+
+class _Columns:
+    """Turns activations (chunk, width) into the columns of a table."""
+
+    def __init__(self, names: Names, width: int) -> None:
+        self._names = names
+        numbers = [(f"e_{place}", pa.float32()) for place in range(width)]
+        self.schema = pa.schema([("id", id_kind(names)), *numbers])
+
+    def batch(self, nodes: Tensor, outputs: Tensor) -> pa.RecordBatch:
+        numbers = [pa.array(column.contiguous().numpy()) for column in outputs.float().t()]
+        return pa.record_batch([self._names.node_ids(nodes.numpy()), *numbers], schema=self.schema)

@@ -1,0 +1,264 @@
+"""Graphs of tables in memory: pandas DataFrames and NetworkX graphs.
+
+They go the way of `vrgcn import`, so that columns become features by the same rules, what is wrong
+is told in the same words, and `like` makes the same features of other tables again. Only the
+reading of files is another: `ColumnTable` stands for one.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import torch
+
+from vrgcn.data.store import load_graph
+from vrgcn.data.tables.importing import run_import
+from vrgcn.data.tables.reading import BATCH_ROWS, Table, check_columns, tidy_names
+from vrgcn.data.tables.spec import ImportSpec
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.names import Names
+from vrgcn.graph.validation import SPLITS
+
+# Options of an import that are about files.
+_OF_FILES = ("nodes", "edges", "out", "delimiter", "headerless", "headerless_nodes")
+_ODD = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
+
+
+def graph_from_pandas(
+    nodes: Any, edges: Any, *, out: str | Path | None, verbose: bool, **options: Any
+) -> Graph:
+    """See `Graph.from_pandas`."""
+    tables = {"--edges": _frame_table("edges", edges)}
+    if nodes is not None:
+        _check_frame("nodes", nodes)
+        nodes, id_column = _with_index(nodes, options)
+        tables["--nodes"] = _frame_table("nodes", nodes)
+        if id_column is not None:
+            options["id"] = id_column
+    return _imported(tables, out, verbose, options)
+
+
+def graph_from_networkx(
+    G: Any,
+    *,
+    features: Any,
+    out: str | Path | None,
+    verbose: bool,
+    **options: Any,
+) -> Graph:
+    """See `Graph.from_networkx`."""
+    names = list(G.nodes)
+    ids = _distinct_ids(names)
+    roles = [*_listed(options.get("label", "label")), options.get("split", "split")]
+    attributes = list(dict.fromkeys(key for _, held in G.nodes(data=True) for key in held))
+    if features in ("degree", "constant"):
+        attributes = [key for key in attributes if str(key) in roles]
+    elif features is not None:
+        options["features"] = features
+    id_column = next(name for name in ("id", "node", "node id") if name not in attributes)
+    columns = {id_column: _array(ids)}
+    for key in attributes:
+        columns[str(key)] = _array([held.get(key) for _, held in G.nodes(data=True)])
+    place = dict(zip(names, ids, strict=True))
+    ends = list(G.edges(data=True))
+    linked = {
+        "source": _array([place[source] for source, _, _ in ends]),
+        "target": _array([place[target] for _, target, _ in ends]),
+    }
+    weight = options.pop("weight", None)
+    if weight is not None or any("weight" in held for _, _, held in ends):
+        key = "weight" if weight is None else weight
+        if ends and not any(key in held for _, _, held in ends):
+            raise ValueError(f"no edge of the graph has the attribute {key!r} (weight=)")
+        linked["weight"] = _array([held.get(key, 1.0) for _, _, held in ends])
+    tables = {
+        "--nodes": ColumnTable("the nodes", columns, names),
+        "--edges": ColumnTable("the edges", linked, [(s, t) for s, t, _ in ends]),
+    }
+    given = {"id": id_column, "directed": G.is_directed(), **options}
+    graph = _imported(tables, out, verbose, given)
+    return _constant(graph) if features == "constant" else graph
+
+
+class ColumnTable:
+    """A table in memory, as the import reads tables.
+
+    name: for errors; columns: their names and values, as long as each other
+    rows: what to call the rows in errors
+    """
+
+    def __init__(self, name: str, columns: Mapping[str, pa.Array], rows: Sequence[Any]) -> None:
+        self.name = name
+        self.notes: list[str] = []
+        self.header_doubt = ""
+        given = list(columns)
+        self.columns = tidy_names(given, self.notes)
+        if not self.columns:
+            raise ValueError(f"{name}: there are no columns")
+        check_columns(name, self.columns)
+        self._arrays = dict(zip(self.columns, columns.values(), strict=True))
+        self._rows = rows
+
+    def kind(self, column: str) -> pa.DataType:
+        return self._arrays[column].type
+
+    def batches(self, columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
+        arrays = [self._arrays[column] for column in columns]
+        whole = pa.record_batch(arrays, names=list(columns))
+        for start in range(0, max(len(whole), 1), BATCH_ROWS):
+            yield start, whole.slice(start, BATCH_ROWS)
+
+    def where(self, rows: Sequence[int]) -> list[str]:
+        return [f"row {self._rows[row]!r}" for row in rows]
+
+
+def _frame_table(name: str, frame: Any) -> ColumnTable:
+    _check_frame(name, frame)
+    names = [str(column) for column in frame.columns]
+    check_columns(name, names or [""])
+    arrays = {column: _array(frame.iloc[:, place]) for place, column in enumerate(names)}
+    if not len(frame):
+        raise ValueError(f"{name} has no rows")
+    return ColumnTable(name, arrays, frame.index)
+
+
+def _check_frame(name: str, frame: Any) -> None:
+    if not (hasattr(frame, "columns") and hasattr(frame, "index")):
+        raise TypeError(f"{name} must be a pandas DataFrame, not {type(frame).__name__}")
+
+
+def _with_index(nodes: Any, options: Mapping[str, Any]) -> tuple[Any, str | None]:
+    """The frame with its index for a column of ids, and that column's name; as it is where a column
+    has the ids."""
+    named = options.get("id")
+    if named is not None and named != getattr(nodes.index, "name", None):
+        return nodes, None
+    if named is None and "id" in nodes.columns:
+        return nodes, None
+    if nodes.index.nlevels > 1:
+        raise ValueError("nodes has an index of several levels: nodes.reset_index(), and give id=")
+    name = "id" if nodes.index.name is None else str(nodes.index.name)
+    if name in nodes.columns:
+        raise ValueError(
+            f"nodes has a column and an index called {name!r}: rename one, or give id="
+        )
+    with_index = nodes.copy(deep=False)
+    with_index.insert(0, name, nodes.index)
+    return with_index, name
+
+
+def _array(values: Any) -> pa.Array:
+    """A column; values that Arrow has no type for, or several types, as texts."""
+    try:
+        array = pa.array(values, from_pandas=True)
+    except _ODD:
+        array = pa.array([None if _is_missing(v) else str(v) for v in values], pa.string())
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    if isinstance(array.type, pa.BaseExtensionType):
+        array = pa.array([None if _is_missing(v) else str(v) for v in values], pa.string())
+    return array
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float) and isnan(value)
+
+
+def _distinct_ids(names: Sequence[Any]) -> list[Any]:
+    """Whole numbers and texts as they are; anything else as text."""
+    if all(type(name) is int for name in names):
+        return list(names)
+    ids = [str(name) for name in names]
+    if len(set(ids)) < len(ids):
+        raise ValueError(
+            "two nodes of the graph are written the same, such as 1 and '1': rename them "
+            "(networkx.relabel_nodes)"
+        )
+    return ids
+
+
+def _imported(
+    tables: Mapping[str, Table], out: str | Path | None, verbose: bool, options: dict[str, Any]
+) -> Graph:
+    """The graph of the tables; in the folder `out`, or in memory alone."""
+    if out is not None:
+        return _written(tables, Path(out), verbose, options)
+    with tempfile.TemporaryDirectory() as folder:
+        graph = _written(tables, Path(folder) / "graph", verbose, options)
+        return copy.deepcopy(graph)  # what is mapped is about to go
+
+
+def _written(
+    tables: Mapping[str, Table], out: Path, verbose: bool, options: dict[str, Any]
+) -> Graph:
+    with _told_in_pythons_words():
+        nodes = Path(tables["--nodes"].name) if "--nodes" in tables else None
+        spec = ImportSpec(
+            edges=Path(tables["--edges"].name), nodes=nodes, out=out, **_options(options)
+        )
+        summary = run_import(spec, _ignored, _ignored, lambda path, flag, *_: tables[flag])
+    if verbose:
+        print(_pythons_words(str(summary)))
+    return load_graph(out)
+
+
+def _options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of an import by name; one text where several may be given stands for a list of it."""
+    kinds = {field.name: str(field.type) for field in fields(ImportSpec)}
+    known = [name for name in kinds if name not in _OF_FILES]
+    for name in given:
+        if name not in known:
+            raise TypeError(f"there is no option {name!r}; there are {', '.join(known)}")
+    return {
+        name: tuple(_listed(value))
+        if kinds[name].startswith("tuple") and value is not None
+        else value
+        for name, value in given.items()
+    }
+
+
+def _listed(value: Any) -> list[Any]:
+    return [value] if isinstance(value, str) else list(value or ())
+
+
+def _constant(graph: Graph) -> Graph:
+    """The graph with one feature, 1 for every node."""
+    return Graph.from_parts(
+        graph.adjacency,
+        torch.ones(graph.num_nodes, 1),
+        graph.labels,
+        {name: graph.split(name) for name in SPLITS},
+        graph.num_classes,
+        Names(graph.names.nodes, graph.names.classes, ["constant"]),
+        graph.task,
+    )
+
+
+def _ignored(*_: Any) -> None:
+    pass
+
+
+def _pythons_words(text: str) -> str:
+    """Flags of the command line as the arguments that they are here: --label-delimiter is
+    label_delimiter=."""
+    return re.sub(r"--([a-z]+(?:-[a-z]+)*)", lambda m: m[1].replace("-", "_") + "=", text)
+
+
+@contextmanager
+def _told_in_pythons_words() -> Iterator[None]:
+    """Errors of the import name arguments, not flags."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(_pythons_words(str(error))) from None

@@ -1,0 +1,56 @@
+"""Embeddings: exact activations inside a model.
+
+Layers are counted by what the model propagates, which is what all models have in common: layer 0 is
+what it gives to its first `propagate`, layer 1 what it gives to the next, and the last one are its
+outputs. From the end, -1 are the outputs and -2 is what the last `propagate` averages: of GCN and
+GraphSAGE the last hidden layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.propagation import PropagationLike
+from vrgcn.graph.validation import check_nodes
+from vrgcn.inference.predict import exact_sweeps
+from vrgcn.inference.saved import SavedModel
+from vrgcn.inference.sweeps import ExactSweeps
+
+
+def embeddings(
+    model: nn.Module | SavedModel,
+    graph: Graph,
+    layer: int = -2,
+    nodes: Any = None,
+    *,
+    propagation: PropagationLike | None = None,
+    directory: Path | None = None,
+    on_chunk: Callable[[int], None] | None = None,
+) -> Tensor:
+    """(nodes, width): exact activations of a layer, a row for each node asked for, in that order.
+
+    layer: counted as this file says; -2 is what the last `propagate` averages
+    model, graph, nodes, propagation, directory, on_chunk: as in `predict`
+    """
+    sweeps = exact_sweeps(
+        model, graph, propagation=propagation, directory=directory, on_chunk=on_chunk
+    )
+    asked = None if nodes is None else check_nodes(nodes, graph.num_nodes)
+    return sweeps.outputs(asked, find_layer(sweeps, layer))
+
+
+def find_layer(sweeps: ExactSweeps, layer: int) -> int | None:
+    """The level that a layer is; None for the outputs."""
+    depth = sweeps.setup.evaluation.depth
+    if not -depth - 1 <= layer <= depth:
+        raise ValueError(
+            f"layer {layer} is none of the model's, which propagates {depth} times: there are 0 to "
+            f"{depth}, or from the end -1, its outputs, to {-depth - 1}"
+        )
+    place = layer % (depth + 1)
+    return None if place == depth else place

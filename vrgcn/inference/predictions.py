@@ -1,0 +1,79 @@
+"""Predictions under the user's own ids and classes, as a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import torch
+from torch import Tensor, nn
+
+from vrgcn.data.predictions import prediction_rows, probabilities
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.names import Names
+from vrgcn.graph.validation import check_nodes
+from vrgcn.inference.predict import predict
+from vrgcn.inference.saved import SavedModel
+
+if TYPE_CHECKING:
+    import pandas
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """nodes: (rows,) whose predictions they are
+    outputs: (rows, classes), exact, before the softmax; of numbers (rows, 1)
+    names: of nodes; classes: their names, None for numbers
+    multilabel: several classes per node
+    """
+
+    nodes: Tensor
+    outputs: Tensor
+    names: Names
+    classes: list[str] | None
+    multilabel: bool
+
+    @property
+    def probabilities(self) -> Tensor:
+        """(rows, classes)."""
+        if self.classes is None:
+            raise ValueError("the model predicts numbers, which have no probabilities")
+        return probabilities(self.outputs, self.multilabel)
+
+    def to_arrow(self, top: int | None = None) -> pa.Table:
+        """`id`, `label` and `p_CLASS` for each class, as `vrgcn predict` writes them; of numbers
+        `id` and `prediction`.
+
+        top: of the most probable classes, so many: `label_1`, `p_1`, ...
+        """
+        rows = prediction_rows(self.names, self.classes, multilabel=self.multilabel, top=top)
+        return pa.Table.from_batches([rows.batch(self.nodes, self.outputs)])
+
+    def to_pandas(self, top: int | None = None) -> pandas.DataFrame:
+        """The same as a DataFrame whose index are the ids."""
+        try:
+            import pandas  # noqa: F401
+        except ImportError:
+            raise ImportError("to_pandas needs pandas: pip install 'vrgcn[pandas]'") from None
+        frame: pandas.DataFrame = self.to_arrow(top).to_pandas()
+        return frame.set_index("id")
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+
+def predictions(
+    model: nn.Module | SavedModel, graph: Graph, nodes: Any = None, **given: Any
+) -> Predictions:
+    """What `predict` predicts, with the names of nodes and classes.
+
+    nodes, given: as in `predict`
+    """
+    saved = model if isinstance(model, SavedModel) else SavedModel.of(model)
+    outputs = predict(model, graph, nodes, **given)
+    asked = torch.arange(graph.num_nodes) if nodes is None else check_nodes(nodes, graph.num_nodes)
+    classes = None
+    if not saved.regression:
+        classes = saved.classes or [str(i) for i in range(outputs.shape[1])]
+    return Predictions(asked, outputs, graph.names, classes, saved.multilabel)
