@@ -217,7 +217,7 @@ def joined(device: torch.device, timeout: float) -> Iterator[Group]:
     try:
         store, rank, size = next(rendezvous("env://", timeout=patience))
         # Processes that were started again must not find the addresses of those that died.
-        store = dist.PrefixStore(f"vrgcn-{restarts()}", store)
+        store = dist.PrefixStore(f"vrgcn-{restarts()}", store)  # type: ignore[attr-defined]
         dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=patience)
         monitor = dist.new_group(backend="gloo", timeout=patience)
     except RuntimeError as error:
