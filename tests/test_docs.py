@@ -188,6 +188,11 @@ def check_report(names: dict[str, Any]) -> None:
     assert "0.987" in Path("seeds.html").read_text(encoding="utf-8")
 
 
+def check_scaling(names: dict[str, Any]) -> None:
+    assert len(list(Path("big/derived").glob("*.npy"))) == 2
+    assert Path("tables/outputs.bin").stat().st_size == names["outputs"].numel() * 4
+
+
 def check_training(names: dict[str, Any]) -> None:
     assert names["result"].stopped == "epochs"
     assert names["config"].schedule == "cosine"
@@ -213,6 +218,7 @@ CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "docs/python.md": check_python,
     "docs/reliability.md": check_reliability,
     "docs/report.md": check_report,
+    "docs/scaling.md": check_scaling,
     "docs/training.md": check_training,
     "docs/tune.md": check_tune,
 }
@@ -232,6 +238,8 @@ def test_the_python_of_a_page_does_what_the_page_says(
         save_graph(names["graph"], "graphs/papers")
         Path("runs/papers").mkdir(parents=True)
         save_model(names["model"], "runs/papers/model.safetensors")
+    if page == "docs/scaling.md":
+        save_graph(names["graph"], "big")
     if page == "docs/objectives.md":
         names |= numbers()
     if page == "docs/python.md":

@@ -65,9 +65,7 @@ def test_a_composition_takes_two_steps_or_is_refused_in_words(estimator: str) ->
 
 @pytest.mark.parametrize("estimator", ["two-way", "two-way-cv"])
 def test_tables_of_gradients_in_files_are_those_in_memory(estimator: str, tmp_path: Path) -> None:
-    (one, _), (other, batches) = (
-        steps(estimator, 4, history_directory=d) for d in (None, tmp_path)
-    )
+    (one, _), (other, batches) = (steps(estimator, 4, directory=d) for d in (None, tmp_path))
     assert torch.equal(one, other)
     assert (tmp_path / "history-1-g.bin").stat().st_size == 20 * 8 * 4
     assert batches.histories.tables[1, "g"].values.abs().max() > 0

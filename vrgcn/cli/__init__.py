@@ -23,10 +23,12 @@ from vrgcn.cli.options import (
     DiagnoseOptions,
     EmbedOptions,
     EvaluateOptions,
+    GenerateOptions,
     ImportOptions,
     InfoOptions,
     PartitionOptions,
     PredictOptions,
+    ReorderOptions,
     ReportOptions,
     ReproduceOptions,
     TrainOptions,
@@ -39,6 +41,8 @@ from vrgcn.files.printable import printable
 # command: its options, and where the function that runs it lives
 COMMANDS: dict[str, tuple[type, str, str]] = {
     "import": (ImportOptions, "vrgcn.cli.import_tables", "run_import"),
+    "generate": (GenerateOptions, "vrgcn.cli.generate", "run_generate"),
+    "reorder": (ReorderOptions, "vrgcn.cli.reorder", "run_reorder"),
     "partition": (PartitionOptions, "vrgcn.cli.partition", "run_partition"),
     "train": (TrainOptions, "vrgcn.cli.train", "run_train"),
     "tune": (TuneOptions, "vrgcn.cli.tune", "run_tune"),

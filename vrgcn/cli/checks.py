@@ -16,10 +16,12 @@ from vrgcn.cli.options import (
     DiagnoseOptions,
     EvaluateOptions,
     ExactOptions,
+    GenerateOptions,
     ImportOptions,
     InfoOptions,
     PartitionOptions,
     PredictOptions,
+    ReorderOptions,
     ReportOptions,
     RunOptions,
     TrainOptions,
@@ -143,6 +145,26 @@ def _(options: ImportOptions) -> ImportOptions:
         raise FileExistsError(f"--out: {options.out} exists already; choose another folder")
     check_writable(options.out.parent)
     return options
+
+
+@check.register
+def _(options: GenerateOptions) -> GenerateOptions:
+    check_new(options.out)
+    return options
+
+
+@check.register
+def _(options: ReorderOptions) -> ReorderOptions:
+    check_graph(options.graph)
+    check_new(options.out)
+    return options
+
+
+def check_new(folder: Path) -> None:
+    """Refuse a folder for a graph that is there already or cannot be made."""
+    if folder.exists():
+        raise FileExistsError(f"--out: {folder} exists already; choose another name")
+    check_writable(folder.parent)
 
 
 def check_free(folder: Path, overwrite: bool) -> None:

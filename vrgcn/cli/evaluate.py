@@ -15,6 +15,7 @@ from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import EvaluateOptions
 from vrgcn.data.tables.wording import counted
 from vrgcn.engine.devices import find_device, use_threads
+from vrgcn.files.scratch import table_folder
 from vrgcn.files.writing import write_text
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.validation import SPLITS
@@ -74,12 +75,19 @@ def run_evaluate(options: EvaluateOptions) -> None:
         return
     use_threads(options.threads)
     run = open_run(options.run, find_device(options.device))
-    opened = open_run_graph(run, options.dataset, options.graph, options.data_root)
+    picture_folder = run.folder if options.out is None else options.out.parent
+    with table_folder(options.memory, picture_folder) as folder:
+        _evaluate(options, run, folder)
+
+
+def _evaluate(options: EvaluateOptions, run: Run, folder: Path | None) -> None:
+    """folder: where tables go; None: memory"""
+    opened = open_run_graph(run, options.dataset, options.graph, options.data_root, folder)
     print_note(opened.note)
     graph = opened.graph
     labels = model_labels(run.saved, graph)
     _picture(options, run, _split(options.split, graph))
-    show_evaluation(options, run, graph, predict(run.saved, graph), labels)
+    show_evaluation(options, run, graph, predict(run.saved, graph, directory=folder), labels)
 
 
 def show_evaluation(

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import ExactOptions
-from vrgcn.files.scratch import scratch_folder
+from vrgcn.files.scratch import table_folder
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.inference.predict import exact_sweeps
@@ -37,13 +37,13 @@ class Sweeping:
 @contextmanager
 def opened_sweeps(run: Run, options: ExactOptions) -> Iterator[Sweeping]:
     """The sweeps that the options ask for; what they keep on the disk is gone afterwards."""
-    with _scratch(options.memory, options.out.parent) as folder:
+    with table_folder(options.memory, options.out.parent) as folder:
         opened = open_run_graph(
             run,
             options.dataset,
             options.graph,
             options.data_root,
-            None if folder is None else folder / "features.bin",
+            folder,
         )
         print_note(opened.note)
         graph = opened.graph
@@ -85,13 +85,3 @@ def read_nodes(path: Path, names: Names, count: int) -> Tensor:
     if not ids:
         raise ValueError(f"--nodes: {path} names no nodes")
     return torch.from_numpy(names.places(ids, f"--nodes: {path}", count))
-
-
-@contextmanager
-def _scratch(memory: str, folder: Path) -> Iterator[Path | None]:
-    """A folder for tables and scaled features, beside the predictions, gone afterwards; or None."""
-    if memory == "ram":
-        yield None
-        return
-    with scratch_folder(folder) as directory:
-        yield directory

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from vrgcn.cli.flags import Positional, Repeated
+from vrgcn.data.generate_spec import GenerateSpec
 from vrgcn.data.tables.spec import ImportSpec, check_ratio
 from vrgcn.distributed.config import DistributedConfig
 from vrgcn.engine.estimators import ESTIMATORS, find_estimator
@@ -149,8 +150,8 @@ class ExactOptions:
     nodes: Path | None = None
     """Text file with one node id per line: these alone, in this order. None: all nodes."""
     memory: Literal["ram", "disk"] = "ram"
-    """Keep hidden layers and scaled and averaged features in memory, or in files beside --out that
-    are gone afterwards."""
+    """Keep hidden layers and scaled and averaged features in memory, or in files: beside --out and
+    gone afterwards, or made once and kept in the folder of a graph from disk."""
     device: str = "cpu"
     """Device of the model, such as cpu or cuda."""
     threads: int | None = None
@@ -196,6 +197,9 @@ class EvaluateOptions:
     out: Path | None = None
     """Where to draw the picture (.png, .svg or .pdf). None: confusion-SPLIT.png, of numbers
     predicted-SPLIT.png, in the run's folder. The scores are written beside it."""
+    memory: Literal["ram", "disk"] = "ram"
+    """Keep hidden layers and scaled and averaged features in memory, or in files: beside the
+    picture and gone afterwards, or made once and kept in the folder of a graph from disk."""
     device: str = "cpu"
     """Device of the model, such as cpu or cuda."""
     threads: int | None = None
@@ -292,6 +296,32 @@ class ImportOptions(ImportSpec):
         super().__post_init__()
         if self.undirected and self.directed:
             raise ValueError("--undirected and --directed: give one of them")
+
+
+@dataclass(frozen=True)
+class GenerateOptions(GenerateSpec):
+    """Write a community graph of any size to disk, in pieces."""
+
+    out: Path = Path("generated")
+    """Folder of the graph; it must not exist yet."""
+
+
+@dataclass(frozen=True)
+class ReorderOptions:
+    """Write a graph on disk again, its nodes in an order in which neighbours are close."""
+
+    graph: Positional[Path]
+    """The folder of a graph, as `vrgcn import` or `vrgcn generate` wrote it."""
+    out: Path
+    """Folder of the new graph; it must not exist yet."""
+    method: Literal["auto", "metis", "ldg"] = "auto"
+    """How parts are found. metis: fewest edges between them, in memory (needs pymetis); ldg: in
+    passes over the files; auto: METIS wherever what is divided fits in memory."""
+    block: int = 1024
+    """Nodes of a block, about, whose neighbours are mostly in it or near."""
+
+    def __post_init__(self) -> None:
+        at_least(1, block=self.block)
 
 
 @dataclass(frozen=True)

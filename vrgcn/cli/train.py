@@ -182,6 +182,7 @@ def scaled_graph(options: TrainingOptions) -> tuple[Graph, Scaling, str | None]:
         options.graph,
         options.data_root,
         verify=options.verify,
+        memory=options.train.memory,
         ratio=options.ratio,
         split_seed=options.split_seed,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from vrgcn.data import find_dataset, load_dataset, root_folder
 from vrgcn.data.sources import find_source
@@ -30,6 +30,7 @@ def open_graph(
     data_root: Path | None = None,
     *,
     verify: bool = False,
+    memory: Literal["ram", "disk"] = "ram",
     ratio: Sequence[float] | None = None,
     split_seed: int = 0,
 ) -> Opened:
@@ -39,22 +40,31 @@ def open_graph(
     graph: a folder written by `save_graph`, in place of a name
     data_root: where raw files of named data sets lie or go
     verify: read all of a graph on disk first, and refuse it if a byte is not what was written
+    memory: "disk" for a graph on disk that may be larger than memory: see `load_graph`
     ratio, split_seed: shares of training, validation and test nodes, to draw them anew
 
     A named data set brings its own scaling. Nothing is known of a graph from disk: dense columns
     are standardised, and rows of sparse features, which standardising would fill, sum to one.
     """
-    opened = _open(dataset, graph, data_root, verify)
+    opened = _open(dataset, graph, data_root, verify, memory)
     if ratio is None:
         return opened
-    return opened._replace(graph=random_split(opened.graph, ratio, split_seed))
+    split = random_split(opened.graph, ratio, split_seed)
+    split.derived = opened.graph.derived  # which is of the features and edges alone
+    return opened._replace(graph=split)
 
 
-def _open(dataset: str | None, graph: Path | None, data_root: Path | None, verify: bool) -> Opened:
+def _open(
+    dataset: str | None,
+    graph: Path | None,
+    data_root: Path | None,
+    verify: bool,
+    memory: Literal["ram", "disk"],
+) -> Opened:
     dataset, graph = find_source(dataset, graph)
     if graph is not None:
         note = verify_graph(graph) if verify else unprotected(graph)
-        opened = load_graph(graph)
+        opened = load_graph(graph, memory=memory)
         return Opened(opened, "row" if is_sparse(opened.features) else "standard", note)
     assert dataset is not None
     opened = load_dataset(dataset, data_root=data_root, verify=verify)

@@ -14,6 +14,7 @@ when it is complete.
                                                       (nodes,) float64, NaN where unknown
     train.npy  val.npy  test.npy                      node numbers, ascending
     [ids.arrow]                                       the user's own node ids, column `id`
+    [derived/]                                        what was computed from it: store_derived.py
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from vrgcn.data.sources import META
 from vrgcn.data.store_checks import check_arrays, check_different, check_finite
+from vrgcn.data.store_derived import as_tensor, derived_tables, verify_derived
 from vrgcn.data.store_format import (
     ARRAYS,
     FORMAT,
@@ -80,14 +81,17 @@ def write_meta(folder: Path, width: int, num_classes: int, names: Names, task: T
         os.fsync(file.fileno())
 
 
-def load_graph(path: str | Path) -> Graph:
+def load_graph(path: str | Path, *, memory: Literal["ram", "disk"] = "ram") -> Graph:
     """The graph in the folder `path`, its arrays memory-mapped.
 
     The mapping is copy-on-write: changing a tensor of the graph does not change the file.
+
+    memory: "disk" for a graph that may be larger than memory: its arrays cannot be changed, and
+        scaled and averaged features are made once, as files in its folder `derived`
     """
     path = Path(path)
     meta = read_meta(path)
-    arrays = _map_arrays(path, meta)
+    arrays = _map_arrays(path, meta, read_only=memory == "disk")
     check_arrays(path, meta, arrays)
     if meta["feature_layout"] == "sparse":
         features = CSR(
@@ -98,7 +102,7 @@ def load_graph(path: str | Path) -> Graph:
         ).to_torch()
     else:
         features = arrays["features"]
-    return Graph.from_parts(
+    graph = Graph.from_parts(
         _adjacency(arrays, meta),
         features,
         arrays.get("labels"),
@@ -107,6 +111,9 @@ def load_graph(path: str | Path) -> Graph:
         _names(path, meta),
         meta["task"],
     )
+    if memory == "disk":
+        graph.derived = derived_tables(path, meta)
+    return graph
 
 
 def _adjacency(arrays: dict[str, Tensor], meta: Meta) -> CSR:
@@ -133,7 +140,7 @@ def verify_graph(path: str | Path) -> str | None:
     """
     path = Path(path)
     meta = read_meta(path)
-    arrays = _map_arrays(path, meta)
+    arrays = _map_arrays(path, meta, read_only=True)
     if meta["version"] >= VERSION:
         # Our own names, not those of the file: nothing outside of the folder is opened.
         for name in [
@@ -145,6 +152,7 @@ def verify_graph(path: str | Path) -> str | None:
                     f"{path / name} is damaged: its checksum is not the one that {META} has of it; "
                     "import or save the graph again (of a named data set: delete the folder)"
                 )
+    verify_derived(path)
     for name in ("features", "feature_values"):
         if name in arrays:
             check_finite(path / f"{name}.npy", arrays[name])
@@ -232,7 +240,7 @@ def _arrays(graph: Graph) -> dict[str, Tensor]:
 def _describe(folder: Path, width: int, num_classes: int, names: Names, task: Task) -> Meta:
     """The contents of `meta.json`, but for its own checksum."""
     arrays = {
-        name: map_array(folder / f"{name}.npy")
+        name: map_array(folder / f"{name}.npy", read_only=True)
         for name in ARRAYS
         if (folder / f"{name}.npy").exists()
     }
@@ -263,21 +271,21 @@ def _describe(folder: Path, width: int, num_classes: int, names: Names, task: Ta
     }
 
 
-def _map_arrays(path: Path, meta: Meta) -> dict[str, Tensor]:
+def _map_arrays(path: Path, meta: Meta, *, read_only: bool = False) -> dict[str, Tensor]:
     return {
-        name: _map_array(path / f"{name}.npy", meta["dtypes"].get(name), *wanted)
+        name: _map_array(path / f"{name}.npy", meta["dtypes"].get(name), *wanted, read_only)
         for name, wanted in shapes_and_kinds(meta).items()
     }
 
 
 def _map_array(
-    file: Path, said: str | None, shape: tuple[int, ...], kinds: tuple[str, ...]
+    file: Path, said: str | None, shape: tuple[int, ...], kinds: tuple[str, ...], read_only: bool
 ) -> Tensor:
     """said: the type that `meta.json` names; kinds: those that it may be"""
     if not file.is_file():
         raise FileNotFoundError(f"{file} is missing; {META} says that the graph has it")
     try:
-        array = map_array(file)
+        array = map_array(file, read_only=read_only)
     except (ValueError, OSError) as error:
         raise ValueError(f"{file} cannot be read as an array: {error}") from None
     if array.shape != shape:
@@ -286,4 +294,4 @@ def _map_array(
         raise ValueError(f"{file} holds {array.dtype} where {META} says {said}")
     if said not in kinds or not array.flags.c_contiguous:
         raise ValueError(f"{file} must hold {' or '.join(kinds)}, row by row, not {array.dtype}")
-    return torch.from_numpy(array)
+    return as_tensor(array)

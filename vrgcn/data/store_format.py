@@ -72,6 +72,7 @@ def _sparse(meta: Meta) -> bool:
 
 
 _FLOATS = ("float32", "float64")
+_DENSE = ("float16", *_FLOATS)
 # fmt: off
 MATRICES = (
     Matrix("indptr", "indices", "weights", "edges", "nodes", ("float32",),
@@ -98,7 +99,7 @@ def shapes_and_kinds(meta: Meta) -> dict[str, tuple[tuple[int, ...], tuple[str, 
             if matrix.valued(meta):
                 arrays[matrix.values] = (meta[matrix.entries],), matrix.kinds
     if not _sparse(meta):
-        arrays["features"] = (nodes, meta["width"]), _FLOATS
+        arrays["features"] = (nodes, meta["width"]), _DENSE
     if meta["labelled"]:
         arrays["labels"] = {
             "classes": ((nodes,), integers),

@@ -182,7 +182,7 @@ def _memberships(spec: CommunitySpec, rng: np.random.Generator) -> NDArray[np.in
     return np.sort(rng.choice(spec.classes, size=spec.nodes, p=size / size.sum()))
 
 
-def _degree_weights(spec: CommunitySpec, rng: np.random.Generator) -> NDArray[np.float64]:
+def degree_weights(spec: CommunitySpec, rng: np.random.Generator) -> NDArray[np.float64]:
     """(nodes,) draws from the density weight**-tail on 1..spread, by its inverse distribution."""
     power = spec.tail - 1
     u = rng.random(spec.nodes)
@@ -193,7 +193,7 @@ def _draw_edges(
     spec: CommunitySpec, community: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.int64]:
     """(pairs,) keys low * nodes + high of different pairs of different nodes, ascending."""
-    total = np.concatenate([[0.0], np.cumsum(_degree_weights(spec, rng))])
+    total = np.concatenate([[0.0], np.cumsum(degree_weights(spec, rng))])
     first = np.searchsorted(community, np.arange(spec.classes), side="left")
     last = np.searchsorted(community, np.arange(spec.classes), side="right")
 
@@ -241,13 +241,18 @@ def _features(
     spec: CommunitySpec, labels: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.float32]:
     """(nodes, width): noise around signal * m_c plus or minus contrast * n_c."""
-    shared = spec.signal * _directions(spec, rng)
-    opposed = spec.contrast * _directions(spec, rng)
-    centres = np.concatenate([shared + opposed, shared - opposed]).astype(np.float32)
+    centres = feature_centres(spec, rng)
     side = rng.integers(2, size=spec.nodes)
     x = rng.standard_normal((spec.nodes, spec.width), dtype=np.float32)
     x += centres[labels + spec.classes * side]
     return x
+
+
+def feature_centres(spec: CommunitySpec, rng: np.random.Generator) -> NDArray[np.float32]:
+    """(2 * classes, width): the first centre of each class, then the second of each."""
+    shared = spec.signal * _directions(spec, rng)
+    opposed = spec.contrast * _directions(spec, rng)
+    return np.concatenate([shared + opposed, shared - opposed]).astype(np.float32)
 
 
 def _directions(spec: CommunitySpec, rng: np.random.Generator) -> NDArray[np.float64]:

@@ -26,6 +26,12 @@ def check_config(config: TrainConfig, graph: Graph, group: Group, visit: str) ->
             "--inductive has a matrix of its own, and parts are of the whole graph: partition a "
             "graph that has the edges among training nodes alone"
         )
+    for name in ("memory", "batches"):
+        if getattr(config, name) != getattr(TrainConfig, name):
+            raise ValueError(
+                f"--{name} {getattr(config, name)} is for one process with the whole graph: leave "
+                "it out, and make more parts where memory is short"
+            )
     if config.time_limit is not None:
         raise ValueError(
             "--time-limit is of one process: with parts, let the scheduler end the job, and go on "

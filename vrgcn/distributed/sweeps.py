@@ -34,7 +34,7 @@ class PartSweeps:
         self.halo = halo
         self.on_chunk = on_chunk
         graph = setup.graph
-        self.tables = exact_tables(graph.num_nodes, graph.features.dtype, setup.device)
+        self.tables = exact_tables(graph.num_nodes, graph.dtype, setup.device)
 
     def outputs(self, nodes: Tensor | None = None) -> Tensor:
         """(nodes, outputs), exact; of all own nodes if none are named."""

@@ -11,6 +11,7 @@ import hashlib
 import math
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -100,7 +101,10 @@ class PartTrainer(Trainer):
         self._sent = 0
 
     def _build_minibatches(
-        self, estimator: Estimator | None, propagation: PropagationLike | None
+        self,
+        estimator: Estimator | None,
+        propagation: PropagationLike | None,
+        directory: Path | None,
     ) -> PartMiniBatches:
         config = self.config
         batches = PartMiniBatches(

@@ -7,25 +7,36 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from vrgcn.graph.mapped import zeros
+from vrgcn.graph.mapped import Derived, zeros
 from vrgcn.graph.propagation import Propagation, chunks
-from vrgcn.graph.sparse import is_sparse, select_rows
+from vrgcn.graph.sparse import full_precision, is_sparse, select_rows
 
 
 class AveragedFeatures:
     """Rows of P X, (nodes, features) in the layout of X, made when they are first needed.
 
     file: keep them there instead of in memory
+    derived: keep them beside the graph, all of them at once, under the name `rule` of P
 
     Features never change, so their averages are exact forever: training reads them at random,
     exact sweeps chunk by chunk. They lie with the features, which may be larger than the model's
     device holds.
     """
 
-    def __init__(self, P: Propagation, features: Tensor, file: Path | None = None) -> None:
+    def __init__(
+        self,
+        P: Propagation,
+        features: Tensor,
+        file: Path | None = None,
+        *,
+        derived: Derived | None = None,
+        rule: object = None,
+    ) -> None:
         self.P = P
         self.features = features
         self.file = file
+        self.derived = derived if isinstance(rule, str) and not is_sparse(features) else None
+        self.rule = rule
         self.values: Tensor | None = None
         self._known: Tensor | None = None
 
@@ -40,8 +51,19 @@ class AveragedFeatures:
         if is_sparse(self.features):
             self.values = self.P @ self.features if self.values is None else self.values
             return
+        if self.find():
+            return
         for chunk in chunks(torch.arange(self.P.num_nodes) if nodes is None else nodes, self.P):
             self._keep(chunk)
+
+    def find(self) -> bool:
+        """Take all rows from beside the graph, where they can be kept; made if they are not there.
+        For whoever needs most of them: False where each is to be computed as it is needed."""
+        if self.derived is not None and self.values is None:
+            shape, dtype = tuple(self.features.shape), self.features.dtype
+            self.values = self.derived.table(f"averages {self.rule}", shape, dtype, self._fill)
+            self._known = torch.ones(shape[0], dtype=torch.bool)
+        return self.derived is not None
 
     def rows(self, nodes: Tensor, *, keep: bool) -> Tensor:
         """(len(nodes), features): known, or computed; then kept for the next time if asked to.
@@ -49,10 +71,12 @@ class AveragedFeatures:
         Computed rows of sparse features are not kept: they would not be sparse any more.
         """
         if self.values is None and (is_sparse(self.features) or not keep):
-            return self.P.product(self.features, nodes)
-        if not is_sparse(self.features):
-            self._keep(nodes)
-        return select_rows(self.table, nodes)
+            rows = self._product(nodes)
+        else:
+            if not is_sparse(self.features):
+                self._keep(nodes)
+            rows = select_rows(self.table, nodes)
+        return rows.to(full_precision(rows.dtype))
 
     def _keep(self, nodes: Tensor) -> None:
         """Compute rows of dense features that are not known yet."""
@@ -63,5 +87,13 @@ class AveragedFeatures:
         assert self._known is not None
         missing = nodes[~self._known[nodes]]
         if len(missing):
-            self.values[missing] = self.P.product(self.features, missing)
+            self.values[missing] = self._product(missing)
             self._known[missing] = True
+
+    def _fill(self, out: Tensor) -> None:
+        for chunk in chunks(torch.arange(self.P.num_nodes), self.P):
+            out[chunk] = self._product(chunk)
+
+    def _product(self, nodes: Tensor) -> Tensor:
+        """Rows in the precision of the features, whether they are then kept or not."""
+        return self.P.product(self.features, nodes).to(self.features.dtype)

@@ -26,6 +26,8 @@ from vrgcn.graph.propagation import PropagationLike, with_neighbours
 from vrgcn.graph.sparse import is_sparse, select_rows
 from vrgcn.graph.validation import check_nodes
 
+_ROWS = 65_536  # of features that are copied at a time
+
 
 class MiniBatches:
     """Iterating gives the minibatches of one epoch, in a new random order each time:
@@ -38,6 +40,7 @@ class MiniBatches:
     nodes: "train", "all", or node ids: what an epoch visits
     trained: (nodes,) bool, the nodes whose loss is minimised; None: the training nodes, or those of
         `nodes` that have labels where these are ids
+    run: minibatches are made of runs of so many nodes that follow each other; 1: of single nodes
     propagation: a name, a matrix or a rule, or a dict of these by relation; None: the model's own
     preprocess: answer the model's first call from P X, computed once; None: whenever the model
         propagates the features as they are
@@ -46,7 +49,8 @@ class MiniBatches:
         node's own edge is not counted, so the paper's D = 2 is fanout 1; None: what the estimator's
         sampler is usually given
     sample_size: nodes that the estimator `is` draws per layer
-    history_dtype, history_cap, history_directory: see history.Histories and planner.Planner
+    history_dtype, history_cap: see history.Histories and planner.Planner
+    directory: keep histories and P X in memory-mapped files there instead of in memory
 
     share: visited nodes with a backward pass for each training node, by which `Batch.mean` scales
 
@@ -64,21 +68,25 @@ class MiniBatches:
         nodes: Any = "train",
         trained: Tensor | None = None,
         batch_size: int = 512,
+        run: int = 1,
         propagation: PropagationLike | None = None,
         preprocess: bool | None = None,
         inductive: bool = False,
         sample_size: int = 512,
         history_dtype: str = "float32",
         history_cap: int | None = None,
-        history_directory: Path | None = None,
+        directory: Path | None = None,
         seed: int = 0,
     ) -> None:
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, not {batch_size}")
+        if not 1 <= run <= batch_size:
+            raise ValueError(f"run must be from 1 to batch_size, {batch_size}, not {run}")
         if sample_size < 1:
             raise ValueError(f"sample_size must be at least 1, not {sample_size}")
         self.graph = graph
         self.batch_size = batch_size
+        self.run = run
         self.nodes = _visited(graph, nodes, inductive)
         self.setup = set_up(
             model,
@@ -87,6 +95,7 @@ class MiniBatches:
             preprocess=preprocess,
             inductive=inductive,
             visited=self.nodes,
+            directory=directory,
         )
         self.fanout = fanout
         self.sample_size = sample_size
@@ -97,7 +106,7 @@ class MiniBatches:
             trained[graph.train if isinstance(nodes, str) else self.nodes] = True
             trained &= graph.labelled
         self.trained = trained
-        histories = Histories(graph.num_nodes, history_dtype, self.setup.device, history_directory)
+        histories = Histories(graph.num_nodes, history_dtype, self.setup.device, directory)
         self._start(find_estimator(estimator), histories)
 
     def _start(self, estimator: Estimator, histories: Histories) -> None:
@@ -156,7 +165,7 @@ class MiniBatches:
     def rest_of_epoch(self) -> Iterator[Batch]:
         """The minibatches of the present epoch that were not given out yet."""
         epoch = self.position.epoch
-        batches = self.visits.batches(self.batch_size, self._generator(epoch, 0))
+        batches = self.visits.batches(self.batch_size, self._generator(epoch, 0), self.run)
 
         def generators(place: int, together: bool) -> torch.Generator:
             return self._generator(epoch, 1, place, together)
@@ -228,8 +237,10 @@ class MiniBatches:
         features, device = self.graph.features, self.setup.device
         sparse = is_sparse(features)  # then training refuses before it reads
         if self.setup.features_dropped and not self.estimator.dropout_residual and not sparse:
-            rows = select_rows(features, nodes).to(device)
-            self.histories.table(0, rows.shape[1]).write(nodes.to(device), rows, self.step)
+            table = self.histories.table(0, features.shape[1])
+            for part in nodes.split(_ROWS):  # of all nodes they may not fit in memory
+                rows = select_rows(features, part).to(device, self.graph.dtype)
+                table.write(part.to(device), rows, self.step)
 
     def _generator(self, *key: int) -> torch.Generator:
         """The random numbers of one purpose, independent of those of any other."""

@@ -177,7 +177,7 @@ class FirstPass:
         assert hop.history is not None
         if h is self.inputs.x:  # the features never change: they are their own exact history
             features = self.inputs.features  # may be larger than the device of the model holds
-            average = (hop.history.to(features.device) @ features).to(h.device)
+            average = (hop.history.to(features.device) @ features).to(h.device, h.dtype)
             return add_own(hop, h, average)
         if is_sparse(h):
             raise ValueError(

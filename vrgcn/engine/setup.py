@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -27,6 +28,7 @@ class Setup:
     averages: P X by relation
     inductive: whether P has only the edges among the training nodes
     device: of the model
+    directory: where P X lies instead of in memory, if it is not kept beside the graph
 
     It stands for the model as it was: one whose dropout is changed needs another.
     """
@@ -40,6 +42,7 @@ class Setup:
     averages: Mapping[Relation, AveragedFeatures]
     inductive: bool
     device: torch.device
+    directory: Path | None = None
 
     @property
     def matrices(self) -> list[dict[Relation, Propagation]]:
@@ -61,13 +64,16 @@ class Setup:
         relations = self.training.levels[0] if self.preprocess else ()
         tables = [self.averages[over].table for over in relations]
         if len(tables) != 1 or is_sparse(features) or features.requires_grad:
-            x, *averaged = (select_rows(t, nodes).to(self.device) for t in (features, *tables))
+            x, *averaged = (
+                select_rows(table, nodes).to(self.device, self.graph.dtype)
+                for table in (features, *tables)
+            )
             return Inputs(x, features, dict(zip(relations, averaged, strict=True)))
         width = features.shape[1]
         both = features.new_empty((len(nodes), 2 * width))
         torch.index_select(features, 0, nodes, out=both[:, :width])
         torch.index_select(tables[0], 0, nodes, out=both[:, width:])
-        both = both.to(self.device)
+        both = both.to(self.device, self.graph.dtype)
         # Not views to autograd: a change of one in place must not count as one of the other.
         x, averages = both[:, :width].data, both[:, width:].data
         return Inputs(x, features, {relations[0]: averages}, both)
@@ -77,7 +83,7 @@ class Setup:
         if not self.inductive:
             return self
         P = _matrices(self.rule, self.graph)
-        averages = {over: AveragedFeatures(p, self.graph.features) for over, p in P.items()}
+        averages = _averages(P, self.rule, self.graph, self.directory)
         return replace(self, P=P, averages=averages, inductive=False)
 
 
@@ -142,12 +148,7 @@ def set_up(
     if preprocess and training.depth and not training.features_first:
         raise ValueError(NOT_THE_FEATURES)
     preprocess = training.features_first if preprocess is None else preprocess
-    averages = {
-        over: AveragedFeatures(
-            p, graph.features, None if directory is None else directory / f"averages-{number}.bin"
-        )
-        for number, (over, p) in enumerate(P.items())
-    }
+    averages = _averages(P, None if inductive else rule, graph, directory)
     setup = Setup(
         graph,
         rule,
@@ -158,6 +159,7 @@ def set_up(
         averages,
         inductive,
         device_of(model),
+        directory,
     )
     if setup.preprocess:
         reached = None
@@ -191,6 +193,26 @@ def _matrices(rule: PropagationLike, graph: Graph) -> dict[Relation, Propagation
     if not rule:
         raise ValueError("propagation names no relation: give a matrix for each")
     return {over: build_propagation(part, graph) for over, part in rule.items()}
+
+
+def _averages(
+    P: Mapping[Relation, Propagation],
+    rule: PropagationLike | None,
+    graph: Graph,
+    directory: Path | None,
+) -> dict[Relation, AveragedFeatures]:
+    """rule: where P comes from, if it is of all edges of the graph"""
+    rules: Mapping[Any, object] = rule if isinstance(rule, Mapping) else dict.fromkeys(P, rule)
+    return {
+        over: AveragedFeatures(
+            p,
+            graph.features,
+            None if directory is None else directory / f"averages-{number}.bin",
+            derived=graph.derived,
+            rule=rules[over],
+        )
+        for number, (over, p) in enumerate(P.items())
+    }
 
 
 def _check_inductive(rule: PropagationLike, inductive: bool) -> None:

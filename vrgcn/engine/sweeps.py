@@ -111,7 +111,7 @@ def _forward(
     keep_averages: bool,
     rows: Rows,
 ) -> Swept:
-    x = select_rows(setup.graph.features, chunk).to(setup.device)
+    x = select_rows(setup.graph.features, chunk).to(setup.device, setup.graph.dtype)
     received: list[Tensor] = []
     # A sweep that stops at the first table needs no row of P where P X is known.
     rows_over = cache(lambda over: rows(setup.P[over], chunk).to(setup.device))

@@ -13,7 +13,7 @@ from torch.nn.modules.batchnorm import _NormBase
 from vrgcn.engine.plan import Relation
 from vrgcn.engine.propagate import Propagate
 from vrgcn.graph.randomness import default_generator, default_state, drawing_from
-from vrgcn.graph.sparse import first_rows, select_rows
+from vrgcn.graph.sparse import first_rows, full_precision, select_rows
 
 _MOST_LEVELS = 1000
 
@@ -53,7 +53,8 @@ def trace(model: nn.Module, features: Tensor, *, training: bool) -> Trace:
     _check_width(model, features)
     device = device_of(model)
     nodes = torch.tensor([0, min(1, features.shape[0] - 1)], device=features.device)
-    x = select_rows(features, nodes).to(device)
+    dtype = full_precision(features.dtype)
+    x = select_rows(features, nodes).to(device, dtype)
     before = version(x)
     received: list[Tensor] = []
     levels: list[list[Relation]] = []
@@ -88,7 +89,7 @@ def trace(model: nn.Module, features: Tensor, *, training: bool) -> Trace:
         # Again with fewer nodes at each level, as in a minibatch: rows of one level that are taken
         # for another's show here, whatever the batches are like.
         sizes = [len(levels) + 2 - level for level in range(len(levels) + 1)]
-        rows = select_rows(features, nodes[torch.arange(sizes[0]) % 2]).to(device)
+        rows = select_rows(features, nodes[torch.arange(sizes[0]) % 2]).to(device, dtype)
         model(rows, Propagate(sizes, lambda level, _, h: first_rows(h, sizes[level + 1]).clone()))
     return Trace(
         tuple(map(tuple, levels)),
@@ -107,7 +108,7 @@ def version(h: Tensor) -> int:
 
 def _check_dtypes(model: nn.Module, features: Tensor) -> None:
     dtypes = {p.dtype for p in model.parameters() if p.is_floating_point()}
-    if len(dtypes) == 1 and features.dtype not in dtypes:
+    if len(dtypes) == 1 and full_precision(features.dtype) not in dtypes:
         raise TypeError(
             f"the features are {features.dtype} and the model's weights {dtypes.pop()}: convert "
             "one of them, by graph.with_features(graph.features.float()) or model.double()"

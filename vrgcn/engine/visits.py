@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from vrgcn.graph.propagation import Propagation, with_neighbours
+from vrgcn.graph.sparse import offsets
 
 
 @dataclass(frozen=True)
@@ -29,15 +30,19 @@ class Visits:
     def count(self) -> int:
         return len(self.backward) + len(self.forward)
 
-    def batches(self, batch_size: int, generator: torch.Generator) -> list[tuple[Tensor, bool]]:
+    def batches(
+        self, batch_size: int, generator: torch.Generator, run: int = 1
+    ) -> list[tuple[Tensor, bool]]:
         """Minibatches in random order, each with whether it has a backward pass.
 
         The last of each kind may be smaller, and then comes at the end.
+
+        run: minibatches are made of runs of so many nodes that follow each other
         """
         parts = [
             (part, back)
             for nodes, back in ((self.backward, True), (self.forward, False))
-            for part in nodes[torch.randperm(len(nodes), generator=generator)].split(batch_size)
+            for part in shuffled(nodes, run, generator).split(batch_size)
             if len(part)
         ]
         if not len(self.forward):
@@ -46,6 +51,26 @@ class Visits:
         rest = [part for part in parts if len(part[0]) < batch_size]
         order = torch.randperm(len(whole), generator=generator).tolist()
         return [whole[place] for place in order] + rest
+
+
+def shuffled(nodes: Tensor, run: int, generator: torch.Generator) -> Tensor:
+    """The nodes in random order; with run > 1, runs of so many neighbouring ones stay together.
+
+    Where runs begin is drawn too, so that the same nodes are not together in every epoch. Every
+    place of the order is equally likely for every run, and so for every node: a minibatch's sum of
+    losses has the mean that it has in plain random order (but for the ends of the list, where runs
+    are shorter), and each node is in one minibatch of the epoch.
+    """
+    if run == 1:
+        return nodes[torch.randperm(len(nodes), generator=generator)]
+    first = min(int(torch.randint(run, (1,), generator=generator)), len(nodes))
+    start = torch.zeros(1 if first else 0, dtype=torch.int64)
+    starts = torch.cat([start, torch.arange(first, len(nodes), run)])
+    sizes = torch.cat([starts, torch.tensor([len(nodes)])]).diff()
+    order = torch.randperm(len(starts), generator=generator)
+    starts, sizes = starts[order], sizes[order]
+    shift = torch.repeat_interleave(starts - offsets(sizes)[:-1], sizes)
+    return nodes[shift + torch.arange(len(nodes))]
 
 
 def all_visits(nodes: Tensor) -> Visits:

@@ -32,8 +32,10 @@ class Header(NamedTuple):
     offset: int
 
 
-def map_array(file: Path) -> NDArray[Any]:
+def map_array(file: Path, *, read_only: bool = False) -> NDArray[Any]:
     """The array of a file, mapped copy-on-write: changing it leaves the file alone.
+
+    read_only: mapped so that it cannot be changed; then no memory has to be there for changes
 
     A `ValueError` says what is wrong with the file, without its name.
     """
@@ -48,7 +50,8 @@ def map_array(file: Path) -> NDArray[Any]:
         )
     if wanted == header.offset:  # nothing cannot be mapped
         return np.empty(header.shape, header.dtype, header.order)
-    return np.memmap(file, header.dtype, "c", header.offset, header.shape, header.order)
+    mode: Literal["r", "c"] = "r" if read_only else "c"
+    return np.memmap(file, header.dtype, mode, header.offset, header.shape, header.order)
 
 
 def read_header(file: IO[bytes]) -> Header:

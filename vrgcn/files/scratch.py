@@ -34,6 +34,16 @@ def scratch_folder(beside: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@contextmanager
+def table_folder(memory: str, beside: Path) -> Iterator[Path | None]:
+    """Where large tables go by --memory: "ram" None, "disk" a scratch folder in `beside`."""
+    if memory == "ram":
+        yield None
+        return
+    with scratch_folder(beside) as folder:
+        yield folder
+
+
 def remove_stale(beside: Path) -> None:
     """Remove scratch folders that nobody uses any more."""
     for folder in beside.glob(f"{_PREFIX}*"):

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from vrgcn.graph.names import Names
-from vrgcn.graph.sparse import CSR, is_sparse, offsets
+from vrgcn.graph.sparse import CSR, full_precision, is_sparse, offsets
 from vrgcn.graph.validation import (
     SPLITS,
     UNLABELLED,
@@ -23,6 +23,7 @@ from vrgcn.graph.validation import (
 )
 
 if TYPE_CHECKING:
+    from vrgcn.graph.mapped import Derived
     from vrgcn.graph.scaling import Scaling
 
 
@@ -47,11 +48,13 @@ class Graph:
     int64 (nodes,), float (nodes, classes) or float64 (nodes,), of which `task` says which;
     `num_classes` is 0 for numbers; each split is a sorted int64 tensor of ids, empty where none
     was given; `scaling` is what was done to the features by `scale_graph`, None if nothing was;
+    `derived` keeps what is computed from the features beside a graph on disk, None elsewhere;
     `sums` are, in one part of a larger graph, the sums of its nodes' rows and columns of the larger
     graph's A, (nodes,) float64 each, and None in a graph that is whole.
     """
 
     scaling: Scaling | None = None
+    derived: Derived | None = None
     sums: tuple[Tensor, Tensor] | None = None
 
     def __init__(
@@ -120,6 +123,11 @@ class Graph:
     @property
     def num_features(self) -> int:
         return self.features.shape[1]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """In which it is computed with: float32 where the features are kept in half precision."""
+        return full_precision(self.features.dtype)
 
     @property
     def multilabel(self) -> bool:

@@ -1,12 +1,14 @@
-"""Large tables in memory, or in files that are mapped into it."""
+"""Large tables in memory, in files mapped into it, or kept beside the graph they are of."""
 
 from __future__ import annotations
 
 import errno
 import os
 import shutil
+from collections.abc import Callable
 from math import prod
 from pathlib import Path
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -25,6 +27,22 @@ def zeros(
         return torch.zeros(shape, dtype=dtype, device=device)
     _reserve(file, prod(shape) * dtype.itemsize)
     return torch.from_file(str(file), shared=True, size=prod(shape), dtype=dtype).view(shape)
+
+
+class Derived(Protocol):
+    """Tables that follow from a graph on disk, kept beside it: computed once, in pieces."""
+
+    def table(
+        self,
+        what: str,
+        shape: tuple[int, ...],
+        dtype: torch.dtype,
+        fill: Callable[[Tensor], None],
+    ) -> Tensor:
+        """The table called `what`, mapped; computed by `fill`, given zeros, if it is not there."""
+
+    def after(self, change: str) -> Derived:
+        """Those of the same graph after a change of its features, such as their scaling."""
 
 
 def _reserve(file: Path, size: int) -> None:

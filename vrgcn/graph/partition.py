@@ -63,7 +63,7 @@ def partition(graph: Graph, parts: int, method: Method = "auto", *, slack: float
     else:
         assignment = np.full(graph.num_nodes, _UNASSIGNED)
     stream = _Stream(matrices, work, parts, slack, assignment)
-    for _ in range(_PASSES):
+    for _ in range(0 if stream.balanced else _PASSES):
         if stream.restream() <= graph.num_nodes // 1000:
             break
     return torch.from_numpy(stream.assignment)
@@ -176,6 +176,11 @@ class _Stream:
             )
         # Few enough that a batch does not fill a part with nodes that see nothing of each other.
         self.batch = max(1, min(_BATCH, _CELLS // parts, nodes // (4 * parts) + 1))
+
+    @property
+    def balanced(self) -> bool:
+        """Whether every node has its part, and none is overfull."""
+        return bool((self.assignment != _UNASSIGNED).all() and (self.loads <= self.capacity).all())
 
     def restream(self) -> int:
         """One pass over all nodes; how many changed their part."""

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.sparse import CSR, offsets, scale_rows, select_rows
+from vrgcn.graph.sparse import CSR, full_precision, offsets, scale_rows, select_rows
 
 CHUNK_COST = 1 << 20  # entries of P plus a little per node: some tens of megabytes
 _NODE_COST = 64
@@ -77,7 +77,8 @@ class Propagation:
         own = self.own_rows(nodes)
         if not isinstance(own, Tensor) and own == 0:
             return others
-        return torch.add(scale_rows(own, select_rows(h, nodes)), others)
+        rows = select_rows(h, nodes)
+        return torch.add(scale_rows(own, rows.to(full_precision(rows.dtype))), others)
 
     def __matmul__(self, h: Tensor) -> Tensor:
         """P h for all nodes: (nodes, width) -> (nodes, width)."""
@@ -130,7 +131,7 @@ def gcn(graph: Graph) -> Propagation:
     Directed graphs: P[u, v] = Ã[u, v] / sqrt(row degree of u * column degree of v).
     """
     _refuse_negative(graph, "gcn")
-    dtype = graph.features.dtype
+    dtype = graph.dtype
     left = (1 + row_sums(graph)).rsqrt()
     right = (1 + column_sums(graph)).rsqrt()
     adjacency, loops = without_loops(graph.adjacency)
@@ -141,7 +142,7 @@ def gcn(graph: Graph) -> Propagation:
 def mean(graph: Graph) -> Propagation:
     """GraphSAGE's P = D^-1 A, no self-loop added. A node without neighbours averages to zero."""
     _refuse_negative(graph, "mean")
-    dtype = graph.features.dtype
+    dtype = graph.dtype
     degree = row_sums(graph)
     left = torch.where(degree > 0, degree, 1).reciprocal()
     adjacency, loops = without_loops(graph.adjacency)
@@ -153,7 +154,7 @@ def identity(graph: Graph) -> Propagation:
     """P = I: any model becomes an MLP of the same widths, the speed limit."""
     none = torch.empty(0, dtype=torch.int64)
     nothing = CSR(offsets(none.new_zeros(graph.num_nodes)), none, None, graph.num_nodes)
-    return Propagation(1.0, None, nothing, None, graph.features.dtype)
+    return Propagation(1.0, None, nothing, None, graph.dtype)
 
 
 PROPAGATIONS: dict[str, Callable[[Graph], Propagation]] = {
@@ -177,7 +178,7 @@ def build_propagation(rule: Rule, graph: Graph) -> Propagation:
     elif callable(rule):
         P = rule(graph)
     elif not isinstance(rule, str):
-        P = Propagation.from_matrix(rule, graph.features.dtype)
+        P = Propagation.from_matrix(rule, graph.dtype)
     else:
         raise ValueError(f"propagation {rule!r} is none of {', '.join(PROPAGATIONS)}")
     if P.num_nodes != graph.num_nodes:
@@ -259,9 +260,10 @@ def column_sums(graph: Graph) -> Tensor:
     return sums
 
 
-def row_runs(A: CSR) -> Iterator[tuple[Tensor, CSR]]:
-    """The matrix in runs of rows, so that nothing of the size of all entries is made."""
-    bucket = torch.div(A.indptr[:-1], CHUNK_COST, rounding_mode="floor")
+def row_runs(A: CSR, entries: int = CHUNK_COST) -> Iterator[tuple[Tensor, CSR]]:
+    """The matrix in runs of rows of about so many entries, so that nothing of the size of all is
+    made."""
+    bucket = torch.div(A.indptr[:-1], entries, rounding_mode="floor")
     sizes = torch.unique_consecutive(bucket, return_counts=True)[1].tolist()
     for rows in torch.arange(A.num_rows).split(sizes):
         first, last = int(A.indptr[rows[0]]), int(A.indptr[rows[-1] + 1])

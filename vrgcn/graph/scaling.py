@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.mapped import zeros
-from vrgcn.graph.sparse import CSR, is_sparse, with_values
+from vrgcn.graph.sparse import CSR, full_precision, is_sparse, with_values
 
 KINDS = ("none", "standard", "row")
 _ROWS = 65_536  # at a time: no second table in memory on the way
@@ -54,7 +55,7 @@ class Scaling:
         # A column that does not vary in training says nothing; leave its scale alone.
         constant = deviation <= 1e-7 * (guess + mean).abs().clamp(min=1e-30)
         deviation[constant] = 1.0
-        dtype = features.dtype
+        dtype = full_precision(features.dtype)
         return Scaling(kind, (guess + mean).to(dtype), deviation.to(dtype))
 
     def apply(self, features: Tensor, file: Path | None = None) -> Tensor:
@@ -65,8 +66,7 @@ class Scaling:
         if is_sparse(features):
             return _rows_to_one_sparse(features)
         out = zeros(tuple(features.shape), features.dtype, file)
-        for start, x in _parts(features):
-            out[start : start + len(x)] = self._scale(x)
+        self._fill(out, features)
         return out
 
     def apply_to(self, graph: Graph, file: Path | None = None) -> Graph:
@@ -78,7 +78,26 @@ class Scaling:
                 f"the features of the graph are scaled already ({graph.scaling.kind}): give the "
                 "graph as it was before"
             )
-        return graph.with_features(self.apply(graph.features, file), self)
+        if graph.derived is None or is_sparse(graph.features):
+            return graph.with_features(self.apply(graph.features, file), self)
+        features = graph.features
+        self.check(features)
+        derived = graph.derived.after(f"scaled {self.digest}")
+        scaled = derived.table(
+            "features", tuple(features.shape), features.dtype, lambda out: self._fill(out, features)
+        )
+        graph = graph.with_features(scaled, self)
+        graph.derived = derived
+        return graph
+
+    @property
+    def digest(self) -> str:
+        """The same for scalings that do the same to any features."""
+        digest = hashlib.sha256(self.kind.encode())
+        for part in (self.mean, self.deviation):
+            if part is not None:
+                digest.update(f"{part.dtype}".encode() + part.cpu().numpy().tobytes())
+        return digest.hexdigest()
 
     def same(self, other: Scaling) -> bool:
         """Whether the other does the same to any features."""
@@ -95,6 +114,10 @@ class Scaling:
                 f"the scaling was fitted to {len(self.mean)} feature columns, and the graph has "
                 f"{features.shape[1]}"
             )
+
+    def _fill(self, out: Tensor, features: Tensor) -> None:
+        for start, x in _parts(features):
+            out[start : start + len(x)] = self._scale(x.to(full_precision(x.dtype)))
 
     def _scale(self, x: Tensor) -> Tensor:
         if self.kind == "row":

@@ -198,6 +198,11 @@ def offsets(counts: Tensor) -> Tensor:
     return indptr
 
 
+def full_precision(dtype: torch.dtype) -> torch.dtype:
+    """The type to compute in: float32 for numbers that are kept in half precision."""
+    return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
+
+
 def is_sparse(x: Tensor) -> bool:
     return x.layout == torch.sparse_csr
 

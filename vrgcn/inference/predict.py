@@ -17,6 +17,8 @@ from vrgcn.graph.validation import check_finite_rows, check_nodes
 from vrgcn.inference.saved import SavedModel, fit_features
 from vrgcn.inference.sweeps import ExactSweeps
 
+_ROWS = 65_536  # of outputs that are looked at at a time
+
 
 def predict(
     model: nn.Module | SavedModel,
@@ -33,7 +35,7 @@ def predict(
         a graph whose features are as it was trained on them, else it is refused
     nodes: ids; all nodes if None
     propagation: as in training; if None, the model's own (`model.propagation`), else "gcn"
-    directory: keep the tables in files there instead of in memory
+    directory: keep the tables and the outputs in files there instead of in memory
     on_chunk: called with the number of nodes after each chunk of each sweep
     """
     sweeps = exact_sweeps(
@@ -41,8 +43,9 @@ def predict(
     )
     asked = None if nodes is None else check_nodes(nodes, graph.num_nodes)
     outputs = sweeps.outputs(asked)
-    everything = torch.arange(graph.num_nodes)
-    check_outputs(sweeps.setup.graph, everything if asked is None else asked, outputs)
+    asked = torch.arange(graph.num_nodes) if asked is None else asked
+    for some, theirs in zip(asked.split(_ROWS), outputs.split(_ROWS), strict=True):
+        check_outputs(sweeps.setup.graph, some, theirs)
     return outputs
 
 

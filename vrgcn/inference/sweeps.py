@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from vrgcn.engine.history import exact_tables
 from vrgcn.engine.setup import Setup
 from vrgcn.engine.sweeps import fill_tables, sweep
+from vrgcn.graph.mapped import zeros
 from vrgcn.graph.propagation import with_neighbours
 from vrgcn.graph.sparse import is_sparse
 
@@ -37,15 +38,26 @@ class ExactSweeps:
         self.model = model
         self.setup = setup
         self.on_chunk = on_chunk
+        self.directory = directory
         graph = setup.graph
-        self.tables = exact_tables(graph.num_nodes, graph.features.dtype, setup.device, directory)
+        self.tables = exact_tables(graph.num_nodes, graph.dtype, setup.device, directory)
 
     def outputs(self, nodes: Tensor | None = None, layer: int | None = None) -> Tensor:
-        """(nodes, classes), exact; all nodes if none are named.
+        """(nodes, classes), exact; all nodes if none are named. In a file, if the tables are.
 
         layer: of a level that the model propagates, what it propagates there instead
         """
-        return torch.cat([outputs for _, outputs in self.stream(nodes, layer)])
+        out: Tensor | None = None
+        start = 0
+        for chunk, outputs in self.stream(nodes, layer):
+            if out is None:
+                count = self.setup.graph.num_nodes if nodes is None else len(nodes)
+                file = None if self.directory is None else self.directory / "outputs.bin"
+                out = zeros((count, *outputs.shape[1:]), outputs.dtype, file)
+            out[start : start + len(chunk)] = outputs
+            start += len(chunk)
+        assert out is not None
+        return out
 
     def stream(
         self, nodes: Tensor | None = None, layer: int | None = None
@@ -54,6 +66,9 @@ class ExactSweeps:
         needed = self._needed(nodes, layer)
         # Averages of wide features are the larger part of the work, and every sweep needs them.
         keep = len(needed) > 1
+        if nodes is None and self.setup.evaluation.features_first:
+            for over in self.setup.evaluation.levels[0]:
+                self.setup.averages[over].find()
         fill_tables(
             self.model,
             self.setup,

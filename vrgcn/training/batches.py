@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from torch import Tensor, nn
@@ -22,6 +23,7 @@ def build_minibatches(
     estimator: Estimator | None = None,
     propagation: PropagationLike | None = None,
     objective: Objective | None = None,
+    directory: Path | None = None,
 ) -> MiniBatches:
     """The minibatches that `fit` trains on."""
     objective = objective or build_objective(graph, config)
@@ -33,12 +35,14 @@ def build_minibatches(
         nodes=visited_nodes(config, objective, estimator),
         trained=objective.trained & graph.labelled,
         batch_size=config.batch_size,
+        run=min(config.block, config.batch_size) if config.batches == "blocks" else 1,
         propagation=config.propagation if propagation is None else propagation,
         preprocess=config.preprocess,
         inductive=config.inductive,
         sample_size=config.sample_size,
         history_dtype=config.history_dtype,
         history_cap=config.history_cap,
+        directory=directory,
         seed=config.seed,
     )
 

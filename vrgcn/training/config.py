@@ -13,7 +13,7 @@ AUTO = "auto"
 # Settings that a run may go on with changed: they decide when it ends, what is measured beside it,
 # what is kept of it and how fast it is. Threads change the order of sums, and with it last bits.
 FREE = (
-    *("epochs", "patience", "time_limit", "diagnostics", "threads"),
+    *("epochs", "patience", "time_limit", "diagnostics", "threads", "memory"),
     *("checkpoint_every", "on_nan", "on_full_disk"),
 )
 
@@ -65,6 +65,11 @@ class TrainConfig:
     """Passes over the visited nodes."""
     batch_size: int = 512
     """Nodes in a minibatch."""
+    batches: Literal["random", "blocks"] = "random"
+    """Minibatches of random nodes, or of blocks: random runs of --block nodes that follow each
+    other, for a graph on disk in the order that `vrgcn reorder` made: docs/scaling.md."""
+    block: int = 32
+    """Nodes in a run of --batches blocks."""
     optimizer: Literal["adam", "sgd"] = "adam"
     """Optimiser."""
     learning_rate: float = 0.01
@@ -115,6 +120,10 @@ class TrainConfig:
     on_full_disk: Literal["continue", "stop"] = "continue"
     """When there is no room for a checkpoint: train on without, or stop."""
 
+    memory: Literal["ram", "disk"] = "ram"
+    """Keep histories and tables of evaluation in memory, or in files beside the checkpoints, gone
+    afterwards. disk: scaled and averaged features of a graph from disk are files too, made once and
+    kept in its folder `derived`. The same numbers come out, to the bit."""
     seed: int = 0
     """Seed of everything random."""
     threads: int | None = None
@@ -139,7 +148,13 @@ class TrainConfig:
             find_estimator(self.estimator)
         object.__setattr__(self, "checkpoint_every", str(self.checkpoint_every))
         Interval.parse(self.checkpoint_every)
-        at_least(1, epochs=self.epochs, batch_size=self.batch_size, sample_size=self.sample_size)
+        at_least(
+            1,
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            block=self.block,
+            sample_size=self.sample_size,
+        )
         at_least(1, evaluate_every=self.evaluate_every, patience=self.patience)
         at_least(1, threads=self.threads, history_cap=self.history_cap)
         at_least(0, weight_decay=self.weight_decay, seed=self.seed)

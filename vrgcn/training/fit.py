@@ -12,6 +12,7 @@ from torch import nn
 from vrgcn.engine.batch import Batch
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.engine.estimators import Estimator
+from vrgcn.files.scratch import table_folder
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.training.callbacks import Callbacks
@@ -74,7 +75,8 @@ def fit(
     use_threads(config.threads)
     device = find_device(config.device)
 
-    def run() -> TrainResult:
+    def run(stack: ExitStack) -> TrainResult:
+        directory = stack.enter_context(table_folder(config.memory, folder or Path()))
         trainer = Trainer(
             model.to(device),
             graph,
@@ -85,24 +87,24 @@ def fit(
             callbacks=Callbacks(
                 on_epoch, on_kept, on_step, on_batch, on_checkpoint, on_restore, on_note
             ),
+            directory=directory,
         )
-        with ExitStack() as stack:
-            if verbose:
-                progress = EpochProgress(config.epochs, trainer.objective.metric)
-                trainer.callbacks = stack.enter_context(progress).beside(trainer.callbacks)
-            if folder is None:
-                return trainer.run()
-            stack.enter_context(locked(folder))
-            stop = stack.enter_context(stop_requests())
-            kept = Checkpoints(trainer, folder)
-            if resume is not None:
-                kept.resume()
-            else:
-                _refuse_used(folder)
-            return kept.run(stop)
+        if verbose:
+            progress = EpochProgress(config.epochs, trainer.objective.metric)
+            trainer.callbacks = stack.enter_context(progress).beside(trainer.callbacks)
+        if folder is None:
+            return trainer.run()
+        stack.enter_context(locked(folder))
+        stop = stack.enter_context(stop_requests())
+        kept = Checkpoints(trainer, folder)
+        if resume is not None:
+            kept.resume()
+        else:
+            _refuse_used(folder)
+        return kept.run(stop)
 
-    with memory_explained(graph, config, model):
-        return run()
+    with memory_explained(graph, config, model), ExitStack() as stack:
+        return run(stack)
 
 
 def _folder(checkpoints: str | Path | None, resume: str | Path | None) -> Path | None:

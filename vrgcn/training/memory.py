@@ -63,6 +63,10 @@ def advice(
         f"there is not enough memory to train on {graph.num_nodes:,} nodes and "
         f"{graph.num_edges:,} edges{missing}{needs.text(config)}. What takes less:"
     ]
+    if config.memory == "ram":
+        told.append(
+            "  --memory disk: histories, averaged features and evaluation in files, read as needed"
+        )
     if config.batch_size > 1:
         smaller = needs.largest_batch(config)
         told.append(

@@ -15,6 +15,7 @@ from rich.progress import (
     ProgressColumn,
     TextColumn,
     TimeElapsedColumn,
+    TimeRemainingColumn,
 )
 
 from vrgcn.files.sizes import bytes_text
@@ -50,7 +51,12 @@ class EpochProgress:
         self.metric = metric
         self.number = 1
         self._bar = progress_bar(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left:"),
+            TimeRemainingColumn(),  # of the epoch, by the steps of the last half minute
         )
         self._task = self._bar.add_task(self._title(), total=None)
 

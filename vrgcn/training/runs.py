@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from vrgcn.data.sources import META, has_parts
 from vrgcn.files.kinds import Kind, check_kinds, shown
@@ -162,11 +162,11 @@ def open_run_graph(
     dataset: str | None,
     graph: Path | None,
     data_root: Path | None,
-    scaled: Path | None = None,
+    directory: Path | None = None,
 ) -> Opened:
     """The graph that was asked for, or else the run's own, its features as the model takes them.
 
-    scaled: a file for the scaled features, instead of memory
+    directory: keep scaled features in a file, there or beside the graph, instead of in memory
     """
     from vrgcn.data.opening import open_graph
     from vrgcn.inference.saved import fit_features
@@ -175,7 +175,8 @@ def open_run_graph(
     split = {}
     if dataset is None and graph is None:
         dataset, graph, split = own_dataset, own_graph, split_source(run.config)
-    opened = open_graph(dataset, graph, data_root or own_root, **split)
+    memory: Literal["ram", "disk"] = "ram" if directory is None else "disk"
+    opened = open_graph(dataset, graph, data_root or own_root, memory=memory, **split)
     notes = [] if opened.note is None else [opened.note]
     done = unfinished(run.folder)
     if done is not None:
@@ -183,6 +184,7 @@ def open_run_graph(
             f"the training of {run.folder} has not finished ({done}): this is its best model so "
             f"far; vrgcn train --resume {run.folder} goes on with it"
         )
+    scaled = None if directory is None else directory / "features.bin"
     fitted = fit_features(run.saved, opened.graph, scaled)
     return opened._replace(graph=fitted, note="; ".join(notes) or None)
 

@@ -43,7 +43,8 @@ class StoreWatch:
     def __init__(self, folder: Path, on_note: Callable[[str], None]) -> None:
         self.folder = folder.resolve()
         self.on_note = on_note
-        files = sorted(self.folder.iterdir())
+        # What is derived from the graph, in a folder of its own, comes and goes.
+        files = [file for file in sorted(self.folder.iterdir()) if file.is_file()]
         self._stamps = {file.name: _stamp(file) for file in files}
         self._told = self._asked = False
         self._looked = time.monotonic()

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
@@ -39,6 +40,8 @@ class Trainer:
 
     `advance` makes one step; between two of them `state` and `restore` take the run's state and
     put it back.
+
+    directory: keep histories, P X and tables of evaluation in files there instead of in memory
     """
 
     def __init__(
@@ -51,6 +54,7 @@ class Trainer:
         propagation: PropagationLike | None = None,
         objective: Objective | None = None,
         callbacks: Callbacks | None = None,
+        directory: Path | None = None,
     ) -> None:
         if estimator is None:
             config, choice = choose_estimator(model, graph, config, propagation)
@@ -69,7 +73,7 @@ class Trainer:
         note_trained_on(model, TrainedOn.of(graph, own_matrix=not named))
         if isinstance(rule, str):
             note_propagation(model, rule)
-        self.minibatches = self._build_minibatches(estimator, propagation)
+        self.minibatches = self._build_minibatches(estimator, propagation, directory)
         self.refreshed = refreshed_nodes(self.minibatches, config.refresh)
         self.monitor = Monitor(
             model, self.minibatches, config.diagnostics, config.seed, self.objective
@@ -86,7 +90,11 @@ class Trainer:
             len(self.minibatches),
             larger=self.objective.better(1.0, 0.0),
         )
-        self.evaluation = ExactSweeps(model, self.minibatches.setup.on_all_edges())
+        self.evaluation = ExactSweeps(
+            model,
+            self.minibatches.setup.on_all_edges(),
+            directory=None if directory is None else directory / "evaluation",
+        )
         self.progress = Progress()
         self.best: dict[str, Tensor] | None = None
         self.trained = int(self.objective.trained.sum())
@@ -99,7 +107,10 @@ class Trainer:
         )
 
     def _build_minibatches(
-        self, estimator: Estimator | None, propagation: PropagationLike | None
+        self,
+        estimator: Estimator | None,
+        propagation: PropagationLike | None,
+        directory: Path | None,
     ) -> MiniBatches:
         return build_minibatches(
             self.model,
@@ -108,6 +119,7 @@ class Trainer:
             estimator=estimator,
             propagation=propagation,
             objective=self.objective,
+            directory=directory,
         )
 
     def run(self) -> TrainResult:

@@ -1,0 +1,54 @@
+"""What a generated graph is like. No torch here: the command line reads it before loading it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class GenerateSpec:
+    """What a generated graph is like."""
+
+    nodes: int
+    """Nodes."""
+    degree: float = 15.0
+    """Neighbours of a node, on average; a few percent less, since pairs that are drawn twice count
+    once."""
+    features: int = 64
+    """Feature columns."""
+    feature_dtype: Literal["float32", "float16"] = "float32"
+    """Precision in which features are kept on disk; models compute in float32 either way."""
+    classes: int = 16
+    """Classes of nodes. All nodes of a community have the same."""
+    community: int = 2000
+    """Nodes of a community."""
+    homophily: float = 0.8
+    """The share of edges inside communities; the others go anywhere."""
+    train: float = 0.6
+    """The share of training nodes."""
+    val: float = 0.1
+    """The share of validation nodes."""
+    test: float = 0.1
+    """The share of test nodes; nodes that are left have a label and no split."""
+    seed: int = 0
+    """Seed of everything random."""
+
+    def __post_init__(self) -> None:
+        for name in ("nodes", "features", "classes", "community"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.nodes < 2:
+            raise ValueError("a graph with edges has at least 2 nodes")
+        if not 0 <= self.degree <= (self.nodes - 1) / 2:
+            raise ValueError(
+                f"degree is from 0 to half of the other nodes, {(self.nodes - 1) / 2:g}, not "
+                f"{self.degree:g}"
+            )
+        if not 0 <= self.homophily <= 1:
+            raise ValueError(f"homophily is a share of the edges, 0 to 1, not {self.homophily}")
+        shares = (self.train, self.val, self.test)
+        if min(shares) < 0 or sum(shares) > 1 + 1e-9:
+            raise ValueError(f"train, val and test are shares, at most 1 together, not {shares}")
+        if self.seed < 0:
+            raise ValueError(f"seed must be at least 0, not {self.seed}")

@@ -1,0 +1,146 @@
+"""What is computed from a graph on disk and is as large as its features, kept in its folder.
+
+    derived/NAME.npy     a table, (nodes, width): scaled features, or the averages P X
+    derived/NAME.json    what it is, what it was computed from, and its checksum
+
+NAME is a checksum of what the table depends on: the checksums of the graph's files, what was done
+to the features, and the rule of P. So a table is never taken for another, and all may be deleted
+at any time. A table has its name when it is whole.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vrgcn.data.store_format import Meta
+from vrgcn.files.checksums import file_checksum, value_checksum
+from vrgcn.files.npy import map_array
+from vrgcn.files.parsing import read_json
+from vrgcn.files.writing import explained, flush_folder, partial_name, write_text
+from vrgcn.graph.mapped import Derived
+
+DERIVED = "derived"
+# Files that features, and averages of them, follow from.
+_SOURCES = ("features.npy", "indptr.npy", "indices.npy", "weights.npy")
+
+
+def derived_tables(path: Path, meta: Meta) -> Derived | None:
+    """Those of the graph in a folder; None where nothing can be kept: the graph has no checksums to
+    know it again by, or its folder cannot be written to."""
+    known = {name: meta.get("checksums", {}).get(name) for name in _SOURCES}
+    if known["features.npy"] is None or not os.access(path, os.W_OK):
+        return None
+    return DerivedTables(path / DERIVED, json.dumps(known))
+
+
+@dataclass(frozen=True)
+class DerivedTables:
+    """folder: of the tables; source: what they are of, as text"""
+
+    folder: Path
+    source: str
+
+    def after(self, change: str) -> DerivedTables:
+        return DerivedTables(self.folder, f"{self.source}; {change}")
+
+    def table(
+        self,
+        what: str,
+        shape: tuple[int, ...],
+        dtype: torch.dtype,
+        fill: Callable[[Tensor], None],
+    ) -> Tensor:
+        described = {"what": what, "of": self.source, "shape": list(shape), "dtype": str(dtype)}
+        name = value_checksum(described)[:32]
+        file, note = self.folder / f"{name}.npy", self.folder / f"{name}.json"
+        if not (file.is_file() and _note(note) is not None):
+            self._write(file, note, described, shape, dtype, fill)
+        array = map_array(file, read_only=True)
+        if array.shape != shape or array.dtype != _numpy(dtype):
+            raise ValueError(f"{file} is damaged: delete it, and it is made again")
+        return as_tensor(array)
+
+    def _write(
+        self,
+        file: Path,
+        note: Path,
+        described: dict[str, Any],
+        shape: tuple[int, ...],
+        dtype: torch.dtype,
+        fill: Callable[[Tensor], None],
+    ) -> None:
+        self.folder.mkdir(exist_ok=True)
+        partial = partial_name(file)
+        try:
+            with explained(file, prod(shape) * dtype.itemsize):
+                _reserve(partial, shape, dtype)
+                array = np.load(partial, mmap_mode="r+")
+                fill(torch.from_numpy(array))
+                array.flush()
+                del array
+                with open(partial, "rb") as written:
+                    os.fsync(written.fileno())
+                checksum = file_checksum(partial)
+                os.replace(partial, file)
+                flush_folder(self.folder)
+                # Last: a table without its note is not taken for one.
+                write_text(note, json.dumps(described | {"checksum": checksum}, indent=2) + "\n")
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+def verify_derived(path: Path) -> None:
+    """Read every derived table of the graph in a folder, and remove those that are damaged: they
+    are made again when they are needed."""
+    for file in sorted((path / DERIVED).glob("*.npy")):
+        note = _note(file.with_suffix(".json"))
+        if note is None or file_checksum(file) != note["checksum"]:
+            with suppress(OSError):
+                file.with_suffix(".json").unlink(missing_ok=True)
+                file.unlink(missing_ok=True)
+
+
+def as_tensor(array: NDArray[Any]) -> Tensor:
+    """A tensor of the array's own memory, which may be one that cannot be written to."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+        return torch.from_numpy(array)
+
+
+def _note(file: Path) -> dict[str, Any] | None:
+    """What a table's note says; None where it is missing or damaged."""
+    try:
+        note = read_json(file)
+    except (OSError, ValueError):
+        return None
+    return note if isinstance(note, dict) and isinstance(note.get("checksum"), str) else None
+
+
+def _reserve(file: Path, shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    """An `.npy` file of zeros, with its room on the disk (see graph.mapped)."""
+    with open(file, "xb") as opened:
+        header = {"descr": np.lib.format.dtype_to_descr(_numpy(dtype)), "fortran_order": False}
+        np.lib.format.write_array_header_1_0(opened, header | {"shape": shape})
+        opened.flush()
+        end = opened.tell() + prod(shape) * dtype.itemsize
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(opened.fileno(), 0, end)
+        else:
+            opened.truncate(end)
+
+
+def _numpy(dtype: torch.dtype) -> np.dtype[Any]:
+    return torch.empty(0, dtype=dtype).numpy().dtype
