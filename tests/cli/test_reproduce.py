@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from datetime import datetime
 from typing import get_args, get_type_hints
 
 import pytest
@@ -15,6 +16,7 @@ from vrgcn.experiments import reproduce
 from vrgcn.experiments.experiment import Choice, Experiment, Unit, Verdict
 from vrgcn.experiments.records import read_records
 from vrgcn.experiments.reproduce import EXPERIMENTS, find_experiment
+from vrgcn.experiments.version import code_version
 
 
 def test_the_command_line_offers_every_experiment():
@@ -70,7 +72,10 @@ def counted(monkeypatch):
     def units(choice):
         seeds = range(choice.runs or 4)
         return [
-            Unit({"seed": seed, "quick": choice.quick}, lambda seed=seed: run(seed))
+            Unit(
+                {"dataset": "communities", "seed": seed, "quick": choice.quick},
+                lambda seed=seed: run(seed),
+            )
             for seed in seeds
         ]
 
@@ -92,7 +97,9 @@ def test_a_run_that_was_killed_goes_on_where_it_was(counted, tmp_path, capsys):
         run_reproduce(options)
     path = tmp_path / "table1.jsonl"
     with path.open("a") as file:
-        file.write('{"seed": 2, "quick": fal')  # killed in the middle of a line
+        file.write(
+            '{"dataset": "communities", "seed": 2, "quick": fal'
+        )  # killed in the middle of a line
     counted["stop_at"] = None
     run_reproduce(options)
     assert counted["ran"] == [0, 1, 2, 3]  # none twice
@@ -107,6 +114,26 @@ def test_a_run_that_was_killed_goes_on_where_it_was(counted, tmp_path, capsys):
     assert "table1: 2 units to run, 2 there already" in out
     assert "holds: 4 squares are four" in out
     assert "squares [0, 1, 4, 9]" in (tmp_path / "report.html").read_text()
+
+
+def test_the_time_is_estimated_before_anything_runs_and_by_what_ran_before(
+    counted, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(reproduce, "seconds_of", lambda *_: 90.0)
+    counted["stop_at"] = 0
+    with pytest.raises(Stopped):
+        run_reproduce(ReproduceOptions(("table1",), out=tmp_path))
+    out = capsys.readouterr().out
+    assert "table1: 4 units to run, 0 there already; about 6 min" in out
+    assert "about 6 min in all" in out
+    assert out.index("in all") < out.index("not finished")
+
+
+def test_a_record_names_the_code_and_the_day(counted, tmp_path):
+    run_reproduce(ReproduceOptions(("table1",), runs=1, out=tmp_path))
+    (record,) = read_records(tmp_path / "table1.jsonl")
+    assert record["version"] == code_version()
+    assert datetime.fromisoformat(record["date"]).tzinfo is not None
 
 
 def test_more_runs_add_to_those_that_are_there(counted, tmp_path):
@@ -151,6 +178,7 @@ def test_data_sets_without_files_are_named_and_left_out(vrgcn, tmp_path):
     [
         (("table1", "--datasets", "coral"), "there is no dataset 'coral'"),
         (("table1", "--runs", 0), "runs must be at least 1"),
+        (("table1", "--epochs", 0), "epochs must be at least 1"),
         (("table1", "--threads", -1), "threads must be at least 1"),
         (("table1", "--out", "a-file"), "a-file is a file; name a folder"),
         ((), "say what to reproduce"),
@@ -168,14 +196,15 @@ def test_the_command_on_the_page_says_every_option(tmp_path):
         ("table3", "fig-loss"),
         datasets=("cora", "nell"),
         runs=2,
+        epochs=7,
         quick=True,
         out=tmp_path,
         data_root=tmp_path,
         threads=1,
     )
     assert command(options) == (
-        f"vrgcn reproduce table3 fig-loss --datasets cora nell --runs 2 --out {tmp_path} "
-        f"--data-root {tmp_path} --threads 1 --quick"
+        "vrgcn reproduce table3 fig-loss --datasets cora nell --runs 2 --epochs 7 "
+        f"--out {tmp_path} --data-root {tmp_path} --threads 1 --quick"
     )
 
 

@@ -265,6 +265,113 @@ def test_nell_takes_the_validation_nodes_of_the_file_beside_it(root: Path) -> No
         load_dataset("nell", data_root=root)
 
 
+def write_bipartite_nell(folder: Path, *, split_relation: bool = False) -> dict[str, np.ndarray]:
+    """NELL's shape: 720 entities without an edge among them, and two relations of two nodes each,
+    the first of which has every entity on both of its sides or one.
+
+    split_relation: number the relations' nodes so that another node stands between two
+    """
+    written = write_planetoid(folder, "nell.0.001", extra=6)
+    entities = len(written["label"])
+    r1, r2, s1, s2 = (
+        (entities, entities + 2, entities + 3, entities + 4)
+        if split_relation
+        else (entities, entities + 1, entities + 3, entities + 4)
+    )
+    lone = entities + 5  # an entity without label: the numbering of a component begins with one
+    graph = {node: [r1 if node % 2 else r2] for node in range(entities)}
+    graph |= {node: [r1, s1] for node in range(0, 40, 2)}
+    graph |= {1: [r1, r2], lone: [s2], 3: [s2, r1]}
+    others = set(range(entities, lone)) - {r1, r2, s1, s2}
+    graph |= {node: [r1] for node in others}
+    ends = {r1: [], r2: [], s1: [], s2: []}
+    for node, its in graph.items():
+        for relation in its:
+            ends[relation].append(node)
+    graph |= ends
+    (folder / "ind.nell.0.001.graph").write_bytes(pickle.dumps(graph))
+    return written | {"pairs": np.array([[r1, r2], [s1, s2]])}
+
+
+def test_nell_as_in_the_paper_joins_relations_and_has_columns_in_place_of_text(root: Path) -> None:
+    written = write_bipartite_nell(root / "nell" / "raw")
+    published, paper = (load_dataset(name, data_root=root) for name in ("nell", "nell-paper"))
+    pairs = set(map(tuple, written["pairs"].tolist()))
+    assert edges_of(paper) - edges_of(published) == both_ways(list(pairs))
+    assert edges_of(published) < edges_of(paper)
+    taken = {*published.train.tolist(), *published.test.tolist()}
+    dense = paper.features.to_dense()
+    assert dense.shape == (726, 726 - len(taken))
+    assert dense.sum(0).eq(1).all()
+    has = dense.sum(1)
+    assert {node for node in range(726) if has[node] == 0} == taken
+    for split in ("train", "val", "test"):
+        assert torch.equal(paper.split(split), published.split(split))
+    assert torch.equal(paper.labels, published.labels)  # all three classes occur
+
+
+def test_nell_of_other_files_is_not_taken_for_the_papers(root: Path) -> None:
+    write_bipartite_nell(root / "nell" / "raw", split_relation=True)
+    with pytest.raises(ValueError, match="should follow each other in the numbering"):
+        load_dataset("nell-paper", data_root=root)
+
+
+def test_a_nell_that_is_not_bipartite_is_refused(root: Path) -> None:
+    raw = root / "nell" / "raw"
+    write_bipartite_nell(raw)
+    graph = pickle.loads((raw / "ind.nell.0.001.graph").read_bytes())
+    graph[1] = [*graph[1], 5]  # both of the first relation
+    (raw / "ind.nell.0.001.graph").write_bytes(pickle.dumps(graph))
+    with pytest.raises(ValueError, match="should be bipartite"):
+        load_dataset("nell-paper", data_root=root)
+
+
+def test_the_papers_nell_is_that_of_its_authors(real_data: Path, graph_cache: Path) -> None:
+    """Up to the numbering of nodes and classes: colour refinement, begun with training and test
+    nodes and their classes' sizes, comes to as many nodes of each colour."""
+    file = real_data / "nell" / "authors.npz"
+    if not file.is_file():
+        pytest.skip("authors.npz is not here")
+    ours = load_dataset("nell-paper", data_root=real_data, cache=graph_cache)
+    assert ours.num_classes == 105
+    with np.load(file) as arrays:
+        theirs = {name: arrays[name].astype(np.int64) for name in arrays}
+    edges = np.stack([theirs["source"], theirs["target"]])
+    edges = np.concatenate([edges, edges[::-1]], axis=1)
+    label = np.full(len(ours.labels), -1)
+    label[: len(theirs["label"])] = theirs["label"]
+    first = refined(ours.edge_index().numpy(), ours.labels.numpy(), ours.train, ours.test)
+    second = refined(edges, label, theirs["train"], theirs["test"])
+    assert np.array_equal(np.sort(first), np.sort(second))
+    assert len(np.unique(first)) > 10_000
+    # A graph with one edge moved would not pass.
+    edges[0, 0] = (edges[0, 0] + 1) % len(label)
+    moved = refined(edges, label, theirs["train"], theirs["test"])
+    assert not np.array_equal(np.sort(first), np.sort(moved))
+
+
+def refined(
+    edges: np.ndarray, label: np.ndarray, train: np.ndarray, test: np.ndarray
+) -> np.ndarray:
+    """(nodes,) colours by six rounds of refinement: a node's next colour hashes its own and the
+    multiset of its neighbours'."""
+    colour = np.zeros(len(label), dtype=np.uint64)
+    split = np.concatenate([train, test])
+    counts = np.bincount(label[split])
+    colour[test] = 1_000 + counts[label[test]]
+    colour[train] = 2_000 + counts[label[train]]
+
+    def mixed(x: np.ndarray) -> np.ndarray:
+        x = (x ^ (x >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+        return x ^ (x >> np.uint64(32))
+
+    for _ in range(6):
+        total = np.zeros_like(colour)
+        np.add.at(total, edges[1], mixed(mixed(colour + np.uint64(77)))[edges[0]])
+        colour = mixed(colour * np.uint64(31) + total * np.uint64(0x9E3779B97F4A7C15))
+    return colour
+
+
 # PPI
 
 
@@ -349,7 +456,8 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("no_network")
 @pytest.mark.parametrize(
-    "name", ["cora", "citeseer", "pubmed", "nell", "ppi", "ppi-small", "reddit", "reddit2"]
+    "name",
+    ["cora", "citeseer", "pubmed", "nell", "nell-paper", "ppi", "ppi-small", "reddit", "reddit2"],
 )
 def test_without_files_and_network_the_error_lists_which_files_to_put_where(
     root: Path, name: str

@@ -16,6 +16,7 @@ from vrgcn.data import DATASETS, Dataset, cache_folder, load_dataset
 from vrgcn.data.synthetic import (
     COMMUNITIES,
     REDDIT_LIKE,
+    REDDIT_LIKE_STRONG,
     CommunitySpec,
     community_graph,
 )
@@ -45,6 +46,9 @@ def test_reddit_like_has_the_size_of_reddit() -> None:
     spec = REDDIT_LIKE  # the graph itself takes too long for a test
     assert (spec.nodes, 2 * spec.pairs, spec.width, spec.classes) == (232_965, 23_213_838, 602, 41)
     assert (spec.train, spec.val, spec.test) == (152_410, 23_699, 55_334)
+    strong = REDDIT_LIKE_STRONG
+    assert replace(strong, homophily=spec.homophily, signal=spec.signal) == spec
+    assert strong.homophily > spec.homophily
 
 
 def test_edges_are_exactly_as_many_as_asked_symmetric_and_without_loops(small: Graph) -> None:

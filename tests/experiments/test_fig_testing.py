@@ -11,6 +11,7 @@ from vrgcn import predict
 from vrgcn.experiments import fig_testing
 from vrgcn.experiments.experiment import Choice
 from vrgcn.experiments.settings import open_graph, setting
+from vrgcn.training.wording import mean_text
 
 
 @pytest.fixture(scope="module")
@@ -19,37 +20,44 @@ def outcome(run_quick):
 
 
 def test_cv_is_exact_at_the_last_of_as_many_sweeps_as_propagations(outcome):
-    (record,) = outcome.records
-    first, second, third = record["cv"]
-    assert first["difference"] > 0.01
-    assert first["changed"] > 0
-    for sweep in (second, third):
-        assert sweep["difference"] < fig_testing.PRECISION
-        assert sweep["changed"] == 0
-        assert sweep["score"] == record["exact"]
-    assert fig_testing.final_sweep(record) == second
-    assert fig_testing.verdicts_of(record)[0].holds
+    for record in outcome.records:
+        for name in ("cv", "two_way"):
+            first, second, third = record[name]
+            assert first["difference"] > 0.01
+            for sweep in (second, third):
+                assert sweep["difference"] < fig_testing.PRECISION
+                assert sweep["changed"] == 0
+                assert sweep["score"] == record["exact"]
+            assert fig_testing.final_sweep(record[name]) == second
+    assert any(record["cv"][0]["changed"] > 0 for record in outcome.records)
+    assert fig_testing.verdicts_of(outcome.records)[0].holds
 
 
 def test_ns_is_nearer_to_exact_with_more_neighbours_and_with_preprocessing(outcome):
-    (record,) = outcome.records
+    record = outcome.records[0]
     ns, pp = (record["sampled"][label] for label in ("NS", "NS+PP"))
     assert [part["fanout"] for part in ns] == [1, 2, 4]
     assert all(0 < value < 1 for part in (*ns, *pp) for value in part["scores"])
-    lower = 100 * (record["exact"] - sum(ns[0]["scores"]) / 2)
-    assert f"by {lower:.2f} and" in outcome.verdicts[1].text
+    lower = [
+        100 * (run["exact"] - value)
+        for run in outcome.records
+        for value in run["sampled"]["NS"][0]["scores"]
+    ]
+    assert len(lower) == 4  # two repetitions of two runs
+    assert f"by {sum(lower) / 4:.2f} and" in outcome.verdicts[1].text
 
 
 def test_the_figure_and_the_table_are_there(outcome):
     assert outcome.figures() == {"fig-testing.png", "fig-testing.svg"}
-    assert f"<td>{outcome.records[0]['exact']:.4f}</td>" in outcome.page
+    exact = mean_text([record["exact"] for record in outcome.records], 100)
+    assert f"<td>{exact}</td>" in outcome.page
 
 
 def test_predictions_that_differ_are_not_called_exact(outcome):
     for change in ({"difference": 1e-3}, {"changed": 1}, {"score": 0.0}):
         records = copy.deepcopy(outcome.records)
-        records[0]["cv"][1] |= change
-        assert fig_testing.verdicts_of(records[0])[0].holds is False
+        records[1]["cv"][1] |= change
+        assert fig_testing.verdicts_of(records)[0].holds is False
 
 
 @pytest.mark.parametrize("preprocess", [False, True])

@@ -30,31 +30,32 @@ TABLE1 = {
         ({"two_hop": 35.2}, False),
         ({"two_hop": 35.2, "two_hop_error": 1.0}, True),  # of a sample: within two errors
         ({"quick": True}, None),
-        ({"dataset": "nell"}, None),  # another file than the paper's
+        ({"dataset": "nell"}, None),  # the published file is not the paper's
+        ({"dataset": "nell-paper"}, False),
     ],
 )
 def test_table_1_holds_where_all_numbers_are_the_papers(tmp_path, change, holds):
     page = Page("")
     (verdict,) = table1.render([TABLE1 | change], page, tmp_path)
     assert verdict.holds is holds
-    assert "13,264" in page.html() or "318,135" in page.html()
+    assert "13,264" in page.html() or "318,135" in page.html() or holds is None
 
 
 def test_table_1_is_the_papers_on_the_data_that_is_here(
     real_data, graph_cache, monkeypatch, tmp_path
 ):
     monkeypatch.setenv("VRGCN_CACHE", str(graph_cache))
-    choice = Choice(("cora", "citeseer", "pubmed", "ppi-small"), data_root=real_data)
+    choice = Choice(("cora", "citeseer", "pubmed", "nell-paper", "ppi-small"), data_root=real_data)
     records = [unit.key | unit.run() for unit in table1.units(choice)]
     (verdict,) = table1.render(records, Page(""), tmp_path)
     assert verdict.holds
-    assert "cora, citeseer, pubmed, ppi-small" in verdict.text
+    assert "cora, citeseer, pubmed, nell-paper, ppi-small" in verdict.text
 
 
 def scores(dataset, label, algorithm, values, quick=False):
     return [
         {"dataset": dataset, "label": label, "algorithm": algorithm, "seed": seed, "quick": quick,
-         "test": value, "diverged": None}
+         "test": value, "diverged": None, "epochs": 200}
         for seed, value in enumerate(values)
     ]  # fmt: skip
 
@@ -102,37 +103,52 @@ def test_table_3_counts_runs_that_diverged_against_cvd(tmp_path):
     assert "<td>2 (1 diverged)</td>" in page.html()
 
 
-def timed(algorithm, val, seconds, target=0.96, quick=False):
+def raced(target=0.96, quick=False, layers=2, seed=0, **runs):
+    """A race: of each algorithm validation scores, and seconds, after each half of an epoch."""
+    labels = {"mlp": "MLP", "cv": "CV+PP", "cvd": "CVD+PP", "exact": "Exact+PP", "ns": "NS"}
+    usual = {"mlp": ([0.5], [1.0]), "cv": ([0.97], [1.5]), "cvd": ([0.97], [2.0]),
+             "exact": ([0.97], [28.0])}  # fmt: skip
     return {
-        "dataset": "reddit-like", "label": "Reddit-like", "layers": 2, "algorithm": algorithm,
-        "seed": 0, "quick": quick, "target": target, "epochs": len(val), "val": val,
-        "epoch_seconds": seconds, "diverged": None, "threads": 2,
+        "dataset": "reddit-like", "label": "Reddit-like", "layers": layers, "seed": seed,
+        "quick": quick, "target": target, "parts": 2, "threads": 2,
+        "algorithms": {
+            labels[name]: {"val": val, "seconds": seconds, "diverged": None}
+            for name, (val, seconds) in (usual | runs).items()
+        },
     }  # fmt: skip
 
 
 def test_table_4_counts_seconds_and_epochs_to_the_target(tmp_path):
-    record = timed("CVD+PP", [0.9, 0.97, 0.98], [5.0, 3.0, 3.0])
-    assert table4.reached(record) == 2
-    assert table4.seconds_to_target(record) == 8.0
-    never = timed("NS", [0.9, 0.91], [2.0, 2.0])
-    assert table4.reached(never) is None
+    record = raced(cvd=([0.9, 0.97, 0.98], [5.0, 3.0, 3.0]), ns=([0.9, 0.91], [2.0, 2.0]))
+    assert table4.reached(record, "CVD+PP") == 1.0
+    assert table4.seconds_to_target(record, "CVD+PP") == 8.0
+    assert table4.reached(record, "NS") is None
     page = Page("")
-    table4.render([record, never], page, tmp_path)
-    assert "never in 2 (best 91.0%)" in page.html()
+    table4.render([record], page, tmp_path)
+    assert "never in 1 (best 91.0%)" in page.html()
     assert "never in 102 (best 94.4%)" in page.html()
 
 
+def test_table_4_has_medians_of_the_runs(tmp_path):
+    times = (4.0, 100.0, 6.0)
+    records = [raced(seed=seed, cvd=([0.97], [time])) for seed, time in enumerate(times)]
+    page = Page("")
+    table4.render(records, page, tmp_path)
+    assert "<td>CVD+PP</td><td>0.5</td><td>6.0</td><td>12.00</td><td>6.00</td>" in page.html()
+    assert "3 runs, 2 threads" in page.html()
+
+
 @pytest.mark.parametrize(("cvd", "holds"), [(2.3, True), (3.5, False)])
-def test_an_epoch_with_one_neighbour_is_compared_with_the_mlps(tmp_path, cvd, holds):
-    records = [
-        timed("MLP", [0.5] * 3, [9.0, 1.0, 1.0]),  # the first epoch is disturbed
-        timed("CV+PP", [0.97], [1.5]),
-        timed("CVD+PP", [0.97], [cvd]),
-        timed("Exact+PP", [0.97], [28.0]),
-    ]
-    verdicts = table4.render(records, Page(""), tmp_path)
+def test_a_turn_with_one_neighbour_is_compared_with_the_mlps_in_the_same_turn(tmp_path, cvd, holds):
+    """The first turn is disturbed for both, which does not count."""
+    record = raced(
+        mlp=([0.5] * 3, [9.0, 1.0, 1.0]),
+        cvd=([0.9, 0.9, 0.97], [9 * cvd, cvd, cvd]),
+        exact=([0.97], [280.0]),
+    )
+    verdicts = table4.render([record], Page(""), tmp_path)
     assert [verdict.holds for verdict in verdicts] == [holds, True]
-    assert f"CV+PP 1.50 times, CVD+PP {cvd:.2f} times" in verdicts[0].text
+    assert f"CVD+PP {cvd:.2f} times" in verdicts[0].text
 
 
 @pytest.mark.parametrize(
@@ -140,21 +156,12 @@ def test_an_epoch_with_one_neighbour_is_compared_with_the_mlps(tmp_path, cvd, ho
     [([0.5], [0.97], None), ([0.97], [0.5], False), ([0.97], [0.5] * 40 + [0.97], False)],
 )
 def test_cvd_is_faster_only_if_it_gets_there_first(tmp_path, exact, cvd, holds):
-    records = [
-        timed("MLP", [0.5], [1.0]),
-        timed("CVD+PP", cvd, [1.0] * len(cvd)),
-        timed("Exact+PP", exact, [28.0] * len(exact)),
-    ]
-    assert table4.render(records, Page(""), tmp_path)[1].holds is holds
+    record = raced(cvd=(cvd, [1.0] * len(cvd)), exact=(exact, [28.0] * len(exact)))
+    assert table4.render([record], Page(""), tmp_path)[1].holds is holds
 
 
 def test_cvd_has_to_get_there_in_every_run(tmp_path):
-    records = [
-        timed("MLP", [0.5], [1.0]),
-        timed("CVD+PP", [0.97], [1.0]),
-        timed("CVD+PP", [0.5], [1.0]),
-        timed("Exact+PP", [0.97], [28.0]),
-    ]
+    records = [raced(seed=0), raced(seed=1, cvd=([0.5], [1.0]))]
     verdict = table4.render(records, Page(""), tmp_path)[1]
     assert verdict.holds is False
     assert "in 1 of 2 runs CVD+PP did not get there" in verdict.text
@@ -177,7 +184,25 @@ def test_capped_degrees_keep_random_edges_of_the_graph_up_to_the_cap():
 def test_table_4_asks_only_for_graphs_of_its_kind():
     assert table4.units(Choice(("cora",))) == []
     units = table4.units(Choice(("communities",), runs=1))
-    assert {(unit.key["layers"], unit.key["algorithm"]) for unit in units} == {
-        *((2, a) for a in ("MLP", "CVD+PP", "CV+PP", "NS+PP", "IS+PP", "NS", "Exact+PP")),
-        *((3, a) for a in ("MLP", "CVD+PP", "CV+PP", "NS+PP", "NS", "Exact+PP")),
+    assert [(unit.key["layers"], unit.key["seed"]) for unit in units] == [(2, 0), (3, 0)]
+    assert table4.VERSIONS[2].algorithms == (
+        *("MLP", "Exact+PP", "NS", "NS+PP", "IS+PP", "CV+PP", "CVD+PP"),
+        "two-way",
+    )
+    assert "IS+PP" not in table4.VERSIONS[3].algorithms
+    by_version = {
+        layers: {u.key["dataset"] for u in table4.units(Choice()) if u.key["layers"] == layers}
+        for layers in (2, 3)
     }
+    assert by_version == {2: {"reddit-like"}, 3: {"reddit-like-strong"}}
+
+
+def test_table_4_races_all_algorithms_of_a_quick_run(run_quick):
+    outcome = run_quick(table4.EXPERIMENT)
+    for record in outcome.records:
+        runs = record["algorithms"]
+        assert tuple(runs) == table4.VERSIONS[record["layers"]].algorithms
+        for name, run in runs.items():
+            assert len(run["val"]) == len(run["seconds"]) <= 2 * record["parts"], name
+            assert run["diverged"] is None
+        assert len(runs["MLP"]["val"]) == max(len(run["val"]) for run in runs.values())

@@ -13,6 +13,7 @@ from vrgcn.experiments.settings import (
     absent,
     chosen_datasets,
     dataset_label,
+    epochs_of,
     open_graph,
     runs_of,
     setting,
@@ -28,7 +29,7 @@ QUICK = Choice(quick=True)
         ("cora", 32, 1, 0.5, 5e-4, False, 1000, 200, 400, 10),
         ("citeseer", 32, 1, 0.5, 5e-4, False, 1000, 200, 400, 10),
         ("pubmed", 32, 1, 0.5, 5e-4, False, 1000, 200, 400, 10),
-        ("nell", 64, 1, 0.1, 1e-5, False, 1000, 200, 400, 10),
+        ("nell-paper", 64, 1, 0.1, 1e-5, False, 1000, 200, 400, 10),
         ("ppi-small", 512, 2, 0.2, 0.0, True, 512, 100, 100, 5),
         ("reddit", 128, 2, 0.2, 0.0, True, 512, 30, 50, 5),
     ],
@@ -84,6 +85,7 @@ def test_an_algorithms_label_decides_estimator_preprocessing_and_order():
         "IS+PP": ("is", True, None),
         "CV+PP": ("cv", True, None),
         "CVD+PP": ("cvd", True, None),
+        "two-way": ("two-way", True, None),
         "MLP": ("exact", True, "identity"),
     }
     assert expected.keys() == ALGORITHMS.keys()
@@ -92,6 +94,22 @@ def test_an_algorithms_label_decides_estimator_preprocessing_and_order():
         assert (config.estimator, config.preprocess, config.propagation) == wanted
         assert config.seed == 4
     assert found.config("M1", 0, epochs=3).epochs == 3
+
+
+def test_two_way_visits_all_nodes_in_eighths_and_has_its_own_rate_where_inductive():
+    config = setting("cora").config("two-way", seed=0)
+    assert (config.visit, config.fanout, config.batch_size) == ("auto", None, 339)
+    assert setting("cora").config("CVD+PP", 0).batch_size == 1000
+    config = setting("reddit").config("two-way", seed=0)
+    assert (config.batch_size, config.learning_rate) == (512, 0.003)
+    assert setting("reddit").config("CVD+PP", 0).learning_rate == 0.01
+
+
+def test_epochs_are_the_papers_unless_fewer_are_asked_for():
+    assert epochs_of(Choice(), 200, 4) == 200
+    assert epochs_of(Choice(epochs=20), 200, 4) == 20
+    assert epochs_of(Choice(epochs=500), 200, 4) == 200
+    assert epochs_of(QUICK, 200, 4) == 4
 
 
 def test_seeds_give_different_weights_and_the_same_seed_the_same():

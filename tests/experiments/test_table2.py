@@ -34,7 +34,7 @@ def test_every_variance_is_that_of_its_formula(outcome):
         dropout = {name: row["estimators"][name]["dropout"][1] - row["own"] for name in ROWS}
         factors = {name: value / row["S"] for name, value in dropout.items()}
         R = row["R"]
-        expected = {"exact": 1, "ns": R, "cv": 2 * R - 1, "cvd": 1}
+        expected = {"exact": 1, "ns": R, "cv": 2 * R - 1, "cvd": 1, "two-way": 1}
         assert factors == pytest.approx(expected, rel=1e-4)
 
 

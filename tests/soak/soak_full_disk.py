@@ -88,7 +88,7 @@ def others(folder: Path, disk: Path, draw: random.Random, trials: int) -> Counte
     train = (*FLAGS, "--threads", "1", "--graph", str(folder / "named"), "--out", "run")
     assert wait(start(folder, "train", *train)) == 0, output(folder)
     commands = {
-        "import": ("import", "--nodes", "n.csv", "--edges", "e.csv", "--out", "{}/graph"),
+        "import": ("import", "--nodes", "n.csv", "--edges", "e.csv", "--out", "{}/imported"),
         "predict": ("predict", "run", "--out", "{}/p.csv"),
         "predict to Parquet": ("predict", "run", "--out", "{}/p.parquet"),
         "predict from disk": ("predict", "run", "--memory", "disk", "--out", "{}/p.npy"),

@@ -413,6 +413,8 @@ class ReproduceOptions:
     """Data sets; `vrgcn datasets` lists them. None: those of each experiment that are here."""
     runs: int | None = None
     """Runs with different seeds. None: as many as in the paper."""
+    epochs: int | None = None
+    """The most epochs of a run. None: as many as in the paper."""
     quick: bool = False
     """Everything in its smallest size, to see that it runs; its figures mean nothing."""
     out: Path | None = None
@@ -426,4 +428,4 @@ class ReproduceOptions:
     def __post_init__(self) -> None:
         if not self.what:
             raise ValueError("say what to reproduce: table1, fig-loss, ..., or all")
-        at_least(1, runs=self.runs, threads=self.threads)
+        at_least(1, runs=self.runs, epochs=self.epochs, threads=self.threads)

@@ -20,7 +20,12 @@ def run_reproduce(options: ReproduceOptions) -> None:
     start = time.perf_counter()
     folder = options.out or Path("results-quick" if options.quick else "results")
     choice = Choice(
-        options.datasets, options.runs, options.quick, options.data_root, options.threads
+        options.datasets,
+        options.runs,
+        options.quick,
+        options.data_root,
+        options.threads,
+        options.epochs,
     )
     names = list(EXPERIMENTS) if "all" in options.what else list(dict.fromkeys(options.what))
     _check_datasets(choice)
@@ -36,7 +41,7 @@ def command(options: ReproduceOptions) -> str:
     words = ["vrgcn reproduce", *options.what]
     if options.datasets:
         words += ["--datasets", *options.datasets]
-    for flag in ("runs", "out", "data_root", "threads"):
+    for flag in ("runs", "epochs", "out", "data_root", "threads"):
         value = getattr(options, flag)
         if value is not None:
             words += [f"--{flag.replace('_', '-')}", str(value)]

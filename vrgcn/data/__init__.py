@@ -91,7 +91,12 @@ def _planetoid(name: str, size: Size) -> Dataset:
     )
 
 
-_NELL = tuple(f"ind.nell.0.001.{part}" for part in _PARTS)
+_NELL = Raw(
+    _folders("nell", "NELL"),
+    tuple(f"ind.nell.0.001.{part}" for part in _PARTS),
+    url="http://www.cs.cmu.edu/~zhiliny/data/nell_data.tar.gz",
+    beside=("known_labels.npz",),
+)
 _PPI = tuple(
     f"{split}_{part}"
     for split in ("train", "valid", "test")
@@ -116,21 +121,31 @@ DATASETS: dict[str, Dataset] = {
         cached=True,
         size=Size("232,965", "23M", "602", "41"),
     ),
+    "reddit-like-strong": Dataset(
+        _later("synthetic", "reddit_like_strong"),
+        "synthetic, the same size, with telling neighbours: ten of them suffice",
+        cached=True,
+        size=Size("232,965", "23M", "602", "41"),
+    ),
     "cora": _planetoid("Cora", Size("2,708", "10,556", "1,433", "7")),
     "citeseer": _planetoid("CiteSeer", Size("3,327", "9,104", "3,703", "6")),
     "pubmed": _planetoid("PubMed", Size("19,717", "88,648", "500", "3")),
     "nell": Dataset(
         _later("nell", "nell"),
-        "entities and relations of a knowledge graph; 105 training nodes, sparse features",
+        "entities and relations as published, with text features; 105 training nodes",
         cached=True,
         size=Size("65,755", "251,550", "61,278", "186"),
         source="PyG",
-        raw=Raw(
-            _folders("nell", "NELL"),
-            _NELL,
-            url="http://www.cs.cmu.edu/~zhiliny/data/nell_data.tar.gz",
-            beside=("known_labels.npz",),
-        ),
+        raw=_NELL,
+        scaling="row",
+    ),
+    "nell-paper": Dataset(
+        _later("nell", "nell_paper"),
+        "NELL as in the paper: relations' two nodes joined, and no text features",
+        cached=True,
+        size=Size("65,755", "252,380", "64,681", "105"),
+        source="PyG",
+        raw=_NELL,
         scaling="row",
     ),
     "ppi": Dataset(

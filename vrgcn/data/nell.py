@@ -8,6 +8,16 @@ the others' rows of the label matrix are all zero, and its argmax calls them cla
 - validation is `val_suggested` of `known_labels.npz` where that file lies with the raw files or in
   the folder above; without it, 500 nodes drawn with a fixed seed from those whose label is known
   and that are neither training nor test nodes. (The paper's code validates on the test nodes.)
+
+The paper's NELL is not the published one, but can be had from it (`nell_paper`):
+
+- A fact (e1, r, e2) is published as the two edges (e1, r1) and (e2, r2): a relation is a pair of
+  nodes, and no edge joins them. The paper has that edge too, 415 in all. Without it the graph is
+  bipartite, relations on the one side and entities on the other, which is how relations are found;
+  the two nodes of one are neighbours in the numbering.
+- No text: every node has a column of its own, but for the training and test nodes, whose rows are
+  zero.
+- The classes are the 105 that occur, not the 186 columns of the published label matrix.
 """
 
 from __future__ import annotations
@@ -16,7 +26,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 import torch
+from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from vrgcn.data.named import beside, pyg, raw_files_read
@@ -44,6 +56,74 @@ def nell(folder: Path) -> Graph:
         train=data.train_mask,
         val=_validation(folder, (known & ~taken).nonzero()[:, 0]),
         test=data.test_mask,
+    )
+
+
+def nell_paper(folder: Path) -> Graph:
+    """The paper's: 126,190 undirected edges, 64,681 columns with one entry each, 105 classes."""
+    graph = nell(folder)
+    assert graph.labels is not None
+    first, second = relation_pairs(graph)
+    taken = torch.zeros(graph.num_nodes, dtype=torch.bool)
+    taken[graph.train] = taken[graph.test] = True
+    known = graph.labels != UNLABELLED
+    labels = graph.labels.clone()
+    labels[known] = labels[known].unique(return_inverse=True)[1]
+    edges = torch.cat([graph.edge_index(), torch.stack([first, second])], dim=1)
+    return Graph(
+        edges,
+        _own_columns(~taken),
+        labels,
+        train=graph.train,
+        val=graph.val,
+        test=graph.test,
+        undirected=True,
+    )
+
+
+def relation_pairs(graph: Graph) -> tuple[Tensor, Tensor]:
+    """(relations,) and (relations,): the two nodes of each relation of the published graph."""
+    relations = _second_side(graph)
+    first, second = relations[::2], relations[1::2]
+    if len(relations) % 2 or not torch.equal(first + 1, second):
+        raise ValueError(
+            "the raw files of nell are not the published ones: the two nodes of each relation "
+            "should follow each other in the numbering"
+        )
+    return first, second
+
+
+def _second_side(graph: Graph) -> Tensor:
+    """Ids of one side of a bipartite graph, in each component the side without its first node: the
+    numbering begins with an entity.
+
+    In the double cover every node is there twice, and an edge u - v joins u to the other v. A
+    component of a bipartite graph falls into two in it, one for each side.
+    """
+    nodes, edges = graph.num_nodes, graph.edge_index().numpy()
+    ones = np.ones(edges.shape[1], dtype=np.int8)
+    cover = sp.coo_matrix((ones, (edges[0], edges[1] + nodes)), shape=(2 * nodes, 2 * nodes))
+    _, part = connected_components(cover, directed=False)
+    own, other = part[:nodes], part[nodes:]
+    if (own == other).any():
+        raise ValueError(
+            "the raw files of nell are not the published ones: their graph should be bipartite, "
+            "relations on one side and entities on the other"
+        )
+    names, first = np.unique(own, return_index=True)
+    first_of = np.full(part.max() + 1, nodes)  # beyond all where a side is empty
+    first_of[names] = first
+    return torch.from_numpy(np.flatnonzero(first_of[own] > first_of[other]))
+
+
+def _own_columns(has: Tensor) -> Tensor:
+    """(nodes, columns) sparse: a 1 in a column of its own for each node that `has` one."""
+    rows = has.long()
+    return torch.sparse_csr_tensor(
+        torch.cat([rows.new_zeros(1), rows.cumsum(0)]),
+        torch.arange(int(rows.sum())),
+        torch.ones(int(rows.sum())),
+        size=(len(has), int(rows.sum())),
     )
 
 

@@ -17,7 +17,7 @@ the one that has to be estimated in training, and a noisy estimate of it costs a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -116,6 +116,10 @@ REDDIT_LIKE = CommunitySpec(
     spread=400,
 )
 
+# Degrees may be capped at ten in this one: signal and homophily are such that ten neighbours tell
+# the community, and a node's own features do not.
+REDDIT_LIKE_STRONG = replace(REDDIT_LIKE, homophily=0.8, signal=1.6)
+
 
 def communities(seed: int = 0) -> Graph:
     """20,000 nodes of average degree 50 in 16 communities, made in about a second.
@@ -150,6 +154,11 @@ def reddit_like(seed: int = 0) -> Graph:
     sampled neighbour 88%. Exact full-batch training is above 96% after 40 steps and still rising.
     """
     return community_graph(REDDIT_LIKE, seed)
+
+
+def reddit_like_strong(seed: int = 0) -> Graph:
+    """`reddit_like` with telling neighbours: of any ten of a node, eight are of its community."""
+    return community_graph(REDDIT_LIKE_STRONG, seed)
 
 
 def community_graph(spec: CommunitySpec, seed: int = 0) -> Graph:

@@ -8,7 +8,7 @@ for all estimators.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -78,7 +78,7 @@ def measure_gradients(
             # The loss counts each training node by how many nodes its own epoch visits.
             share = len(drawn) / len(their.visits.backward)
             gradients[name] = [
-                g * share for g in _one_gradient(model, their, nodes, objective, own)
+                g * share for g in minibatch_gradient(model, their, nodes, objective, own)
             ]
             count(1)
         for name, theirs in gradients.items():
@@ -89,10 +89,21 @@ def measure_gradients(
     }
 
 
-def _one_gradient(
-    model: nn.Module, batches: MiniBatches, nodes: Tensor, objective: Objective, seed: int
+def minibatch_gradient(
+    model: nn.Module,
+    batches: MiniBatches,
+    nodes: Tensor,
+    objective: Objective,
+    seed: int,
+    *,
+    parameters: Sequence[Tensor] | None = None,
 ) -> tuple[Tensor, ...]:
-    parameters = trainable(model)
+    """The gradient of one minibatch's loss, weights and histories frozen; zero where none of its
+    nodes is trained on.
+
+    parameters: whose gradient; None: of all
+    """
+    parameters = trainable(model) if parameters is None else parameters
     with frozen(model, seed) as generator:
         batch = batches.batch(nodes, generator)
         if not batch.needs_gradient:  # none of the nodes is trained on

@@ -10,12 +10,14 @@ and Q(x) = C / (2 D) times the sum over pairs of (x_v1 - x_v2)^2, C = 1 - (D - 1
     ns          Q(x)                R S
     cv          Q(Δx)               (2 R - 1) S
     cvd         Q(Δx)               S
+    two-way     (sum of Δx)^2       S      of a node with more neighbours than its fan-out
 
 Activations of different nodes are taken to be uncorrelated, and h̄ to be an independent draw with
 the variance of h. The paper prints (3 + R) S for the dropout part of cv. But each term of cv is
 P_uv [R a_v h_v + (1 - R a_v) h̄_v], a_v = 1 for a drawn v, so its variance is the mean of
 R^2 a_v + (1 - R a_v)^2 times P_uv^2 Var h_v, and that mean is R + (1 - 2 + R). A node's own edge
-is exact: it adds its dropout variance with factor 1 to every row.
+is exact: it adds its dropout variance with factor 1 to every row. Of two-way nothing is sampled
+there: its VNS is no variance but the squared bias of its histories, in place of one.
 
 On the way back, values exact and the minibatch B fixed, u gives R P_uv δ_u to each neighbour v that
 it drew: cv δ = g, `two-way-cv` δ = g - ḡ, and nothing to a v in B, which reads the history. A
@@ -72,6 +74,7 @@ def table_of_variances(
         "ns": Variance(proposition_1(weights[:, None] * mean, D), by_own + R * S),
         "cv": Variance(drift, by_own + (2 * R - 1) * S),
         "cvd": Variance(drift, by_own + S),
+        "two-way": Variance((weights @ (mean - past)).square(), by_own + S),
         "cv as printed": Variance(drift, by_own + (3 + R) * S),
     }
 

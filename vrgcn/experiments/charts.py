@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from statistics import fmean
 from typing import Any
 
 from vrgcn.experiments.curves import COLOURS
 from vrgcn.experiments.experiment import Record
 from vrgcn.pages.panels import Panel, plain_ticks
 
-_MARKERS = {"exact": "o", "ns": "s", "cv": "^", "cvd": "x"}
-_ALGORITHM = {"exact": "M1+PP", "ns": "NS", "cv": "CV+PP", "cvd": "CVD+PP"}  # of the same colour
+_MARKERS = {"exact": "o", "ns": "s", "cv": "^", "cvd": "x", "two-way": "+"}
+_ALGORITHM = {  # of the same colour
+    "exact": "M1+PP",
+    "ns": "NS",
+    "cv": "CV+PP",
+    "cvd": "CVD+PP",
+    "two-way": "two-way",
+}
 
 
 def dropout_variances(records: Sequence[Record], labels: Mapping[str, str]) -> list[Panel]:
@@ -30,8 +37,11 @@ def _draw_variance(rows: Sequence[Mapping[str, Any]], labels: Mapping[str, str],
         "ns": ratios,
         "cv": [2 * R - 1 for R in ratios],
         "cvd": [1.0 for _ in ratios],
+        "two-way": [1.0 for _ in ratios],
     }
     for name, label in labels.items():
+        if any(name not in row["estimators"] for row in rows):
+            continue  # not measured
         colour = COLOURS[_ALGORITHM[name]]
         axes.plot(ratios, formulas[name], linewidth=1, alpha=0.7, color=colour)
         axes.plot(
@@ -47,18 +57,25 @@ def _draw_variance(rows: Sequence[Mapping[str, Any]], labels: Mapping[str, str],
         plain_ticks(axis)
 
 
-def testing_scores(records: Sequence[Record]) -> list[Panel]:
-    """Test scores against the fan-out, a panel for each model (records of fig-testing)."""
-    return [Panel(record["label"], partial(_draw_testing, record)) for record in records]
+def testing_scores(groups: Sequence[Sequence[Record]]) -> list[Panel]:
+    """Test scores against the fan-out, a panel for each data set (records of fig-testing).
+
+    groups: the runs of one data set each
+    """
+    return [Panel(group[0]["label"], partial(_draw_testing, group)) for group in groups]
 
 
-def _draw_testing(record: Record, axes: Any) -> None:
-    fanouts: list[int] = []
-    for label, parts in record["sampled"].items():
-        fanouts = [part["fanout"] for part in parts]
-        means = [sum(part["scores"]) / len(part["scores"]) for part in parts]
-        low = [mean - min(part["scores"]) for mean, part in zip(means, parts, strict=True)]
-        high = [max(part["scores"]) - mean for mean, part in zip(means, parts, strict=True)]
+def _draw_testing(group: Sequence[Record], axes: Any) -> None:
+    record = group[0]
+    fanouts = [part["fanout"] for part in record["sampled"]["NS"]]
+    for label in record["sampled"]:
+        scores = [
+            [value for run in group for value in run["sampled"][label][place]["scores"]]
+            for place in range(len(fanouts))
+        ]
+        means = [fmean(values) for values in scores]
+        low = [mean - min(values) for mean, values in zip(means, scores, strict=True)]
+        high = [max(values) - mean for mean, values in zip(means, scores, strict=True)]
         axes.errorbar(
             fanouts,
             means,
@@ -69,54 +86,69 @@ def _draw_testing(record: Record, axes: Any) -> None:
             color=COLOURS[label],
             label=label,
         )
-    axes.axhline(record["exact"], color=COLOURS["M1+PP"], linewidth=1, label="Exact")
-    for part, style in zip(record["cv"], (":", "--", "-."), strict=False):
-        name = f"CV, sweep {part['sweep']}"
-        axes.axhline(part["score"], color=COLOURS["CV+PP"], linestyle=style, label=name)
+    exact = fmean(run["exact"] for run in group)
+    axes.axhline(exact, color=COLOURS["M1+PP"], linewidth=1, label="Exact")
+    for place, style in enumerate((":", "--", "-.")[: len(record["cv"])]):
+        name = f"CV, sweep {place + 1}"
+        height = fmean(run["cv"][place]["score"] for run in group)
+        axes.axhline(height, color=COLOURS["CV+PP"], linestyle=style, label=name)
+    if all("two_way" in run for run in group):
+        last = fmean(run["two_way"][-1]["score"] for run in group)
+        axes.axhline(last, color=COLOURS["two-way"], linestyle=(0, (1, 4)), label="two-way")
     axes.set(xlabel="fan-out of NS", xscale="log", ylabel=f"test {record['metric']}")
     axes.set_xticks(fanouts, [str(fanout) for fanout in fanouts])
     axes.minorticks_off()
 
 
-def gradients(groups: Sequence[Sequence[Record]], algorithms: Sequence[str]) -> list[Panel]:
-    """Bias and standard deviation against epochs, without and with dropout: four panels for each
-    group (fig-gradient).
-
-    groups: the records of one data set and seed each
-    """
+def gradients(records: Sequence[Record], algorithms: Sequence[str]) -> list[Panel]:
+    """Bias and standard deviation without and with dropout, bars for each data set and algorithm
+    (fig-gradient); "Exact" among the algorithms is there for its own noise."""
     return [
         Panel(
-            f"{group[0]['label']}: {words} {'with' if dropout else 'without'} dropout",
+            f"{words} {'with' if dropout else 'without'} dropout",
             partial(
-                _draw_gradient,
-                [record for record in group if record["dropout"] == dropout],
+                _draw_gradients,
+                [record for record in records if record["dropout"] == dropout],
                 algorithms,
                 measure,
             ),
         )
-        for group in groups
         for dropout in (False, True)
-        for measure, words in (("bias", "bias"), ("std", "standard deviation"))
-        if any(record["dropout"] == dropout for record in group)
+        for measure, words in (("bias", "Bias"), ("std", "Standard deviation"))
+        if any(record["dropout"] == dropout for record in records)
     ]
 
 
-def _draw_gradient(
+def _draw_gradients(
     records: Sequence[Record], algorithms: Sequence[str], measure: str, axes: Any
 ) -> None:
-    epochs = [record["epoch"] for record in records]
-    for name in algorithms:
-        parts = [record["algorithms"][name] for record in records]
-        colour = COLOURS[name]
-        axes.plot(epochs, [part[measure] for part in parts], "o-", ms=4, color=colour, label=name)
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        groups.setdefault(record["label"], []).append(record)
+    width = 0.8 / len(algorithms)
+    for number, name in enumerate(algorithms):
+        places = [place + (number + 0.5) * width - 0.4 for place in range(len(groups))]
+        bars = [mean_over_runs(group, name, measure) for group in groups.values()]
+        axes.bar(places, bars, width, color=_colour(name), label=name)
         if measure == "bias":
-            axes.plot(epochs, [part["floor"] for part in parts], ":", color=colour, linewidth=1)
-    axes.set(xlabel="epoch", xscale="log", ylabel="relative to the exact gradient")
-    if any(record["algorithms"][name][measure] > 0 for record in records for name in algorithms):
+            floors = [mean_over_runs(group, name, "floor") for group in groups.values()]
+            axes.plot(places, floors, "_", color="black", markersize=5)
+    axes.set(ylabel="relative to the exact gradient")
+    if any(mean_over_runs(g, name, measure) > 0 for g in groups.values() for name in algorithms):
         axes.set_yscale("log")
         plain_ticks(axes.yaxis)
-    axes.set_xticks(epochs, [str(epoch) for epoch in epochs])
-    axes.xaxis.minorticks_off()
+    axes.set_xticks(range(len(groups)), list(groups), fontsize=8)
+
+
+def mean_over_runs(records: Sequence[Record], algorithm: str, measure: str) -> float:
+    """Over the runs. Exact has no bias, and of noise that of dropout."""
+    if algorithm == "Exact":
+        return fmean(record["exact_std"] if measure == "std" else 0.0 for record in records)
+    return fmean(record["algorithms"][algorithm][measure] for record in records)
+
+
+def _colour(algorithm: str) -> str:
+    return COLOURS["M1+PP" if algorithm == "Exact" else algorithm]
 
 
 def correlations(records: Sequence[Record], floors: Sequence[float]) -> list[Panel]:

@@ -7,9 +7,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from vrgcn.experiments.experiment import Choice, Record, Unit
+from vrgcn.experiments.cuts import cuts
+from vrgcn.experiments.experiment import Choice, Record, Unit, Verdict
+from vrgcn.experiments.paired import LEVEL, Comparison, compare
 from vrgcn.experiments.runs import in_order, of
-from vrgcn.experiments.settings import chosen_datasets, runs_of
+from vrgcn.experiments.settings import (
+    NOT_THE_PAPERS,
+    TWO_WAY,
+    chosen_datasets,
+    runs_of,
+)
 from vrgcn.experiments.summary import tail_mean
 from vrgcn.pages.page import Page
 from vrgcn.pages.panels import Panel, plain_ticks, save_panels, show_panels
@@ -19,7 +26,7 @@ DATASETS = (
     "citeseer",
     "cora",
     "pubmed",
-    "nell",
+    "nell-paper",
     "ppi-small",
     "ppi",
     "communities",
@@ -27,6 +34,7 @@ DATASETS = (
     "reddit",
 )
 QUICK_EPOCHS = 5
+TEST = f"in a paired t-test over the seeds at {LEVEL:.0%}"
 EXACT = "M1+PP"
 COLOURS = {
     "M1+PP": "black",
@@ -35,6 +43,7 @@ COLOURS = {
     "IS+PP": "tab:red",
     "CV+PP": "tab:blue",
     "CVD+PP": "tab:green",
+    TWO_WAY: "tab:cyan",
 }
 
 
@@ -43,27 +52,28 @@ def curve_units(
     algorithms: Sequence[str],
     train: Callable[[str, str, int, Choice], Record],
 ) -> list[Unit]:
-    """A training run for each data set, algorithm and seed."""
+    """A training run for each data set, algorithm and seed. All algorithms of a seed come before
+    the next seed: what is there of a figure that was stopped can be compared."""
     return [
         Unit(
             {"dataset": name, "algorithm": algorithm, "seed": seed, "quick": choice.quick},
             partial(train, name, algorithm, seed, choice),
         )
         for name in chosen_datasets(choice, DATASETS)
-        for algorithm in algorithms
         for seed in range(runs_of(choice, name))
+        for algorithm in algorithms
     ]
 
 
-def settled(records: Sequence[Record], field: str) -> dict[str, list[float]]:
-    """Of each algorithm, where its runs settled: the mean of each curve's last tenth. A run that
-    diverged has settled nowhere and is left out."""
+def settled(records: Sequence[Record], field: str) -> dict[str, dict[int, float]]:
+    """Of each algorithm and seed, where the run settled: the mean of the curve's last tenth. A run
+    that diverged has settled nowhere and is left out."""
     return {
-        algorithm: [
-            tail_mean(record[field])
+        algorithm: {
+            record["seed"]: tail_mean(record[field])
             for record in of(records, algorithm=algorithm)
             if record["diverged"] is None and record[field]
-        ]
+        }
         for algorithm in in_order(records, "algorithm")
     }
 
@@ -71,6 +81,80 @@ def settled(records: Sequence[Record], field: str) -> dict[str, list[float]]:
 def diverged(records: Sequence[Record], algorithm: str) -> int:
     """How many runs of an algorithm diverged."""
     return sum(record["diverged"] is not None for record in of(records, algorithm=algorithm))
+
+
+def by_dataset(records: Sequence[Record]) -> list[tuple[str, list[Record]]]:
+    """The label and the records of each data set."""
+    groups = (of(records, dataset=dataset) for dataset in in_order(records, "dataset"))
+    return [(group[0]["label"], group) for group in groups]
+
+
+def against_exact(
+    records: Sequence[Record], field: str, algorithm: str, *, below: bool = False
+) -> Comparison | None:
+    """Is an algorithm above exact training at the end, on one data set; None without runs of both.
+
+    below: ask whether it is below
+    """
+    ends = settled(records, field)
+    return compare(ends.get(algorithm, {}), ends.get(EXACT, {}), below=below)
+
+
+def reaches(
+    records: Sequence[Record],
+    field: str,
+    algorithm: str,
+    claim: str,
+    *,
+    lower_is_better: bool,
+    figure: Callable[[Comparison], str],
+) -> Verdict:
+    """Whether an algorithm ends nowhere worse than exact training. A run that diverged has not
+    reached it."""
+    compared, lost = [], []
+    for label, mine in by_dataset(records):
+        if of(mine, algorithm=EXACT) and diverged(mine, algorithm):
+            lost.append(f"{label} ({diverged(mine, algorithm)} of {algorithm}'s runs diverged)")
+            continue
+        found = against_exact(mine, field, algorithm, below=not lower_is_better)
+        if found is not None:
+            compared.append((label, found))
+    return decide(
+        records,
+        claim,
+        compared,
+        lambda found: None if found.differs is None else not found.differs,
+        figure,
+        lost,
+    )
+
+
+def decide(
+    records: Sequence[Record],
+    claim: str,
+    compared: Sequence[tuple[str, Comparison]],
+    holds: Callable[[Comparison], bool | None],
+    figure: Callable[[Comparison], str],
+    lost: Sequence[str] = (),
+) -> Verdict:
+    """A claim about all data sets, from comparisons by name. One run alone decides nothing, and is
+    told with the others.
+
+    lost: what speaks against it without a comparison
+    """
+    told = [f"{name} {figure(found)}" for name, found in compared]
+    if not told and not lost:
+        return Verdict(None, f"{claim}: no runs to compare.")
+    text = f"{claim}: {'; '.join([*told, *lost])}"
+    if records[0]["quick"]:
+        return Verdict(None, f"{text}; a quick run decides nothing.")
+    answers = [holds(found) for _, found in compared] + [False] * len(lost)
+    names = [name for name, _ in compared] + list(lost)
+    missed = [name for name, answer in zip(names, answers, strict=True) if answer is False]
+    if missed:
+        return Verdict(False, f"{text}. Not so: {', '.join(missed)}.")
+    decided = [answer for answer in answers if answer is not None]
+    return Verdict(True if decided else None, f"{text}.")
 
 
 def add_curves(
@@ -99,8 +183,8 @@ def add_curves(
     ]
     save_panels(panels, folder, name)
     page.text(
-        f"{title[0].upper()}{title[1:]} after each epoch: lines are means over the runs, bands "
-        "their range."
+        f"{title[0].upper()}{title[1:]} by epoch: lines are means over the runs, bands their "
+        f"range. {cuts(records, curves=True)}{NOT_THE_PAPERS}"
     )
     show_panels(page, panels)
     algorithms = in_order(records, "algorithm")
@@ -117,13 +201,13 @@ def add_curves(
 
 def _cell(
     records: Sequence[Record],
-    ends: dict[str, list[float]],
+    ends: dict[str, dict[int, float]],
     algorithm: str,
     scale: float,
     digits: int,
 ) -> str:
     lost = diverged(records, algorithm)
-    text = mean_text(ends.get(algorithm, []), scale, digits)
+    text = mean_text(list(ends.get(algorithm, {}).values()), scale, digits)
     return f"{text} ({lost} diverged)" if lost else text
 
 
@@ -138,7 +222,8 @@ def _draw(
         mine = [record for record in of(records, algorithm=algorithm) if record[field]]
         whole = [record for record in mine if record["diverged"] is None] or mine
         if whole:
-            _draw_algorithm(axes, algorithm, [record[field] for record in whole], scale)
+            every = whole[0].get("every", 1)
+            _draw_algorithm(axes, algorithm, [record[field] for record in whole], scale, every)
     axes.set(xlabel="epoch", ylabel=title)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     if log:
@@ -146,10 +231,13 @@ def _draw(
         plain_ticks(axes.yaxis)
 
 
-def _draw_algorithm(axes: Any, algorithm: str, curves: list[list[float]], scale: float) -> None:
+def _draw_algorithm(
+    axes: Any, algorithm: str, curves: list[list[float]], scale: float, every: int
+) -> None:
+    """every: epochs between the points"""
     length = min(map(len, curves))  # runs that diverged differ in length
     columns = [[scale * curve[i] for curve in curves] for i in range(length)]
-    epochs = list(range(1, length + 1))
+    epochs = [every * number for number in range(1, length + 1)]
     mean = [sum(column) / len(column) for column in columns]
     colour = COLOURS[algorithm]
     style = "--" if algorithm == EXACT else "-"

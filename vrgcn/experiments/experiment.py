@@ -22,6 +22,7 @@ class Choice:
 
     datasets: names; None: the experiment's own list
     runs: seeds per algorithm; None: the paper's number
+    epochs: the most that a run may have; None: as many as in the paper
     quick: a smoke version: smallest sizes, few runs, seconds in all
     data_root: where raw files lie; None: as `vrgcn.data.data_root` says
     threads: CPU threads; None: as PyTorch chooses
@@ -32,6 +33,7 @@ class Choice:
     quick: bool = False
     data_root: Path | None = None
     threads: int | None = None
+    epochs: int | None = None
 
 
 @dataclass(frozen=True)

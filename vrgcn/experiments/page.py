@@ -11,13 +11,18 @@ from pathlib import Path
 import torch
 
 from vrgcn import __version__
-from vrgcn.experiments.experiment import Experiment, Verdict
+from vrgcn.experiments.experiment import Experiment, Record, Verdict
+from vrgcn.experiments.numbers import COLUMNS, NONE, numbers
 from vrgcn.experiments.records import read_records
+from vrgcn.experiments.runs import in_order, of
+from vrgcn.experiments.settings import setting
+from vrgcn.experiments.version import code_version
 from vrgcn.files.sizes import bytes_text
 from vrgcn.pages.page import VERDICTS, Page
 from vrgcn.training.wording import seconds_text
 
 PAGE = "report.html"
+NOT_NOTED = "an earlier version, not noted"
 
 
 def write_page(
@@ -30,11 +35,13 @@ def write_page(
     body = Page("")
     verdicts: dict[str, list[Verdict]] = {}
     seconds = 0.0
+    read: dict[str, list[Record]] = {}
     for experiment in experiments:
         records = read_records(folder / f"{experiment.name}.jsonl")
         records = [record for record in records if record.get("quick", False) == quick]
         if not records:
             continue
+        read[experiment.name] = records
         taken = sum(record["seconds"] for record in records)
         seconds += taken
         body.heading(experiment.title)
@@ -42,17 +49,27 @@ def write_page(
         for verdict in verdicts[experiment.name]:
             body.verdict(verdict.holds, verdict.text)
         count = "1 unit" if len(records) == 1 else f"{len(records)} units"
-        body.text(f"{count}, {seconds_text(taken)}; {experiment.name}.jsonl has the records.")
+        body.text(
+            f"{count}, {seconds_text(taken)}; vrgcn {versions(records)}; {experiment.name}.jsonl "
+            "has the records, and this command makes them again:"
+        )
+        body.code("\n".join(commands(experiment.name, records)))
     page = Page(
         "Reproduction of “Stochastic Training of GCNs with Variance Reduction”", contents=True
     )
     if quick:
         page.text("A quick run: everything in its smallest size. The figures mean nothing.")
     page.text(
-        f"vrgcn {__version__}, PyTorch {torch.__version__}, {torch.get_num_threads()} threads, "
-        f"{machine()}; {seconds_text(seconds)} for all units on this page. The last command:"
+        f"Made by vrgcn {versions([r for records in read.values() for r in records])}; the page "
+        f"by vrgcn {code_version()}, PyTorch {torch.__version__}, {torch.get_num_threads()} "
+        f"threads, {machine()}. {seconds_text(seconds)} for all units on this page. The last "
+        "command:"
     )
     page.code(command)
+    if read and not quick:
+        page.heading("Every number that the paper prints")
+        page.text(f"{NONE}: not measured, or its data is not here.")
+        page.table(COLUMNS, numbers(read))
     page.heading("Verdicts")
     if verdicts:
         page.text(f"{_counts(verdicts)}. The test is part of each sentence.")
@@ -67,6 +84,43 @@ def write_page(
     page.append(body)
     page.write(folder / PAGE)
     return verdicts
+
+
+def versions(records: Sequence[Record]) -> str:
+    """The code that made the records, with how many where there were several."""
+    made = Counter(str(record.get("version", NOT_NOTED)) for record in records)
+    if len(made) <= 1:
+        return "".join(made) or __version__
+    return "; ".join(f"{version} ({count} units)" for version, count in made.items())
+
+
+def commands(name: str, records: Sequence[Record]) -> list[str]:
+    """What makes these records, as few commands as say it: data sets with as many runs and epochs
+    together. Of algorithms with fewer runs than others, more are made."""
+    quick = " --quick" if records[0].get("quick") else ""
+    groups: dict[tuple[int, str], list[str]] = {}
+    for dataset in in_order(records, "dataset"):
+        mine = of(records, dataset=dataset)
+        runs = 1 + max(record.get("seed", 0) for record in mine)
+        groups.setdefault((runs, _epochs(name, mine)), []).append(dataset)
+    return [
+        f"vrgcn reproduce {name} --datasets {' '.join(datasets)}"
+        + ("" if name == "table1" else f" --runs {runs}")
+        + epochs
+        + quick
+        for (runs, epochs), datasets in groups.items()
+    ]
+
+
+def _epochs(name: str, records: Sequence[Record]) -> str:
+    """The option that cuts epochs, where these have fewer than the settings say."""
+    if name in ("table1", "table2", "table4", "fig-correlation") or records[0].get("quick"):
+        return ""
+    paper = setting(records[0]["dataset"])
+    curves = name in ("fig-loss", "fig-accuracy")
+    wanted = paper.convergence_epochs if curves else paper.train.epochs
+    epochs = max(record["epochs"] for record in records)
+    return f" --epochs {epochs}" if epochs < wanted else ""
 
 
 def _counts(verdicts: dict[str, list[Verdict]]) -> str:

@@ -9,20 +9,23 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.progress import (
     BarColumn,
-    MofNCompleteColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
 
 from vrgcn.engine.devices import use_threads
+from vrgcn.experiments.estimate import about, seconds_of
 from vrgcn.experiments.experiment import Choice, Experiment, Unit, Verdict
 from vrgcn.experiments.page import write_page
 from vrgcn.experiments.records import append_record, missing_units, read_records
+from vrgcn.experiments.version import code_version
 from vrgcn.pages.destination import check_out_folder
 from vrgcn.training.progress import progress_bar
 from vrgcn.training.result import check_drawing
@@ -54,7 +57,7 @@ def reproduce(
     check_drawing()
     check_out_folder(folder)
     use_threads(choice.threads)
-    _run([find_experiment(name) for name in names], choice, folder)
+    _run(_plan([find_experiment(name) for name in names], choice, folder), folder)
     experiments = [find_experiment(name) for name in EXPERIMENTS]
     verdicts = write_page(experiments, folder, choice.quick, command)
     return {name: verdicts.get(name, []) for name in names}
@@ -66,48 +69,75 @@ def find_experiment(name: str) -> Experiment:
     return experiment
 
 
-def _run(experiments: Sequence[Experiment], choice: Choice, folder: Path) -> None:
-    """All units without a record, experiment by experiment."""
-    todo: list[tuple[Experiment, list[Unit]]] = []
+class _Planned(NamedTuple):
+    """A unit to run, and how long it may take."""
+
+    experiment: Experiment
+    unit: Unit
+    seconds: float
+
+
+def _plan(experiments: Sequence[Experiment], choice: Choice, folder: Path) -> list[_Planned]:
+    """All units without a record, experiment by experiment; what is told before they start."""
+    planned: list[_Planned] = []
     for experiment in experiments:
         units = experiment.units(choice)
-        missing = missing_units(units, read_records(_records(experiment, folder)))
-        todo.append((experiment, missing))
+        records = read_records(_records(experiment, folder))
+        missing = missing_units(units, records)
+        mine = [
+            _Planned(experiment, unit, seconds_of(experiment.name, unit.key, records, choice))
+            for unit in missing
+        ]
+        planned += mine
         there = len(units) - len(missing)
         note = "" if units else "; none of its data sets was asked for or is here"
-        print(f"{experiment.name}: {len(missing)} units to run, {there} there already{note}")
-    total = sum(len(units) for _, units in todo)
+        time_text = f"; about {about(sum(part.seconds for part in mine))}" if mine else ""
+        head = f"{experiment.name}: {len(missing)} units to run, {there} there already"
+        print(f"{head}{note}{time_text}")
+    if planned:
+        total = about(sum(part.seconds for part in planned))
+        print(
+            f"about {total} in all, by what such units took before; Ctrl-C loses one unit at most"
+        )
+    return planned
+
+
+def _run(planned: Sequence[_Planned], folder: Path) -> None:
+    """The bar is one over everything, in seconds as estimated."""
     with progress_bar(
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
+        TextColumn("{task.fields[done]}/{task.fields[units]}"),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     ) as progress:
         console = progress.console
-        task = progress.add_task("", total=total)
-        done = 0
-        for experiment, units in todo:
-            for unit in units:
-                title = f"{experiment.name} {_title(unit)}"
-                progress.update(task, description=title)
-                try:
-                    seconds = _run_unit(experiment, unit, folder)
-                except BaseException:
-                    console.print(f"{title}: not finished", highlight=False)
-                    console.print("the records before it are kept; the same command goes on")
-                    raise
-                done += 1
-                progress.advance(task)
-                line = f"{done}/{total} {title}: {seconds_text(seconds)}"
-                console.print(line, highlight=False, soft_wrap=True)
+        total = sum(part.seconds for part in planned)
+        task = progress.add_task("", total=total, done=0, units=len(planned))
+        for done, (experiment, unit, expected) in enumerate(planned, start=1):
+            title = f"{experiment.name} {_title(unit)}"
+            progress.update(task, description=title)
+            try:
+                seconds = _run_unit(experiment, unit, folder)
+            except BaseException:
+                console.print(f"{title}: not finished", highlight=False)
+                console.print("the records before it are kept; the same command goes on")
+                raise
+            progress.update(task, advance=expected, done=done)
+            line = f"{done}/{len(planned)} {title}: {seconds_text(seconds)}"
+            console.print(line, highlight=False, soft_wrap=True)
 
 
 def _run_unit(experiment: Experiment, unit: Unit, folder: Path) -> float:
     start = time.perf_counter()
     result = unit.run()
     seconds = time.perf_counter() - start
-    record = unit.key | result | {"seconds": round(seconds, 3)}
+    made = {
+        "seconds": round(seconds, 3),
+        "version": code_version(),
+        "date": datetime.now(UTC).isoformat(timespec="minutes"),
+    }
+    record = unit.key | result | made
     append_record(_records(experiment, folder), record)
     return seconds
 

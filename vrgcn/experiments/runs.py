@@ -31,11 +31,12 @@ def train_run(
     *,
     until: float | None = None,
     measure: Callable[[], float] | None = None,
+    every: int = 1,
 ) -> Record:
     """Train, and give back what happened, JSON-able.
 
     until: stop after the first epoch whose validation score is at least this
-    measure: called after each epoch; its values are the list "measured"
+    measure: called after each epoch whose number `every` divides; its values are "measured"
 
     epochs, val, epoch_seconds: an entry for each epoch (val: for each that was evaluated)
     test: score of the last weights; None if the run stopped early
@@ -46,8 +47,8 @@ def train_run(
 
     def on_epoch(point: Epoch) -> None:
         points.append(point)
-        if measure is not None:
-            measured.append(_rounded(measure()))
+        if measure is not None and point.epoch % every == 0:
+            measured.append(rounded(measure()))
         if until is not None and point.val is not None and point.val >= until:
             raise _EnoughError
 
@@ -62,10 +63,10 @@ def train_run(
     seconds = [0.0, *(point.seconds for point in points)]
     record: Record = {
         "epochs": len(points),
-        "loss": [_rounded(point.loss) for point in points],
-        "val": [_rounded(point.val) for point in points if point.val is not None],
-        "epoch_seconds": [_rounded(b - a) for a, b in pairwise(seconds)],
-        "test": None if result is None or result.test is None else _rounded(result.test),
+        "loss": [rounded(point.loss) for point in points],
+        "val": [rounded(point.val) for point in points if point.val is not None],
+        "epoch_seconds": [rounded(b - a) for a, b in pairwise(seconds)],
+        "test": None if result is None or result.test is None else rounded(result.test),
         "diverged": diverged,
     }
     return record | ({"measured": measured} if measure is not None else {})
@@ -116,6 +117,6 @@ def in_order(records: Sequence[Record], field: str) -> list[Any]:
     return list(dict.fromkeys(record[field] for record in records))
 
 
-def _rounded(value: float) -> float:
+def rounded(value: float) -> float:
     """Six digits are more than the noise, and a tenth of the bytes. Infinity is not JSON."""
     return float(f"{value:.6g}") if math.isfinite(value) else 1e30

@@ -20,7 +20,7 @@ from vrgcn.engine.samplers.uniform import uniform
 from vrgcn.graph.propagation import Propagation
 from vrgcn.graph.sparse import CSR
 
-ROWS = ("exact", "ns", "cv", "cvd")
+ROWS = ("exact", "ns", "cv", "cvd", "two-way")
 PARTS = ("sampling", "dropout", "total")
 CHUNK = 1 << 22  # drawn activations at a time
 
@@ -136,6 +136,7 @@ def _estimates(
         "ns": sampled(hop, _sources(h)),
         "cv": _cv(around, hop, h, past),
         "cvd": _cvd(around, hop, h, mu, past_mu),
+        "two-way": _two_way(around, h, past),
     }
 
 
@@ -147,6 +148,11 @@ def _cv(around: Neighbourhood, hop: Hop, h: Tensor, past: Tensor) -> Tensor:
 
 def _cvd(around: Neighbourhood, hop: Hop, h: Tensor, mu: Tensor, past_mu: Tensor) -> Tensor:
     return residual(hop, _cv(around, hop, mu, past_mu), _sources(h - mu))
+
+
+def _two_way(around: Neighbourhood, h: Tensor, past: Tensor) -> Tensor:
+    """Of a node with more neighbours than the fan-out: all of them from the history."""
+    return _product(around, torch.cat([h[:, :1], past[:, 1:]], dim=1))
 
 
 def _product(around: Neighbourhood, h: Tensor) -> Tensor:

@@ -1,0 +1,58 @@
+"""How long units will take, told before they start: by what such units took before.
+
+Best by the records of the same folder, for they are of this machine; else by `SECONDS`, of one core
+of a Xeon at 2.8 GHz that did nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+from vrgcn.experiments.experiment import Choice, Record
+from vrgcn.experiments.settings import setting
+
+QUICK = 2.0
+UNKNOWN = 60.0
+# Seconds of a unit with the paper's epochs, by experiment and data set; on average over algorithms.
+SECONDS: dict[str, dict[str, float]] = {
+    "table1": {"nell-paper": 15, "nell": 15, "ppi-small": 5, "reddit-like": 60},
+    "table2": {"cora": 30, "communities": 60},
+    "table3": {"citeseer": 5, "cora": 4, "pubmed": 4, "nell-paper": 20, "ppi-small": 260},
+    "table4": {"reddit-like": 700, "reddit-like-strong": 900, "communities": 100},
+    "fig-loss": {"citeseer": 9, "cora": 8, "pubmed": 7, "nell-paper": 40, "ppi-small": 220},
+    "fig-accuracy": {"citeseer": 9, "cora": 8, "pubmed": 7, "nell-paper": 45, "ppi-small": 200},
+    "fig-testing": {"citeseer": 12, "cora": 8, "pubmed": 15, "nell-paper": 40, "ppi-small": 400},
+    "fig-gradient": {"citeseer": 80, "cora": 60, "pubmed": 60, "nell-paper": 300, "ppi-small": 900},
+    "fig-correlation": {"cora": 60, "communities": 120},
+}
+
+
+def seconds_of(
+    experiment: str, key: dict[str, Any], records: Sequence[Record], choice: Choice
+) -> float:
+    """Of one unit. records: of its experiment, in the same folder"""
+    if key.get("quick"):
+        return QUICK
+    for fields in (("dataset", "algorithm", "layers", "dropout"), ("dataset", "layers")):
+        alike = [
+            record["seconds"]
+            for record in records
+            if not record.get("quick") and all(record.get(f) == key.get(f) for f in fields)
+        ]
+        if alike:
+            return median(alike)
+    dataset = key.get("dataset", "")
+    known = SECONDS.get(experiment, {}).get(dataset, UNKNOWN)
+    if choice.epochs is None or experiment in ("table1", "table2"):
+        return known
+    return known * min(1.0, choice.epochs / setting(dataset).train.epochs)
+
+
+def about(seconds: float) -> str:
+    """No finer than an estimate is: 40 s, 12 min, 3 h 20 min."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02} min"

@@ -1,0 +1,143 @@
+"""Every number that the paper prints, ours beside it: one table at the top of the page.
+
+Reddit stands there with the generated graph in its place, and PPI with the rebuilt features where
+those were used: `dataset_label` names both, and nobody should take them for the paper's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean, median
+
+from vrgcn.experiments.curves import settled
+from vrgcn.experiments.experiment import Record
+from vrgcn.experiments.paper import (
+    SHARE_OF_NELL,
+    SPEEDUP,
+    TABLE1,
+    TABLE3,
+    TABLE4,
+    TABLE4_DEEP,
+    VALIDATION_OF_NS,
+    Convergence,
+)
+from vrgcn.experiments.runs import of
+from vrgcn.experiments.settings import setting
+from vrgcn.experiments.table4 import reached, seconds_to_target
+from vrgcn.training.wording import mean_text
+
+Row = list[str]
+COLUMNS = ["in the paper", "what", "the paper", "ours", "by"]
+NONE = "–"
+STAND_INS = {"reddit2": "reddit-like"}  # where the paper's own data is not here
+
+
+def numbers(records: Mapping[str, Sequence[Record]]) -> list[Row]:
+    """A row of `COLUMNS` for each.
+
+    records: of each experiment, by its name
+    """
+    return [
+        *_table1(records.get("table1", [])),
+        *_table3(records.get("table3", [])),
+        *_table4(records.get("table4", []), 2, TABLE4, "reddit-like", "Table 4"),
+        *_table4(
+            records.get("table4", []), 3, TABLE4_DEEP, "reddit-like-strong", "appendix, 3 layers"
+        ),
+        *_validation(records.get("fig-accuracy", [])),
+    ]
+
+
+def _table1(records: Sequence[Record]) -> Iterator[Row]:
+    for dataset, size in TABLE1.items():
+        found = of(records, dataset=dataset) or of(records, dataset=STAND_INS.get(dataset))
+        ours = [NONE] * 4
+        if found:
+            record = found[-1]
+            ours = [f"{record[name]:,}" for name in ("nodes", "edges")]
+            ours += [f"{record[name]:,.3f}" for name in ("degree", "two_hop")]
+        by = found[-1]["dataset"] if found else NONE
+        names = ("V", "E", "degree", "2-hop")
+        for name, paper, our in zip(names, size, ours, strict=True):
+            yield ["Table 1", f"{setting(dataset).label}, {name}", f"{paper:,}", our, by]
+    nell = of(records, dataset="nell-paper")
+    share = f"{nell[-1]['two_hop'] / nell[-1]['nodes']:.1%}" if nell else NONE
+    what = "share of NELL's nodes within two hops"
+    yield ["Section 2", what, f"{SHARE_OF_NELL:.1%}", share, "nell-paper" if nell else NONE]
+
+
+def _table3(records: Sequence[Record]) -> Iterator[Row]:
+    for dataset in ("citeseer", "cora", "pubmed", "nell-paper", "ppi-small", "reddit2"):
+        for algorithm, paper in TABLE3[dataset].items():
+            found = of(records, dataset=dataset, algorithm=algorithm)
+            scores = [100 * record["test"] for record in found if record["test"] is not None]
+            yield [
+                "Table 3",
+                f"{setting(dataset).label}, {algorithm}, test score",
+                f"{paper.mean} ± {paper.deviation}",
+                mean_text(scores),
+                _by(found, len(scores)),
+            ]
+
+
+def _table4(
+    records: Sequence[Record],
+    layers: int,
+    paper: Mapping[str, Convergence],
+    stand_in: str,
+    where: str,
+) -> Iterator[Row]:
+    found = [
+        record
+        for name in ("reddit2", stand_in)
+        for record in of(records, layers=layers, dataset=name)
+    ]
+    for algorithm, row in paper.items():
+        never = f"never ({row.best}%) in " if row.best is not None else ""
+        epochs, seconds = _arrival(found, algorithm)
+        for what, number, our in (
+            ("epochs", f"{never}{row.epochs:g}", epochs),
+            ("seconds", f"{row.seconds:g} (Titan X)", seconds),
+        ):
+            yield [where, f"{algorithm}, {what}", number, our, _by(found, len(found))]
+    if layers == 2:
+        yield [where, "CVD+PP faster than exact", f"{SPEEDUP:g} times", *_speedup(found)]
+
+
+def _arrival(records: Sequence[Record], algorithm: str) -> tuple[str, str]:
+    epochs = [e for record in records if (e := reached(record, algorithm)) is not None]
+    seconds = [s for record in records if (s := seconds_to_target(record, algorithm)) is not None]
+    if not records:
+        return NONE, NONE
+    if len(epochs) < len(records):
+        runs = [record["algorithms"][algorithm] for record in records]
+        best = median(max(run["val"], default=0.0) for run in runs)
+        most = max(len(run["seconds"]) / r["parts"] for run, r in zip(runs, records, strict=True))
+        return f"never ({100 * best:.1f}%) in {most:g}", NONE
+    return f"{median(epochs):g}", f"{median(seconds):.1f}"
+
+
+def _speedup(records: Sequence[Record]) -> tuple[str, str]:
+    both = [
+        [s for record in records if (s := seconds_to_target(record, name)) is not None]
+        for name in ("Exact+PP", "CVD+PP")
+    ]
+    if not all(both):
+        return NONE, NONE
+    return f"{median(both[0]) / median(both[1]):.1f} times", _by(records, len(records))
+
+
+def _validation(records: Sequence[Record]) -> Iterator[Row]:
+    for dataset, paper in VALIDATION_OF_NS.items():
+        found = of(records, dataset=dataset) or of(records, dataset=STAND_INS.get(dataset))
+        ends = list(settled(found, "val").get("NS", {}).values())
+        ours = f"{fmean(ends):.2f}" if ends else NONE
+        what = f"{setting(dataset).label}, where NS's validation score converges"
+        yield ["Figure 3", what, f"{paper:g}", ours, _by(found, len(ends))]
+
+
+def _by(records: Sequence[Record], runs: int) -> str:
+    """The data set that ours is of, and how many runs."""
+    if not records or not runs:
+        return NONE
+    return f"{records[0]['label']}, {runs} run{'' if runs == 1 else 's'}"

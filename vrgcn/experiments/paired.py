@@ -1,0 +1,71 @@
+"""Whether one algorithm ends above another, or below, decided over the seeds that both ran with.
+
+The two start from the same weights for each seed, and what the seed decides moves both: the test is
+on the differences, seed by seed (Student's paired t-test, one-sided, at 1%).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import fmean, stdev
+
+LEVEL = 0.01
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """first, second: means over the seeds that both have
+    seeds: how many those are
+    p: of a difference at least as large if there were none, one-sided; None for fewer than 2 seeds
+    """
+
+    first: float
+    second: float
+    seeds: int
+    p: float | None
+
+    @property
+    def difference(self) -> float:
+        return self.first - self.second
+
+    @property
+    def differs(self) -> bool | None:
+        """Whether the first is on the side that was asked for, at the level of the test; None: not
+        decided."""
+        return None if self.p is None else self.p < LEVEL
+
+    @property
+    def p_text(self) -> str:
+        if self.p is None:
+            return "1 run" if self.seeds == 1 else "no run"
+        return "p < 0.0001" if self.p < 1e-4 else f"p = {self.p:.2g}"
+
+
+def compare(
+    first: Mapping[int, float], second: Mapping[int, float], *, below: bool = False
+) -> Comparison | None:
+    """Is the first above the second? Values by seed; None where they have no seed in common.
+
+    below: ask whether it is below
+    """
+    seeds = sorted(first.keys() & second.keys())
+    if not seeds:
+        return None
+    differences = [first[seed] - second[seed] for seed in seeds]
+    ours, theirs = (fmean(values[seed] for seed in seeds) for values in (first, second))
+    asked = [-difference for difference in differences] if below else differences
+    return Comparison(ours, theirs, len(seeds), _p_above_zero(asked))
+
+
+def _p_above_zero(differences: list[float]) -> float | None:
+    if len(differences) < 2:
+        return None
+    mean, spread = fmean(differences), stdev(differences)
+    if spread == 0:
+        return 0.0 if mean > 0 else 1.0
+    from scipy.stats import t  # its import takes a second
+
+    statistic = mean / (spread / math.sqrt(len(differences)))
+    return float(t.sf(statistic, len(differences) - 1))
