@@ -19,6 +19,7 @@ LAYERS = (
     ("engine", "models", "data"),  # data needs Graph alone, and a run opens the graph it is of
     ("inference",),
     ("training",),
+    ("distributed",),
     ("diagnostics", "scikit"),
     ("pages",),
     ("experiments", "benchmarks", "tuning"),
@@ -74,7 +75,7 @@ def folder(module: str) -> str:
 def modules() -> Iterator[tuple[Path, str]]:
     """Every file of the package but its public surface, and its dotted name."""
     for path in sorted(PACKAGE.rglob("*.py")):
-        if path != PACKAGE / "__init__.py":
+        if path.parent != PACKAGE:
             yield path, ".".join(["vrgcn", *path.relative_to(PACKAGE).with_suffix("").parts])
 
 

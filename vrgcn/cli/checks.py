@@ -19,12 +19,15 @@ from vrgcn.cli.options import (
     GenerateOptions,
     ImportOptions,
     InfoOptions,
+    PartitionOptions,
+    PredictOptions,
     ReorderOptions,
     ReportOptions,
     RunOptions,
+    TrainOptions,
 )
 from vrgcn.cli.resuming import check_resumed
-from vrgcn.data.sources import Source, check_graph, find_source
+from vrgcn.data.sources import Source, check_graph, find_source, has_parts
 from vrgcn.files.writing import is_partial
 from vrgcn.pages.destination import check_suffix, check_writable
 from vrgcn.training.lock import LOCK
@@ -43,12 +46,25 @@ def check(options: Any) -> Any:
 
 @check.register
 def _(options: RunOptions) -> RunOptions:
-    dataset, graph = find_source(options.dataset, options.graph, options.graph_or_dataset)
+    parts = isinstance(options, TrainOptions)
+    dataset, graph = find_source(
+        options.dataset, options.graph, options.graph_or_dataset, parts=parts
+    )
     check_writable(options.out or options.resume or Path("runs"))
     if options.resume is not None:
         check_resumed(options, options.resume)
-    if options.out is not None and options.out.is_dir():
+    # Of several processes, the first looks at the folder, before it writes to it.
+    if not has_parts(graph) and options.out is not None and options.out.is_dir():
         check_free(options.out, options.overwrite)
+    return replace(options, dataset=dataset, graph=graph, graph_or_dataset=None)
+
+
+@check.register
+def _(options: PartitionOptions) -> PartitionOptions:
+    dataset, graph = find_source(options.dataset, options.graph, options.graph_or_dataset)
+    if options.out.exists():
+        raise FileExistsError(f"--out: {options.out} exists already; choose another folder")
+    check_writable(options.out.parent)
     return replace(options, dataset=dataset, graph=graph, graph_or_dataset=None)
 
 
@@ -79,7 +95,8 @@ def _(options: DiagnoseOptions) -> DiagnoseOptions:
 @check.register
 def _(options: ExactOptions) -> ExactOptions:
     check_run(options.run)
-    find_source(options.dataset, options.graph, needed=False)
+    parts = isinstance(options, PredictOptions)
+    find_source(options.dataset, options.graph, needed=False, parts=parts)
     if options.nodes is not None:
         check_file(options.nodes, "--nodes")
     check_suffix(options.out, (".parquet", ".csv", ".npy"))
@@ -92,7 +109,7 @@ def _(options: ExactOptions) -> ExactOptions:
 @check.register
 def _(options: EvaluateOptions) -> EvaluateOptions:
     check_run(options.run)
-    find_source(options.dataset, options.graph, needed=False)
+    find_source(options.dataset, options.graph, needed=False, parts=True)
     if options.out is not None:
         check_suffix(options.out, FIGURES)
         check_writable(options.out.parent)

@@ -32,7 +32,7 @@ from vrgcn.training.metrics import (
     confusion,
     find_metric,
 )
-from vrgcn.training.runs import Run, open_run, open_run_graph
+from vrgcn.training.runs import Run, open_run, open_run_graph, parts_of_run
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,12 @@ class _Evaluated:
 
 def run_evaluate(options: EvaluateOptions) -> None:
     """Print the scores, draw the picture, and write the numbers beside it."""
+    parts = parts_of_run(options.run, options.dataset, options.graph)
+    if parts is not None:
+        from vrgcn.cli.evaluate_parts import run_evaluate_parts
+
+        run_evaluate_parts(options, parts)
+        return
     use_threads(options.threads)
     run = open_run(options.run, find_device(options.device))
     picture_folder = run.folder if options.out is None else options.out.parent
@@ -80,12 +86,17 @@ def _evaluate(options: EvaluateOptions, run: Run, folder: Path | None) -> None:
     print_note(opened.note)
     graph = opened.graph
     labels = model_labels(run.saved, graph)
+    _picture(options, run, _split(options.split, graph))
+    show_evaluation(options, run, graph, predict(run.saved, graph, directory=folder), labels)
+
+
+def show_evaluation(
+    options: EvaluateOptions, run: Run, graph: Graph, outputs: Tensor, labels: Tensor
+) -> None:
+    """outputs, labels: of all nodes of the graph"""
     split = _split(options.split, graph)
-    kind = "predicted" if run.saved.regression else "confusion"
-    picture = options.out or run.folder / f"{kind}-{split}.png"
-    check_figure(picture)
+    picture = _picture(options, run, split)
     numbers = picture.with_name(f"evaluation-{split}.json")
-    outputs = predict(run.saved, graph, directory=folder)
     metric = find_metric(run.config.get("metric"), run.saved.task)
     evaluated = _Evaluated(run, graph, outputs, labels, split, metric)
     show = _show_numbers if run.saved.regression else _show_classes
@@ -93,6 +104,13 @@ def _evaluate(options: EvaluateOptions, run: Run, folder: Path | None) -> None:
     found |= show(evaluated, picture)
     write_text(numbers, json.dumps(found, indent=2) + "\n")
     print(f"picture: {picture}\nnumbers: {numbers}")
+
+
+def _picture(options: EvaluateOptions, run: Run, split: str) -> Path:
+    kind = "predicted" if run.saved.regression else "confusion"
+    picture = options.out or run.folder / f"{kind}-{split}.png"
+    check_figure(picture)
+    return picture
 
 
 def _show_numbers(evaluated: _Evaluated, picture: Path) -> dict[str, Any]:

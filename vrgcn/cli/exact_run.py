@@ -14,6 +14,7 @@ from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import ExactOptions
 from vrgcn.files.scratch import table_folder
 from vrgcn.graph.graph import Graph
+from vrgcn.graph.names import Names
 from vrgcn.inference.predict import exact_sweeps
 from vrgcn.inference.sweeps import ExactSweeps
 from vrgcn.training.progress import progress_bar
@@ -46,7 +47,9 @@ def opened_sweeps(run: Run, options: ExactOptions) -> Iterator[Sweeping]:
         )
         print_note(opened.note)
         graph = opened.graph
-        nodes = None if options.nodes is None else _read_nodes(options.nodes, graph)
+        nodes = None
+        if options.nodes is not None:
+            nodes = read_nodes(options.nodes, graph.names, graph.num_nodes)
         yield Sweeping(graph, nodes, exact_sweeps(run.saved, graph, directory=folder))
 
 
@@ -69,7 +72,7 @@ def too_large(options: ExactOptions, what: str) -> str:
     return "\n".join(lines)
 
 
-def _read_nodes(path: Path, graph: Graph) -> Tensor:
+def read_nodes(path: Path, names: Names, count: int) -> Tensor:
     """The nodes whose ids a text file lists, one a line."""
     try:
         # utf-8-sig: files of other systems may begin with a mark; split: an id may hold \u2028.
@@ -81,4 +84,4 @@ def _read_nodes(path: Path, graph: Graph) -> Tensor:
     ids = [line for line in lines if line.strip()]
     if not ids:
         raise ValueError(f"--nodes: {path} names no nodes")
-    return torch.from_numpy(graph.names.places(ids, f"--nodes: {path}", graph.num_nodes))
+    return torch.from_numpy(names.places(ids, f"--nodes: {path}", count))

@@ -9,6 +9,7 @@ from typing import Literal, get_args
 from vrgcn.cli.flags import Positional, Repeated
 from vrgcn.data.generate_spec import GenerateSpec
 from vrgcn.data.tables.spec import ImportSpec, check_ratio
+from vrgcn.distributed.config import DistributedConfig
 from vrgcn.engine.estimators import ESTIMATORS, find_estimator
 from vrgcn.models.config import ModelConfig
 from vrgcn.training.config import TrainConfig, at_least
@@ -74,10 +75,38 @@ class TrainOptions(RunOptions):
     the run, and a table of their means and deviations. --time-limit is that of each."""
     log: Literal["none", "tensorboard"] = "none"
     """Write the curve as events of TensorBoard too, to `tensorboard` in the run's folder."""
+    distributed: DistributedConfig = field(default_factory=DistributedConfig)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least(2, seeds=self.seeds)
+
+
+@dataclass(frozen=True)
+class PartitionOptions:
+    """Cut a graph into parts, one for each process that trains on it."""
+
+    graph_or_dataset: Positional[str | None] = None
+    """A graph: the folder that `vrgcn import` wrote, or the name of a data set, whichever there is.
+    --graph and --dataset say which is meant."""
+    parts: int = field(kw_only=True)
+    """How many."""
+    out: Path = field(kw_only=True)
+    """Folder to write the parts to, each in a folder of its own; it must not exist yet."""
+    method: Literal["auto", "metis", "ldg"] = "auto"
+    """metis cuts the fewest edges and needs the graph in memory several times; ldg streams it.
+    auto: metis where pymetis is installed and memory is enough."""
+    dataset: str | None = None
+    """A graph by name; `vrgcn datasets` lists them."""
+    graph: Path | None = None
+    """A graph from disk, a folder that `vrgcn import` wrote."""
+    data_root: Path | None = None
+    """Where raw files of named data sets lie or go. None: $VRGCN_DATA, or else data."""
+    verify: bool = True
+    """Read all of a graph on disk first, and compare its checksums."""
+
+    def __post_init__(self) -> None:
+        at_least(1, parts=self.parts)
 
 
 @dataclass(frozen=True)

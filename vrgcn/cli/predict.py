@@ -9,20 +9,26 @@ from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.files.memory import memory_advice
 from vrgcn.inference.predict import check_outputs
 from vrgcn.inference.saved import SavedModel
-from vrgcn.training.runs import open_run
+from vrgcn.training.runs import open_run, parts_of_run
 
 
 def run_predict(options: PredictOptions) -> None:
     """Predict and write; the file appears when it is whole."""
     with memory_advice(too_large(options, "predict")):
-        _predict(options)
+        parts = parts_of_run(options.run, options.dataset, options.graph)
+        if parts is None:
+            _predict(options)
+            return
+        from vrgcn.cli.predict_parts import run_predict_parts
+
+        run_predict_parts(options, parts)
 
 
 def _predict(options: PredictOptions) -> None:
     use_threads(options.threads)
     run = open_run(options.run, find_device(options.device))
     saved = run.saved
-    classes = None if saved.regression else _class_names(saved)
+    classes = None if saved.regression else class_names(saved)
     check_path(options.out, None if classes is None else len(classes), options.top)
     with opened_sweeps(run, options) as opened:
         graph, sweeps = opened.graph, opened.sweeps
@@ -44,5 +50,5 @@ def _predict(options: PredictOptions) -> None:
     print(f"exact predictions of {opened.count:,} nodes written to {options.out}")
 
 
-def _class_names(saved: SavedModel) -> list[str]:
+def class_names(saved: SavedModel) -> list[str]:
     return saved.classes or [str(i) for i in range(saved.num_classes or 0)]

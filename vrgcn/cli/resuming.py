@@ -17,6 +17,7 @@ from vrgcn.training.interval import duration
 from vrgcn.training.lock import locked
 from vrgcn.training.runs import config_text, read_config, unfinished
 
+_EXCHANGE = ("halo", "halo_every", "rank_timeout")  # when processes hear of each other
 _PLACE = ("graph", "data_root")  # the same graph may lie elsewhere now: its fingerprint decides
 
 
@@ -26,7 +27,10 @@ def check_resumed(options: RunOptions, folder: Path) -> None:
         raise ValueError("--resume goes on in the run's own folder: no --out, --name, --overwrite")
     # An option that is not in the file was None, or did not exist yet: at its default.
     before, now = _as_written(type(options)()) | read_config(folder), _as_written(options)
-    changeable: tuple[str, ...] = (*_PLACE, "verify", "log", "trials", "time_limit", "threads")
+    changeable: tuple[str, ...] = (
+        *(*_PLACE, *_EXCHANGE, "verify", "log"),
+        *("trials", "time_limit", "threads"),
+    )
     if not isinstance(options, TuneOptions):  # whose trials would not compare
         changeable += free_settings(now["schedule"])
     if before.get("seeds") and now.get("seeds"):

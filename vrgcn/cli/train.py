@@ -16,6 +16,7 @@ from vrgcn.cli.run_folder import run_folder
 from vrgcn.cli.seeds import run_seeds
 from vrgcn.data import find_dataset
 from vrgcn.data.opening import open_graph
+from vrgcn.data.sources import has_parts
 from vrgcn.diagnostics.diagnosis import REFERENCE
 from vrgcn.engine.devices import find_device
 from vrgcn.graph.graph import Graph
@@ -38,6 +39,11 @@ from vrgcn.training.tensorboard import TensorBoardLog
 
 def run_train(options: TrainOptions) -> None:
     """Train as the options say, or go on training, keeping the best model so far on disk."""
+    if has_parts(options.graph):
+        from vrgcn.cli.train_parts import run_train_parts
+
+        run_train_parts(options)
+        return
     find_device(options.train.device)
     if nothing_left(options):
         print(
@@ -59,7 +65,7 @@ def _run(options: TrainOptions, watch: StoreWatch | None) -> None:
         chosen, choice = choose_estimator(model, graph, options.train)
     options = replace(options, train=chosen)
     with unbroken_output(), run_folder(options) as folder:
-        print(f"{graph}\n{_summary(model)}, features scaled: {scaling.kind}, writing to {folder}")
+        print(f"{graph}\n{summary(model)}, features scaled: {scaling.kind}, writing to {folder}")
         print_note(note)
         print_note(_unlike_the_paper(options))
         if choice is not None:
@@ -75,10 +81,10 @@ def _run(options: TrainOptions, watch: StoreWatch | None) -> None:
             else:
                 run_seeds(options, folder, train_one)
         except Interrupted as stop:
-            print(f"\n{stop}\n{_what_is_kept(folder)}")
+            print(f"\n{stop}\n{what_is_kept(folder)}")
             sys.exit(128 + stop.signal)
         except KeyboardInterrupt:
-            print(f"\nstopped early\n{_what_is_kept(folder)}")
+            print(f"\nstopped early\n{what_is_kept(folder)}")
             raise
 
 
@@ -87,7 +93,7 @@ def _build(options: TrainOptions, graph: Graph, objective: Objective) -> GraphMo
         return build_model(options.model, graph.num_features, objective.outputs, options.train.seed)
 
 
-def _what_is_kept(folder: Path) -> str:
+def what_is_kept(folder: Path) -> str:
     if checkpoints_in(folder / CHECKPOINTS) or member_runs(folder):
         return f"vrgcn train --resume {folder} goes on with it"
     if (folder / MODEL).exists():
@@ -190,6 +196,6 @@ def scaled_graph(options: TrainingOptions) -> tuple[Graph, Scaling, str | None]:
     return *scale_graph(graph, kind), note
 
 
-def _summary(model: GraphModel) -> str:
+def summary(model: GraphModel) -> str:
     weights = sum(parameter.numel() for parameter in model.parameters())
     return f"{type(model).__name__} with {weights:,} weights"

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from vrgcn.data import DATASETS, OGB
 
 META = "meta.json"  # in the folder of a graph
+PARTS = "parts.json"  # in the folder of its parts, one for each process
 
 
 class Source(NamedTuple):
@@ -20,12 +21,18 @@ class Source(NamedTuple):
 
 
 def find_source(
-    dataset: str | None, graph: Path | None, word: str | None = None, *, needed: bool = True
+    dataset: str | None,
+    graph: Path | None,
+    word: str | None = None,
+    *,
+    needed: bool = True,
+    parts: bool = False,
 ) -> Source:
     """The graph that is meant; an error where none is, or more than one.
 
     word: either of them, whichever there is
     needed: False where a graph need not be given
+    parts: whether the folder of a graph's parts will do
     """
     given = [
         text
@@ -39,11 +46,11 @@ def find_source(
     if len(given) > 1:
         raise ValueError(f"{' and '.join(given)}: give one graph, not {len(given)}")
     if word is not None:
-        return _of_word(word)
+        return _of_word(word, parts)
     if dataset is not None:
         _check_name(dataset)
     if graph is not None:
-        check_graph(graph, "--graph: ")
+        check_graph(graph, "--graph: ", parts=parts)
     if not given and needed:
         raise ValueError(
             "give a graph: the folder that `vrgcn import` wrote (--graph FOLDER), or the name of a "
@@ -52,8 +59,20 @@ def find_source(
     return Source(dataset, graph)
 
 
-def check_graph(folder: Path, flag: str = "") -> None:
+def has_parts(folder: Path | None) -> bool:
+    """Whether a folder has the parts of a graph."""
+    return folder is not None and (folder / PARTS).is_file()
+
+
+def check_graph(folder: Path, flag: str = "", *, parts: bool = False) -> None:
     """Refuse what is no graph on disk. flag: by which it was given, to begin the error with"""
+    if has_parts(folder):
+        if parts:
+            return
+        raise ValueError(
+            f"{flag}{folder} has the parts of a graph, which vrgcn train, predict and evaluate "
+            "take, started by torchrun; name the graph that they were made of"
+        )
     if folder.is_file():
         raise NotADirectoryError(f"{flag}{folder} is a file, not the folder of a graph{_import()}")
     if not folder.is_dir():
@@ -62,7 +81,7 @@ def check_graph(folder: Path, flag: str = "") -> None:
         raise FileNotFoundError(f"{flag}{folder} is no graph: it has no {META}{_import()}")
 
 
-def _of_word(word: str) -> Source:
+def _of_word(word: str, parts: bool = False) -> Source:
     folder = Path(word)
     named = is_name(word)
     if named and (folder / META).is_file():
@@ -73,7 +92,7 @@ def _of_word(word: str) -> Source:
     if named:
         return Source(word, None)
     if folder.exists():
-        check_graph(folder)
+        check_graph(folder, parts=parts)
         return Source(None, folder)
     close = get_close_matches(word, DATASETS, n=1)
     hint = f"; did you mean {close[0]}?" if close else _import()

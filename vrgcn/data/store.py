@@ -157,7 +157,7 @@ def verify_graph(path: str | Path) -> str | None:
         if name in arrays:
             check_finite(path / f"{name}.npy", arrays[name])
     if meta["names"]["nodes"]:
-        check_different(path / IDS, _read_ids(path, meta))
+        check_different(path / IDS, read_ids(path, meta["nodes"]))
     return unprotected(path)
 
 
@@ -185,11 +185,14 @@ def write_ids(ids: pa.Array, file: Path) -> None:
 def _names(path: Path, meta: Meta) -> Names:
     names = meta["names"]
     return Names(
-        _read_ids(path, meta) if names["nodes"] else None, names["classes"], names["features"]
+        read_ids(path, meta["nodes"]) if names["nodes"] else None,
+        names["classes"],
+        names["features"],
     )
 
 
-def _read_ids(path: Path, meta: Meta) -> pa.Array:
+def read_ids(path: Path, count: int) -> pa.Array:
+    """The ids of `count` nodes that `write_ids` wrote to a folder."""
     file = path / IDS
     if not file.is_file():
         raise FileNotFoundError(f"{file} is missing; {META} says that the graph has it")
@@ -202,8 +205,8 @@ def _read_ids(path: Path, meta: Meta) -> pa.Array:
         raise ValueError(f"{file} cannot be read as node ids: {_first_line(error)}") from None
     if ids.type not in (pa.string(), pa.large_string(), pa.int64()) or ids.null_count:
         raise ValueError(f"{file} must hold a text or a whole number for each node, not {ids.type}")
-    if len(ids) != meta["nodes"]:
-        raise ValueError(f"{file} has {len(ids)} ids where {META} says {meta['nodes']} nodes")
+    if len(ids) != count:
+        raise ValueError(f"{file} has {len(ids)} ids where {META} says {count} nodes")
     return ids
 
 

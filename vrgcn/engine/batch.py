@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from vrgcn.engine.passes import Change, FirstPass, PassEnded, ResidualPass, run_model
 from vrgcn.engine.plan import Plan
+from vrgcn.engine.setup import Inputs
 from vrgcn.engine.trace import set_mode
 
 if TYPE_CHECKING:
@@ -37,14 +38,21 @@ class Batch:
     plan: the nodes and edges it uses
     nodes: (batch,) node ids
     backward: whether a gradient can reach it; if not, it has only activations to `renew`
+    size: over how many nodes its loss is a mean; more than its own where several processes make a
+        step together, each of them a part of it
+    elsewhere: (nodes,) bool, those that the other processes visit in this step, where it matters
     """
 
-    def __init__(self, source: MiniBatches, plan: Plan, *, backward: bool = True) -> None:
+    def __init__(
+        self, source: MiniBatches, plan: Plan, *, backward: bool = True, size: int | None = None
+    ) -> None:
         self._source = source
         self._pass: FirstPass | None = None
         self.plan = plan
         self.nodes = plan.nodes
         self.backward = backward
+        self.size = len(self.nodes) if size is None else size
+        self.elsewhere: Tensor | None = None
 
     @property
     def labels(self) -> Tensor | None:
@@ -73,28 +81,40 @@ class Batch:
         in this one, which would bias the gradient when other nodes are visited too. Visiting the
         training nodes alone, the two are the same.
         """
-        return losses.sum() * (self._source.share / len(self.nodes))
+        return losses.sum() * (self._source.share / self.size)
 
     def run(self, model: nn.Module) -> Tensor:
         """The model's outputs for the nodes of the batch: (batch, classes)."""
         setup, estimator = self._source.setup, self._source.estimator
         plan = self.plan.to(setup.device)
         inputs = setup.inputs(self.plan.levels[0].nodes)
-        histories, step = self._source.histories, self._source.step
         # Without dropout, or where it meets no estimate, h is its own mean, and cvd is cv.
         residual = estimator.dropout_residual and setup.training.random and plan.hops
         if not (residual and model.training):
-            self._pass = FirstPass(plan, estimator, histories, inputs, step=step)
+            self._pass = self._first(plan, inputs)
             output = run_model(model, inputs, plan, self._pass)
             self._pass.check_unchanged()
             return output
         calls = sum(map(len, setup.training.levels))
-        self._pass = FirstPass(plan, estimator, histories, inputs, step=step, stop_after=calls)
+        self._pass = self._first(plan, inputs, stop_after=calls)
         with set_mode(model, training=False), suppress(PassEnded):
             run_model(model, inputs, plan, self._pass)
         self._pass.check_unchanged()
         self._pass.check_answers_unchanged()
         return run_model(model, inputs, plan, ResidualPass(self._pass))
+
+    def _first(self, plan: Plan, inputs: Inputs, stop_after: int | None = None) -> FirstPass:
+        source = self._source
+        return FirstPass(
+            plan,
+            source.estimator,
+            source.histories,
+            inputs,
+            step=source.step,
+            size=self.size,
+            elsewhere=self.elsewhere,
+            stop_after=stop_after,
+        )
 
     @torch.no_grad()
     def renew(self, model: nn.Module) -> None:

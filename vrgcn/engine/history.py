@@ -113,7 +113,7 @@ class Histories:
             file = None
             if self.directory is not None:
                 file = self.directory / f"history-{level}-{kind}.bin"
-            self.tables[level, kind] = History(
+            self.tables[level, kind] = self.make(
                 zeros((self.num_nodes, width), self.dtype_of(kind), file, self.device),
                 torch.full((self.num_nodes,), NEVER, dtype=torch.int64, device=self.device),
             )
@@ -124,6 +124,10 @@ class Histories:
                 f"{table.values.shape[1]}; a model must propagate the same widths every time"
             )
         return table
+
+    def make(self, values: Tensor, written: Tensor) -> History:
+        """A table of these histories."""
+        return History(values, written)
 
     def dtype_of(self, kind: str) -> torch.dtype:
         """The precision of tables of a kind."""
@@ -142,6 +146,10 @@ class Histories:
         for (level, kind), table in self.tables.items():
             state[f"{level}.{kind}.values"] = table.values
             state[f"{level}.{kind}.written"] = table.written
+        return state
+
+    def tables_of(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Of what `state_dict` gave, what is of tables."""
         return state
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:

@@ -31,6 +31,8 @@ class FirstPass:
 
     received: by level, what the model propagated; answered: by level and relation, what it was told
     step: the number of this minibatch, for the ages of what is written
+    size: over how many nodes the loss is a mean, and elsewhere, (nodes,) bool, those that other
+        processes visit in the same step; None where this is the only one
     stop_after: end by PassEnded after so many different answers; what follows is not wanted, and
         the pass with dropout comes next
     """
@@ -43,6 +45,8 @@ class FirstPass:
         inputs: Inputs,
         *,
         step: int = 0,
+        size: int | None = None,
+        elsewhere: Tensor | None = None,
         stop_after: int | None = None,
     ) -> None:
         self.plan = plan
@@ -50,6 +54,8 @@ class FirstPass:
         self.histories = histories
         self.inputs = inputs
         self.step = step
+        self.size = size
+        self.elsewhere = elsewhere
         self.stop_after = stop_after
         self.received: list[Tensor] = []
         self.answered: dict[tuple[int, Relation], Tensor] = {}
@@ -104,6 +110,9 @@ class FirstPass:
             return None
         kind = gradient_kind(list(self.plan.levels[level].hops).index(over))
         if (level, kind) not in self.ways_back:
+            inside = None
+            if self.elsewhere is not None:
+                inside = self.elsewhere.index_select(0, self.plan.levels[level].nodes)
             self.ways_back[level, kind] = WayBack(
                 hop,
                 self.plan.back[over],
@@ -111,6 +120,8 @@ class FirstPass:
                 self.histories.table(level, h.shape[1], kind),
                 corrected=self.estimator.backward == "corrected",
                 step=self.step,
+                size=self.size,
+                inside=inside,
             )
         return self.ways_back[level, kind]
 

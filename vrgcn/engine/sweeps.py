@@ -15,7 +15,7 @@ from functools import cache
 import torch
 from torch import Tensor, nn
 
-from vrgcn.engine.history import Histories
+from vrgcn.engine.history import Histories, History
 from vrgcn.engine.passes import PassEnded
 from vrgcn.engine.plan import Relation
 from vrgcn.engine.propagate import Propagate
@@ -69,10 +69,12 @@ def fill_tables(
     step: int = 0,
     keep_averages: bool = False,
     on_chunk: Callable[[int], None] | None = None,
+    on_table: Callable[[History], None] | None = None,
 ) -> None:
     """Make one table after the other exact for the model's present weights.
 
     needed: the nodes of each table, first to last: each includes the neighbours of the next
+    on_table: called with each table when its rows are written, before any is read
     """
     for level, nodes in enumerate(needed, start=setup.evaluation.first_table):
         for swept in sweep(model, setup, nodes, tables, stop=level, keep_averages=keep_averages):
@@ -80,6 +82,8 @@ def fill_tables(
             tables.table(level, h.shape[1]).write(swept.nodes.to(h.device), h, step)
             if on_chunk is not None:
                 on_chunk(len(swept.nodes))
+        if on_table is not None:
+            on_table(tables.table(level, setup.evaluation.widths[level]))
 
 
 def refresh_tables(

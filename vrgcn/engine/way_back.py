@@ -36,12 +36,24 @@ class WayBack:
 
     nodes: (batch,) B
     corrected: whether sampled neighbours are given what the history lacks
+    size: over how many nodes the loss is a mean; None: those of B
+    inside: (sources,) bool, which of them a gradient comes to by Pᵀ ḡ, as other processes visit
+        them in this step; None: B alone
     replaced: the rows of the table that this minibatch wrote; None before its gradient came
     written: (batch, width) the gradients that it wrote, where there are two passes
     """
 
     def __init__(
-        self, hop: Hop, back: Back, nodes: Tensor, table: History, *, corrected: bool, step: int
+        self,
+        hop: Hop,
+        back: Back,
+        nodes: Tensor,
+        table: History,
+        *,
+        corrected: bool,
+        step: int,
+        size: int | None = None,
+        inside: Tensor | None = None,
     ) -> None:
         self.hop = hop
         self.back = back
@@ -49,6 +61,8 @@ class WayBack:
         self.table = table
         self.corrected = corrected and hop.edges.num_entries > 0
         self.step = step
+        self.size = len(nodes) if size is None else size
+        self.inside = inside
         self.replaced: Replaced | None = None
         self.written: Tensor | None = None
 
@@ -88,14 +102,13 @@ class WayBack:
         return self._corrections(g) + self._sampled(unwritten, self.hop.scale, inside=True)
 
     def _write(self, g: Tensor) -> None:
-        count = len(self.nodes)
-        per_node = count if self.back.left is None else self.back.left * count
-        rows = scale_rows(per_node, g[:count])
+        per_node = self.size if self.back.left is None else self.back.left * self.size
+        rows = scale_rows(per_node, g[: len(self.nodes)])
         self.replaced = self.table.replace(self.nodes, rows, self.step)
 
     def _with_history(self, others: Tensor | None, g: Tensor) -> Tensor:
         count = len(self.nodes)
-        average = self.table.average(self.back.rows, g.dtype).div_(count)
+        average = self.table.average(self.back.rows, g.dtype).div_(self.size)
         if others is None and self.hop.edges.columns == count:
             return average
         if others is None:
@@ -107,7 +120,7 @@ class WayBack:
         """R P̂ᵀ δ, or with `root` √R P̂ᵀ δ: (targets, width) -> (sources, width)."""
         assert self.replaced is not None
         count = len(self.nodes)
-        before = self.replaced.values.to(g.device, g.dtype) / count
+        before = self.replaced.values.to(g.device, g.dtype) / self.size
         if self.back.left is not None:
             left = self.back.left.to(g.dtype)[:, None]
             before = torch.where(left == 0, 0, before / left)
@@ -119,7 +132,10 @@ class WayBack:
         """scale P̂ᵀ δ over the entries within B x B, or over all others; δ: the first rows."""
         edges, count, rows = self.hop.edges, len(self.nodes), len(delta)
         weights = edges.weights(delta.dtype) * edges.spread(scale)
-        within = (edges.row_of_entry < count) & (edges.indices < count)
+        visited = edges.indices < count
+        if self.inside is not None:
+            visited |= self.inside.index_select(0, edges.indices)
+        within = (edges.row_of_entry < count) & visited
         weights = weights.masked_fill(within != inside, 0)
         last = int(edges.indptr[rows])
         part = CSR(edges.indptr[: rows + 1], edges.indices[:last], weights[:last], edges.columns)

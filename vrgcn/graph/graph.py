@@ -48,11 +48,14 @@ class Graph:
     int64 (nodes,), float (nodes, classes) or float64 (nodes,), of which `task` says which;
     `num_classes` is 0 for numbers; each split is a sorted int64 tensor of ids, empty where none
     was given; `scaling` is what was done to the features by `scale_graph`, None if nothing was;
-    `derived` keeps what is computed from the features beside a graph on disk, None elsewhere.
+    `derived` keeps what is computed from the features beside a graph on disk, None elsewhere;
+    `sums` are, in one part of a larger graph, the sums of its nodes' rows and columns of the larger
+    graph's A, (nodes,) float64 each, and None in a graph that is whole.
     """
 
     scaling: Scaling | None = None
     derived: Derived | None = None
+    sums: tuple[Tensor, Tensor] | None = None
 
     def __init__(
         self,
@@ -175,7 +178,7 @@ class Graph:
         if features.shape[0] != self.num_nodes:
             raise ValueError(f"{features.shape[0]} rows of features for {self.num_nodes} nodes")
         graph = self._replaced(self.adjacency, features)
-        graph.scaling = scaling
+        graph.scaling, graph.sums = scaling, self.sums
         return graph
 
     def with_splits(self, splits: dict[str, Tensor]) -> Graph:

@@ -132,8 +132,8 @@ def gcn(graph: Graph) -> Propagation:
     """
     _refuse_negative(graph, "gcn")
     dtype = graph.dtype
-    left = (1 + _row_sums(graph.adjacency)).rsqrt()
-    right = (1 + _column_sums(graph.adjacency)).rsqrt()
+    left = (1 + row_sums(graph)).rsqrt()
+    right = (1 + column_sums(graph)).rsqrt()
     adjacency, loops = without_loops(graph.adjacency)
     own = left * right if loops is None else (1 + loops) * left * right
     return Propagation(own.to(dtype), left.to(dtype), adjacency, right.to(dtype), dtype)
@@ -143,7 +143,7 @@ def mean(graph: Graph) -> Propagation:
     """GraphSAGE's P = D^-1 A, no self-loop added. A node without neighbours averages to zero."""
     _refuse_negative(graph, "mean")
     dtype = graph.dtype
-    degree = _row_sums(graph.adjacency)
+    degree = row_sums(graph)
     left = torch.where(degree > 0, degree, 1).reciprocal()
     adjacency, loops = without_loops(graph.adjacency)
     own = 0.0 if loops is None else (loops * left).to(dtype)
@@ -234,8 +234,11 @@ def without_loops(A: CSR) -> tuple[CSR, Tensor | None]:
     return others, loops
 
 
-def _row_sums(A: CSR) -> Tensor:
-    """(rows,) float64."""
+def row_sums(graph: Graph) -> Tensor:
+    """(nodes,) float64, of A; of a part of a larger graph, those of the larger one's."""
+    A = graph.adjacency
+    if graph.sums is not None:
+        return graph.sums[0]
     if A.values is None:
         return A.counts.double()
     sums = torch.zeros(A.num_rows, dtype=torch.float64)
@@ -244,8 +247,11 @@ def _row_sums(A: CSR) -> Tensor:
     return sums
 
 
-def _column_sums(A: CSR) -> Tensor:
-    """(columns,) float64."""
+def column_sums(graph: Graph) -> Tensor:
+    """(nodes,) float64, of A; of a part of a larger graph, those of the larger one's."""
+    A = graph.adjacency
+    if graph.sums is not None:
+        return graph.sums[1]
     if A.values is None:
         return torch.bincount(A.indices, minlength=A.columns).double()
     sums = torch.zeros(A.columns, dtype=torch.float64)

@@ -67,7 +67,19 @@ class Checkpoint:
 
 def save_checkpoint(folder: Path, state: TrainState, identity: dict[str, Any]) -> Path:
     """Write the state to `folder`/step-N, in place of one that is there; gives its path."""
-    path = folder / f"step-{state.position.step:08d}"
+    path = folder / checkpoint_name(state)
+    if path.exists():  # of a run that was put back to before it
+        remove_checkpoint(path)
+    write_checkpoint(path, state, identity)
+    return path
+
+
+def checkpoint_name(state: TrainState) -> str:
+    return f"step-{state.position.step:08d}"
+
+
+def write_checkpoint(path: Path, state: TrainState, identity: dict[str, Any]) -> None:
+    """Write the state to a new folder."""
     weights: dict[str, Tensor] = {}
     described = {
         "format": FORMAT,
@@ -87,8 +99,6 @@ def save_checkpoint(folder: Path, state: TrainState, identity: dict[str, Any]) -
     }
     text = json.dumps(described, indent=1).encode()
     size = size_of(weights) + size_of(state.histories) + len(text)
-    if path.exists():  # of a run that was put back to before it
-        remove_checkpoint(path)
     with new_folder(path, size=size) as partial:
         sums = {
             WEIGHTS: _write(partial / WEIGHTS, weights),
@@ -96,7 +106,6 @@ def save_checkpoint(folder: Path, state: TrainState, identity: dict[str, Any]) -
             STATE: _write(partial / STATE, text),
         }
         _write(partial / SUMS, _sums(sums).encode())
-    return path
 
 
 def load_checkpoint(path: Path) -> Checkpoint:

@@ -24,6 +24,7 @@ from vrgcn.training.interrupts import Interrupted, StopRequest
 from vrgcn.training.interval import Interval
 from vrgcn.training.restoring import check_state
 from vrgcn.training.result import TrainResult
+from vrgcn.training.state import TrainState
 from vrgcn.training.trainer import Trainer
 
 KEPT = 2  # checkpoints, so that one is left if the newest is damaged
@@ -49,7 +50,7 @@ class Checkpoints:
 
     def resume(self) -> bool:
         """Put the trainer where the newest checkpoint is; False where there is none."""
-        found = newest_checkpoint(self.folder, self.on_note)
+        found = self._newest()
         if found is None:
             return False
         self._refuse_another(found)
@@ -63,13 +64,15 @@ class Checkpoints:
         if trainer.config.on_nan == "rollback" and not self._kept:
             self.write()  # else a loss that is NaN early on has nothing to go back to
         while True:
+            self._ask(stop)
             try:
                 if not trainer.advance():
                     if trainer.stopped == "time":
                         self.write()  # with more time it goes on from here
                     return trainer.finish()
-                if stop.signal is not None:
-                    self._stop(stop.signal)
+                signal = self._asked(stop)
+                if signal is not None:
+                    self._stop(signal)
                 if not trainer.finished and self._due():
                     self.write()
             except DivergedError as error:
@@ -81,15 +84,14 @@ class Checkpoints:
         if self.trainer.callbacks.on_checkpoint is not None:
             self.trainer.callbacks.on_checkpoint()
         state = self.trainer.state(copied=False)
-        if not all_finite(state):
+        if not self._finite(state):
             rate = self.trainer.optimizer.param_groups[0]["lr"]
             raise diverged("weights or histories became infinite or NaN", state.position, rate)
         if self._identity is None:
-            self._identity = identity(self.trainer)
+            self._identity = self._identify()
         try:
             if self._written != (state.position.step, state.progress.rollbacks):
-                path = save_checkpoint(self.folder, state, self._identity)
-                self._keep(path)
+                self._keep(self._save(state, self._identity))
                 self._written = state.position.step, state.progress.rollbacks
         except DiskFullError as error:
             if self.trainer.config.on_full_disk == "stop":
@@ -102,11 +104,35 @@ class Checkpoints:
             self.trainer.progress.checkpoint_seconds += self._cost
         return True
 
+    # What several processes, which have one checkpoint together, do in another way.
+
+    def _newest(self) -> Checkpoint | None:
+        return newest_checkpoint(self.folder, self.on_note)
+
+    def _save(self, state: TrainState, identity: dict[str, Any]) -> Path:
+        return save_checkpoint(self.folder, state, identity)
+
+    def _identify(self) -> dict[str, Any]:
+        return identity(self.trainer)
+
+    def _finite(self, state: TrainState) -> bool:
+        return all_finite(state)
+
+    def _ask(self, stop: StopRequest) -> None:
+        """Before a step."""
+
+    def _asked(self, stop: StopRequest) -> int | None:
+        """After a step: the signal by which training shall stop."""
+        return stop.signal
+
     def _due(self) -> bool:
         if self.every.epochs is not None:
             done = len(self.trainer.progress.curve)
             batches = self.trainer.minibatches
             return batches.position.place == len(batches) and done % self.every.epochs == 0
+        return self._time_has_come()
+
+    def _time_has_come(self) -> bool:
         if self.every.seconds is None:
             return False
         least = 0.0 if self.every.share is None else self._cost / self.every.share
@@ -143,7 +169,7 @@ class Checkpoints:
         """Go on from the last good checkpoint with half the rate."""
         trainer = self.trainer
         done = trainer.progress.rollbacks
-        found = newest_checkpoint(self.folder, self.on_note)
+        found = self._newest()
         if found is None:
             raise error
         if trainer.config.on_nan == "stop":
@@ -165,7 +191,7 @@ class Checkpoints:
         )
 
     def _refuse_another(self, found: Checkpoint) -> None:
-        self._identity = identity(self.trainer)
+        self._identity = self._identify()
         told = differences(found.identity, self._identity)
         if told:
             raise ValueError(

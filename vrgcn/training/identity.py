@@ -27,13 +27,16 @@ if TYPE_CHECKING:
 PARTS = ("graph", "model", "config", "run")  # of an identity, each an object
 
 
-def identity(trainer: Trainer) -> dict[str, Any]:
-    """By part, what JSON can hold: of tensors their SHA-256. Reads the graph once."""
+def identity(trainer: Trainer, graph: dict[str, Any] | None = None) -> dict[str, Any]:
+    """By part, what JSON can hold: of tensors their SHA-256. Reads the graph once.
+
+    graph: its fingerprint, where the trainer has but a part of it
+    """
     batches = trainer.minibatches
     free = free_settings(trainer.config.schedule)
     config = {k: v for k, v in asdict(trainer.config).items() if k not in free}
     return {
-        "graph": fingerprint(trainer.graph),
+        "graph": fingerprint(trainer.graph) if graph is None else graph,
         "model": _model(trainer.model),
         "config": config | {"fanout": trainer.config.fanout and list(trainer.config.fanout)},
         "run": {

@@ -36,15 +36,23 @@ class StopRequest:
 
 
 @contextmanager
-def stop_requests() -> Iterator[StopRequest]:
+def stop_requests(*, quiet: bool = False, once: bool = False) -> Iterator[StopRequest]:
     """Signals in here are noted, not obeyed at once. Only the main thread can do so; in others
-    nothing is changed, as with signals that the process was started to ignore."""
+    nothing is changed, as with signals that the process was started to ignore.
+
+    quiet: say nothing; once: a second signal is nothing new, as where a launcher sends one after
+        the terminal did
+    """
     request = StopRequest()
 
     def note(number: int, frame: FrameType | None) -> None:
         if request.signal is not None:
+            if once:
+                return
             raise Interrupted(number)
         request.signal = number
+        if quiet:
+            return
         with suppress(OSError, ValueError):  # nobody may be there any more to read it
             os.write(sys.__stderr__.fileno() if sys.__stderr__ is not None else 2, FIRST)
 

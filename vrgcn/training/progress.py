@@ -18,6 +18,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from vrgcn.files.sizes import bytes_text
 from vrgcn.training.callbacks import StopTraining
 from vrgcn.training.wording import seconds_text
 
@@ -103,6 +104,10 @@ class EpochProgress:
             parts.append(f"validation {self.metric.title} {self.metric.text(point.val)}")
         if point.age is not None:
             parts.append(f"history age {point.age:.1f} steps")
+        if point.halo_age is not None:
+            parts.append(f"of copies {point.halo_age:.1f}")
+        if point.exchanged is not None:
+            parts.append(f"sent {bytes_text(point.exchanged)}")
         if point.staleness is not None:
             parts.append(f"staleness {point.staleness:.3f}")
         if point.gradient_staleness is not None:

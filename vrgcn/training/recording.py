@@ -16,6 +16,7 @@ from vrgcn.files.writing import FULL, write_text
 from vrgcn.graph.graph import Graph
 from vrgcn.inference import MODEL
 from vrgcn.inference.saved import save_model
+from vrgcn.training.callbacks import Callbacks
 from vrgcn.training.checkpoint import checkpoints_in
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.fit import fit
@@ -44,16 +45,50 @@ def train_in(
 ) -> TrainResult:
     """Train as `fit` does, or go on, and keep everything in the folder. Locking it is the caller's.
 
-    options: what the run's config.toml says, by which it can be repeated
-    check: called after each epoch and before each checkpoint; an error of it stops the run
     on_epoch: told after the epoch's line is written; it may raise StopTraining
+    others: see `recorded`
     """
+
+    def train(callbacks: Callbacks) -> TrainResult:
+        return fit(
+            model,
+            graph,
+            config,
+            objective=objective,
+            checkpoints=folder / CHECKPOINTS,
+            resume=folder / CHECKPOINTS if resume else None,
+            verbose=verbose,
+            **vars(callbacks),
+        )
+
+    told = Callbacks(on_epoch=on_epoch, on_step=on_step, on_restore=on_restore, on_note=on_note)
+    return recorded(folder, model, config, train, options=options, told=told, check=check)
+
+
+def recorded(
+    folder: Path,
+    model: nn.Module,
+    config: TrainConfig,
+    train: Callable[[Callbacks], TrainResult],
+    *,
+    options: dict[str, Any],
+    told: Callbacks,
+    check: Callable[[], None] | None = None,
+) -> TrainResult:
+    """Train, and keep what is told of it in the folder, the checkpoints aside.
+
+    train: makes the run, telling these callbacks
+    options: what the run's config.toml says, by which it can be repeated
+    told: who else is to be told
+    check: called after each epoch and before each checkpoint; an error of it stops the run
+    """
+    on_note = told.on_note or print
     tolerant = partial(_written, config, on_note)
     metrics = MetricsFile(folder / METRICS, tolerant)
 
     def restored(curve: list[Epoch]) -> None:
-        if on_restore is not None:
-            on_restore(curve)
+        if told.on_restore is not None:
+            told.on_restore(curve)
         _begin(folder, options)
         metrics.restore(curve)
 
@@ -61,28 +96,23 @@ def train_in(
         if check is not None:
             check()
         metrics.add(point)
-        if on_epoch is not None:
-            on_epoch(point)
+        if told.on_epoch is not None:
+            told.on_epoch(point)
 
     def kept(point: Epoch) -> None:
         tolerant(lambda: save_model(model, folder / MODEL))
 
     if not checkpoints_in(folder / CHECKPOINTS):
         _begin(folder, options)
-    result = fit(
-        model,
-        graph,
-        config,
-        objective=objective,
-        checkpoints=folder / CHECKPOINTS,
-        resume=folder / CHECKPOINTS if resume else None,
-        verbose=verbose,
-        on_epoch=epoch,
-        on_kept=kept,
-        on_step=on_step,
-        on_checkpoint=check,
-        on_restore=restored,
-        on_note=on_note,
+    result = train(
+        Callbacks(
+            on_epoch=epoch,
+            on_kept=kept,
+            on_step=told.on_step,
+            on_checkpoint=check,
+            on_restore=restored,
+            on_note=on_note,
+        )
     )
     metrics.finish()
     save_model(model, folder / MODEL)

@@ -105,7 +105,7 @@ def _check_alike(what: str, found: Any, wanted: Any) -> None:
 
 def _check_histories(trainer: Trainer, state: TrainState) -> None:
     histories = trainer.minibatches.histories
-    for name, table in state.histories.items():
+    for name, table in histories.tables_of(state.histories).items():
         level, kind, part = name.split(".")
         rows = (histories.num_nodes,) if part == "written" else (histories.num_nodes, -1)
         dtype = torch.int64 if part == "written" else histories.dtype_of(kind)

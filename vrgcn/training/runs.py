@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from vrgcn.data.sources import META
+from vrgcn.data.sources import META, has_parts
 from vrgcn.files.kinds import Kind, check_kinds, shown
 from vrgcn.files.parsing import read_toml
 from vrgcn.files.writing import write_text
@@ -147,6 +147,14 @@ def graph_source(config: dict[str, Any]) -> tuple[str | None, Path | None, Path 
 def split_source(config: dict[str, Any]) -> dict[str, Any]:
     """How a run's split was drawn anew, as `open_graph` takes it."""
     return {"ratio": config.get("ratio"), "split_seed": config.get("split_seed", 0)}
+
+
+def parts_of_run(folder: Path, dataset: str | None, graph: Path | None) -> Path | None:
+    """The folder of a graph's parts, where those are asked for, or else what the run was trained
+    on; None where it is a graph as a whole."""
+    if dataset is None and graph is None:
+        _, graph, _ = graph_source(read_config(folder))
+    return graph if has_parts(graph) else None
 
 
 def open_run_graph(

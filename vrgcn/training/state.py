@@ -25,6 +25,9 @@ class Epoch:
     age: mean age of the histories in steps; None without histories
     sampled, history_reads: neighbours computed anew, and read from the history, per visited node
     staleness, gradient_staleness, gradient_noise: see training.monitor; None where not measured
+    halo_age, halo_staleness: of several processes, mean age in steps of the copies that they keep
+        of each other's histories, and how far these are from the originals; exchanged: bytes that
+        they sent each other in the epoch's steps
     """
 
     epoch: int
@@ -37,6 +40,9 @@ class Epoch:
     staleness: float | None = None
     gradient_staleness: float | None = None
     gradient_noise: float | None = None
+    halo_age: float | None = None
+    halo_staleness: float | None = None
+    exchanged: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

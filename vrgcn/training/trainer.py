@@ -13,6 +13,7 @@ from torch.nn.utils import clip_grad_norm_
 
 from vrgcn.engine.batch import Batch
 from vrgcn.engine.estimators import Estimator
+from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.engine.setup import note_propagation
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
@@ -72,21 +73,13 @@ class Trainer:
         note_trained_on(model, TrainedOn.of(graph, own_matrix=not named))
         if isinstance(rule, str):
             note_propagation(model, rule)
-        self.minibatches = build_minibatches(
-            model,
-            graph,
-            config,
-            estimator=estimator,
-            propagation=propagation,
-            objective=self.objective,
-            directory=directory,
-        )
+        self.minibatches = self._build_minibatches(estimator, propagation, directory)
         self.refreshed = refreshed_nodes(self.minibatches, config.refresh)
         self.monitor = Monitor(
             model, self.minibatches, config.diagnostics, config.seed, self.objective
         )
         self.optimizer = build_optimizer(model, config)
-        if config.schedule == "plateau" and not len(graph.val):
+        if config.schedule == "plateau" and not self.validated:
             raise ValueError(
                 "schedule plateau (--schedule) waits for validation scores, and the graph has no "
                 "validation nodes: choose cosine, or give it a val split"
@@ -104,12 +97,29 @@ class Trainer:
         )
         self.progress = Progress()
         self.best: dict[str, Tensor] | None = None
-        self._trained = int(self.objective.trained.sum())
+        self.trained = int(self.objective.trained.sum())
+        self.visited = self.minibatches.visits.count
         self._stream: Iterator[Batch] | None = None
         self._asked_to_stop = False
         setup = self.minibatches.setup
         self.random = RandomNumbers(
             config.seed, setup.device, default=setup.training.default_random
+        )
+
+    def _build_minibatches(
+        self,
+        estimator: Estimator | None,
+        propagation: PropagationLike | None,
+        directory: Path | None,
+    ) -> MiniBatches:
+        return build_minibatches(
+            self.model,
+            self.graph,
+            self.config,
+            estimator=estimator,
+            propagation=propagation,
+            objective=self.objective,
+            directory=directory,
         )
 
     def run(self) -> TrainResult:
@@ -244,26 +254,8 @@ class Trainer:
 
         early: before all of its minibatches came
         """
-        progress, batches = self.progress, self.minibatches
-        number, visited = batches.position.epoch, batches.visits.count
-        start = time.perf_counter()
-        reading = self.monitor.after_epoch(number)
-        progress.diagnostics_seconds += time.perf_counter() - start
-        evaluate = early or number == self.config.epochs or number % self.config.evaluate_every == 0
-        done = batches.position.place / len(batches)
-        age = batches.mean_age()
-        point = Epoch(
-            epoch=number,
-            loss=progress.loss / (self._trained * done),
-            val=self._score(self.graph.val) if evaluate else None,
-            seconds=progress.seconds,
-            age=None if math.isnan(age) else age,
-            sampled=progress.sampled / (visited * done),
-            history_reads=progress.history_reads / (visited * done),
-            staleness=reading.staleness,
-            gradient_staleness=reading.gradient_staleness,
-            gradient_noise=reading.gradient_noise,
-        )
+        progress = self.progress
+        point = self._measure(early=early)
         progress.curve.append(point)
         progress.loss, progress.sampled, progress.history_reads = 0.0, 0, 0
         if point.val is not None:
@@ -274,9 +266,37 @@ class Trainer:
                 self.callbacks.on_epoch(point)
             except StopTraining:
                 self._asked_to_stop = True
-        kept = best or self.config.select == "last" or not len(self.graph.val)
+        kept = best or self.config.select == "last" or not self.validated
         if kept and self.callbacks.on_kept is not None:
             self.callbacks.on_kept(point)
+
+    @property
+    def validated(self) -> bool:
+        """Whether there are nodes to validate on."""
+        return len(self.graph.val) > 0
+
+    def _measure(self, *, early: bool) -> Epoch:
+        """The point of the epoch that is over."""
+        progress, batches = self.progress, self.minibatches
+        number = batches.position.epoch
+        start = time.perf_counter()
+        reading = self.monitor.after_epoch(number)
+        progress.diagnostics_seconds += time.perf_counter() - start
+        evaluate = early or number == self.config.epochs or number % self.config.evaluate_every == 0
+        done = batches.position.place / len(batches)
+        age = batches.mean_age()
+        return Epoch(
+            epoch=number,
+            loss=progress.loss / (self.trained * done),
+            val=self._score(self.graph.val) if evaluate else None,
+            seconds=progress.seconds,
+            age=None if math.isnan(age) else age,
+            sampled=progress.sampled / (self.visited * done),
+            history_reads=progress.history_reads / (self.visited * done),
+            staleness=reading.staleness,
+            gradient_staleness=reading.gradient_staleness,
+            gradient_noise=reading.gradient_noise,
+        )
 
     def _is_best(self, point: Epoch) -> bool:
         progress = self.progress
@@ -305,17 +325,22 @@ class Trainer:
         self.objective.check_outputs(outputs)
         in_loss = batch.in_loss
         losses = self.objective.loss(outputs[in_loss], batch.nodes[in_loss.to(batch.nodes.device)])
-        value = losses.sum().item()
+        self.optimizer.zero_grad()
+        batch.mean(losses).backward()
+        value = self._of_all(losses.sum().item())
         if not math.isfinite(value):
             rate = self.optimizer.param_groups[0]["lr"]
             raise diverged(f"the training loss became {value}", self.minibatches.position, rate)
-        self.optimizer.zero_grad()
-        batch.mean(losses).backward()
         if self.config.clip is not None:
             clip_grad_norm_(self.model.parameters(), self.config.clip)
         self.optimizer.step()
         self.schedule.updated(self.minibatches.step + 1)
         return value
+
+    def _of_all(self, loss: float) -> float:
+        """The loss, as it is; where several processes train together the sum of theirs, and then
+        the weights have the sum of their gradients too."""
+        return loss
 
     def _score(self, nodes: Tensor) -> float | None:
         if not len(nodes):

@@ -1,0 +1,139 @@
+"""`vrgcn partition`, and train, predict and evaluate on the parts, as torchrun starts them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.csv
+import yaml
+
+from tests.cli.conftest import named, small_graph
+from tests.distributed.processes import commands
+from vrgcn.data.store import save_graph
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = ["--hidden", "8", "--batch-size", "20", "--estimator", "two-way", "--fanout", "0"]
+
+
+def test_a_graph_is_trained_and_predicted_in_parts(vrgcn, tmp_path: Path) -> None:
+    save_graph(named(small_graph()), tmp_path / "store")
+    code, out, _ = vrgcn("partition", tmp_path / "store", "--parts", 2, "--out", tmp_path / "parts")
+    assert code == 0
+    assert "edges cut" in out
+    parts, run = str(tmp_path / "parts"), str(tmp_path / "run")
+    often = ["--epochs", "3", "--checkpoint-every", "1"]
+    found = commands(2, ["train", "--graph", parts, "--out", run, *often, *SMALL])
+    assert [code for code, _, _ in found] == [0, 0], found
+    assert "epoch 3" in found[0][1]
+    assert not found[1][1]  # what is said is said once
+    lines = metrics(tmp_path / "run")
+    assert len(lines) == 3
+    assert lines[-1]["halo_age"] > lines[-1]["age"] > 0
+    assert lines[-1]["exchanged"] > 0
+    assert json.loads((tmp_path / "run" / "result.json").read_text())["test"] > 0.5
+
+    here, there = tmp_path / "parts.csv", tmp_path / "whole.csv"
+    found = commands(2, ["predict", run, "--out", str(here)], ["evaluate", run])
+    assert [code for code, _, _ in found] == [0, 0], found
+    assert vrgcn("predict", run, "--graph", tmp_path / "store", "--out", there)[0] == 0
+    ours, theirs = pyarrow.csv.read_csv(here), pyarrow.csv.read_csv(there)
+    assert ours["id"].equals(theirs["id"])
+    for name in ours.column_names[2:]:
+        np.testing.assert_allclose(ours[name], theirs[name], atol=1e-5)
+    evaluated = json.loads((tmp_path / "run" / "evaluation-test.json").read_text())
+    assert vrgcn("evaluate", run, "--graph", tmp_path / "store")[0] == 0
+    again = json.loads((tmp_path / "run" / "evaluation-test.json").read_text())
+    assert evaluated["confusion"] == again["confusion"]
+
+    # More epochs, in as many parts; then refusals, each told by one process.
+    found = commands(2, ["train", "--resume", run, "--epochs", "4"])
+    assert [code for code, _, _ in found] == [0, 0], found
+    assert "going on after epoch 2" in found[0][1]
+    start = ["train", "--graph", parts, "--out", str(tmp_path / "other")]
+    for flags, told in (
+        (["--estimator", "ns"], "the estimator ns needs the whole graph"),
+        (["--estimator", "cvd", "--layers", "3"], "samples neighbours on 2 levels"),
+        (["--inductive"], "--inductive"),
+    ):
+        found = commands(2, [*start, *flags])
+        assert [code for code, _, _ in found] == [1, 1], found
+        assert sum(told in err for _, _, err in found) == 1
+        assert sum("error" in err for _, _, err in found) == 1
+    assert not (tmp_path / "other").exists()
+
+
+def test_parts_without_torchrun_or_of_another_number_are_refused(vrgcn, tmp_path: Path) -> None:
+    save_graph(small_graph(), tmp_path / "store")
+    vrgcn("partition", tmp_path / "store", "--parts", 2, "--out", tmp_path / "parts")
+    flags = ["--graph", tmp_path / "parts", "--out", tmp_path / "run"]
+    code, _, err = vrgcn("train", *flags)
+    assert code == 1
+    assert "torchrun --nproc-per-node 2 -m vrgcn train" in err
+    code, _, err = vrgcn("info", tmp_path / "parts")
+    assert code == 1
+    assert "has the parts of a graph" in err
+    (found,) = commands(1, ["train", *map(str, flags)])
+    assert found[0] == 1
+    assert "has 2 parts, and torchrun started 1 process" in found[2]
+    code, _, err = vrgcn("partition", tmp_path / "store", "--parts", 0, "--out", tmp_path / "no")
+    assert code == 2
+    assert "--parts must be at least 1" in err
+
+
+def test_a_process_that_is_killed_is_started_again_and_the_run_ends(tmp_path: Path, vrgcn) -> None:
+    save_graph(small_graph(), tmp_path / "store")
+    vrgcn("partition", tmp_path / "store", "--parts", 2, "--out", tmp_path / "parts")
+    run = tmp_path / "run"
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    torchrun += ["--nproc-per-node", "2", "--max-restarts", "1", "-m", "vrgcn", "train"]
+    flags = ["--graph", str(tmp_path / "parts"), "--out", str(run), "--epochs", "100", *SMALL]
+    started = subprocess.Popen(
+        [*torchrun, *flags, "--checkpoint-every", "1"],
+        cwd=ROOT,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    until = time.monotonic() + 120
+    while not list(run.glob("checkpoints/step-*")) and time.monotonic() < until:
+        time.sleep(0.05)
+    (victim,) = [child for child in children(started.pid) if b"\0RANK=1\0" in environment(child)]
+    os.kill(victim, signal.SIGKILL)
+    out, err = started.communicate(timeout=200)
+    assert started.returncode == 0, err
+    assert "going on after epoch" in out
+    assert [line["epoch"] for line in metrics(run)] == list(range(1, 101))
+    assert (run / "result.json").is_file()
+
+
+def metrics(run: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def children(pid: int) -> list[int]:
+    listed = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(child) for child in listed]
+
+
+def environment(pid: int) -> bytes:
+    return b"\0" + Path(f"/proc/{pid}/environ").read_bytes()
+
+
+def test_the_files_for_clusters_are_understood() -> None:
+    folder = ROOT / "examples" / "cluster"
+    subprocess.run(["bash", "-n", folder / "train.sbatch"], check=True)
+    service, job = yaml.safe_load_all((folder / "train-job.yaml").read_text())
+    assert (service["kind"], job["kind"]) == ("Service", "Job")
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    subprocess.run(["bash", "-n", "-c", container["args"][0]], check=True)
+    assert job["spec"]["completions"] == 4
+    assert "--nnodes 4" in container["args"][0]

@@ -1,0 +1,101 @@
+"""A function in several processes at a time, as torchrun would start them."""
+
+from __future__ import annotations
+
+import io
+import multiprocessing
+import os
+import pickle
+import socket
+import traceback
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from multiprocessing.connection import Connection
+from typing import Any
+
+import torch
+
+from vrgcn.cli import main
+from vrgcn.distributed.group import joined
+
+# One process imports everything and is forked for each rank: seconds less than importing again.
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(["vrgcn.cli.train_parts", "tests.distributed.problems"])
+
+
+def commands(count: int, *lines: list[str]) -> list[tuple[int, str, str]]:
+    """Commands of vrgcn, one after the other, in each of `count` processes as torchrun starts them:
+    the exit code of the last, and what each process printed and complained."""
+    return in_processes(count, _commands, lines, join=False)
+
+
+def _commands(lines: tuple[list[str], ...]) -> tuple[int, str, str]:
+    code, out, err = 0, io.StringIO(), io.StringIO()
+    for line in lines:
+        try:
+            with redirect_stdout(out), redirect_stderr(err):
+                main(line)
+        except SystemExit as end:
+            code = int(end.code or 0)
+    return code, out.getvalue(), err.getvalue()
+
+
+def in_processes(
+    count: int, function: Callable[..., Any], *arguments: Any, join: bool = True
+) -> list[Any]:
+    """What `function(group, *arguments)` gives in each of `count` processes; it must be a function
+    of a module, for it is sent there by name.
+
+    join: False calls `function(*arguments)`, which joins the group by itself
+    """
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    started = []
+    for rank in range(count):
+        here, there = _CONTEXT.Pipe(duplex=False)
+        place = (rank, count, port)
+        process = _CONTEXT.Process(target=_run, args=(there, place, function, arguments, join))
+        process.start()
+        there.close()
+        started.append((process, here))
+    results = []
+    for process, here in started:
+        try:
+            good, result = pickle.loads(here.recv_bytes())
+        except EOFError:
+            good, result = False, "the process died"
+        process.join(60)
+        assert good, result
+        results.append(result)
+    return results
+
+
+def _run(
+    answer: Connection,
+    place: tuple[int, int, int],
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    join: bool,
+) -> None:
+    rank, count, port = place
+    os.environ |= {
+        "RANK": str(rank),
+        "WORLD_SIZE": str(count),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+    }
+    torch.set_num_threads(1)
+    try:
+        if not join:
+            _answer(answer, True, function(*arguments))
+            return
+        with joined(torch.device("cpu"), 60.0) as group:
+            _answer(answer, True, function(group, *arguments))
+    except BaseException:
+        _answer(answer, False, traceback.format_exc())
+
+
+def _answer(connection: Connection, good: bool, result: Any) -> None:
+    # By value: the memory of a process that ends cannot be shared.
+    connection.send_bytes(pickle.dumps((good, result)))

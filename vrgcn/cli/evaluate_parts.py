@@ -1,0 +1,28 @@
+"""`vrgcn evaluate` on the parts of a graph, in each of the processes that torchrun starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vrgcn.cli.evaluate import show_evaluation
+from vrgcn.cli.options import EvaluateOptions
+from vrgcn.cli.train_parts import check_launch, check_size, told_once
+from vrgcn.distributed.config import DistributedConfig
+from vrgcn.distributed.group import joined
+from vrgcn.distributed.parts import load_part
+from vrgcn.distributed.prediction import evaluated_graph
+from vrgcn.engine.devices import find_device, use_threads
+from vrgcn.training.runs import open_run
+
+
+def run_evaluate_parts(options: EvaluateOptions, folder: Path) -> None:
+    """Score exactly, each process its own nodes; the first shows it."""
+    check_launch(folder, "evaluate")
+    use_threads(options.threads)
+    timeout = DistributedConfig().rank_timeout
+    with joined(find_device(options.device), timeout) as group, told_once(group):
+        check_size(folder, group)
+        run = open_run(options.run, group.device)
+        found = evaluated_graph(run.saved, load_part(folder, group.rank), group)
+        if found is not None:
+            show_evaluation(options, run, *found)

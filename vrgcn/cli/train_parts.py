@@ -1,0 +1,166 @@
+"""`vrgcn train` on the parts of a graph, in each of the processes that torchrun starts.
+
+The first process writes the run's folder and talks to people; the others are silent. Of an error,
+the process that met it first tells.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from vrgcn.cli.notes import print_note
+from vrgcn.cli.options import TrainOptions
+from vrgcn.cli.output import unbroken_output
+from vrgcn.cli.resuming import check_resumed, found_again, nothing_left
+from vrgcn.cli.run_folder import run_folder
+from vrgcn.cli.train import summary, what_is_kept
+from vrgcn.distributed.checkpoints import PartCheckpoints
+from vrgcn.distributed.group import Group, joined, restarts, under_torchrun
+from vrgcn.distributed.parts import Part, load_part, read_parts
+from vrgcn.distributed.trainer import PartTrainer, part_objective
+from vrgcn.engine.devices import find_device, use_threads
+from vrgcn.files.sizes import bytes_text
+from vrgcn.models.models import build_model
+from vrgcn.training.callbacks import Callbacks
+from vrgcn.training.interrupts import Interrupted, stop_requests
+from vrgcn.training.progress import EpochProgress
+from vrgcn.training.recording import recorded
+from vrgcn.training.result import TrainResult
+from vrgcn.training.runs import CHECKPOINTS, CONFIG
+from vrgcn.training.state import Epoch
+
+
+def run_train_parts(options: TrainOptions) -> None:
+    """Train as the options say, as one of several processes."""
+    assert options.graph is not None
+    check_launch(options.graph, "train")
+    _refuse_others(options)
+    if options.out is None and options.resume is None:
+        raise ValueError("--out: name the folder of the run, which all processes have to know")
+    use_threads(options.train.threads)
+    with (
+        joined(find_device(options.train.device), options.distributed.rank_timeout) as group,
+        told_once(group),
+    ):
+        check_size(options.graph, group)
+        _run(options, group)
+
+
+def check_launch(graph: Path, command: str) -> None:
+    """Refuse a process that nobody else was started beside."""
+    if not under_torchrun():
+        parts = read_parts(graph)["parts"]
+        raise ValueError(
+            f"{graph} has {parts} parts, one for each process: start them by torchrun "
+            f"--nproc-per-node {parts} -m vrgcn {command} ... (docs/scaling.md)"
+        )
+
+
+def check_size(graph: Path, group: Group) -> None:
+    parts = read_parts(graph)["parts"]
+    if parts != group.size:
+        raise ValueError(
+            f"{graph} has {parts} parts, and torchrun started {group.size} processes: start as "
+            f"many as there are parts, or run vrgcn partition with --parts {group.size}"
+        )
+
+
+@contextmanager
+def told_once(group: Group) -> Iterator[None]:
+    """Of an error, one process tells people; the others end without a word."""
+    try:
+        yield
+    except Exception as error:
+        if not group.reports(error):
+            sys.exit(1)
+        raise
+
+
+def _run(options: TrainOptions, group: Group) -> None:
+    if group.by_first(lambda: _goes_on(options)):
+        options = replace(options, resume=options.out, out=None, overwrite=False)
+    if group.broadcast(options.resume is not None) != (options.resume is not None):
+        raise ValueError("some processes were told to --resume, and others to begin")
+    if group.by_first(lambda: _nothing_left(options)):
+        if group.first:
+            print(f"{options.resume} has finished already; with more --epochs it goes on")
+        return
+    assert options.graph is not None
+    part = load_part(options.graph, group.rank, verify=options.verify)
+    with ExitStack() as stack:
+        if group.first:
+            stack.enter_context(unbroken_output())
+        # The first process has the folder locked; an error of that is everybody's.
+        folder = Path(group.by_first(lambda: str(stack.enter_context(run_folder(options)))))
+        try:
+            _train(options, group, part, folder)
+        except Interrupted as stop:
+            if group.first:
+                print(f"\n{stop}\n{what_is_kept(folder)}")
+            sys.exit(128 + stop.signal)
+
+
+def _goes_on(options: TrainOptions) -> bool:
+    """Whether torchrun has started all processes again: then the run goes on by itself."""
+    return restarts() > 0 and options.out is not None and (options.out / CONFIG).is_file()
+
+
+def _nothing_left(options: TrainOptions) -> bool:
+    if options.resume is not None:
+        check_resumed(options, options.resume)
+    return nothing_left(options)
+
+
+def _train(options: TrainOptions, group: Group, part: Part, folder: Path) -> None:
+    graph, scaling = part.scaled(options.scaling)
+    config = options.train
+    outputs = part_objective(graph, config, part.shared).outputs
+    model = build_model(options.model, graph.num_features, outputs, config.seed)
+    trainer = PartTrainer(model.to(group.device), part, graph, config, options.distributed, group)
+
+    def train(callbacks: Callbacks) -> TrainResult:
+        trainer.callbacks = callbacks
+        with stop_requests(quiet=not group.first, once=True) as stop:
+            kept = PartCheckpoints(trainer, folder / CHECKPOINTS)
+            if options.resume is not None:
+                kept.resume()
+            return kept.run(stop)
+
+    if not group.first:
+        train(Callbacks(on_note=lambda note: None))
+        return
+    described = part.description
+    print(
+        f"{described['parts']} parts of a graph of {described['nodes']:,} nodes and "
+        f"{described['edges']:,} edges\n{summary(model)}, features scaled: {scaling.kind}, "
+        f"estimator {trainer.config.estimator}, halo {options.distributed.halo}, "
+        f"writing to {folder}"
+    )
+    with EpochProgress(config.epochs, trainer.objective.metric) as progress:
+        result = recorded(
+            folder,
+            model,
+            config,
+            lambda callbacks: train(progress.beside(callbacks)),
+            options=found_again(options),
+            told=Callbacks(on_restore=_print_restored, on_note=print_note),
+        )
+    print(f"{result}\nwritten to {folder}")
+    sent = [point.exchanged for point in result.curve if point.exchanged is not None]
+    if sent and group.size > 1:
+        print(f"{bytes_text(sum(sent) // len(sent))} exchanged in the steps of an epoch")
+
+
+def _print_restored(curve: list[Epoch]) -> None:
+    print(f"going on after epoch {len(curve)}")
+
+
+def _refuse_others(options: TrainOptions) -> None:
+    """Options that are for one process."""
+    for name in ("seeds", "ratio", "log"):
+        if getattr(options, name) not in (None, "none"):
+            raise ValueError(f"--{name} is for one process with the whole graph: leave it out")

@@ -1,0 +1,200 @@
+"""Checkpoints of several processes, which are one: all of it is there under its name, or nothing.
+
+    step-00000120/
+        part-00000/    what a checkpoint of one process has, with the histories of the part's nodes
+        part-00001/
+
+All processes write to one folder, which all of them see. A run that goes on with as many processes
+goes on to the same bits; with another number, on another partition of the same graph, weights,
+optimiser and curve are kept, rows of histories find their nodes' new places, and the epoch that was
+begun is begun again.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vrgcn.distributed.histories import NUMBERS
+from vrgcn.distributed.parts import part_folder
+from vrgcn.distributed.trainer import PartTrainer
+from vrgcn.engine.batch import Position
+from vrgcn.engine.history import NEVER
+from vrgcn.files.writing import DiskFullError, flush_folder, partial_name
+from vrgcn.training.checkpoint import (
+    Checkpoint,
+    DamagedCheckpointError,
+    checkpoint_name,
+    checkpoints_in,
+    load_checkpoint,
+    remove_checkpoint,
+    write_checkpoint,
+)
+from vrgcn.training.checkpointing import KEPT, Checkpoints
+from vrgcn.training.identity import identity
+from vrgcn.training.interrupts import StopRequest
+from vrgcn.training.state import TrainState
+
+_SIGNALS = {1: signal.SIGINT, 2: signal.SIGTERM}  # bits of what processes wish, in each step
+_DUE = 4
+
+
+class PartCheckpoints(Checkpoints):
+    """trainer: of this process; all of them make one of these at the same time"""
+
+    trainer: PartTrainer
+
+    def __init__(self, trainer: PartTrainer, folder: Path) -> None:
+        self.group = trainer.group
+        super().__init__(trainer, folder)
+        self.group.barrier()
+
+    def _ask(self, stop: StopRequest) -> None:
+        bits = sum(bit for bit, number in _SIGNALS.items() if number == stop.signal)
+        if self.group.first and super()._time_has_come():
+            bits |= _DUE
+        self.trainer.wish(bits)
+
+    def _asked(self, stop: StopRequest) -> int | None:
+        """The same in all processes, as one of them was asked before the step."""
+        return next((n for bit, n in _SIGNALS.items() if self.trainer.agreed & bit), None)
+
+    def _time_has_come(self) -> bool:
+        """By the first process's clock, told to all with the step."""
+        return bool(self.trainer.agreed & _DUE)
+
+    def _finite(self, state: TrainState) -> bool:
+        (spoilt,) = self.group.total(0.0 if super()._finite(state) else 1.0)
+        return not spoilt
+
+    def _identify(self) -> dict[str, Any]:
+        found = identity(self.trainer, graph=self.trainer.part.description["graph"])
+        # Each part has other rows of one matrix.
+        setup = self.trainer.minibatches.setup
+        found["run"]["propagation"] = str(setup.rule)
+        return found
+
+    def _save(self, state: TrainState, identity: dict[str, Any]) -> Path:
+        path = self.folder / checkpoint_name(state)
+        partial = Path(self.group.broadcast(str(partial_name(path))))
+        error: OSError | None = None
+        try:
+            partial.mkdir(parents=True, exist_ok=True)
+            write_checkpoint(part_folder(partial, self.group.rank), state, identity)
+        except OSError as failed:
+            error = failed
+        failures = self.group.everybody(None if error is None else (str(error), _full(error)))
+        if any(failures):
+            if self.group.first:
+                shutil.rmtree(partial, ignore_errors=True)
+            text, full = next(failure for failure in failures if failure)
+            raise DiskFullError(text) if full else OSError(text)
+        if self.group.first:
+            if path.exists():
+                remove_checkpoint(path)
+            flush_folder(partial)
+            os.rename(partial, path)
+            flush_folder(self.folder)
+        self.group.barrier()
+        return path
+
+    def _keep(self, path: Path) -> None:
+        if self.group.first:
+            super()._keep(path)
+        else:
+            self._kept = [*(kept for kept in self._kept if kept != path), path][-KEPT:]
+        self.group.barrier()
+
+    def _newest(self) -> Checkpoint | None:
+        """The newest that is whole in all processes."""
+        self.group.barrier()
+        found: dict[str, Checkpoint] = {}
+        ours: dict[str, bool] = {}
+        damaged: list[str] = []
+        for path in checkpoints_in(self.folder):
+            try:
+                found[path.name] = loaded = self._load(path)
+                ours[path.name] = self._is_ours(path, loaded)
+            except DamagedCheckpointError as error:
+                damaged.append(str(error))
+        known = self.group.everybody((ours, damaged))
+        whole = [name for name in ours if all(name in names for names, _ in known)]
+        told = [message for _, messages in known for message in messages]
+        if not whole and told:
+            raise DamagedCheckpointError(
+                f"{self.folder} has no checkpoint that is whole: {'; '.join(told)}. Training can "
+                "only start again from the beginning"
+            )
+        if not whole:
+            return None
+        chosen = max(whole)
+        for message in told:
+            self.on_note(f"{message}; {chosen} is used in its place")
+        if all(names[chosen] for names, _ in known):
+            return found[chosen]
+        path = self.folder / chosen
+        everything = [load_checkpoint(part) for part in sorted(path.glob("part-*"))]
+        return replace(everything[0], path=path, state=self._moved(everything))
+
+    def _load(self, path: Path) -> Checkpoint:
+        parts = sorted(path.glob("part-*"))
+        if not parts:
+            raise DamagedCheckpointError(
+                f"{path} is a checkpoint of one process, which goes on with the graph as a whole"
+            )
+        return replace(load_checkpoint(parts[self.group.rank % len(parts)]), path=path)
+
+    def _is_ours(self, path: Path, loaded: Checkpoint) -> bool:
+        """Whether it has the histories of just our nodes."""
+        numbers, part = loaded.state.histories.get(NUMBERS), self.trainer.part
+        if numbers is None or len(list(path.glob("part-*"))) != self.group.size:
+            return False
+        return torch.equal(numbers, part.nodes[: part.own])
+
+    def _moved(self, parts: list[Checkpoint]) -> TrainState:
+        """The state of another partition's processes, for this one's."""
+        state, trainer = parts[0].state, self.trainer
+        progress = replace(state.progress, loss=0.0, sampled=0, history_reads=0)
+        done, steps = len(progress.curve), len(trainer.minibatches)
+        # As if nothing had come after the last whole epoch, but that weights and rows are newer.
+        position = Position(done, steps if done else 0, done * steps)
+        histories: dict[str, Tensor] = {}
+        for name in (n for n in state.histories if not n.startswith("halo.")):
+            tables = [(p.state.histories[NUMBERS], p.state.histories[name]) for p in parts]
+            written = name.endswith(".written")
+            histories[name] = _gathered(trainer.part.nodes, tables, written)
+            if written:
+                histories[name].clamp_(max=position.step)
+        random = trainer.random.state_dict()
+        random["minibatches"] = trainer.minibatches.generator.get_state()
+        self.on_note(
+            f"the run had {len(parts)} parts and goes on with {self.group.size}, after epoch {done}"
+        )
+        return replace(
+            state, histories=histories, random=random, progress=progress, position=position
+        )
+
+
+def _gathered(nodes: Tensor, tables: list[tuple[Tensor, Tensor]], ages: bool) -> Tensor:
+    """Rows of nodes (local nodes,) from tables of parts, by their numbers in the whole graph.
+
+    tables: the numbers of a part's own nodes, ascending, and a table whose first rows are theirs
+    """
+    first = tables[0][1]
+    rows = first.new_full((len(nodes), *first.shape[1:]), NEVER if ages else 0)
+    for numbers, table in tables:
+        place = torch.searchsorted(numbers, nodes).clamp(max=len(numbers) - 1)
+        here = numbers[place] == nodes
+        rows[here] = table.index_select(0, place[here])
+    return rows
+
+
+def _full(error: OSError) -> bool:
+    return isinstance(error, DiskFullError)

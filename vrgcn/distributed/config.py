@@ -1,0 +1,34 @@
+"""Settings of training by several processes. No torch here: the command line reads it before
+loading anything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from vrgcn.training.config import at_least
+
+HaloMode = Literal["delayed", "exact"]
+
+
+@dataclass(frozen=True)
+class DistributedConfig:
+    """How the processes of torchrun exchange what they compute, with --graph PARTS."""
+
+    halo: HaloMode = "delayed"
+    """When histories that a step writes reach the processes that read them. exact: level by level
+    inside the step, so that all processes are one with the union of their minibatches; delayed:
+    after the step, while the next is made."""
+    halo_every: int = 1
+    """With --halo delayed: send after so many steps, what all of them wrote."""
+    rank_timeout: float = 600.0
+    """Seconds to wait for a process that does not answer before the run ends and names it."""
+
+    def __post_init__(self) -> None:
+        if self.halo not in get_args(HaloMode):
+            raise ValueError(f"halo {self.halo!r} is none of {', '.join(get_args(HaloMode))}")
+        at_least(1, halo_every=self.halo_every)
+        if not 0 < self.rank_timeout < float("inf"):
+            raise ValueError(f"rank_timeout must be positive, not {self.rank_timeout}")
+        if self.halo == "exact" and self.halo_every > 1:
+            raise ValueError("halo_every is of --halo delayed: exact exchanges in every step")

@@ -1,0 +1,230 @@
+"""The processes that train together, on `torch.distributed`: who we are, and what we exchange.
+
+torchrun starts the processes, tells each its place by environment variables, and starts all of
+them again when one dies. gloo carries tensors of the CPU, NCCL those of GPUs.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.distributed.rendezvous import rendezvous
+
+_MONITOR_SECONDS = 20.0  # for the processes to say, after a timeout, that they are still there
+
+
+class RankError(ConnectionError):
+    """Another process died or does not answer; says which."""
+
+
+@dataclass
+class Group:
+    """rank, size: our number among the processes, and how many there are
+    device: where tensors must lie to be exchanged
+    sent: bytes that we sent to others so far, by what they were for
+    monitor: a group of its own, by which to ask who is there when the first has failed
+    store: torchrun's, in which processes find each other
+    """
+
+    rank: int = 0
+    size: int = 1
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    sent: dict[str, int] = field(default_factory=dict)
+    monitor: Any = None
+    store: Any = None
+
+    @property
+    def first(self) -> bool:
+        """Whether we are the one that writes files and talks to people."""
+        return self.rank == 0
+
+    def sum(self, values: Tensor, what: str = "sums") -> Tensor:
+        """The sum of everybody's tensor, in place; the same bits in each process."""
+        if self.size > 1:
+            # In a ring, each sends all pieces but one, first to be added and then to be spread.
+            size = values.numel() * values.element_size()
+            self._count(what, 2 * (self.size - 1) * size // self.size)
+            with self._named():
+                dist.all_reduce(values)
+        return values
+
+    def total(self, *numbers: float) -> list[float]:
+        """Sums over the processes."""
+        values = torch.tensor(numbers, dtype=torch.float64, device=self.device)
+        return [float(value) for value in self.sum(values)]
+
+    def exchange(
+        self,
+        rows: Tensor,
+        counts: list[int],
+        coming: list[int],
+        what: str = "rows",
+        *,
+        wait: bool = True,
+    ) -> Arriving:
+        """All-to-all of rows, (rows, ...) of any type, those for process 0 first.
+
+        counts: rows for each process; coming: rows that each sends to us
+        """
+        received = rows.new_empty((sum(coming), *rows.shape[1:]))
+        size = rows[:1].numel() * rows.element_size() if len(rows) else 0
+        self._count(what, size * (sum(counts) - counts[self.rank]))
+        work = None
+        if self.size == 1:
+            received.copy_(rows)
+        else:
+            with self._named():
+                work = dist.all_to_all_single(received, rows, coming, counts, async_op=True)
+        arriving = Arriving(self, received, coming, work, rows)
+        if wait:
+            arriving.rows()
+        return arriving
+
+    def counts(self, numbers: Tensor) -> Tensor:
+        """(processes, columns) integers, a row for each -> what each has for us."""
+        return self.start_counts(numbers).rows()
+
+    def start_counts(self, numbers: Tensor) -> Arriving:
+        """The same, whose answer is waited for later."""
+        ones = [1] * self.size
+        return self.exchange(numbers.to(self.device), ones, ones, "counts", wait=False)
+
+    def gather(self, rows: Tensor) -> list[Tensor]:
+        """Everybody's rows (rows, ...), in the first process; nothing in the others."""
+        numbers = torch.zeros((self.size, 1), dtype=torch.int64)
+        numbers[0] = len(rows)
+        coming = self.counts(numbers)[:, 0].tolist()
+        outgoing = [len(rows), *[0] * (self.size - 1)]
+        found = self.exchange(rows.to(self.device), outgoing, coming, "gather").rows()
+        return list(found.split(coming)) if self.first else []
+
+    def broadcast(self, value: Any) -> Any:
+        """What the first process has: plain Python values, small."""
+        box = [value]
+        if self.size > 1:
+            with self._named():
+                dist.broadcast_object_list(box, device=self.device)
+        return box[0]
+
+    def everybody(self, value: Any) -> list[Any]:
+        """A small plain value of each process."""
+        found: list[Any] = [value] * self.size
+        if self.size > 1:
+            with self._named():
+                dist.all_gather_object(found, value)
+        return found
+
+    def barrier(self) -> None:
+        """Wait for everybody."""
+        self.total(0.0)
+
+    def by_first(self, function: Callable[[], Any]) -> Any:
+        """What a function gives, called by the first process alone: plain, small. An error of it is
+        everybody's."""
+        found: tuple[bool, Any] = (True, None)
+        if self.first:
+            try:
+                found = (True, function())
+            except (ValueError, OSError) as error:
+                found = (False, str(error))
+        good, value = self.broadcast(found)
+        if not good:
+            raise ValueError(value)
+        return value
+
+    def reports(self, error: BaseException) -> bool:
+        """Whether it is ours to tell people of an error: that of the process which failed first.
+        Who only lost the others waits for those who know more."""
+        if self.store is None:
+            return True
+        if isinstance(error, RankError):
+            time.sleep(1 if self.first else 3)
+        try:
+            return int(self.store.add("failed", 1)) == 1
+        except RuntimeError:  # torchrun itself is gone
+            return True
+
+    def _count(self, what: str, size: int) -> None:
+        self.sent[what] = self.sent.get(what, 0) + size
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Turns a lost connection or a timeout into an error that says whose fault it is."""
+        try:
+            yield
+        except (RuntimeError, dist.DistBackendError) as error:
+            raise RankError(self._who(error)) from None
+
+    def _who(self, error: Exception) -> str:
+        try:
+            waiting = timedelta(seconds=_MONITOR_SECONDS)
+            dist.monitored_barrier(self.monitor, waiting, wait_all_ranks=True)
+        except (RuntimeError, ValueError) as missing:
+            named = str(missing).splitlines()[0]
+            return f"rank {self.rank} of {self.size} lost the others: {named}"
+        return f"rank {self.rank} of {self.size} lost the others: {error}"
+
+
+@dataclass
+class Arriving:
+    """Rows on their way. coming: how many from each process"""
+
+    group: Group
+    received: Tensor
+    coming: list[int]
+    work: Any
+    kept: Tensor | None  # what is being sent must stay until it is
+
+    def rows(self) -> Tensor:
+        """All of them, those of process 0 first; waits until they are here."""
+        if self.work is not None:
+            with self.group._named():
+                self.work.wait()
+        self.work = self.kept = None
+        return self.received
+
+
+def under_torchrun() -> bool:
+    """Whether this process was started as one of several."""
+    return all(name in os.environ for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"))
+
+
+def restarts() -> int:
+    """How often torchrun has started all processes again."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+
+
+@contextmanager
+def joined(device: torch.device, timeout: float) -> Iterator[Group]:
+    """The group of the processes that torchrun started, for as long as the block runs.
+
+    timeout: seconds to wait for a process that does not answer
+    """
+    backend = "gloo" if device.type == "cpu" else f"cpu:gloo,{device.type}:nccl"
+    if device.type != "cpu":  # one GPU for each process of a machine
+        local = int(os.environ.get("LOCAL_RANK", "0"))
+        device = torch.device(device.type, local if device.index is None else device.index)
+    patience = timedelta(seconds=timeout)
+    try:
+        store, rank, size = next(rendezvous("env://", timeout=patience))
+        # Processes that were started again must not find the addresses of those that died.
+        store = dist.PrefixStore(f"vrgcn-{restarts()}", store)  # type: ignore[attr-defined]
+        dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=patience)
+        monitor = dist.new_group(backend="gloo", timeout=patience)
+    except RuntimeError as error:
+        named = {name: os.environ.get(name) for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR")}
+        raise RankError(
+            f"rank {named['RANK']} of {named['WORLD_SIZE']} could not join the others by "
+            f"{named['MASTER_ADDR']}: {str(error).splitlines()[0]}"
+        ) from None
+    yield Group(rank, size, device, monitor=monitor, store=store)
+    dist.destroy_process_group()  # not after an error: others may not answer any more

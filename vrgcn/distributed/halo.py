@@ -1,0 +1,167 @@
+"""The halo: copies of the rows of other parts' nodes, and how they are kept up to date.
+
+Rows are pushed, not pulled: the process that owns a node knows who has a copy of it. Copies that
+come from one owner lie together, in an order that both know, so that a row is sent with its place
+in it (its slot) and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import torch
+from torch import Tensor
+
+from vrgcn.distributed.group import Arriving, Group
+from vrgcn.distributed.parts import Part
+from vrgcn.engine.history import History
+from vrgcn.graph.sparse import CSR, offsets
+
+
+@dataclass(frozen=True)
+class Routes:
+    """Rows to be sent, those for process 0 first.
+
+    counts: rows for each process
+    nodes: (rows,) our own nodes
+    slots: (rows,) int32, where each process has the copy among those that it has from us
+    """
+
+    counts: list[int]
+    nodes: Tensor
+    slots: Tensor
+
+
+class Halo:
+    """own: how many nodes of the local graph are its own; the others are copies
+    group: the processes, one for each part
+    """
+
+    def __init__(self, part: Part, group: Group) -> None:
+        self.group = group
+        self.own = part.own
+        self.nodes = part.graph.num_nodes
+        self.numbers = part.nodes  # in the whole graph
+        self.halo_indptr = part.halo_indptr
+        self.send_indptr = part.send_indptr
+        self.send_indices = part.send_indices
+        self.send_counts = part.send_indptr.diff().tolist()
+        self.halo_counts = part.halo_indptr.diff().tolist()
+        # By own node, where it stands in `send_indices`: once for each process that copies it.
+        order = torch.argsort(part.send_indices, stable=True)
+        copies = torch.bincount(part.send_indices, minlength=part.own)
+        self._copies = CSR(offsets(copies), order, None, len(order))
+
+    def routes(self, nodes: Tensor) -> Routes:
+        """Where rows of own nodes have to go."""
+        sent = self._copies.rows(nodes)
+        target = torch.searchsorted(self.send_indptr, sent.indices, right=True) - 1
+        order = torch.argsort(target, stable=True)
+        place, target = sent.indices[order], target[order]
+        counts = torch.bincount(target, minlength=self.group.size).tolist()
+        slots = (place - self.send_indptr[target]).to(torch.int32)
+        return Routes(counts, self.send_indices[place], slots)
+
+    def homeward(self, nodes: Tensor) -> Routes:
+        """Where rows of halo nodes, ascending, have to go to reach their owners; slots are places
+        among what the owner sends us."""
+        place = nodes - self.own
+        owner = torch.searchsorted(self.halo_indptr, place, right=True) - 1
+        counts = torch.bincount(owner, minlength=self.group.size).tolist()
+        return Routes(counts, nodes, (place - self.halo_indptr[owner]).to(torch.int32))
+
+    def places(self, slots: Tensor, coming: Sequence[int]) -> Tensor:
+        """(rows,) local nodes whose rows came, by their slots. coming: rows from each process"""
+        return slots.long() + self.own + _spread(self.halo_indptr, coming)
+
+    def homes(self, slots: Tensor, coming: Sequence[int]) -> Tensor:
+        """(rows,) own nodes whose rows others computed and sent home."""
+        return self.send_indices[slots.long() + _spread(self.send_indptr, coming)]
+
+    def renew(self, rows: Tensor, what: str = "rows") -> None:
+        """Copy everybody's own rows to those who have copies: (local nodes, ...), in place."""
+        rows[self.own :] = self._pushed(rows, what)
+
+    def spread(self, flags: Tensor) -> Tensor:
+        """(local nodes,) bool, with the owners' word on the halo."""
+        known = flags.clone()
+        self.renew(known, "flags")
+        return known
+
+    def _pushed(self, rows: Tensor, what: str) -> Tensor:
+        sent = rows.index_select(0, self.send_indices.to(rows.device))
+        flat = as_bytes(sent).to(self.group.device)
+        came = self.group.exchange(flat, self.send_counts, self.halo_counts, what).rows()
+        return from_bytes(came, rows).to(rows.device).reshape(-1, *rows.shape[1:])
+
+    def difference(self, table: History, most: int) -> tuple[float, float]:
+        """Squared distance of copies from the originals, and squared norm of these, over at most
+        `most` rows of each pair of processes, spread evenly."""
+        send = [_some(count, most) for count in self.send_counts]
+        here = [_some(count, most) for count in self.halo_counts]
+        mine = torch.cat([s + a for s, a in zip(send, self.send_indptr.tolist(), strict=False)])
+        copies = torch.cat([s + a for s, a in zip(here, self.halo_indptr.tolist(), strict=False)])
+        values = table.values
+        rows = values.index_select(0, self.send_indices[mine].to(values.device))
+        flat = as_bytes(rows).to(self.group.device)
+        came = self.group.exchange(flat, [*map(len, send)], [*map(len, here)], "measured").rows()
+        now = from_bytes(came, values).to(values.device).double()
+        held = values.index_select(0, (copies + self.own).to(values.device)).double()
+        return float((held - now).square().sum()), float(now.square().sum())
+
+
+def pack(tables: Sequence[History], nodes: Tensor, slots: Tensor | None) -> Tensor:
+    """(rows, bytes): slot, then of each table when the row was written and its values."""
+    parts = [] if slots is None else [as_bytes(slots)]
+    for table in tables:
+        here = nodes.to(table.values.device)
+        parts.append(as_bytes(table.written.index_select(0, here).to(torch.int32)).cpu())
+        parts.append(as_bytes(table.values.index_select(0, here)).cpu())
+    return torch.cat(parts, dim=1)
+
+
+def unpack_integers(packed: Tensor) -> Tensor:
+    """(rows,) int32: slots, the first four bytes of each row."""
+    return from_bytes(packed[:, :4], torch.empty(0, dtype=torch.int32))[:, 0]
+
+
+def unpack(tables: Sequence[History], nodes: Tensor, packed: Tensor, *, start: int) -> None:
+    """Write the rows that `pack` gave. start: 4 where slots come first, else 0"""
+    for table in tables:
+        width = table.values.shape[1] * table.values.element_size()
+        here = nodes.to(table.values.device)
+        written = unpack_integers(packed[:, start:])
+        values = from_bytes(packed[:, start + 4 : start + 4 + width], table.values)
+        table.written.index_copy_(0, here, written.long().to(here.device))
+        table.values.index_copy_(0, here, values.to(here.device))
+        start += 4 + width
+
+
+def packed_width(tables: Sequence[History]) -> int:
+    """Bytes of a row, its slot included."""
+    return 4 + sum(4 + t.values.shape[1] * t.values.element_size() for t in tables)
+
+
+def send(group: Group, packed: Tensor, routes: Routes, coming: list[int]) -> Arriving:
+    return group.exchange(packed.to(group.device), routes.counts, coming, wait=False)
+
+
+def as_bytes(x: Tensor) -> Tensor:
+    """(rows, ...) -> (rows, bytes), uint8."""
+    return x.contiguous().reshape(len(x), prod(x.shape[1:])).view(torch.uint8)
+
+
+def from_bytes(flat: Tensor, like: Tensor) -> Tensor:
+    """(rows, bytes) -> (rows, width) in the type of another tensor."""
+    # A copy: bytes at an odd place cannot be seen as numbers.
+    return flat.clone(memory_format=torch.contiguous_format).view(like.dtype)
+
+
+def _spread(indptr: Tensor, coming: Sequence[int]) -> Tensor:
+    return torch.repeat_interleave(indptr[:-1], torch.tensor(coming))
+
+
+def _some(count: int, most: int) -> Tensor:
+    return torch.linspace(0, count - 1, min(count, most)).long()

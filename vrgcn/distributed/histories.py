@@ -1,0 +1,253 @@
+"""Histories of own nodes and copies of the halo's, exchanged while processes train.
+
+`exact`: where a step writes the minibatch's rows before any is averaged, in either direction, they
+go to all copies at once, level by level; what is written after the step goes there then. So the
+tables of all processes are those of one process that made the union of their minibatches.
+
+`delayed`: rows that a step writes are sent after it, of all tables together, while the next step is
+made, and arrive before that one's are sent: a copy is one step older than the original, or k where
+rows are sent every k steps. What is on its way is part of the state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from vrgcn.distributed.group import Arriving
+from vrgcn.distributed.halo import (
+    Halo,
+    Routes,
+    pack,
+    packed_width,
+    send,
+    unpack,
+    unpack_integers,
+)
+from vrgcn.engine.batch import Batch
+from vrgcn.engine.history import NEVER, Histories, History, Replaced
+
+NUMBERS = "halo.numbers"  # of own nodes in the whole graph
+_PENDING, _ARRIVED, _COMING, _OF = "halo.pending", "halo.arrived", "halo.coming", "halo.of"
+
+
+@dataclass(frozen=True)
+class _Step:
+    """What an exact step knows of the minibatches: where our rows go, and which come."""
+
+    routes: Routes
+    coming: list[int]
+    places: Tensor
+
+
+class HaloHistory(History):
+    """A table whose rows, where a step writes them before it averages any, go to all copies."""
+
+    def __init__(self, values: Tensor, written: Tensor, histories: HaloHistories) -> None:
+        super().__init__(values, written)
+        self._histories = histories
+
+    def replace(self, nodes: Tensor, h: Tensor, step: int) -> Replaced:
+        before = super().replace(nodes, h, step)
+        self._histories.replaced(self)
+        return before
+
+
+class HaloHistories(Histories):
+    """halo: who has copies of what; exact: see above; every: steps between sendings"""
+
+    def __init__(
+        self,
+        num_nodes: int,
+        dtype: str,
+        device: torch.device,
+        halo: Halo,
+        *,
+        exact: bool,
+        every: int = 1,
+    ) -> None:
+        super().__init__(num_nodes, dtype, device)
+        self.halo = halo
+        self.exact = exact
+        self.every = every
+        self.wishes = 0  # of ours, bits that all processes come to know; see `agreed`
+        self.agreed = 0  # the bits that any process wished for when the step began
+        self._step: _Step | None = None
+        self._pending = torch.zeros(halo.own, dtype=torch.bool)
+        self._routes: Routes | None = None
+        self._counts: Arriving | None = None
+        self._arriving: Arriving | None = None
+        self._arriving_of: list[tuple[int, str]] = []  # tables, whose rows are on their way
+
+    def make(self, values: Tensor, written: Tensor) -> History:
+        return HaloHistory(values, written, self)
+
+    def begin(self, batch: Batch, step: int) -> None:
+        """Before the step: tell everybody how many rows will come."""
+        if self.exact:
+            self._begin_exact(batch)
+            return
+        self._pending[_own(batch.plan.levels[0].nodes, self.halo)] = True
+        self._routes = Routes([0] * self.halo.group.size, *_nothing())
+        if (step + 1) % self.every == 0:
+            self._routes = self.halo.routes(self._pending.nonzero()[:, 0])
+            self._pending.zero_()
+        self._counts = self.halo.group.start_counts(self._announced(self._routes.counts))
+
+    def end(self, batch: Batch, *, gradients: bool, samples: bool) -> None:
+        """After the step: send what it wrote.
+
+        gradients: whether the minibatch's rows are written before they are averaged
+        samples: whether neighbours' rows are computed and written too
+        """
+        if not self.exact:
+            self._end_delayed()
+        elif samples:
+            self._end_sampled(batch, gradients=gradients)
+        elif not gradients:
+            self._send_step([self.tables[key] for key in sorted(self.tables)])
+        self._step = None
+
+    def replaced(self, table: History) -> None:
+        """A table has the minibatch's new rows, and is going to be averaged."""
+        if self._step is not None:
+            self._send_step([table])
+
+    def renew(self) -> None:
+        """All copies as the originals are."""
+        for key in sorted(self.tables):
+            table = self.tables[key]
+            self.halo.renew(table.values)
+            self.halo.renew(table.written)
+
+    def ages(self, step: int) -> tuple[Tensor, Tensor]:
+        """Sum and number of the ages of written rows: (2,) of own nodes, (2,) of copies."""
+        sums = torch.zeros(2, 2, dtype=torch.float64)
+        for table in self.tables.values():
+            for row, rows in enumerate(
+                (table.written[: self.halo.own], table.written[self.halo.own :])
+            ):
+                known = rows[rows != NEVER].double()
+                sums[row] += torch.tensor([float((step - known).sum()), len(known)])
+        return sums[0], sums[1]
+
+    def staleness(self, most: int = 256) -> float | None:
+        """√(Σ ‖copy - original‖² / Σ ‖original‖²) over some rows of all tables and processes."""
+        apart = norm = 0.0
+        for key in sorted(self.tables):
+            found = self.halo.difference(self.tables[key], most)
+            apart, norm = apart + found[0], norm + found[1]
+        apart, norm = self.halo.group.total(apart, norm)
+        return (apart / norm) ** 0.5 if norm else None
+
+    def state_dict(self) -> dict[str, Tensor]:
+        state = super().state_dict()
+        state[NUMBERS] = self.halo.numbers[: self.halo.own]
+        if not self.exact and self.tables:
+            arriving = self._arriving
+            state[_PENDING] = self._pending
+            if arriving is not None:
+                state[_ARRIVED] = arriving.rows().cpu()
+                state[_COMING] = torch.tensor(arriving.coming)
+                keys = sorted(self.tables)
+                state[_OF] = torch.tensor([keys.index(key) for key in self._arriving_of])
+        return state
+
+    def tables_of(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
+        return {name: value for name, value in state.items() if not name.startswith("halo.")}
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        super().load_state_dict(self.tables_of(state))
+        self._arriving = None
+        if _PENDING in state:
+            self._pending = state[_PENDING].clone()
+        if _ARRIVED in state:
+            rows, coming = state[_ARRIVED].clone(), state[_COMING].tolist()
+            self._arriving = Arriving(self.halo.group, rows, coming, None, None)
+            keys = sorted(self.tables)
+            self._arriving_of = [keys[place] for place in state[_OF].tolist()]
+
+    def _announced(self, counts: list[int]) -> Tensor:
+        numbers = torch.tensor(counts, dtype=torch.int64)
+        return torch.stack([numbers, torch.full_like(numbers, self.wishes)], 1)
+
+    def _agree(self, came: Tensor) -> list[int]:
+        """Rows that come from each process; notes what anybody wishes."""
+        self.agreed = 0
+        for wish in came[:, 1].tolist():
+            self.agreed |= int(wish)
+        return [int(count) for count in came[:, 0].tolist()]
+
+    def _begin_exact(self, batch: Batch) -> None:
+        routes, group = self.halo.routes(batch.nodes), self.halo.group
+        coming = self._agree(group.counts(self._announced(routes.counts)))
+        slots = group.exchange(routes.slots.to(group.device), routes.counts, coming, "slots")
+        places = self.halo.places(slots.rows().cpu(), coming)
+        self._step = _Step(routes, coming, places)
+        batch.elsewhere = torch.zeros(self.num_nodes, dtype=torch.bool, device=self.device)
+        batch.elsewhere[places.to(self.device)] = True
+
+    def _send_step(self, tables: list[History]) -> None:
+        """Of some tables, the rows of the minibatches."""
+        assert self._step is not None
+        step = self._step
+        packed = pack(tables, step.routes.nodes, None)
+        came = send(self.halo.group, packed, step.routes, step.coming).rows().cpu()
+        unpack(tables, step.places, came, start=0)
+
+    def _end_sampled(self, batch: Batch, *, gradients: bool) -> None:
+        """What was computed of nodes outside of all minibatches goes home first, from where all
+        copies get it."""
+        for level, plan in enumerate(batch.plan.levels):
+            table = self.tables.get((level, "h"))
+            if table is None:
+                continue
+            nodes = plan.nodes.cpu()[len(batch.nodes) if gradients else 0 :]
+            away, _ = torch.sort(nodes[nodes >= self.halo.own])
+            if batch.elsewhere is not None:
+                away = away[~batch.elsewhere.cpu()[away]]
+            routes = self.halo.homeward(away)
+            came, coming = self._sent_now([table], routes)
+            homes = self.halo.homes(unpack_integers(came), coming)
+            unpack([table], homes, came, start=4)
+            written = torch.unique(torch.cat([_own(nodes, self.halo), homes]))
+            came, coming = self._sent_now([table], self.halo.routes(written))
+            unpack([table], self.halo.places(unpack_integers(came), coming), came, start=4)
+
+    def _sent_now(self, tables: list[History], routes: Routes) -> tuple[Tensor, list[int]]:
+        group = self.halo.group
+        coming = group.counts(torch.tensor(routes.counts)[:, None])[:, 0].tolist()
+        packed = pack(tables, routes.nodes, routes.slots)
+        return send(group, packed, routes, coming).rows().cpu(), coming
+
+    def _end_delayed(self) -> None:
+        assert self._routes is not None
+        assert self._counts is not None
+        self.settle()
+        coming = self._agree(self._counts.rows().cpu())
+        self._arriving_of = sorted(self.tables)
+        tables = [self.tables[key] for key in self._arriving_of]
+        packed = pack(tables, self._routes.nodes, self._routes.slots)
+        self._arriving = send(self.halo.group, packed, self._routes, coming)
+        self._routes = self._counts = None
+
+    def settle(self) -> None:
+        """Write what has arrived of the rows that were sent last."""
+        if self._arriving is None:
+            return
+        tables = [self.tables[key] for key in self._arriving_of]
+        came = self._arriving.rows().cpu().reshape(-1, packed_width(tables))
+        places = self.halo.places(unpack_integers(came), self._arriving.coming)
+        unpack(tables, places, came, start=4)
+        self._arriving = None
+
+
+def _own(nodes: Tensor, halo: Halo) -> Tensor:
+    nodes = nodes.cpu()
+    return nodes[nodes < halo.own]
+
+
+def _nothing() -> tuple[Tensor, Tensor]:
+    return torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.int32)

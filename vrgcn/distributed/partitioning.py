@@ -1,0 +1,275 @@
+"""Writing the parts of a graph, one after the other.
+
+Of the whole graph a few numbers for each node are held in memory, of one part at a time its edges;
+features go from file to file a run of rows at a time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from vrgcn import __version__
+from vrgcn.data.sources import META
+from vrgcn.data.store import write_array, write_ids, write_meta
+from vrgcn.data.store_format import IDS
+from vrgcn.distributed.parts import (
+    ARRAYS,
+    FORMAT,
+    SHARED,
+    VERSION,
+    no_shared,
+    part_folder,
+    write_description,
+)
+from vrgcn.files.checksums import file_checksum
+from vrgcn.files.tensors import write_tensors
+from vrgcn.files.writing import new_folder
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.names import Names
+from vrgcn.graph.propagation import Propagation, chunks, column_sums, is_symmetric, row_sums
+from vrgcn.graph.scaling import Scaling
+from vrgcn.graph.sparse import CSR, is_sparse, offsets
+from vrgcn.graph.validation import SPLITS
+from vrgcn.training.identity import fingerprint
+from vrgcn.training.objectives.number import mean_and_deviation
+from vrgcn.training.objectives.one_class import balanced_weights
+from vrgcn.training.objectives.several_classes import balanced_presence
+
+_ROWS = 65_536  # of features that are copied at once
+
+
+@dataclass(frozen=True)
+class PartSize:
+    """own, halo, training: nodes; edges: into own nodes; cut: those of them that come from others;
+    copies: own nodes in halos of others, once for each"""
+
+    own: int
+    halo: int
+    training: int
+    edges: int
+    cut: int
+    copies: int
+
+
+def write_parts(
+    graph: Graph,
+    assignment: Tensor,
+    out: Path,
+    *,
+    parts: int,
+    scaling: str,
+    on_part: Callable[[int], None] | None = None,
+) -> list[PartSize]:
+    """Write the parts that `assignment` (nodes,) makes of the graph to the new folder `out`.
+
+    scaling: of the features, where training is not told otherwise
+    on_part: called with the number of each part that is written
+    """
+    if is_sparse(graph.features):
+        raise ValueError(
+            "the features are sparse, and parts are of dense ones: save the graph with "
+            "graph.with_features(graph.features.to_dense())"
+        )
+    writer = _Writer(graph, assignment, parts)
+    with new_folder(out) as folder:
+        sizes = []
+        for number in range(parts):
+            sizes.append(writer.write(part_folder(folder, number), number))
+            if on_part is not None:
+                on_part(number)
+        _write_tensors(folder / SHARED, _shared(graph) or no_shared())
+        if graph.names.nodes is not None:
+            write_ids(graph.names.nodes, folder / IDS)
+        names = [SHARED, *([IDS] if graph.names.nodes is not None else [])]
+        for number in range(parts):
+            names += [f"{part_folder(folder, number).name}/{name}" for name in (ARRAYS, META)]
+        write_description(
+            folder,
+            {
+                "format": FORMAT,
+                "version": VERSION,
+                "vrgcn": __version__,
+                "parts": parts,
+                "nodes": graph.num_nodes,
+                "edges": graph.num_edges,
+                "scaling": scaling,
+                "classes": graph.names.classes,
+                "sizes": [vars(size) for size in sizes],
+                "graph": fingerprint(graph),
+                "files": {name: file_checksum(folder / name) for name in names},
+            },
+        )
+    return sizes
+
+
+class _Writer:
+    def __init__(self, graph: Graph, assignment: Tensor, parts: int) -> None:
+        self.graph = graph
+        self.assignment = assignment
+        self.parts = parts
+        A = graph.adjacency
+        self.symmetric = is_symmetric(A)
+        # Rows of A name the nodes that a node reads, those of the other those that read it.
+        self.directions = (A,) if self.symmetric else (A, A.transposed)
+        self.sums = row_sums(graph), column_sums(graph)
+        self.place = torch.full((graph.num_nodes,), -1, dtype=torch.int64)
+
+    def write(self, folder: Path, number: int) -> PartSize:
+        own = (self.assignment == number).nonzero()[:, 0]
+        if not len(own):
+            raise ValueError(f"part {number} of {self.parts} has no nodes: make fewer parts")
+        halo, send = self._borders(own, number)
+        owners = self.assignment[halo]
+        order = torch.argsort(owners, stable=True)
+        halo = halo[order]
+        nodes = torch.cat([own, halo])
+        self.place[nodes] = torch.arange(len(nodes))
+        folder.mkdir()
+        edges, cut = self._write_edges(folder, own, len(nodes))
+        self._write_nodes(folder, own, nodes)
+        target = torch.div(send, self.graph.num_nodes, rounding_mode="floor")
+        _write_tensors(
+            folder / ARRAYS,
+            {
+                "nodes": nodes,
+                "row_sums": self.sums[0][nodes],
+                "column_sums": self.sums[1][nodes],
+                "halo_indptr": offsets(torch.bincount(owners, minlength=self.parts)),
+                "send_indptr": offsets(torch.bincount(target, minlength=self.parts)),
+                "send_indices": self.place[send - target * self.graph.num_nodes],
+            },
+        )
+        training = int((self.assignment[self.graph.train] == number).sum())
+        self.place[nodes] = -1
+        return PartSize(len(own), len(halo), training, edges, cut, len(send))
+
+    def _borders(self, own: Tensor, number: int) -> tuple[Tensor, Tensor]:
+        """The halo, ascending; and part * nodes + node for each own node in a halo of others,
+        ascending."""
+        outside = torch.zeros(self.graph.num_nodes, dtype=torch.bool)
+        keys = [own[:0]]
+        for A in self.directions:
+            for run in chunks(own, _unweighted(A)):
+                indptr, entries = A.entries(run)
+                others = A.indices.index_select(0, entries)
+                rows = torch.repeat_interleave(run, indptr.diff())
+                part = self.assignment.index_select(0, others)
+                away = part != number
+                outside[others[away]] = True
+                keys.append(torch.unique(part[away] * self.graph.num_nodes + rows[away]))
+        return outside.nonzero()[:, 0], torch.unique(torch.cat(keys))
+
+    def _write_edges(self, folder: Path, own: Tensor, count: int) -> tuple[int, int]:
+        """All edges with an end among the own nodes; how many lead into these, and from others."""
+        A, into = self.directions[0], self.directions[-1]
+        mine, edges, cut = self._edges(A, own, count, turned=False)
+        # Rows of the halo: of the edges that leave the part, seen from the other end.
+        theirs, _, _ = self._edges(into, own, count, turned=True)
+        adjacency = _joined(mine, theirs, count, A.values is not None)
+        self._write_matrix(folder, "", adjacency)
+        if not self.symmetric:
+            self._write_matrix(folder, "reverse_", adjacency.transposed)
+        return edges, cut
+
+    def _edges(
+        self, A: CSR, own: Tensor, count: int, *, turned: bool
+    ) -> tuple[list[tuple[Tensor, Tensor | None]], int, int]:
+        """Places row * count + column, ascending, and values, of runs of own rows; turned: with
+        rows and columns changed, and only those whose row is then in the halo."""
+        found, edges, cut = [], 0, 0
+        for run in chunks(own, _unweighted(A)):
+            indptr, entries = A.entries(run)
+            rows = torch.repeat_interleave(self.place[run], indptr.diff())
+            columns = self.place[A.indices.index_select(0, entries)]
+            values = None if A.values is None else A.values.index_select(0, entries)
+            away = columns >= len(own)
+            edges, cut = edges + len(columns), cut + int(away.sum())
+            if turned:
+                rows, columns = columns[away], rows[away]
+                values = None if values is None else values[away]
+            key, order = torch.sort(rows * count + columns)
+            found.append((key, None if values is None else values[order]))
+        return found, edges, cut
+
+    def _write_matrix(self, folder: Path, prefix: str, A: CSR) -> None:
+        write_array(folder, f"{prefix}indptr", A.indptr.numpy())
+        write_array(folder, f"{prefix}indices", A.indices.numpy())
+        if A.values is not None:
+            write_array(folder, f"{prefix}weights", A.values.numpy())
+
+    def _write_nodes(self, folder: Path, own: Tensor, nodes: Tensor) -> None:
+        graph = self.graph
+        _write_rows(folder / "features.npy", graph.features, nodes)
+        if graph.labels is not None:
+            write_array(folder, "labels", graph.labels[nodes].numpy())
+        for name in SPLITS:
+            ids = graph.split(name)
+            mine = self.place[ids[self.assignment[ids] == self.assignment[own[0]]]]
+            write_array(folder, name, mine.numpy())
+        names = Names(None, graph.names.classes, graph.names.features)
+        write_meta(folder, graph.num_features, graph.num_classes, names, graph.task)
+
+
+def _joined(
+    mine: list[tuple[Tensor, Tensor | None]],
+    theirs: list[tuple[Tensor, Tensor | None]],
+    count: int,
+    weighted: bool,
+) -> CSR:
+    """(count, count), own rows first."""
+    late = torch.cat([key for key, _ in theirs])
+    late, order = torch.sort(late)
+    key = torch.cat([*(key for key, _ in mine), late])
+    values = None
+    if weighted:
+        last = torch.cat([value for _, value in theirs if value is not None])[order]
+        values = torch.cat([*(value for _, value in mine if value is not None), last])
+    rows = torch.div(key, count, rounding_mode="floor")
+    indptr = offsets(torch.bincount(rows, minlength=count))
+    return CSR(indptr, key - rows * count, values, count)
+
+
+def _unweighted(A: CSR) -> Propagation:
+    """What `chunks` asks for degrees."""
+    return Propagation(0.0, None, A, None, torch.float32)
+
+
+def _write_rows(file: Path, features: Tensor, nodes: Tensor) -> None:
+    shape = (len(nodes), features.shape[1])
+    out = np.lib.format.open_memmap(file, "w+", features.numpy().dtype, shape)
+    for start in range(0, len(nodes), _ROWS):
+        run = nodes[start : start + _ROWS]
+        out[start : start + len(run)] = features.index_select(0, run).numpy()
+    out.flush()
+
+
+def _shared(graph: Graph) -> dict[str, Tensor]:
+    if not len(graph.train) or graph.labels is None:
+        return {}
+    scaling = Scaling.fit("standard", graph.features, graph.train)
+    assert scaling.mean is not None
+    assert scaling.deviation is not None
+    labels = graph.labels[graph.train]
+    shared = {"scaling.mean": scaling.mean, "scaling.deviation": scaling.deviation}
+    if graph.task == "regression":
+        shared["labels"] = torch.tensor(mean_and_deviation(labels), dtype=torch.float64)
+    elif graph.task == "multilabel":
+        shared["weights"] = balanced_presence(labels)
+    else:
+        shared["weights"] = balanced_weights(labels, graph.num_classes)
+    return shared
+
+
+def _write_tensors(path: Path, tensors: dict[str, Any]) -> None:
+    with open(path, "xb") as file:
+        write_tensors(file, tensors)
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,158 @@
+"""Parts of a graph on disk: a folder for each, and `parts.json`, which describes all of them.
+
+    parts.json             format, version, counts, the graph's fingerprint, checksums of the files
+    shared.safetensors     what needs all training nodes: scaling of features, weights of classes
+    [ids.arrow]            the user's own node ids, of the whole graph
+    part-00000/            a graph as `vrgcn import` writes it, of the part's own nodes (ascending)
+                           and after them its halo (by owner, then ascending), with every edge that
+                           has an end among the own nodes; and
+        part.safetensors   nodes         (local nodes,) their numbers in the whole graph
+                           row_sums, column_sums  (local nodes,) of the whole graph's adjacency
+                           halo_indptr   (parts + 1,) where the halo nodes of each owner begin
+                           send_indptr   (parts + 1,) and send_indices: own nodes by the part that
+                                         has them in its halo, in the order they have there
+
+A process reads `parts.json`, `shared.safetensors` and its own part.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vrgcn.data.sources import PARTS
+from vrgcn.data.store import load_graph, verify_graph
+from vrgcn.files.checksums import file_checksum, value_checksum
+from vrgcn.files.kinds import COUNT, NAMES, POSITIVE, Kind, check_kinds, or_null
+from vrgcn.files.parsing import read_json
+from vrgcn.files.tensors import read_tensors
+from vrgcn.files.writing import write_text
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.scaling import Scaling
+
+FORMAT, VERSION = "vrgcn-parts", 1
+SHARED, ARRAYS = "shared.safetensors", "part.safetensors"
+CHECKSUM = "checksum"  # of parts.json itself, without this entry
+
+Description = dict[str, Any]
+
+_DICT = Kind(lambda value: isinstance(value, dict), "an object")
+_KINDS = {
+    "parts": POSITIVE,
+    "nodes": POSITIVE,
+    "edges": COUNT,
+    "scaling": Kind(lambda value: isinstance(value, str), "a text"),
+    "classes": or_null(NAMES),
+    "graph": _DICT,
+    "files": _DICT,
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of a graph.
+
+    number, parts: which of how many
+    graph: own nodes, then the halo; splits name own nodes alone
+    nodes: (local nodes,) their numbers in the whole graph
+    own: how many nodes are the part's own
+    halo_indptr, send_indptr, send_indices: see above
+    shared: tensors of shared.safetensors
+    description: parts.json
+    """
+
+    number: int
+    parts: int
+    graph: Graph
+    nodes: Tensor
+    own: int
+    halo_indptr: Tensor
+    send_indptr: Tensor
+    send_indices: Tensor
+    shared: dict[str, Tensor]
+    description: Description
+
+    @property
+    def checksum(self) -> str:
+        """What all processes must agree on."""
+        return str(self.description[CHECKSUM])
+
+    def scaled(self, kind: str) -> tuple[Graph, Scaling]:
+        """The graph with its features scaled as those of the whole graph would be."""
+        kind = self.description["scaling"] if kind == "auto" else kind
+        scaling = Scaling(kind)
+        if kind == "standard":
+            if "scaling.mean" not in self.shared:
+                raise ValueError("scaling 'standard' needs training nodes to learn from")
+            scaling = Scaling(kind, self.shared["scaling.mean"], self.shared["scaling.deviation"])
+        return scaling.apply_to(self.graph), scaling
+
+
+def part_folder(folder: Path, number: int) -> Path:
+    return folder / f"part-{number:05d}"
+
+
+def read_parts(folder: Path) -> Description:
+    """`parts.json`, all entries of the right kind."""
+    file = folder / PARTS
+    described = read_json(file)
+    if not isinstance(described, dict) or described.get("format") != FORMAT:
+        raise ValueError(f"{folder} has no parts of a graph: {file} is not of format {FORMAT!r}")
+    if described.get("version") != VERSION:
+        raise ValueError(
+            f"{file} has version {described.get('version')!r} and this vrgcn reads version "
+            f"{VERSION}; run vrgcn partition again"
+        )
+    noted = described.pop(CHECKSUM, None)
+    if noted != value_checksum(described):
+        raise ValueError(f"{file} is damaged, or was changed by hand: run vrgcn partition again")
+    check_kinds(str(file), described, _KINDS)
+    return described | {CHECKSUM: noted}
+
+
+def write_description(folder: Path, described: Description) -> None:
+    signed = described | {CHECKSUM: value_checksum(described)}
+    write_text(folder / PARTS, json.dumps(signed, indent=1) + "\n")
+
+
+def load_part(folder: Path, number: int, *, verify: bool = False) -> Part:
+    """One part, its arrays mapped into memory.
+
+    verify: read all of it first, and refuse it if a byte is not what was written
+    """
+    described = read_parts(folder)
+    mine = part_folder(folder, number)
+    names = [SHARED, *(str((mine / name).relative_to(folder)) for name in (ARRAYS, "meta.json"))]
+    for name in names:
+        if not (folder / name).is_file():
+            raise FileNotFoundError(f"{folder / name} is missing; {PARTS} says that it is there")
+        if file_checksum(folder / name) != described["files"].get(name):
+            raise ValueError(
+                f"{folder / name} is damaged, or of another partition: its checksum is not the one "
+                f"that {PARTS} has of it; copy the folders of one partition together"
+            )
+    if verify:
+        verify_graph(mine)
+    graph, arrays = load_graph(mine), read_tensors(mine / ARRAYS)
+    graph.sums = arrays["row_sums"], arrays["column_sums"]
+    return Part(
+        number,
+        described["parts"],
+        graph,
+        arrays["nodes"],
+        graph.num_nodes - int(arrays["halo_indptr"][-1]),
+        arrays["halo_indptr"],
+        arrays["send_indptr"],
+        arrays["send_indices"],
+        {name: value.clone() for name, value in read_tensors(folder / SHARED).items()},
+        described,
+    )
+
+
+def no_shared() -> dict[str, Tensor]:
+    return {"none": torch.zeros(1)}  # safetensors of nothing cannot be mapped

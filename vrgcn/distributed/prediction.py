@@ -1,0 +1,99 @@
+"""Exact outputs of a graph in parts, brought together in the first process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from vrgcn.data.store import read_ids
+from vrgcn.data.store_format import IDS
+from vrgcn.distributed.group import Group
+from vrgcn.distributed.halo import Halo
+from vrgcn.distributed.parts import Part
+from vrgcn.distributed.sweeps import PartSweeps
+from vrgcn.engine.setup import set_up
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.names import Names
+from vrgcn.graph.sparse import CSR
+from vrgcn.graph.validation import SPLITS
+from vrgcn.inference.predict import check_outputs
+from vrgcn.inference.saved import SavedModel, fit_features, model_labels
+
+_ROWS = 65_536  # that are brought together at once
+
+
+def part_sweeps(saved: SavedModel, part: Part, group: Group) -> PartSweeps:
+    """What computes own nodes' outputs, of a model as it was saved."""
+    graph = fit_features(saved, part.graph)
+    setup = set_up(saved.model, graph, propagation=saved.propagation)
+    return PartSweeps(saved.model, setup, Halo(part, group))
+
+
+def whole_names(folder: Path, part: Part) -> Names:
+    """The user's own names of all nodes, and of the classes."""
+    ids = None
+    if (folder / IDS).is_file():
+        ids = read_ids(folder, part.description["nodes"])
+    return Names(ids, part.description["classes"], None)
+
+
+def gathered_outputs(
+    sweeps: PartSweeps, part: Part, group: Group, nodes: Tensor | None
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Nodes by their numbers in the whole graph and their exact outputs, some at a time in the
+    order asked for: in the first process. Others take part, and get nothing.
+
+    nodes: (asked,) the same in every process; None: all
+    """
+    count = part.description["nodes"] if nodes is None else len(nodes)
+    own = part.nodes[: part.own]
+    mine = own if nodes is None else own[torch.isin(own, nodes)]
+    outputs = sweeps.outputs(torch.searchsorted(own, mine))
+    check_outputs(sweeps.setup.graph, torch.searchsorted(own, mine), outputs)
+    for start in range(0, count, _ROWS):
+        end = min(start + _ROWS, count)
+        asked = torch.arange(start, end) if nodes is None else nodes[start:end]
+        place = torch.searchsorted(mine, asked)
+        here = mine[place.clamp(max=max(len(mine) - 1, 0))] == asked if len(mine) else asked < 0
+        rows = group.gather(outputs.index_select(0, place[here]))
+        places = group.gather(here.nonzero()[:, 0])
+        if group.first:
+            joined = torch.cat(rows).cpu()
+            block = torch.empty_like(joined)
+            block[torch.cat(places).cpu()] = joined
+            yield asked, block
+
+
+def evaluated_graph(
+    saved: SavedModel, part: Part, group: Group
+) -> tuple[Graph, Tensor, Tensor] | None:
+    """Of all nodes in a split: a graph without edges that has them and their splits, their exact
+    outputs, and their labels in the model's classes. In the first process; None in the others."""
+    sweeps = part_sweeps(saved, part, group)
+    known = model_labels(saved, part.graph)
+    outputs, labels, splits, start = [], [], {}, 0
+    for name in SPLITS:
+        nodes = part.graph.split(name)
+        rows = group.gather(sweeps.outputs(nodes))
+        mine = group.gather(known.index_select(0, nodes))
+        if group.first:
+            outputs.append(torch.cat(rows).cpu())
+            labels.append(torch.cat(mine).cpu())
+            splits[name] = torch.arange(start, start + len(outputs[-1]))
+            start += len(outputs[-1])
+    if not group.first:
+        return None
+    every, truth = torch.cat(outputs), torch.cat(labels)
+    nothing = torch.empty(0, dtype=torch.int64)
+    unconnected = Graph.from_parts(
+        CSR(torch.zeros(start + 1, dtype=torch.int64), nothing, None, start),
+        torch.zeros(start, 1),
+        truth,
+        splits,
+        part.graph.num_classes,
+        task=part.graph.task,
+    )
+    return unconnected, every, truth

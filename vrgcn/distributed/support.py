@@ -1,0 +1,70 @@
+"""What several processes can train, and what is refused before anything is begun."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vrgcn.distributed.group import Group
+from vrgcn.engine.minibatches import MiniBatches
+from vrgcn.graph.graph import Graph
+from vrgcn.training.config import TrainConfig
+
+WHAT_WORKS = (
+    "With parts there are: history and two-way --fanout 0 at any depth; two-way, cv and cvd where "
+    "one propagation is estimated (two layers, the first preprocessed); two-way of more layers, "
+    "which computes those of its few neighbours that are at home"
+)
+
+
+def check_config(config: TrainConfig, graph: Graph, group: Group, visit: str) -> None:
+    """Refuse settings that need the whole graph in one process, in all processes at once.
+
+    visit: what epochs visit, "train" or "all"
+    """
+    if config.inductive:
+        raise ValueError(
+            "--inductive has a matrix of its own, and parts are of the whole graph: partition a "
+            "graph that has the edges among training nodes alone"
+        )
+    for name in ("memory", "batches"):
+        if getattr(config, name) != getattr(TrainConfig, name):
+            raise ValueError(
+                f"--{name} {getattr(config, name)} is for one process with the whole graph: leave "
+                "it out, and make more parts where memory is short"
+            )
+    if config.time_limit is not None:
+        raise ValueError(
+            "--time-limit is of one process: with parts, let the scheduler end the job, and go on "
+            "with --resume"
+        )
+    lengths = group.everybody(len(graph.train))
+    if not any(lengths):
+        raise ValueError("the graph has no training nodes: give it a train split")
+    if visit == "train" and not all(lengths):
+        raise ValueError(
+            f"part {lengths.index(0)} has no training nodes to visit: make fewer parts, or "
+            "--visit all"
+        )
+
+
+def check_estimator(batches: MiniBatches, name: str) -> None:
+    """Refuse an estimator that has to compute what is another process's."""
+    estimator, matrices = batches.estimator, batches.setup.matrices
+    levels = [level for level, over in enumerate(matrices) if over]
+    sampler = batches.planner.sampler
+    computes = any(sampler.computes_neighbours(level) for level in levels)
+    if not levels or (estimator.keeps and not computes):
+        return
+    sampled: dict[str, tuple[Any, ...]] = {
+        "uniform": ("corrected", "sampled"),
+        "few": ("corrected", "corrected"),
+    }
+    ways = (estimator.forward, estimator.backward)
+    known = sampled.get(estimator.sampler) if isinstance(estimator.sampler, str) else ways
+    if ways != known:
+        raise ValueError(f"the estimator {name} needs the whole graph. {WHAT_WORKS}")
+    if len(levels) > 1 and estimator.sampler != "few":
+        raise ValueError(
+            f"the estimator {name} samples neighbours on {len(levels)} levels, and those of a "
+            f"neighbour may be another process's. {WHAT_WORKS}"
+        )

@@ -1,0 +1,262 @@
+"""Training by several processes, each with a part of the graph: what differs from one alone.
+
+Every process makes the same steps at the same time. The weights' gradients are summed over the
+processes, each of which divides its loss by the size of the union of the minibatches: so the sum is
+the gradient of the union's mean loss, and all processes make the same update.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vrgcn import __version__
+from vrgcn.distributed.config import DistributedConfig
+from vrgcn.distributed.group import Group
+from vrgcn.distributed.halo import Halo
+from vrgcn.distributed.minibatches import PartMiniBatches
+from vrgcn.distributed.parts import Part
+from vrgcn.distributed.support import check_config, check_estimator
+from vrgcn.distributed.sweeps import PartSweeps
+from vrgcn.engine.batch import Batch
+from vrgcn.engine.estimators import Estimator
+from vrgcn.files.tensors import pieces
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.propagation import PropagationLike
+from vrgcn.graph.randomness import RandomNumbers
+from vrgcn.training.batches import refreshed_nodes, visited_nodes
+from vrgcn.training.callbacks import Callbacks
+from vrgcn.training.config import AUTO, TrainConfig
+from vrgcn.training.objectives import OBJECTIVES, Objective
+from vrgcn.training.state import Epoch
+from vrgcn.training.trainer import Trainer
+
+TRAFFIC = ("rows", "slots", "counts", "gradients")  # what steps send
+
+
+class PartTrainer(Trainer):
+    """part: ours of the graph's parts, one for each process of the group
+    graph: the part's, its features scaled
+    """
+
+    minibatches: PartMiniBatches
+
+    def __init__(
+        self,
+        model: nn.Module,
+        part: Part,
+        graph: Graph,
+        config: TrainConfig,
+        distributed: DistributedConfig,
+        group: Group,
+        *,
+        estimator: Estimator | None = None,
+        callbacks: Callbacks | None = None,
+    ) -> None:
+        if config.estimator == AUTO:  # exact training needs the whole graph
+            config = replace(config, estimator="two-way")
+        self.part = part
+        self.group = group
+        self.distributed = distributed
+        self.halo = Halo(part, group)
+        objective = part_objective(graph, config, part.shared)
+        check_config(config, graph, group, visited_nodes(config, objective, estimator))
+        self._splits = {
+            name: int(count)
+            for name, count in zip(
+                ("train", "val", "test"),
+                group.total(len(graph.train), len(graph.val), len(graph.test)),
+                strict=True,
+            )
+        }
+        super().__init__(
+            model, graph, config, estimator=estimator, objective=objective, callbacks=callbacks
+        )
+        self.monitor.every = 0  # its passes are of one process; copies are measured instead
+        self.trained, self.visited = self._splits["train"], self.minibatches.visited
+        self.sweeps = PartSweeps(model, self.minibatches.setup, self.halo)
+        setup = self.minibatches.setup
+        self.random = RandomNumbers(
+            self.minibatches.seed, setup.device, default=setup.training.default_random
+        )
+        self._refresh_together()
+        self._check_metric()
+        check_agreement(
+            group,
+            {
+                "vrgcn": __version__,
+                "PyTorch": torch.__version__,
+                "parts": part.checksum,
+                "settings": repr((config, distributed)),
+                "weights": _digest(model.state_dict()),
+            },
+        )
+        self._sent = 0
+
+    def _build_minibatches(
+        self,
+        estimator: Estimator | None,
+        propagation: PropagationLike | None,
+        directory: Path | None,
+    ) -> PartMiniBatches:
+        config = self.config
+        batches = PartMiniBatches(
+            self.model,
+            self.graph,
+            self.halo,
+            self.distributed,
+            estimator=estimator or config.estimator,
+            fanout=config.fanout,
+            nodes=visited_nodes(config, self.objective, estimator),
+            trained=self.objective.trained & self.graph.labelled,
+            batch_size=config.batch_size,
+            propagation=config.propagation,
+            preprocess=config.preprocess,
+            sample_size=config.sample_size,
+            history_dtype=config.history_dtype,
+            history_cap=config.history_cap,
+            seed=config.seed,
+        )
+        check_estimator(batches, config.estimator)
+        return batches
+
+    @property
+    def validated(self) -> bool:
+        return self._splits["val"] > 0
+
+    @property
+    def agreed(self) -> int:
+        """What any process wished for when the last step began: bits of `wish`."""
+        return self.minibatches.histories.agreed
+
+    def wish(self, bits: int) -> None:
+        """To be known to all processes in the next step."""
+        self.minibatches.histories.wishes = bits
+
+    def _refresh_together(self) -> None:
+        nodes = refreshed_nodes(self.minibatches, self.config.refresh)
+        (count,) = self.group.total(0 if nodes is None else len(nodes))
+        empty = torch.empty(0, dtype=torch.int64)
+        self.refreshed = None if not count else empty if nodes is None else nodes
+
+    def _step(self, batch: Batch) -> None:
+        batches = self.minibatches
+        batches.histories.begin(batch, batches.step)
+        super()._step(batch)
+        batches.histories.end(
+            batch, gradients=batches.estimator.gradient_history, samples=batches.samples
+        )
+
+    def _of_all(self, loss: float) -> float:
+        weights = [p for group in self.optimizer.param_groups for p in group["params"]]
+        grads = [torch.zeros_like(w) if w.grad is None else w.grad for w in weights]
+        # The loss beside them: a step has one sum over the processes, and all see a loss of NaN.
+        both = torch.cat([*(grad.reshape(-1) for grad in grads), grads[0].new_tensor([loss])])
+        self.group.sum(both, "gradients")
+        sizes = [weight.numel() for weight in weights]
+        for weight, part in zip(weights, both[:-1].split(sizes), strict=True):
+            weight.grad = part.view_as(weight)
+        return float(both[-1])
+
+    def _score(self, nodes: Tensor) -> float | None:
+        (count,) = self.group.total(len(nodes))
+        if not count:
+            return None
+        start = time.perf_counter()
+        outputs = self.group.gather(self.sweeps.outputs(nodes))
+        assert self.graph.labels is not None
+        labels = self.group.gather(self.graph.labels[nodes])
+        value = None
+        if self.group.first:
+            value = self.objective.metric.compute(torch.cat(outputs).cpu(), torch.cat(labels).cpu())
+        value = self.group.broadcast(value)
+        self.progress.evaluation_seconds += time.perf_counter() - start
+        return float(value)
+
+    def _measure(self, *, early: bool) -> Epoch:
+        progress, batches = self.progress, self.minibatches
+        sums = self.group.total(progress.sampled, progress.history_reads, self._traffic())
+        progress.sampled, progress.history_reads = int(sums[0]), int(sums[1])
+        self._sent = sum(self.group.sent.get(what, 0) for what in TRAFFIC)
+        point = super()._measure(early=early)
+        return replace(
+            point,
+            halo_age=batches.halo_age(),
+            halo_staleness=batches.histories.staleness(),
+            exchanged=int(sums[2]),
+        )
+
+    def _traffic(self) -> int:
+        return sum(self.group.sent.get(what, 0) for what in TRAFFIC) - self._sent
+
+    def _check_metric(self) -> None:
+        """Refuse, before hours of training, a metric that the nodes to be scored do not allow."""
+        assert self.graph.labels is not None
+        metric = self.objective.metric
+        for name in ("val", "test"):
+            if not self._splits[name]:
+                continue
+            labels = self.group.gather(self.graph.labels[self.graph.split(name)])
+            wrong = False
+            if self.group.first:
+                known = torch.cat(labels).cpu()
+                zeros = torch.zeros(len(known), self.objective.outputs)
+                wrong = math.isnan(metric.compute(zeros, known))
+            if self.group.broadcast(wrong):
+                raise ValueError(
+                    f"{metric.title} of the {name} nodes does not exist: it needs "
+                    f"{metric.needs}; choose another metric (--metric)"
+                )
+
+
+def part_objective(graph: Graph, config: TrainConfig, shared: dict[str, Tensor]) -> Objective:
+    """The objective of a part, with what all training nodes tell of the labels."""
+    if graph.labels is None:
+        raise ValueError("the graph has no labels to train on")
+    # Scores are of all processes' nodes together.
+    splits = {"train": graph.train, "val": graph.train[:0], "test": graph.train[:0]}
+    unscored = Graph.from_parts(
+        graph.adjacency,
+        graph.features,
+        graph.labels,
+        splits,
+        graph.num_classes,
+        graph.names,
+        graph.task,
+    )
+    classes = graph.task != "regression"
+    plain = replace(config, class_weights="none") if classes else config
+    objective: Any = OBJECTIVES[graph.task](unscored, plain)
+    if not classes:
+        objective.centre, objective.deviation = shared["labels"].tolist()
+    elif config.class_weights == "balanced":
+        objective.weights = shared["weights"]
+    found: Objective = objective
+    return found
+
+
+def check_agreement(group: Group, facts: dict[str, str]) -> None:
+    """Refuse processes that do not have the same of everything that has to be the same."""
+    everybody = group.everybody(facts)
+    for name, value in everybody[0].items():
+        for rank, theirs in enumerate(everybody):
+            if theirs[name] != value:
+                raise ValueError(
+                    f"rank {rank} has other {name} than rank 0 ({theirs[name]} and {value}): start "
+                    "all processes by one command, with one vrgcn and one partition"
+                )
+
+
+def _digest(weights: dict[str, Tensor]) -> str:
+    digest = hashlib.sha256()
+    for tensor in weights.values():
+        for piece in pieces(tensor):
+            digest.update(piece)
+    return digest.hexdigest()
