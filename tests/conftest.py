@@ -14,10 +14,12 @@ import torch
 
 from vrgcn.data import find_dataset
 
+# A shell starts what runs in the background without the one, nohup without the other. Tests of both
+# need them, and so do the programs that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # A shell starts what runs in the background so. Tests of Ctrl-C need it, and so do the programs
-    # that they start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 _BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 

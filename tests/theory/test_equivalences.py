@@ -334,8 +334,8 @@ class GeneratorOfItsOwn(nn.Module):
 class WholePass(FirstPass):
     """A first pass that goes on to the model's end."""
 
-    def __init__(self, *parts: Any, step: int, stop_after: int | None = None) -> None:
-        super().__init__(*parts, step=step)
+    def __init__(self, *parts: Any, stop_after: int | None = None, **given: Any) -> None:
+        super().__init__(*parts, **given)
 
 
 @pytest.mark.parametrize("kind", ["gcn", "graphsage"])

@@ -40,12 +40,12 @@ def test_training_is_the_same_to_the_last_bit_with_and_without_diagnostics(estim
 
 
 def test_points_carry_what_was_measured_every_few_epochs():
-    curve = train(gcn(dropout=0.5), diagnostics=2, epochs=5).curve
+    curve = train(gcn(dropout=0.5), estimator="cvd", diagnostics=2, epochs=5).curve
     assert [point.epoch for point in curve if point.gradient_noise is not None] == [2, 4]
     assert [point.epoch for point in curve if point.staleness is not None] == [2, 4]
     assert all(0 < p.gradient_noise < 100 and 0 < p.staleness < 2 for p in curve[1::2])
     json.dumps([point.as_dict() for point in curve], allow_nan=False)
-    again = train(gcn(dropout=0.5), diagnostics=4, epochs=5).curve
+    again = train(gcn(dropout=0.5), estimator="cvd", diagnostics=4, epochs=5).curve
     assert again[3].gradient_noise == curve[3].gradient_noise
 
 

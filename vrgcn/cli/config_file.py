@@ -16,7 +16,7 @@ def expand_config(options: type, flags: list[str]) -> list[str]:
 
     `--resume RUN` stands for the run's own config.toml. Where a command takes a `target`, a run
     folder does too, all but its graph, which is found through the run, its epochs, which are over,
-    and where it was logged to.
+    where it was logged to, and how several runs or processes shared the work.
     """
     kinds = option_kinds(options)
     path = _path(flags, "--config") if "config" in kinds else None
@@ -31,9 +31,8 @@ def expand_config(options: type, flags: list[str]) -> list[str]:
     if place is None:
         return [*expanded, *flags]
     run = flags[place]
-    theirs = read_flags(
-        Path(run) / runs.CONFIG, kinds, without=("dataset", "graph", "epochs", "log")
-    )
+    left_out = ("dataset", "graph", "epochs", "log", "seeds", "halo", "halo_every", "rank_timeout")
+    theirs = read_flags(Path(run) / runs.CONFIG, kinds, without=left_out)
     return [run, *theirs, *expanded, *flags[:place], *flags[place + 1 :]]
 
 
