@@ -4,7 +4,7 @@ of numbers."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -149,27 +149,16 @@ def scores_name(records: Sequence[Record]) -> str:
 
 
 def _show_numbers(page: Page, scored: dict[str, RunNumbers]) -> None:
-    """A row for each run, a column for each metric; the best of each is marked."""
+    """A row for each run, a column for each metric. None is marked: these are test scores."""
     if not scored:
         return
     metrics = list(next(iter(scored.values())).scores)
-    rows, marked = [], []
-    for row, (label, run) in enumerate(scored.items()):
-        texts = [metric.text(run.scores[metric]) for metric in metrics]
-        rows.append([label, f"{run.nodes:,}", *texts])
-        for column, metric in enumerate(metrics):
-            others = [other.scores[metric] for other in scored.values()]
-            if len(set(others)) > 1 and not any(
-                metric.better(other, run.scores[metric]) for other in others
-            ):
-                marked.append((row, 2 + column))
-    caption = "On the test nodes" + ("; marked: the best" if marked else "")
-    page.table(
-        ["run", "nodes", *(metric.title for metric in metrics)],
-        rows,
-        caption=caption,
-        marked=marked,
-    )
+    rows = [
+        [label, f"{run.nodes:,}", *(metric.text(run.scores[metric]) for metric in metrics)]
+        for label, run in scored.items()
+    ]
+    titles = [metric.title for metric in metrics]
+    page.table(["run", "nodes", *titles], rows, caption="On the test nodes")
 
 
 def _show_classes(page: Page, scored: dict[str, RunClasses]) -> None:
@@ -226,29 +215,19 @@ def _details(page: Page, scores: RunClasses) -> None:
 
 
 def _compare(page: Page, scored: dict[str, RunClasses]) -> None:
-    """F1 of each class, a column for each run; the best of each class is marked."""
+    """F1 of each class, a column for each run. None is marked: these are test scores, and a run is
+    chosen by its validation score."""
     first = next(iter(scored.values()))
     alike = {label: s for label, s in scored.items() if s.classes == first.classes}
     shown = main_classes(first.by_class)
-    rows, marked = [], []
-    for row, place in enumerate(shown):
+    rows = []
+    for place in shown:
         f1 = [float(scores.by_class.f1[place]) for scores in alike.values()]
         texts = ["–" if math.isnan(value) else f"{value:.3f}" for value in f1]
         rows.append([first.classes[place], f"{int(first.by_class.support[place]):,}", *texts])
-        marked += [(row, 2 + column) for column in _best(texts)]
     macro = [f"{scores.by_class.macro_f1:.3f}" for scores in alike.values()]
     rows.append(["all (macro-F1)", f"{first.nodes:,}", *macro])
-    marked += [(len(rows) - 1, 2 + column) for column in _best(macro)]
-    caption = "F1 on the test nodes; marked: the best of each class"
+    caption = "F1 on the test nodes"
     if len(shown) < len(first.classes):
         caption += f"; the {len(shown)} largest of {len(first.classes)} classes"
-    page.table(["class", "support", *alike], rows, caption=caption, marked=marked)
-
-
-def _best(texts: Iterable[str]) -> list[int]:
-    """Where the largest number stands; nowhere if all are the same as printed."""
-    texts = list(texts)
-    known = [text for text in texts if text != "–"]
-    if len(set(known)) < 2:
-        return []
-    return [place for place, text in enumerate(texts) if text == max(known)]
+    page.table(["class", "support", *alike], rows, caption=caption)
