@@ -51,9 +51,9 @@ class History:
     def write(self, nodes: Tensor, h: Tensor, step: int) -> None:
         """Overwrite the rows of `nodes` with h (len(nodes), width), all different nodes."""
         nodes = nodes.to(self.values.device)
-        largest = torch.finfo(self.values.dtype).max
         h = h.detach()
-        if largest < torch.finfo(h.dtype).max:  # an infinite row would spoil every average of it
+        if self.values.dtype == torch.float16:  # an infinite row would spoil every average of it
+            largest = torch.finfo(torch.float16).max
             h = h.clamp(-largest, largest)
         self.values.index_copy_(0, nodes, h.to(self.values))
         self.written.index_fill_(0, nodes, step)

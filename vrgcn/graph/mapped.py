@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from math import prod
 from pathlib import Path
 from typing import Protocol
@@ -15,6 +17,8 @@ from torch import Tensor
 
 from vrgcn.files.writing import explained
 
+_HUGE = 4 << 20  # bytes: below, small pages do
+
 
 def zeros(
     shape: tuple[int, ...],
@@ -23,10 +27,25 @@ def zeros(
     device: torch.device | str = "cpu",
 ) -> Tensor:
     """A table of zeros; in a new file where one is named, which is then on the CPU."""
-    if file is None:
+    size = prod(shape) * dtype.itemsize
+    if file is not None:
+        _reserve(file, size)
+        return torch.from_file(str(file), shared=True, size=prod(shape), dtype=dtype).view(shape)
+    if torch.device(device).type != "cpu" or size < _HUGE or not hasattr(mmap, "MADV_HUGEPAGE"):
         return torch.zeros(shape, dtype=dtype, device=device)
-    _reserve(file, prod(shape) * dtype.itemsize)
-    return torch.from_file(str(file), shared=True, size=prod(shape), dtype=dtype).view(shape)
+    return torch.frombuffer(_huge_pages(size), dtype=dtype).view(shape)
+
+
+def _huge_pages(size: int) -> mmap.mmap:
+    """Zeros in memory, in pages of 2 MB where the system has them: tables are read row by row in a
+    random order, and looking up one small page after another takes a third of that time."""
+    try:
+        memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise MemoryError(f"no memory for a table of {size:,} bytes") from error
+    with suppress(OSError):  # a system without them
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    return memory
 
 
 class Derived(Protocol):
