@@ -21,6 +21,7 @@ from vrgcn.data.synthetic import community_graph
 STEPPED = ("MLP", "history", "two-way", "CVD+PP")
 RACED = ("history", "two-way", "two-way-cv", "CVD+PP", "exact+PP")
 RACED_LAYERS = 3
+RACED_RATES = (0.005, 0.01, 0.02)  # who goes soonest at which differs
 
 
 def run(bench: Bench) -> Section:
@@ -73,7 +74,7 @@ def _race(bench: Bench) -> dict[str, Any]:
     scale = bench.scale
     graph = community_graph(scale.deep_graph)
     architecture = replace(bench.architecture, layers=RACED_LAYERS, dense=1)
-    recipes = {name: ALGORITHMS[name] for name in RACED}
+    recipes = {name: replace(ALGORITHMS[name], rates=RACED_RATES) for name in RACED}
     targets = (scale.deep_target,)
     rounds = range(scale.epochs * scale.evaluations)
     races = [
