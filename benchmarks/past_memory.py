@@ -10,7 +10,8 @@ files too, where one can be made (as root; else RLIMIT_DATA, which does not, and
 so). Before each command the pages of all files in FOLDER are dropped. Beside it the same on a graph
 of --fits nodes, in memory and from files that stay in memory, without a limit.
 
-A case is ORDER/BATCHES: the graph as generated (`random`) or reordered (`ordered`), and --batches.
+A case is ORDER/BATCHES: the graph as generated in a random order (`random`), reordered (`ordered`)
+or generated one community after the other (`communities`), and --batches.
 
 Results are in FOLDER/result.json after every command; what is there already is not done again.
 Shares of the time: `disk` is the time asleep (see vrgcn.benchmarks.stopwatch), `others` that in
@@ -56,15 +57,16 @@ class PastMemory:
             self.result = json.loads(self.file.read_text(encoding="utf-8"))
 
     def run(self) -> None:
-        self._generate("random", self.options.nodes)
-        graph = self.folder / "random"
-        if "disk" not in self.result:
-            forget(graph)
-            self.result["disk"] = disk_speed(graph / "features.npy")
         for case in self.options.cases:
             order, batches = case.split("/")
+            generated = "random" if order == "ordered" else order
+            self._generate(generated, self.options.nodes)
+            if "disk" not in self.result:
+                forget(self.folder / generated)
+                self.result["disk"] = disk_speed(self.folder / generated / "features.npy")
             if order == "ordered":
-                self._command("reorder", f"reorder {graph} --out {self.folder / order}")
+                path = self.folder / generated
+                self._command("reorder", f"reorder {path} --out {self.folder / order}")
             self._train_and_predict(case, self.folder / order, batches)
         if self.options.fits:
             self._generate("fits", self.options.fits, limited=False)
@@ -76,17 +78,19 @@ class PastMemory:
     @property
     def limit(self) -> int:
         """Bytes. Two tables as large as the features are derived: scaled features, and P X."""
-        pairs = self.options.nodes * self.options.degree
-        row = self.options.features * 2
-        known = self.folder / "random"
-        edges = 8 * pairs if not known.exists() else size_of(known) - row * self.options.nodes
-        return int(self.options.share * (edges + 3 * row * self.options.nodes))
+        features = self.options.nodes * self.options.features * 2
+        graph = self.options.nodes * self.options.degree * 8 + features
+        for name in ("random", "communities"):
+            if (self.folder / name / "meta.json").exists():
+                graph = size_of(self.folder / name)
+        return int(self.options.share * (graph + 2 * features))
 
     def _generate(self, name: str, nodes: int, *, limited: bool = True) -> None:
         self._command(
             f"generate {name}",
             f"generate --nodes {nodes} --degree {self.options.degree} --features "
-            f"{self.options.features} --feature-dtype float16 --out {self.folder / name}",
+            f"{self.options.features} --feature-dtype float16 --order "
+            f"{'communities' if name == 'communities' else 'random'} --out {self.folder / name}",
             limited=limited,
         )
         self.result.setdefault("files", {})[name] = size_of(self.folder / name)
@@ -235,7 +239,7 @@ def main() -> None:
     options = parser.parse_args()
     measured = PastMemory(options)
     measured.run()
-    large = dict.fromkeys(("random", "ordered"), options.nodes)
+    large = dict.fromkeys(("random", "ordered", "communities"), options.nodes)
     print(table(measured.result, large | {"fits": options.fits}))
 
 
