@@ -74,15 +74,20 @@ def test_pages_come_into_memory_and_others_do_not(tmp_path):
     table = torch.from_file(name, shared=True, size=size, dtype=torch.float32).view(512, -1)
     if pages_in_memory(table):
         pytest.skip("pages of this file system stay in memory")
-    read_ahead(note_mapped(table), torch.tensor([300, 17, 301]))
-    assert pages_in_memory(table) == [17, 300, 301]
+    with read_ahead(note_mapped(table), torch.tensor([300, 17, 301])):
+        assert pages_in_memory(table) == [17, 300, 301]
+        table[100].sum()  # not named: it comes, and alone
+        assert pages_in_memory(table) == [17, 100, 300, 301]
+    table[200].sum()  # from now on as the system likes
+    assert {100, 199, 200, 201} <= set(pages_in_memory(table))
 
 
 def test_nothing_is_asked_for_of_tables_in_memory(monkeypatch):
     calls = asked(monkeypatch)
     table = torch.randn(100, 8)
     assert not is_mapped(table)
-    read_ahead(table, torch.tensor([1, 2]))
+    with read_ahead(table, torch.tensor([1, 2])):
+        pass
     assert torch.equal(gather(table, torch.tensor([1, 2])), table[1:3])
     assert not calls
 
@@ -94,10 +99,10 @@ def test_it_is_left_off_while_nothing_comes_from_the_disk_and_begins_again(tmp_p
     monkeypatch.setattr(module, "resource", used)
     table, rows = zeros((100, 8), torch.float32, tmp_path / "0.bin"), torch.tensor([1])
     for _ in range(100):
-        read_ahead(table, rows)
+        gather(table, rows)
     assert len(calls) == module._CALLS
     blocks = 6
-    read_ahead(table, rows)
+    gather(table, rows)
     assert len(calls) == module._CALLS + 1
 
 
@@ -138,7 +143,8 @@ def test_where_the_system_does_not_know_how_rows_are_read_when_touched(
     missing, tmp_path, monkeypatch
 ):
     if missing == "the call":
-        monkeypatch.setattr(module.ctypes, "CDLL", lambda name: object())
+        library = SimpleNamespace(madvise=lambda *_: -1)
+        monkeypatch.setattr(module, "_library", lambda: library)
     elif missing == "the handle":
         monkeypatch.delattr(os, "pidfd_open")
     else:

@@ -52,12 +52,12 @@ class History:
     def write(self, nodes: Tensor, h: Tensor, step: int) -> None:
         """Overwrite the rows of `nodes` with h (len(nodes), width), all different nodes."""
         nodes = nodes.to(self.values.device)
-        read_ahead(self.values, nodes)
         h = h.detach()
         if self.values.dtype == torch.float16:  # an infinite row would spoil every average of it
             largest = torch.finfo(torch.float16).max
             h = h.clamp(-largest, largest)
-        self.values.index_copy_(0, nodes, h.to(self.values))
+        with read_ahead(self.values, nodes):
+            self.values.index_copy_(0, nodes, h.to(self.values))
         self.written.index_fill_(0, nodes, step)
 
     def replace(self, nodes: Tensor, h: Tensor, step: int) -> Replaced:
@@ -69,7 +69,8 @@ class History:
 
     def put_back(self, before: Replaced) -> None:
         """Undo a `replace`."""
-        self.values.index_copy_(0, before.nodes, before.values)
+        with read_ahead(self.values, before.nodes):
+            self.values.index_copy_(0, before.nodes, before.values)
         self.written.index_copy_(0, before.nodes, before.written)
 
     def age(self, step: int) -> Tensor:

@@ -71,11 +71,10 @@ class Setup:
             )
             return Inputs(x, features, dict(zip(relations, averaged, strict=True)))
         width = features.shape[1]
-        for table in (features, tables[0]):
-            read_ahead(table, nodes)
         both = features.new_empty((len(nodes), 2 * width))
-        torch.index_select(features, 0, nodes, out=both[:, :width])
-        torch.index_select(tables[0], 0, nodes, out=both[:, width:])
+        for table, half in ((features, both[:, :width]), (tables[0], both[:, width:])):
+            with read_ahead(table, nodes):
+                torch.index_select(table, 0, nodes, out=half)
         both = both.to(self.device, self.graph.dtype)
         # Not views to autograd: a change of one in place must not count as one of the other.
         x, averages = both[:, :width].data, both[:, width:].data

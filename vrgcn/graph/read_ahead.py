@@ -5,6 +5,7 @@ its own page; and since the system expects files to be read in order, it reads u
 around each, for which other pages have to go where memory is short. So whoever is about to touch
 many rows names them first: their pages are read together, in the order of the file, and nothing
 around them. It changes no number: where the system does not know how, rows are read when touched.
+Elsewhere a table is read as it lies, and there the system is right.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -31,6 +34,10 @@ _GAP = 2  # pages: one between two others is read too, in one go
 _CALLS = 32  # without anything read before it is taken that all pages are in memory
 ENTRIES = 1 << 16  # rows to touch between two calls: pages of many more might not stay until then
 
+_NORMAL, _RANDOM, _WILLNEED = (
+    getattr(mmap, f"MADV_{name}", None) for name in ("NORMAL", "RANDOM", "WILLNEED")
+)
+
 _mapped: dict[int, int] = {}  # where tables begin, and their bytes
 _reading = {"blocks": -1, "calls": 0}
 
@@ -47,12 +54,22 @@ def is_mapped(table: Tensor) -> bool:
     return bool(_mapped) and _mapped.get(table.data_ptr()) == table.nbytes
 
 
-def read_ahead(table: Tensor, rows: Tensor) -> None:
-    """Have the pages of some rows (count,) of a table read, if it is mapped and it is not clear
-    that they are in memory."""
-    if is_mapped(table) and len(rows) and _worth_it():
-        size = table.nbytes // len(table)
-        _advise(_ranges(table.data_ptr(), size, rows.numpy()))
+@contextmanager
+def read_ahead(table: Tensor, rows: Tensor) -> Iterator[None]:
+    """In here some rows (count,) of a table are touched. Of one that is mapped their pages are
+    read first, unless it seems that they are in memory, and those that are missing nevertheless
+    come alone."""
+    if not is_mapped(table) or not len(rows):
+        yield
+        return
+    start, size = table.data_ptr(), table.nbytes
+    _expect(start, size, _RANDOM)
+    if _worth_it():
+        _advise(_ranges(start, size // len(table), rows.numpy()))
+    try:
+        yield
+    finally:
+        _expect(start, size, _NORMAL)  # whoever reads all of it reads it in order
 
 
 def gather(table: Tensor, rows: Tensor) -> Tensor:
@@ -61,8 +78,8 @@ def gather(table: Tensor, rows: Tensor) -> Tensor:
         return table.index_select(0, rows)
     pieces = []
     for some in rows.split(ENTRIES):
-        read_ahead(table, some)
-        pieces.append(table.index_select(0, some))
+        with read_ahead(table, some):
+            pieces.append(table.index_select(0, some))
     return pieces[0] if len(pieces) == 1 else torch.cat(pieces)
 
 
@@ -91,6 +108,15 @@ def _ranges(start: int, size: int, rows: NDArray[np.int64]) -> NDArray[np.uint64
     return np.stack([begin * _PAGE, (end - begin) * _PAGE], axis=1).astype(np.uint64)
 
 
+def _expect(start: int, size: int, advice: int | None) -> None:
+    """Tell the system in which order a table will be touched."""
+    first = start // _PAGE * _PAGE
+    if advice is not None:
+        _library().madvise(
+            ctypes.c_void_p(first), ctypes.c_size_t(start + size - first), ctypes.c_int(advice)
+        )
+
+
 def _advise(ranges: NDArray[np.uint64]) -> None:
     call, process = _system(os.getpid())
     for part in np.split(ranges, range(_RANGES, len(ranges), _RANGES)):
@@ -98,13 +124,15 @@ def _advise(ranges: NDArray[np.uint64]) -> None:
             return  # an old system, or a page that is none any more
 
 
-_WILLNEED = getattr(mmap, "MADV_WILLNEED", 3)
+@cache
+def _library() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
 
 
 @cache
 def _system(process: int) -> tuple[Any, int]:
     """process_madvise and a handle of the process, which is this one; None where there is none."""
-    call = getattr(ctypes.CDLL(None), "process_madvise", None)
+    call = getattr(_library(), "process_madvise", None)
     if call is None:
         return None, -1
     call.argtypes = [

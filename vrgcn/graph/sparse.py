@@ -294,9 +294,9 @@ def _bags(matrix: CSR, dense: Tensor, weights: Tensor | None) -> Tensor:
     for start, end in pairwise(_runs(matrix.indptr)):
         first, last = int(matrix.indptr[start]), int(matrix.indptr[end])
         indptr, indices = matrix.indptr[start : end + 1] - first, matrix.indices[first:last]
-        read_ahead(dense, indices)
         part = None if weights is None else weights[first:last]
-        sums.append(_embedding_bag(CSR(indptr, indices, None, matrix.columns), dense, part))
+        with read_ahead(dense, indices):
+            sums.append(_embedding_bag(CSR(indptr, indices, None, matrix.columns), dense, part))
     return sums[0] if len(sums) == 1 else torch.cat(sums)
 
 
