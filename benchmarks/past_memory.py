@@ -188,9 +188,14 @@ def disk_speed(file: Path, seconds: float = 2.0) -> dict[str, float]:
     return speed
 
 
+def running(phase: dict[str, dict[str, float]]) -> float:
+    """Seconds of a phase, but for those in which the process was stopped from outside."""
+    return sum(part["wall"] - part["stopped"] for part in phase.values())
+
+
 def shares(phase: dict[str, dict[str, float]]) -> dict[str, float]:
     """Of the time of a phase."""
-    wall = sum(part["wall"] for part in phase.values())
+    wall = running(phase)
     told = {name: phase[name]["cpu"] for name in PARTS if name in phase}
     told["disk"] = sum(part["waited"] for part in phase.values())
     told["others"] = sum(part["queued"] for part in phase.values())
@@ -206,7 +211,7 @@ def table(result: dict[str, Any], nodes: dict[str, int]) -> str:
             lines.append(f"{name} | {told['seconds']:.0f} s")
             continue
         phase = told["phases"][kind]
-        wall = sum(part["wall"] for part in phase.values())
+        wall = running(phase)
         count = told["nodes"] if kind == "train" else nodes[case.split("/")[0]]
         part = shares(phase)
         spent = ", ".join(

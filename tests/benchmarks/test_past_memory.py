@@ -38,8 +38,8 @@ def test_a_command_under_the_limit_tells_where_its_time_went(tmp_path):
 
 def test_shares_of_the_time_add_up_to_all_of_it():
     shares = runpy.run_path(str(SCRIPTS / "past_memory.py"))["shares"]
-    part = {"wall": 4.0, "cpu": 1.0, "waited": 2.5, "queued": 0.5}
-    told = shares({"plan": part, "gather": part, "compute": part | {"wall": 8.0, "cpu": 5.0}})
+    part = {"wall": 5.0, "stopped": 1.0, "cpu": 1.0, "waited": 2.5, "queued": 0.5}
+    told = shares({"plan": part, "gather": part, "compute": part | {"wall": 9.0, "cpu": 5.0}})
     assert told == {
         "plan": 1 / 16,
         "gather": 1 / 16,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 
@@ -88,4 +91,26 @@ def test_pages_that_come_from_the_disk_are_counted(tmp_path):
 
 def test_waiting_is_what_neither_computing_nor_the_queue_explains():
     assert Spent(wall=5.0, cpu=2.0, queued=1.0).waited == 2.0
+    assert Spent(wall=5.0, cpu=2.0, queued=1.0, stopped=0.5).waited == 1.5
     assert Spent(wall=1.0, cpu=1.1).waited == 0.0
+
+
+def test_a_process_that_was_stopped_from_outside_did_not_wait():
+    program = (
+        "import time; from vrgcn.benchmarks.stopwatch import Stopwatch; watch = Stopwatch()\n"
+        "with watch.phase('sleep'): print('ready', flush=True); time.sleep(2.2)\n"
+        "time.sleep(0.2); told = watch.stop()\n"
+        "print(told['sleep']['compute']['waited'], sum(p['compute']['stopped'] for p in told.values()))"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(0.3)
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(1.2)
+        process.send_signal(signal.SIGCONT)
+        waited, stopped = map(float, process.stdout.readline().split())
+    assert stopped == pytest.approx(1.2, abs=0.3)
+    assert waited == pytest.approx(1.0, abs=0.4)

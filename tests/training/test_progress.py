@@ -103,3 +103,20 @@ def test_what_moves_in_pieces_longer_than_half_a_minute_has_an_estimate_too(caps
             now += 50
             bar.update(task, completed=done)
     assert capsys.readouterr().err == "sorting: 30% after 0:02:30, about 0:05:50 left\n"
+
+
+def test_exact_scores_have_progress_of_their_own(monkeypatch):
+    told: list[tuple[str, float | None, float]] = []
+    evaluated = module.EpochProgress.evaluated
+
+    def noted(self, nodes: int) -> None:
+        evaluated(self, nodes)
+        task = self._bar.tasks[1]
+        told.append((task.description, task.total, task.completed))
+
+    monkeypatch.setattr(module.EpochProgress, "evaluated", noted)
+    fit(model(), graph(), TrainConfig(epochs=2, batch_size=8), verbose=True)
+    titles = [title for title, total, done in told if done == total]
+    # After each epoch on the validation nodes, at last on the test nodes.
+    assert titles == [f"epoch {epoch}/2, evaluating" for epoch in (1, 2, 2)]
+    assert all(total is not None and 0 < done <= total for _, total, done in told)
