@@ -99,7 +99,8 @@ def test_a_process_that_was_stopped_from_outside_did_not_wait():
     program = (
         "import time; from vrgcn.benchmarks.stopwatch import Stopwatch; watch = Stopwatch()\n"
         "with watch.phase('sleep'): print('ready', flush=True); time.sleep(2.2)\n"
-        "time.sleep(0.2); told = watch.stop(); stopped = [p['compute']['stopped'] for p in told.values()]\n"
+        "time.sleep(0.2); told = watch.stop()\n"
+        "stopped = [phase['compute']['stopped'] for phase in told.values()]\n"
         "print(told['sleep']['compute']['waited'], sum(stopped))"
     )
     with subprocess.Popen(
