@@ -36,8 +36,9 @@ def test_sleeping_is_waiting_and_computing_is_not():
 
 
 def test_a_part_takes_its_time_out_of_the_phase_and_all_of_them_are_the_whole():
-    start = time.perf_counter()
+    outer = time.perf_counter()
     watch = Stopwatch()
+    inner = time.perf_counter()
     with watch.phase("train"):
         busy(0.02)
         with watch.part("gather"):
@@ -45,10 +46,11 @@ def test_a_part_takes_its_time_out_of_the_phase_and_all_of_them_are_the_whole():
             with watch.phase("evaluate"), watch.part("gather"):
                 busy(0.08)
         assert watch.current == "train"
+    inside = time.perf_counter() - inner
     told = watch.stop()
-    took = time.perf_counter() - start
-    spent = [part for phase in told.values() for part in phase.values()]
-    assert sum(part["wall"] for part in spent) == pytest.approx(took, abs=2e-3)
+    around = time.perf_counter() - outer
+    whole = sum(part["wall"] for phase in told.values() for part in phase.values())
+    assert inside <= whole <= around
     cpu = {phase: {part: s["cpu"] for part, s in parts.items()} for phase, parts in told.items()}
     assert cpu["train"]["compute"] == pytest.approx(0.02, abs=0.01)
     assert cpu["train"]["gather"] == pytest.approx(0.05, abs=0.01)
