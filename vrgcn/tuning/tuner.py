@@ -12,20 +12,18 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vrgcn.files.memory import free_memory, is_out_of_memory
 from vrgcn.files.sizes import bytes_text
-from vrgcn.files.writing import write_text
+from vrgcn.files.writing import remove_folder, remove_partial, write_text
 from vrgcn.graph.graph import Graph
 from vrgcn.models.models import GraphModel, build_model
 from vrgcn.training.callbacks import StopTraining
-from vrgcn.training.choice import choose_estimator
 from vrgcn.training.clock import Clock
-from vrgcn.training.config import AUTO
 from vrgcn.training.cost import epoch_costs
 from vrgcn.training.objectives import Objective
 from vrgcn.training.recording import train_in
@@ -40,12 +38,9 @@ if TYPE_CHECKING:
     import optuna
 
 LEADERBOARD = "leaderboard.json"
-_FIRST = 1 / 4  # of the time that the first trial may take at most
-_SHARE = 1 / 8  # of the time that another may take at least, so that a slow one does not take all
+_SHARE = 1 / 8  # of the time that a trial may take at least, so that a slow one does not take all
 _SLOWER = 1.5  # times as long as the first it may take in any case
-_MARGIN = 1.25  # times what it would take are kept for training the best again,
-_AGAIN = 1 / 2  # of the time at most
-_CUT, _OVER = "it had its share of the time", "the time was over"
+_MARGIN = 1.25  # times what its trial took are kept for training the best again
 _HOPELESS = 5  # failures before any success after which a search gives up
 
 
@@ -66,6 +61,11 @@ class TuneResult:
         return (
             f"best of {len(self.trials)} trials, trial {self.best.number}: {values}\n{self.result}"
         )
+
+
+def build(settings: Settings, graph: Graph, objective: Objective) -> GraphModel:
+    seed = settings.train.seed
+    return build_model(settings.model, graph.num_features, objective.outputs, seed)
 
 
 class Tuner:
@@ -95,9 +95,12 @@ class Tuner:
         self.on_note = on_note
         clock.go_on(study.user_attrs.get("used", 0.0))
         leaderboard.restore([t for t in tried(study) if t.state != "running"])
-        if not study.get_trials(deepcopy=False):
-            for start in search.first(self._settled):
-                study.enqueue_trial(start)
+        for run in (folder / BEST, *(folder / TRIALS).glob(f"{TRIAL}*")):
+            remove_partial(run)  # of a process that was killed
+        starts = search.first()
+        if len(study.get_trials(deepcopy=False)) < len(starts):  # none, or killed between them
+            for start in starts:
+                study.enqueue_trial(start, skip_if_exists=True)
 
     def run(self, trials: int | None) -> None:
         """Try settings until there are as many trials or the time is over."""
@@ -122,9 +125,10 @@ class Tuner:
         if not best:
             reasons = "; ".join(str(trial.reason) for trial in trials[-3:])
             raise ValueError(f"none of {len(trials)} trials ran to its end: {reasons}")
+        self._write()  # of the last trial it may not have been, if a process was killed
         self.leaderboard.finish(f"Best of {len(trials)} trials, {self.objective.metric.title}")
         chosen = best[0]
-        settings = self._settled(self.search.given.changed(chosen.values))
+        settings = self.search.given.changed(chosen.values)
         folder = self.folder / BEST
         if self.study.user_attrs.get("best") not in (None, chosen.number):
             shutil.rmtree(folder, ignore_errors=True)  # of a search that went on and found better
@@ -154,15 +158,8 @@ class Tuner:
         if self.clock.limit is None:
             return float("inf")
         best = ranked(tried(self.study), self.objective.better)
-        kept = _AGAIN * self.clock.limit
-        if best:
-            kept = min(kept, _MARGIN * self._seconds_to_its_end(best[0]))
+        kept = _MARGIN * best[0].seconds if best else self.clock.limit / 2
         return self.clock.limit - self.clock.used - kept
-
-    def _seconds_to_its_end(self, trial: Tried) -> float:
-        """What a trial took, and of one that was cut short what all its epochs would have."""
-        epochs = self.search.given.train.epochs if trial.reason == _CUT else trial.epochs
-        return trial.seconds * epochs / max(trial.epochs, 1)
 
     def _try(self, trial: optuna.Trial) -> Tried:
         """Train as a trial says; whatever is its own fault is told, not raised."""
@@ -176,7 +173,11 @@ class Tuner:
             if isinstance(error, RuntimeError) and not is_out_of_memory(error):
                 raise
             state, reason = "failed", (str(error).splitlines() or [type(error).__name__])[0]
-        values, best = dict(trial.params), self._best_of(seen)
+        vals = [point.val for point in seen if point.val is not None]
+        best = vals[0] if vals else None
+        for val in vals:
+            best = val if best is None or self.objective.better(val, best) else best
+        values = dict(trial.params)
         return Tried(trial.number, state, best, values, len(seen), clock.used, reason)  # type: ignore[arg-type]
 
     def _train(
@@ -184,10 +185,12 @@ class Tuner:
     ) -> tuple[str, str | None]:
         """How it ended, and why."""
         folder = self.folder / TRIALS / f"{TRIAL}{trial.number:03d}"
-        reported = set(self.study.get_trials(deepcopy=False)[trial.number].intermediate_values)
+        reported = self.study.get_trials(deepcopy=False)[trial.number].intermediate_values
+        passed = max(reported, default=0) - 1  # epochs after which it was let go on, before a kill
         pruned = False
-        left, share = self._left(), self._share(trial.number)
-        settings = self._settled(settings)
+        left, share = self._left(), float("inf")
+        if self.clock.limit is not None and trial.number:
+            share = max(_SHARE * self.clock.limit, _SLOWER * tried(self.study)[0].seconds)
         model = self._build(settings)
         self._refuse_too_large(model, settings)
 
@@ -197,11 +200,10 @@ class Tuner:
             self.leaderboard.epoch(
                 trial.number, point.epoch, settings.train.epochs, point.val, self.clock.used
             )
-            best = self._best_of(seen)  # for which a model is kept, not for its last epoch
-            if point.val is None or best is None:
+            if point.val is None or point.epoch <= passed:
                 return
             if point.epoch not in reported:
-                trial.report(best, point.epoch)
+                trial.report(point.val, point.epoch)
             if trial.should_prune() and trial.number:  # of the first the pruner is told too
                 pruned = True
                 raise StopTraining
@@ -223,38 +225,15 @@ class Tuner:
             on_restore=seen.extend,
             on_note=self.on_note,
         )
-        shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)  # nothing goes on from here
+        remove_folder(folder / CHECKPOINTS)  # nothing goes on from here
         if pruned:
             return "pruned", None
-        if result.stopped != "time":
-            return "complete", None
-        return ("complete", _CUT) if share < left or not trial.number else ("pruned", _OVER)
-
-    def _share(self, number: int) -> float:
-        """Seconds that a trial may take, however many there are."""
-        if self.clock.limit is None:
-            return float("inf")
-        if not number:
-            return _FIRST * self.clock.limit
-        return max(_SHARE * self.clock.limit, _SLOWER * tried(self.study)[0].seconds)
-
-    def _best_of(self, points: Sequence[Epoch]) -> float | None:
-        best: float | None = None
-        for val in (point.val for point in points if point.val is not None):
-            best = val if best is None or self.objective.better(val, best) else best
-        return best
-
-    def _settled(self, settings: Settings) -> Settings:
-        """With an estimator in place of `auto`, the one that it is for just these settings: a
-        search compares those that there are."""
-        if settings.train.estimator != AUTO:
-            return settings
-        train, _ = choose_estimator(self._build(settings), self.graph, settings.train)
-        return replace(settings, train=train)
+        if result.stopped == "time" and trial.number and left <= share:
+            return "pruned", "the time was over"
+        return "complete", None
 
     def _build(self, settings: Settings) -> GraphModel:
-        width, seed = self.graph.num_features, settings.train.seed
-        return build_model(settings.model, width, self.objective.outputs, seed)
+        return build(settings, self.graph, self.objective)
 
     def _refuse_too_large(self, model: GraphModel, settings: Settings) -> None:
         """Where memory runs out, a process may be killed without a word: say so before."""
@@ -275,6 +254,9 @@ class Tuner:
     def _note(self, ended: Tried) -> None:
         self.leaderboard.ended(ended)
         self.study.set_user_attr("used", self.clock.used)
+        self._write()
+
+    def _write(self) -> None:
         trials = [asdict(trial) for trial in tried(self.study)]
         about = {
             "metric": self.objective.metric.title,
