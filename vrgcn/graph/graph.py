@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -218,9 +220,8 @@ class Graph:
             features=["age", "f_*"], column="bio=text:64", fill="age=median", task="regression",
             directed=True, weight="strength", like="graphs/papers"
         """
-        from vrgcn.data.frames import graph_from_pandas
-
-        return graph_from_pandas(nodes, edges, out=out, verbose=verbose, **options)
+        given = {"out": out, "verbose": verbose, **options}
+        return cls._by("graph_from_pandas")(nodes, edges, **given)
 
     @classmethod
     def from_networkx(
@@ -239,9 +240,15 @@ class Graph:
             as where there are no attributes; "constant": 1 for every node
         options: as in `from_pandas`; the graph itself says whether it is directed
         """
-        from vrgcn.data.frames import graph_from_networkx
+        given = {"features": features, "out": out, "verbose": verbose, **options}
+        return cls._by("graph_from_networkx")(G, **given)
 
-        return graph_from_networkx(G, features=features, out=out, verbose=verbose, **options)
+    @staticmethod
+    def _by(maker: str) -> Callable[..., Graph]:
+        """What makes graphs of tables lies above the graph, which knows nothing of it but the name:
+        one more class method that people look for here."""
+        made: Callable[..., Graph] = getattr(import_module("vrgcn.data.frames"), maker)
+        return made
 
     def to_pyg(self) -> Any:
         """The graph as PyG's `Data`, with masks, and edge_weight where it is weighted."""
