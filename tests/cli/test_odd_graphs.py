@@ -25,7 +25,6 @@ ODD = {
     "features of zero": lambda: Graph(RING, torch.zeros(30, 4), Y, **SPLIT),
     "one class": lambda: Graph(RING, X, torch.zeros(30, dtype=torch.int64), **SPLIT),
     "training nodes alone": lambda: Graph(RING, X, Y, train=range(30)),
-    "no labels in a split": lambda: Graph(RING, X, torch.where(RING[0] < 24, Y, -1), **SPLIT),
     "no training nodes": lambda: Graph(RING, X, Y, val=range(15), test=range(15, 30)),
     "no labels": lambda: Graph(RING, X),
     "a star": lambda: Graph(
@@ -56,3 +55,8 @@ def test_every_command_works_or_explains(kind: str, vrgcn, tmp_path: Path) -> No
     if kind not in EXPLAINED:
         code, _, err = vrgcn("diagnose", "graphsage", "--passes", 2, "--compare", "cv")
         assert code == 0 or err.startswith("vrgcn: error:"), err
+
+
+def test_a_split_without_labels_is_explained() -> None:
+    with pytest.raises(ValueError, match="test has 6 nodes without a label, first: node 24"):
+        Graph(RING, X, torch.where(RING[0] < 24, Y, -1), **SPLIT)
