@@ -61,6 +61,7 @@ def models() -> st.SearchStrategy[nn.Module]:
 
 def off(found: Tensor, wanted: Tensor) -> float:
     """Largest difference, relative to the largest wanted value where that is above 1."""
+    found, wanted = found.detach(), wanted.detach()
     return float((found - wanted).abs().max()) / max(1.0, float(wanted.abs().max()))
 
 
