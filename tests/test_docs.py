@@ -6,6 +6,7 @@ import importlib
 import re
 import shlex
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,12 @@ from vrgcn import (
     save_model,
 )
 from vrgcn.cli import COMMANDS
+from vrgcn.cli.config_file import expand_config
+from vrgcn.cli.options import TrainOptions
 from vrgcn.cli.parsing import parse
 from vrgcn.engine.estimators import find_estimator
 from vrgcn.graph.propagation import build_propagation
+from vrgcn.training.callbacks import Callbacks
 from vrgcn.tuning.space import SPACE
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -167,6 +171,8 @@ def check_python(names: dict[str, Any]) -> None:
     assert len(names["table"]) == len(names["papers"])
     assert names["hidden"].shape == (240, 32)
     assert torch.equal(names["inputs"], names["graph"].features)
+    listed = re.findall(r"`(on_\w+)\(", text("docs/python.md"))
+    assert set(listed) == {field.name for field in fields(Callbacks)}
 
 
 def table_of_nodes() -> dict[str, Any]:
@@ -196,6 +202,19 @@ def check_scaling(names: dict[str, Any]) -> None:
 def check_training(names: dict[str, Any]) -> None:
     assert names["result"].stopped == "epochs"
     assert names["config"].schedule == "cosine"
+
+
+def test_a_file_of_settings_is_understood(tmp_path: Path) -> None:
+    (block,) = blocks("docs/training.md", "toml")
+    file = tmp_path / "settings.toml"
+    file.write_text(block, encoding="utf-8")
+    flags = expand_config(TrainOptions, ["--config", str(file), "--epochs", "30"])
+    options = parse(TrainOptions, flags)
+    assert (options.dataset, options.log) == ("communities", "tensorboard")
+    assert options.model.hidden == 256
+    wanted = {"epochs": 30, "schedule": "cosine", "warmup": 2, "clip": 1.0, "label_smoothing": 0.1}
+    wanted |= {"class_weights": "balanced", "time_limit": "10m", "learning_rate": 0.003}
+    assert {name: getattr(options.train, name) for name in wanted} == wanted
 
 
 def check_tune(names: dict[str, Any]) -> None:

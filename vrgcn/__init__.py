@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vrgcn.data import load_dataset
+    from vrgcn.data.splitting import random_split
     from vrgcn.data.store import load_graph, save_graph
     from vrgcn.engine.batch import Batch
     from vrgcn.engine.estimators import ESTIMATORS, Estimator
@@ -19,14 +20,17 @@ if TYPE_CHECKING:
     from vrgcn.inference.predict import predict
     from vrgcn.inference.predictions import Predictions, predictions
     from vrgcn.inference.saved import SavedModel, load_model, save_model
+    from vrgcn.models.config import ModelConfig
     from vrgcn.models.dropout import Dropout
     from vrgcn.models.models import GCN, MLP, GraphSAGE
     from vrgcn.scikit.classifier import VRGCNClassifier as VRGCNClassifier
     from vrgcn.scikit.regressor import VRGCNRegressor as VRGCNRegressor
+    from vrgcn.training.callbacks import StopTraining
     from vrgcn.training.config import TrainConfig
     from vrgcn.training.fit import fit
     from vrgcn.training.result import TrainResult
     from vrgcn.training.state import Epoch
+    from vrgcn.training.tensorboard import TensorBoardLog
     from vrgcn.tuning.tune import tune
     from vrgcn.tuning.tuner import TuneResult
 
@@ -39,9 +43,11 @@ _HOME = {
     "save_model": "inference.saved",
     "TrainConfig": "training.config",
     "load_dataset": "data",
+    "random_split": "data.splitting",
     "load_graph": "data.store",
     "save_graph": "data.store",
     "Dropout": "models.dropout",
+    "ModelConfig": "models.config",
     "ESTIMATORS": "engine.estimators",
     "Estimator": "engine.estimators",
     "Graph": "graph.graph",
@@ -58,6 +64,8 @@ _HOME = {
     "Propagation": "graph.propagation",
     "scale_graph": "graph.scaling",
     "Epoch": "training.state",
+    "StopTraining": "training.callbacks",
+    "TensorBoardLog": "training.tensorboard",
     "TrainResult": "training.result",
     "fit": "training.fit",
     "TuneResult": "tuning.tuner",
@@ -78,10 +86,13 @@ __all__ = [
     "Graph",
     "GraphSAGE",
     "MiniBatches",
+    "ModelConfig",
     "Predictions",
     "Propagate",
     "Propagation",
     "SavedModel",
+    "StopTraining",
+    "TensorBoardLog",
     "TrainConfig",
     "TrainResult",
     "TuneResult",
@@ -93,6 +104,7 @@ __all__ = [
     "load_model",
     "predict",
     "predictions",
+    "random_split",
     "save_graph",
     "save_model",
     "scale_graph",

@@ -144,6 +144,27 @@ def test_errors_name_frame_column_row_and_argument():
         Graph.from_pandas(nodes, edges[:0])
 
 
+def test_advice_is_given_in_pythons_words():
+    nodes, edges = frames()
+    with pytest.raises(ValueError, match=r'unknown_nodes="skip", or .* unknown_nodes="add"'):
+        Graph.from_pandas(nodes[:3], edges)
+    several = pandas.DataFrame({"a b": ["x", "y"], "c": ["y", "x"], "d": [1.0, 2.0]})
+    with pytest.raises(
+        ValueError, match='Give source=COLUMN and target=COLUMN, such as source="a b"'
+    ):
+        Graph.from_pandas(None, several)
+    with pytest.raises(ValueError, match=r"^split= and ratio=: give one of them$"):
+        Graph.from_pandas(nodes, edges, split="topic", ratio=(0.6, 0.2, 0.2))
+
+
+def test_no_flag_of_the_command_line_is_left_in_what_was_read(capsys):
+    nodes, edges = frames()
+    Graph.from_pandas(nodes, edges, label="topic", verbose=True)
+    out = capsys.readouterr().out
+    assert "give split=COLUMN or ratio=(0.6, 0.2, 0.2)" in out
+    assert "--" not in out.replace("---", "")
+
+
 def test_the_frames_are_left_as_they_were():
     nodes, edges = frames()
     before = nodes.copy(), edges.copy()

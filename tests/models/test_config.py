@@ -43,3 +43,15 @@ def test_weights_come_from_the_seed_alone_and_no_random_number_is_used_up():
     weights = [next(model.parameters()) for model in (first, again, other)]
     assert torch.equal(weights[0], weights[1])
     assert not torch.equal(weights[0], weights[2])
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"model": "sage"}, "model 'sage' is none of gcn, graphsage, mlp"),
+        ({"order": "never"}, "order 'never' is none of after, before"),
+    ],
+)
+def test_a_name_that_is_none_of_those_there_are_is_refused(given, words) -> None:
+    with pytest.raises(ValueError, match=words):
+        ModelConfig(**given)

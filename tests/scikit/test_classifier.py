@@ -59,6 +59,25 @@ def test_predictions_are_the_exact_outputs_of_the_model(data, fitted):
     np.testing.assert_allclose(fitted.predict_proba(data.X), exact.numpy(), atol=1e-6)
 
 
+def test_edges_given_once_count_both_ways_where_that_is_said(data, fitted):
+    once = data.edge_index[:, : data.edge_index.shape[1] // 2]
+    both = classifier(undirected=True).fit(data.X, masked(data), edge_index=once)
+    assert (both.predict_proba(data.X) == fitted.predict_proba(data.X)).all()
+    one_way = classifier().fit(data.X, masked(data), edge_index=once)
+    assert (one_way.predict_proba(data.X) != fitted.predict_proba(data.X)).any()
+
+
+def test_weights_of_edges_are_those_of_the_graph_they_make(data, fitted):
+    weights = np.random.default_rng(0).random(data.edge_index.shape[1]).astype(np.float32)
+    given = {"edge_index": data.edge_index, "edge_weight": weights}
+    model = classifier().fit(data.X, masked(data), **given)
+    graph = Graph(data.edge_index, data.X.astype(np.float32), edge_weight=weights)
+    same = classifier().fit(graph, masked(data))
+    assert (model.predict_proba(data.X) == same.predict_proba(graph)).all()
+    assert (model.predict_proba(data.X, **given) == same.predict_proba(graph)).all()
+    assert (model.predict_proba(data.X) != fitted.predict_proba(data.X)).any()
+
+
 @pytest.mark.parametrize("unknown", [None, np.nan])
 def test_labels_that_are_unknown_change_nothing_whatever_they_are(data, unknown):
     """The same weights, to the last bit, as with another truth under the mask."""
@@ -109,6 +128,7 @@ def test_a_pipeline_scales_first_and_predicts_on_the_edges_of_fit(data):
     scaled = StandardScaler().fit_transform(data.X)
     direct.fit(scaled, masked(data), edge_index=data.edge_index)
     assert (direct.predict(scaled) == pipe.predict(data.X)).all()
+    assert direct.model_.trained_on.scaling.kind == "none"
 
 
 def fixed(data) -> Graph:
@@ -176,6 +196,15 @@ def test_a_graph_with_labels_and_splits_needs_no_y(data):
         model.predict(graph, edge_index=data.edge_index)
 
 
+def test_balanced_classes_are_found_though_they_are_rare(data):
+    rare = (data.codes == 1) & (np.cumsum(data.codes == 1) <= 8)
+    y = np.where(rare, "rare", "common")
+    plain = classifier().fit(data.X, y)
+    balanced = classifier(class_weight="balanced").fit(data.X, y)
+    found = [(model.predict(data.X) == "rare").sum() for model in (plain, balanced)]
+    assert found[1] > found[0] + 5
+
+
 def test_sample_weights_move_what_is_predicted(data):
     heavy = np.where(data.codes == 1, 100.0, 1.0)
     plain, weighted = classifier(), classifier()
@@ -236,12 +265,25 @@ def test_sparse_features_are_taken_as_they_are(data):
     assert model.model_.trained_on.scaling.kind == "row"
 
 
+def test_dense_features_are_scaled_by_the_training_rows_unless_told_otherwise(data, fitted):
+    assert fitted.model_.trained_on.scaling.kind == "standard"
+    large = classifier().fit(1000 * data.X, masked(data), edge_index=data.edge_index)
+    close = np.abs(large.predict_proba(1000 * data.X) - fitted.predict_proba(data.X)).max()
+    assert close < 0.05
+
+
 def test_settings_reach_training_and_unknown_ones_are_refused(data):
     model = classifier(settings={"layer_norm": False, "optimizer": "sgd"}, epochs=1)
     model.fit(data.X, data.y)
     assert model.model_.arguments["layer_norm"] is False
-    with pytest.raises(ValueError, match="'epochs' is a parameter of its own"):
+    with pytest.raises(ValueError, match=r"own, VRGCNClassifier\(epochs=\.\.\.\)"):
         classifier(settings={"epochs": 3}).fit(data.X, data.y)
+    with pytest.raises(ValueError, match=r"own, VRGCNClassifier\(random_state=\.\.\.\)"):
+        classifier(settings={"seed": 3}).fit(data.X, data.y)
+    with pytest.raises(ValueError, match="no 'shedule', did you mean 'schedule'"):
+        classifier(settings={"shedule": "cosine"}).fit(data.X, data.y)
+    with pytest.raises(ValueError, match="model 'sage' is none of gcn, graphsage, mlp"):
+        classifier(model="sage").fit(data.X, data.y)
     with pytest.raises(ValueError, match=r"there is no 'speed'; there are .*layer_norm"):
         classifier(settings={"speed": 3}).fit(data.X, data.y)
 

@@ -126,7 +126,7 @@ def test_a_callback_may_end_the_training(tmp_path: Path, capsys) -> None:
     assert_same(train(resume=tmp_path, epochs=5), train(epochs=5))
 
 
-@pytest.mark.parametrize("text", ["10", "m", "0s", "-1m", "ten"])
-def test_a_limit_that_is_no_time_is_refused(text: str) -> None:
+@pytest.mark.parametrize("text", ["10", "m", "0s", "-1m", "ten", 10])
+def test_a_limit_that_is_no_time_is_refused(text: object) -> None:
     with pytest.raises(ValueError, match="is no time, such as 90s, 10m or 2h"):
         TrainConfig(time_limit=text)

@@ -55,6 +55,9 @@ def test_where_there_is_no_terminal_each_trial_is_a_line(capsys) -> None:
     assert "best 0.8000 (trial 0)  pruned; 3 epochs" in lines[1]
     assert "best 0.9000 (trial 2)  failed: it would take 9 GB; 0 epochs" in lines[3]
     assert "4 trials: 2 to their end, 1 pruned, 1 failed" in out
+    with Leaderboard(ACCURACY, verbose=True) as shown:
+        shown.ended(Tried(0, "complete", 0.8, VALUES, 5, 4.0, "it had its share of the time"))
+    assert "(trial 0)  it had its share of the time; 5 epochs" in capsys.readouterr().out
     with Leaderboard(ACCURACY, verbose=False) as silent:
         silent.ended(TRIALS[0])
         silent.finish("Best of 1")

@@ -17,6 +17,10 @@ def search(model: ModelConfig | None = None, names=tuple(SPACE), **train) -> Sea
     return Search(Settings(model or ModelConfig(), TrainConfig(**train)), names)
 
 
+def as_it_is(settings: Settings) -> Settings:
+    return settings
+
+
 def test_every_setting_that_is_searched_is_one_of_a_config() -> None:
     known = {f.name for kind in (ModelConfig, TrainConfig) for f in fields(kind)}
     assert known >= SPACE.keys()
@@ -30,7 +34,7 @@ def test_what_was_given_is_within_the_bounds_and_tried_first() -> None:
     assert found.space["hidden"] == Choice((64, 128, 256, 24))
     assert found.space["layers"] == Range(1, 6)
     assert found.space["learning_rate"] == Range(1e-3, 0.5, log=True)
-    first = found.first()
+    first = found.first(as_it_is)
     values = found.given.values()
     assert first[0] == {name: values[name] for name in SPACE}
     assert first[1] == first[0] | OTHERS[0]
@@ -38,6 +42,19 @@ def test_what_was_given_is_within_the_bounds_and_tried_first() -> None:
     study = optuna.create_study()
     study.enqueue_trial(first[0])
     assert found.draw(study.ask()) == found.given
+
+
+def test_auto_is_none_of_the_estimators_and_each_start_has_the_one_that_it_stands_for() -> None:
+    def settled(settings: Settings) -> Settings:
+        assert settings.train.estimator == "auto"
+        return settings.changed({"estimator": "cvd" if settings.model.layers > 2 else "exact"})
+
+    found = search()
+    assert found.space["estimator"] == SPACE["estimator"]
+    starts = found.first(settled)
+    assert len(starts) == 1 + len(OTHERS)
+    for start in starts:
+        assert start["estimator"] == ("cvd" if start["layers"] > 2 else "exact")
 
 
 def test_only_what_is_named_is_varied() -> None:
@@ -48,7 +65,7 @@ def test_only_what_is_named_is_varied() -> None:
     assert all(0 <= d.model.dropout <= 0.7 for d in drawn)
     assert {d.train for d in drawn} == {TrainConfig(learning_rate=0.02)}
     assert {d.model.hidden for d in drawn} == {ModelConfig.hidden}
-    assert found.first() == [
+    assert found.first(as_it_is) == [
         {"layers": 2, "dropout": 0.2},
         {"layers": 3, "dropout": 0.2},
         {"layers": 2, "dropout": 0.5},

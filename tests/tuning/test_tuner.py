@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import sys
 import tomllib
+from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,10 +18,11 @@ from vrgcn import TrainConfig, tune
 from vrgcn.models.config import ModelConfig
 from vrgcn.training import clock as clocks
 from vrgcn.training.divergence import DivergedError
+from vrgcn.training.objectives import build_objective
 from vrgcn.tuning import tuner as module
 from vrgcn.tuning.leaderboard import Leaderboard, ranked
-from vrgcn.tuning.space import SPACE, Settings
-from vrgcn.tuning.study import open_study
+from vrgcn.tuning.space import SPACE, Search, Settings
+from vrgcn.tuning.study import Tried, open_study
 from vrgcn.tuning.tuner import TuneResult
 
 optuna = pytest.importorskip("optuna")
@@ -188,12 +192,41 @@ def test_the_time_is_kept_with_time_to_train_the_best_again(tmp_path, seconds) -
     assert len(search(tmp_path, trials=None, time_limit="30s").trials) > before
 
 
-def test_a_first_trial_longer_than_the_limit_ends_at_half_of_it(seconds, monkeypatch) -> None:
+def test_where_the_epochs_take_longer_than_the_time_others_are_tried_and_half_is_kept(
+    seconds,
+) -> None:
     long = TrainConfig(epochs=100, batch_size=32, seed=2)
-    result = tune(GRAPH, MODEL, long, time_limit="12s")
-    assert result.trials[0].epochs in (6, 7)
-    assert result.trials[0].state == "complete"
+    result = tune(GRAPH, MODEL, long, time_limit="24s")
+    assert [t.epochs for t in result.trials] == [6, 6]  # a quarter, and then half is kept
+    assert [t.state for t in result.trials] == ["complete", "pruned"]
+    reasons = [t.reason for t in result.trials]
+    assert reasons == ["it had its share of the time", "the time was over"]
     assert result.result.val is not None
+
+
+@pytest.mark.parametrize(
+    ("trials", "left"),
+    [
+        ([], 40.0),  # half is kept
+        ([Tried(0, "complete", 0.8, {}, 3, 6.0)], 82.5),  # 6 seconds and a quarter of them
+        ([Tried(0, "complete", 0.8, {}, 2, 6.0, module._CUT)], 78.75),  # of 3 epochs, 9 seconds
+        ([Tried(0, "complete", 0.8, {}, 1, 30.0, module._CUT)], 40.0),
+        (
+            [Tried(0, "complete", 0.8, {}, 3, 6.0), Tried(1, "complete", 0.9, {}, 3, 2.0)],
+            87.5,  # the second is the best
+        ),
+    ],
+)
+def test_what_is_kept_is_the_time_of_all_epochs_of_the_best_and_at_most_half(
+    monkeypatch, trials: list[Tried], left: float
+) -> None:
+    """Of 100 seconds 10 were used."""
+    monkeypatch.setattr(module, "tried", lambda study: trials)
+    tuner = object.__new__(module.Tuner)
+    tuner.study, tuner.objective = None, build_objective(GRAPH, CONFIG)
+    tuner.search = Search(Settings(MODEL, CONFIG))
+    tuner.clock = SimpleNamespace(limit=100.0, used=10.0)
+    assert tuner._left() == pytest.approx(left)
 
 
 @pytest.mark.parametrize(("limit", "epochs"), [("40s", 8), ("80s", 10)])
@@ -213,6 +246,38 @@ def test_a_slow_trial_takes_its_share_of_the_time_at_most(
     result = tune(GRAPH, MODEL, long, time_limit=limit, trials=2)
     assert [t.epochs for t in result.trials] == [10, epochs]
     assert [t.state for t in result.trials] == ["complete", "complete"]
+    assert (result.trials[1].reason is None) == (epochs == 10)
+
+
+@pytest.mark.parametrize("names", [("layers", "estimator"), ("layers",)])
+def test_auto_is_settled_for_each_trial_by_its_own_settings(
+    tmp_path, monkeypatch, names: tuple[str, ...]
+) -> None:
+    def choose(model, graph, config):
+        return replace(config, estimator="cvd" if len(model.layers) > 2 else "exact"), None
+
+    monkeypatch.setattr(module, "choose_estimator", choose)
+    search(tmp_path, trials=2, search=names)
+    trials = [tmp_path / "trials" / f"trial-00{number}" / "config.toml" for number in (0, 1)]
+    configs = [tomllib.loads(path.read_text()) for path in trials]
+    assert [(c["layers"], c["estimator"]) for c in configs] == [(2, "exact"), (3, "cvd")]
+
+
+def test_trials_are_compared_by_their_best_epoch_so_far(tmp_path, monkeypatch) -> None:
+    told: list[tuple[int, float]] = []
+    report = optuna.Trial.report
+
+    def listen(self, value: float, step: int) -> None:
+        told.append((step, value))
+        report(self, value, step)
+
+    monkeypatch.setattr(optuna.Trial, "report", listen)
+    wild = TrainConfig(epochs=12, batch_size=8, learning_rate=0.3, seed=2)
+    tune(GRAPH, MODEL, wild, trials=1, folder=tmp_path)
+    lines = (tmp_path / "trials" / "trial-000" / "metrics.jsonl").read_text().splitlines()
+    scores = [json.loads(line)["val"] for line in lines]
+    assert scores != sorted(scores)
+    assert told == list(enumerate(accumulate(scores, max), start=1))
 
 
 def test_numbers_are_tuned_towards_the_smallest_error() -> None:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import copy
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from math import isnan
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pyarrow as pa
 import torch
@@ -202,14 +202,15 @@ def _imported(
 def _written(
     tables: Mapping[str, Table], out: Path, verbose: bool, options: dict[str, Any]
 ) -> Graph:
-    with _told_in_pythons_words():
+    columns = [column for table in tables.values() for column in table.columns]
+    with _told_in_pythons_words(columns):
         nodes = Path(tables["--nodes"].name) if "--nodes" in tables else None
         spec = ImportSpec(
             edges=Path(tables["--edges"].name), nodes=nodes, out=out, **_options(options)
         )
         summary = run_import(spec, _ignored, _ignored, lambda path, flag, *_: tables[flag])
     if verbose:
-        print(_pythons_words(str(summary)))
+        print(_pythons_words(str(summary), columns))
     return load_graph(out)
 
 
@@ -249,16 +250,41 @@ def _ignored(*_: Any) -> None:
     pass
 
 
-def _pythons_words(text: str) -> str:
+def _pythons_words(text: str, columns: Iterable[str]) -> str:
     """Flags of the command line as the arguments that they are here: --label-delimiter is
-    label_delimiter=."""
-    return re.sub(r"--([a-z]+(?:-[a-z]+)*)", lambda m: m[1].replace("-", "_") + "=", text)
+    label_delimiter=, --unknown-nodes skip is unknown_nodes="skip".
+
+    columns: names that may follow a flag, as values of fields that are a choice may
+    """
+    choices = {c for hint in get_type_hints(ImportSpec).values() for c in _choices(hint)}
+    word = "|".join(re.escape(known) for known in sorted({*columns, *choices}, key=len)[::-1])
+    value = rf"'[^']*'|[^\s,;()]+=[^\s,;()]+|[A-Z]+\b|\d[\d.]*(?: \d[\d.]*)*|(?:{word})(?!\w)"
+
+    def argument(found: re.Match[str]) -> str:
+        name, given = found[1].replace("-", "_"), found[2]
+        if given is None or given.isupper():  # COLUMN stands for what people put there
+            return f"{name}={given or ''}"
+        numbers = given.replace(" ", ", ")
+        if given[0].isdigit() and "=" not in given:
+            return f"{name}=({numbers})" if " " in given else f"{name}={numbers}"
+        return f'{name}="{given.strip(chr(39))}"'
+
+    return re.sub(rf"--([a-z]+(?:-[a-z]+)*)(?: ({value}))?", argument, text)
+
+
+def _choices(hint: Any) -> Iterator[str]:
+    """The texts that a type names, such as Literal["add", "skip"] | None."""
+    for part in get_args(hint):
+        if isinstance(part, str):
+            yield part
+        else:
+            yield from _choices(part)
 
 
 @contextmanager
-def _told_in_pythons_words() -> Iterator[None]:
+def _told_in_pythons_words(columns: Iterable[str]) -> Iterator[None]:
     """Errors of the import name arguments, not flags."""
     try:
         yield
     except ValueError as error:
-        raise ValueError(_pythons_words(str(error))) from None
+        raise ValueError(_pythons_words(str(error), columns)) from None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -220,8 +218,9 @@ class Graph:
             features=["age", "f_*"], column="bio=text:64", fill="age=median", task="regression",
             directed=True, weight="strength", like="graphs/papers"
         """
-        given = {"out": out, "verbose": verbose, **options}
-        return cls._by("graph_from_pandas")(nodes, edges, **given)
+        from vrgcn.data.frames import graph_from_pandas
+
+        return graph_from_pandas(nodes, edges, out=out, verbose=verbose, **options)
 
     @classmethod
     def from_networkx(
@@ -240,15 +239,9 @@ class Graph:
             as where there are no attributes; "constant": 1 for every node
         options: as in `from_pandas`; the graph itself says whether it is directed
         """
-        given = {"features": features, "out": out, "verbose": verbose, **options}
-        return cls._by("graph_from_networkx")(G, **given)
+        from vrgcn.data.frames import graph_from_networkx
 
-    @staticmethod
-    def _by(maker: str) -> Callable[..., Graph]:
-        """What makes graphs of tables lies above the graph, which knows nothing of it but the name:
-        one more class method that people look for here."""
-        made: Callable[..., Graph] = getattr(import_module("vrgcn.data.frames"), maker)
-        return made
+        return graph_from_networkx(G, features=features, out=out, verbose=verbose, **options)
 
     def to_pyg(self) -> Any:
         """The graph as PyG's `Data`, with masks, and edge_weight where it is weighted."""

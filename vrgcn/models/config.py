@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,19 @@ class ModelConfig:
     """Biases in the dense layers."""
 
     def __post_init__(self) -> None:
+        check_choices(self)
         check_sizes(hidden=self.hidden, layers=self.layers, dense=self.dense)
         check_dropout(self.dropout)
+
+
+def check_choices(settings: Any) -> None:
+    """Refuse a setting whose type lists its values, and that is none of them."""
+    for name, hint in get_type_hints(type(settings)).items():
+        parts = [part for part in (hint, *get_args(hint)) if get_origin(part) is Literal]
+        choices = [choice for part in parts for choice in get_args(part)]
+        value = getattr(settings, name)
+        if choices and value not in choices and value is not None:
+            raise ValueError(f"{name} {value!r} is none of {', '.join(choices)}")
 
 
 def check_sizes(**sizes: int) -> None:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length, check_random_state
@@ -29,6 +29,7 @@ from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel
 from vrgcn.models.config import ModelConfig
 from vrgcn.models.models import GraphModel, build_model
+from vrgcn.scikit.masks import as_mask, row_weights, set_aside, split_of
 from vrgcn.scikit.rows import (
     Rows,
     check_different,
@@ -115,12 +116,12 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         rows = self._rows(X, edge_index, edge_weight, reset=True)
         check_different(rows.nodes)
         target = self._read(X, y, rows)
-        train, val = _masks(X, train_mask, val_mask, target.known)
-        weights = _weights(sample_weight, len(rows))
+        train, val = split_of(X, train_mask, val_mask, target.known)
+        weights = row_weights(sample_weight, len(rows))
         train &= weights > 0
         seed = self._seed()
         if val is None:
-            train, val = _drawn(train, self.validation_fraction, seed)
+            train, val = set_aside(train, self.validation_fraction, seed)
         if not train.any():
             raise ValueError("y has no known label to train on (n_samples=0 after those unknown)")
         if self.patience is not None and not val.any():
@@ -155,10 +156,10 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         check_consistent_length(predicted, target.known)
         chosen = target.known.copy()
         if isinstance(X, Graph) and y is None and len(X.test):
-            chosen &= _mask(X.test, len(chosen))
+            chosen &= as_mask(X.test, len(chosen))
         if not chosen.any():
             raise ValueError("y has no known label to compare with")
-        weights = None if sample_weight is None else _weights(sample_weight, len(chosen))[chosen]
+        weights = None if sample_weight is None else row_weights(sample_weight, len(chosen))[chosen]
         return self._compare(target.values[chosen], predicted[chosen], weights)
 
     def predict(self, X: Any, *, edge_index: Any = None, edge_weight: Any = None) -> NDArray[Any]:
@@ -275,10 +276,17 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         for name, value in (self.settings or {}).items():
             if name in own or name == "seed":
                 instead = "random_state" if name == "seed" else name
-                raise ValueError(f"settings: {name!r} is a parameter of its own, {instead}")
+                raise ValueError(
+                    f"settings: {name!r} is a parameter of its own, "
+                    f"{type(self).__name__}({instead}=...)"
+                )
             if not any(name in known for known in homes.values()):
-                known = ", ".join(sorted(set().union(*homes.values()) - own - {"seed"}))
-                raise ValueError(f"settings: there is no {name!r}; there are {known}")
+                there = sorted(set().union(*homes.values()) - own - {"seed"})
+                close = get_close_matches(name, there, n=1)
+                hint = f", did you mean {close[0]!r}?" if close else ";"
+                raise ValueError(
+                    f"settings: there is no {name!r}{hint} there are {', '.join(there)}"
+                )
             values[name] = value
         values |= {name: getattr(self, name) for name in own}
         model, train = (
@@ -315,65 +323,3 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _extra_settings(self) -> dict[str, Any]:
         return {}
-
-
-def _masks(
-    X: Any, train_mask: Any, val_mask: Any, known: NDArray[np.bool_]
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
-    """The rows to train on, and those to validate on, None where nobody says."""
-    count = len(known)
-    if isinstance(X, Graph):
-        train_mask = X.train if train_mask is None and len(X.train) else train_mask
-        val_mask = X.val if val_mask is None and len(X.val) else val_mask
-    val = None if val_mask is None else _mask(val_mask, count, "val_mask") & known
-    train = known.copy()
-    if train_mask is not None:
-        train &= _mask(train_mask, count, "train_mask")
-        if val is not None and (train & val).any():
-            raise ValueError(
-                f"train_mask and val_mask overlap in {int((train & val).sum())} rows, first: "
-                f"{int(np.flatnonzero(train & val)[0])}"
-            )
-    elif val is not None:
-        train &= ~val
-    return train, val
-
-
-def _mask(given: Any, count: int, name: str = "") -> NDArray[np.bool_]:
-    if isinstance(given, Tensor) and given.dtype == torch.int64:  # ids, as a graph has its splits
-        mask = np.zeros(count, np.bool_)
-        mask[given.numpy()] = True
-        return mask
-    mask = np.asarray(given)
-    if mask.dtype != np.bool_ or mask.shape != (count,):
-        raise ValueError(
-            f"{name} must be ({count},) of True and False, not {mask.dtype} of {mask.shape}"
-        )
-    return mask.copy()
-
-
-def _drawn(
-    train: NDArray[np.bool_], share: float, seed: int
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Some of the rows to train on set aside."""
-    if not 0 <= share < 1:
-        raise ValueError(f"validation_fraction must be at least 0 and below 1, not {share}")
-    rows = np.flatnonzero(train)
-    count = min(round(share * len(rows)), len(rows) - 1) if len(rows) else 0
-    aside = np.random.default_rng(seed).permutation(rows)[:count]
-    val = np.zeros_like(train)
-    val[aside] = True
-    return train & ~val, val
-
-
-def _weights(given: Any, count: int) -> NDArray[np.float64]:
-    if given is None:
-        return np.ones(count)
-    weights = np.asarray(given, dtype=np.float64)
-    if weights.shape != (count,):
-        raise ValueError(f"sample_weight must be ({count},), a number per row, not {weights.shape}")
-    if not np.isfinite(weights).all() or (weights < 0).any():
-        raise ValueError("sample_weight must be finite and not negative")
-    if not weights.any():
-        raise ValueError("sample_weight is zero for all rows: at least one must count")
-    return weights

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args, get_origin, get_type_hints
+from typing import Literal
 
 from vrgcn.engine.estimators import find_estimator
+from vrgcn.models.config import check_choices
 from vrgcn.training.interval import Interval, duration
 
 AUTO = "auto"
@@ -139,11 +140,7 @@ class TrainConfig:
             if not self.fanout:
                 raise ValueError("fanout needs at least one number")
             at_least(0, fanout=min(self.fanout))
-        for name, hint in get_type_hints(type(self)).items():
-            choices = [c for part in (hint, *get_args(hint)) for c in _choices(part)]
-            value = getattr(self, name)
-            if choices and value not in choices and value is not None:
-                raise ValueError(f"{name} {value!r} is none of {', '.join(choices)}")
+        check_choices(self)
         if self.estimator != AUTO:
             find_estimator(self.estimator)
         object.__setattr__(self, "checkpoint_every", str(self.checkpoint_every))
@@ -172,10 +169,6 @@ class TrainConfig:
             )
         if self.warmup > self.epochs:
             raise ValueError(f"warmup {self.warmup} is longer than the run, epochs {self.epochs}")
-
-
-def _choices(hint: object) -> tuple[str, ...]:
-    return get_args(hint) if get_origin(hint) is Literal else ()
 
 
 def at_least(least: int, **values: float | None) -> None:

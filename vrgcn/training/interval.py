@@ -11,9 +11,9 @@ AUTO_SHARE = 0.02  # of the time between two checkpoints, the most that writing 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-def duration(text: str) -> float | None:
-    """Seconds of a text such as "90s", "10m" or "1.5h"; None of any other."""
-    if not re.fullmatch(r"\d+(\.\d+)?[smh]", text):
+def duration(text: object) -> float | None:
+    """Seconds of a text such as "90s", "10m" or "1.5h"; None of anything else."""
+    if not isinstance(text, str) or not re.fullmatch(r"\d+(\.\d+)?[smh]", text):
         return None
     return float(text[:-1]) * _UNITS[text[-1]] or None
 

@@ -114,8 +114,8 @@ class Leaderboard:
         self._trials.append(trial)
         if not self.verbose:
             return
-        how = "" if trial.state == "complete" else f"{trial.state}"
-        how += "" if trial.reason is None else f": {trial.reason}"
+        parts = (None if trial.state == "complete" else trial.state, trial.reason)
+        how = ": ".join(part for part in parts if part is not None)
         score = "–" if trial.val is None else self.metric.text(trial.val)
         best = ranked(self._trials, self.metric.better)
         leader = (

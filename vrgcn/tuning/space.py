@@ -6,13 +6,13 @@ A setting of one's own to be searched is one line in `SPACE`, by its name in `Mo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from vrgcn.engine.estimators import ESTIMATORS
 from vrgcn.models.config import ModelConfig
-from vrgcn.training.config import TrainConfig
+from vrgcn.training.config import AUTO, TrainConfig
 
 if TYPE_CHECKING:
     from optuna.trial import Trial
@@ -95,8 +95,13 @@ class Search:
         check_names(names)
         self.given = given
         values = given.values()
-        # The settings that were given are tried first, so they have to be within the bounds.
-        self.space = {name: SPACE[name].holding(values[name]) for name in SPACE if name in names}
+        # The settings that were given are tried first, so they have to be within the bounds; of
+        # `auto`, what it stands for is.
+        self.space = {
+            name: bounds if values[name] == AUTO else bounds.holding(values[name])
+            for name, bounds in SPACE.items()
+            if name in names
+        }
 
     def draw(self, trial: Trial) -> Settings:
         """The settings of a trial. A model that looks at no neighbours has no estimator."""
@@ -106,14 +111,19 @@ class Search:
                 values[name] = bounds.suggest(trial, name)
         return self.given.changed(values)
 
-    def first(self) -> list[dict[str, Any]]:
-        """What to try before anything is drawn: the settings that were given, then OTHERS."""
-        values = self.given.values()
-        given = {name: values[name] for name in self.space}
-        found = [given]
-        for other in OTHERS:
-            found.append({name: other.get(name, value) for name, value in given.items()})
-        return [start for place, start in enumerate(found) if start not in found[:place]]
+    def first(self, settled: Callable[[Settings], Settings]) -> list[dict[str, Any]]:
+        """What to try before anything is drawn: the settings that were given, then OTHERS.
+
+        settled: gives an estimator in place of `auto`
+        """
+        found: list[dict[str, Any]] = []
+        for other in ({}, *OTHERS):
+            searched = {name: value for name, value in other.items() if name in self.space}
+            values = settled(self.given.changed(searched)).values()
+            start = {name: values[name] for name in self.space}
+            if start not in found:
+                found.append(start)
+        return found
 
 
 def check_names(names: Sequence[str]) -> None:

@@ -12,15 +12,14 @@ from typing import Any
 from vrgcn.engine.devices import use_threads
 from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
-from vrgcn.training.choice import choose_estimator
 from vrgcn.training.clock import Clock
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.interval import duration
-from vrgcn.training.objectives import Objective, build_objective
+from vrgcn.training.objectives import build_objective
 from vrgcn.tuning.leaderboard import Leaderboard
 from vrgcn.tuning.space import SPACE, Search, Settings
 from vrgcn.tuning.study import check_optuna, open_study
-from vrgcn.tuning.tuner import Tuner, TuneResult, build
+from vrgcn.tuning.tuner import Tuner, TuneResult
 
 TRIALS_BY_DEFAULT = 40
 
@@ -53,7 +52,10 @@ def tune(
     limit = config.time_limit if time_limit is None else time_limit
     config = replace(config, time_limit=None)
     if graph.labels is None or not len(graph.train) or not len(graph.val):
-        raise ValueError("tuning needs training and validation nodes with labels: give it a split")
+        raise ValueError(
+            "tuning needs training and validation nodes with labels: give the graph a split, or "
+            "draw one: --ratio 0.6 0.2 0.2, from Python random_split(graph, (0.6, 0.2, 0.2))"
+        )
     seconds = None if limit is None else duration(limit)
     if limit is not None and seconds is None:
         raise ValueError(f"time_limit {limit!r} is no time, such as 90s, 10m or 2h")
@@ -66,7 +68,7 @@ def tune(
         home = Path(folder or stack.enter_context(tempfile.TemporaryDirectory()))
         home.mkdir(parents=True, exist_ok=True)
         objective = build_objective(graph, config)
-        given = _chosen(Settings(model or ModelConfig(), config), graph, objective)
+        given = Settings(model or ModelConfig(), config)
         study = stack.enter_context(
             open_study(home, larger=objective.better(1.0, 0.0), epochs=config.epochs)
         )
@@ -77,9 +79,3 @@ def tune(
         )  # fmt: skip
         tuner.run(trials)
         return tuner.retrain()
-
-
-def _chosen(given: Settings, graph: Graph, objective: Objective) -> Settings:
-    """With an estimator in place of `auto`: a search compares those that there are."""
-    train, _ = choose_estimator(build(given, graph, objective), graph, given.train)
-    return replace(given, train=train)

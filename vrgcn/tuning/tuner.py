@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,9 @@ from vrgcn.files.writing import remove_folder, remove_partial, write_text
 from vrgcn.graph.graph import Graph
 from vrgcn.models.models import GraphModel, build_model
 from vrgcn.training.callbacks import StopTraining
+from vrgcn.training.choice import choose_estimator
 from vrgcn.training.clock import Clock
+from vrgcn.training.config import AUTO
 from vrgcn.training.cost import epoch_costs
 from vrgcn.training.objectives import Objective
 from vrgcn.training.recording import train_in
@@ -31,16 +33,19 @@ from vrgcn.training.result import TrainResult
 from vrgcn.training.runs import BEST, CHECKPOINTS, CONFIG, TRIAL, TRIALS
 from vrgcn.training.state import Epoch
 from vrgcn.tuning.leaderboard import Leaderboard, ranked, settings_text
-from vrgcn.tuning.space import Search, Settings
+from vrgcn.tuning.space import OTHERS, Search, Settings
 from vrgcn.tuning.study import Tried, end_trial, next_trial, tried
 
 if TYPE_CHECKING:
     import optuna
 
 LEADERBOARD = "leaderboard.json"
-_SHARE = 1 / 8  # of the time that a trial may take at least, so that a slow one does not take all
+_FIRST = 1 / 4  # of the time that the first trial may take at most
+_SHARE = 1 / 8  # of the time that another may take at least, so that a slow one does not take all
 _SLOWER = 1.5  # times as long as the first it may take in any case
-_MARGIN = 1.25  # times what its trial took are kept for training the best again
+_MARGIN = 1.25  # times what it would take are kept for training the best again,
+_AGAIN = 1 / 2  # of the time at most
+_CUT, _OVER = "it had its share of the time", "the time was over"
 _HOPELESS = 5  # failures before any success after which a search gives up
 
 
@@ -61,11 +66,6 @@ class TuneResult:
         return (
             f"best of {len(self.trials)} trials, trial {self.best.number}: {values}\n{self.result}"
         )
-
-
-def build(settings: Settings, graph: Graph, objective: Objective) -> GraphModel:
-    seed = settings.train.seed
-    return build_model(settings.model, graph.num_features, objective.outputs, seed)
 
 
 class Tuner:
@@ -97,9 +97,8 @@ class Tuner:
         leaderboard.restore([t for t in tried(study) if t.state != "running"])
         for run in (folder / BEST, *(folder / TRIALS).glob(f"{TRIAL}*")):
             remove_partial(run)  # of a process that was killed
-        starts = search.first()
-        if len(study.get_trials(deepcopy=False)) < len(starts):  # none, or killed between them
-            for start in starts:
+        if len(study.get_trials(deepcopy=False)) <= len(OTHERS):  # none, or killed between them
+            for start in search.first(self._settled):
                 study.enqueue_trial(start, skip_if_exists=True)
 
     def run(self, trials: int | None) -> None:
@@ -128,7 +127,7 @@ class Tuner:
         self._write()  # of the last trial it may not have been, if a process was killed
         self.leaderboard.finish(f"Best of {len(trials)} trials, {self.objective.metric.title}")
         chosen = best[0]
-        settings = self.search.given.changed(chosen.values)
+        settings = self._settled(self.search.given.changed(chosen.values))
         folder = self.folder / BEST
         if self.study.user_attrs.get("best") not in (None, chosen.number):
             shutil.rmtree(folder, ignore_errors=True)  # of a search that went on and found better
@@ -158,8 +157,15 @@ class Tuner:
         if self.clock.limit is None:
             return float("inf")
         best = ranked(tried(self.study), self.objective.better)
-        kept = _MARGIN * best[0].seconds if best else self.clock.limit / 2
+        kept = _AGAIN * self.clock.limit
+        if best:
+            kept = min(kept, _MARGIN * self._seconds_to_its_end(best[0]))
         return self.clock.limit - self.clock.used - kept
+
+    def _seconds_to_its_end(self, trial: Tried) -> float:
+        """What a trial took, and of one that was cut short what all its epochs would have."""
+        epochs = self.search.given.train.epochs if trial.reason == _CUT else trial.epochs
+        return trial.seconds * epochs / max(trial.epochs, 1)
 
     def _try(self, trial: optuna.Trial) -> Tried:
         """Train as a trial says; whatever is its own fault is told, not raised."""
@@ -173,11 +179,7 @@ class Tuner:
             if isinstance(error, RuntimeError) and not is_out_of_memory(error):
                 raise
             state, reason = "failed", (str(error).splitlines() or [type(error).__name__])[0]
-        vals = [point.val for point in seen if point.val is not None]
-        best = vals[0] if vals else None
-        for val in vals:
-            best = val if best is None or self.objective.better(val, best) else best
-        values = dict(trial.params)
+        values, best = dict(trial.params), self._best_of(seen)
         return Tried(trial.number, state, best, values, len(seen), clock.used, reason)  # type: ignore[arg-type]
 
     def _train(
@@ -188,9 +190,8 @@ class Tuner:
         reported = self.study.get_trials(deepcopy=False)[trial.number].intermediate_values
         passed = max(reported, default=0) - 1  # epochs after which it was let go on, before a kill
         pruned = False
-        left, share = self._left(), float("inf")
-        if self.clock.limit is not None and trial.number:
-            share = max(_SHARE * self.clock.limit, _SLOWER * tried(self.study)[0].seconds)
+        left, share = self._left(), self._share(trial.number)
+        settings = self._settled(settings)
         model = self._build(settings)
         self._refuse_too_large(model, settings)
 
@@ -200,10 +201,11 @@ class Tuner:
             self.leaderboard.epoch(
                 trial.number, point.epoch, settings.train.epochs, point.val, self.clock.used
             )
-            if point.val is None or point.epoch <= passed:
+            best = self._best_of(seen)  # for which a model is kept, not for its last epoch
+            if point.val is None or best is None or point.epoch <= passed:
                 return
             if point.epoch not in reported:
-                trial.report(point.val, point.epoch)
+                trial.report(best, point.epoch)
             if trial.should_prune() and trial.number:  # of the first the pruner is told too
                 pruned = True
                 raise StopTraining
@@ -228,12 +230,35 @@ class Tuner:
         remove_folder(folder / CHECKPOINTS)  # nothing goes on from here
         if pruned:
             return "pruned", None
-        if result.stopped == "time" and trial.number and left <= share:
-            return "pruned", "the time was over"
-        return "complete", None
+        if result.stopped != "time":
+            return "complete", None
+        return ("complete", _CUT) if share < left or not trial.number else ("pruned", _OVER)
+
+    def _share(self, number: int) -> float:
+        """Seconds that a trial may take, however many there are."""
+        if self.clock.limit is None:
+            return float("inf")
+        if not number:
+            return _FIRST * self.clock.limit
+        return max(_SHARE * self.clock.limit, _SLOWER * tried(self.study)[0].seconds)
+
+    def _best_of(self, points: Sequence[Epoch]) -> float | None:
+        best: float | None = None
+        for val in (point.val for point in points if point.val is not None):
+            best = val if best is None or self.objective.better(val, best) else best
+        return best
+
+    def _settled(self, settings: Settings) -> Settings:
+        """With an estimator in place of `auto`, the one that it is for just these settings: a
+        search compares those that there are."""
+        if settings.train.estimator != AUTO:
+            return settings
+        train, _ = choose_estimator(self._build(settings), self.graph, settings.train)
+        return replace(settings, train=train)
 
     def _build(self, settings: Settings) -> GraphModel:
-        return build(settings, self.graph, self.objective)
+        width, seed = self.graph.num_features, settings.train.seed
+        return build_model(settings.model, width, self.objective.outputs, seed)
 
     def _refuse_too_large(self, model: GraphModel, settings: Settings) -> None:
         """Where memory runs out, a process may be killed without a word: say so before."""

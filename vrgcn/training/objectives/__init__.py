@@ -33,7 +33,10 @@ def build_objective(graph: Graph, config: TrainConfig | None = None) -> Objectiv
     if graph.labels is None:
         raise ValueError("the graph has no labels to train on")
     if not len(graph.train):
-        raise ValueError("the graph has no training nodes: give it a train split")
+        raise ValueError(
+            "the graph has no training nodes: give it a train split, or draw one: --ratio 0.6 0.2 "
+            "0.2, from Python random_split(graph, (0.6, 0.2, 0.2))"
+        )
     return OBJECTIVES[graph.task](graph, config or TrainConfig())
 
 
