@@ -1,11 +1,11 @@
 """A bounded search for settings, on validation alone, and the best trained again.
 
-Trials are drawn by Optuna. The first is of the settings that were given, runs to its end and is
-never pruned, so that what is found is never below them on the validation nodes. A trial's graph has
-no test nodes: they can have no part in the choice. Of the others, those whose validation score is
-not in the better half of all trials that came as far are pruned, after a sixth, a third and two
-thirds of the epochs (successive halving). A trial that diverges or does not fit in memory has
-failed, with a reason, and the search goes on.
+Trials are drawn by Optuna. The first is of the settings that were given and is never pruned, so
+that what is found is never below them on the validation nodes. A trial's graph has no test nodes:
+they can have no part in the choice. Of the others, those whose best validation score so far is not
+in the better half of all trials that came as far are pruned, after a sixth, a third and two thirds
+of the epochs (successive halving). A trial that diverges or does not fit in memory has failed, with
+a reason, and the search goes on.
 """
 
 from __future__ import annotations
