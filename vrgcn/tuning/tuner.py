@@ -114,6 +114,8 @@ class Tuner:
             ended = self._try(trial)
             end_trial(self.study, trial, ended)
             self._note(ended)
+            if ended.reason == _OVER:  # seconds that are left would begin trials that tell nothing
+                return
 
     def retrain(self) -> TuneResult:
         """The best trial's settings on the graph with its test nodes, in the folder `best`."""
