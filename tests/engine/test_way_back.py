@@ -26,12 +26,19 @@ def csr(dense: torch.Tensor) -> CSR:
     return CSR.from_torch(dense.to_sparse_csr())
 
 
-def way_back(left: torch.Tensor | None, *, corrected: bool = True) -> tuple[WayBack, torch.Tensor]:
-    """Of P = diag(left) A, whose sampled entries are four of 12; the sampled part, dense."""
+def way_back(
+    left: torch.Tensor | None, *, corrected: bool = True, idle: int | None = None
+) -> tuple[WayBack, torch.Tensor]:
+    """Of P = diag(left) A, whose sampled entries are four of 12; the sampled part, dense.
+
+    idle: a target that samples nothing
+    """
     A = matrix()
     P = A if left is None else left[:, None] * A
     picked = torch.zeros(3, 4, dtype=torch.bool)
     picked[0, 1] = picked[0, 2] = picked[1, 3] = picked[2, 0] = True  # (4, 1) is within B
+    if idle is not None:
+        picked[idle] = False
     sampled = torch.where(picked, P[TARGETS][:, SOURCES], 0)
     hop = Hop(0.0, csr(sampled), R, None)
     back = Back(csr(A.T[B]), None if left is None else left[B])
@@ -40,11 +47,14 @@ def way_back(left: torch.Tensor | None, *, corrected: bool = True) -> tuple[WayB
     return WayBack(hop, back, B, table, corrected=corrected, step=1), sampled
 
 
+@pytest.mark.parametrize("idle", [None, 0, 1])
 @pytest.mark.parametrize("corrected", [True, False])
 @pytest.mark.parametrize("scaled", [True, False])
-def test_gradients_come_back_by_the_formula(scaled: bool, corrected: bool) -> None:
+def test_gradients_come_back_by_the_formula(
+    scaled: bool, corrected: bool, idle: int | None
+) -> None:
     left = torch.rand(NODES, dtype=torch.float64) + 0.5 if scaled else None
-    way, sampled = way_back(left, corrected=corrected)
+    way, sampled = way_back(left, corrected=corrected, idle=idle)
     kept = way.table.values.clone()  # left g, of each node and not of the minibatch's mean
     g = torch.rand(3, WIDTH, dtype=torch.float64)
     factor = torch.ones(NODES, dtype=torch.float64) if left is None else left

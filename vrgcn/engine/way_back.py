@@ -98,8 +98,10 @@ class WayBack:
         # The residual is added to this answer, so its gradient came first and wrote the table. What
         # came from the first pass's own next level was not written: within B it goes by the sample.
         assert self.written is not None
-        unwritten = g[: len(self.nodes)] - self.written
-        return self._corrections(g) + self._sampled(unwritten, self.hop.scale, inside=True)
+        rows = self._sampling()
+        rows = rows[rows < len(self.nodes)]
+        unwritten = g.index_select(0, rows) - self.written.index_select(0, rows)
+        return self._corrections(g) + self._sampled(unwritten, rows, self.hop.scale, inside=True)
 
     def _write(self, g: Tensor) -> None:
         per_node = self.size if self.back.left is None else self.back.left * self.size
@@ -116,30 +118,40 @@ class WayBack:
         others[:count] += average
         return others
 
+    def _sampling(self) -> Tensor:
+        """(rows,) the targets that have sampled neighbours, ascending: with `few`, hardly any."""
+        return self.hop.edges.counts.nonzero()[:, 0]
+
     def _corrections(self, g: Tensor, *, root: bool = False) -> Tensor:
         """R P̂ᵀ δ, or with `root` √R P̂ᵀ δ: (targets, width) -> (sources, width)."""
         assert self.replaced is not None
-        count = len(self.nodes)
-        before = self.replaced.values.to(g.device, g.dtype) / self.size
+        rows = self._sampling()
+        delta = g.index_select(0, rows)
+        visited = rows[rows < len(self.nodes)]
+        before = self.replaced.values.index_select(0, visited.to(self.replaced.values.device))
+        before = before.to(g.device, g.dtype) / self.size
         if self.back.left is not None:
-            left = self.back.left.to(g.dtype)[:, None]
+            left = self.back.left.index_select(0, visited).to(g.dtype)[:, None]
             before = torch.where(left == 0, 0, before / left)
-        delta = torch.cat([g[:count] - before, g[count:]])
+        delta[: len(visited)] -= before
         scale = self.hop.scale.sqrt() if root else self.hop.scale
-        return self._sampled(delta, scale, inside=False)
+        return self._sampled(delta, rows, scale, inside=False)
 
-    def _sampled(self, delta: Tensor, scale: Tensor, *, inside: bool) -> Tensor:
-        """scale P̂ᵀ δ over the entries within B x B, or over all others; δ: the first rows."""
-        edges, count, rows = self.hop.edges, len(self.nodes), len(delta)
-        weights = edges.weights(delta.dtype) * edges.spread(scale)
+    def _sampled(self, delta: Tensor, rows: Tensor, scale: Tensor, *, inside: bool) -> Tensor:
+        """scale P̂ᵀ δ over the entries within B x B, or over all others: (sources, width).
+
+        δ: (rows, width), of the given targets; that of all others is 0
+        """
+        count, edges = len(self.nodes), self.hop.edges.rows(rows)
+        if not len(rows):
+            return delta.new_zeros((edges.columns, delta.shape[1]))
+        weights = edges.weights(delta.dtype) * edges.spread(scale.index_select(0, rows))
         visited = edges.indices < count
         if self.inside is not None:
             visited |= self.inside.index_select(0, edges.indices)
-        within = (edges.row_of_entry < count) & visited
+        within = (edges.spread(rows) < count) & visited
         weights = weights.masked_fill(within != inside, 0)
-        last = int(edges.indptr[rows])
-        part = CSR(edges.indptr[: rows + 1], edges.indices[:last], weights[:last], edges.columns)
-        return part.transposed @ delta
+        return CSR(edges.indptr, edges.indices, weights, edges.columns).transposed @ delta
 
 
 class _Attached(torch.autograd.Function):
