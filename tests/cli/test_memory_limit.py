@@ -71,3 +71,28 @@ def test_predict_says_what_takes_less(vrgcn, tmp_path: Path) -> None:
     assert "there is not enough memory to predict. What takes less:" in err
     assert "--memory disk" in err
     assert not (tmp_path / "p.npy").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not hold to the limit")
+def test_train_says_what_would_have_fit_where_a_table_does_not(tmp_path: Path) -> None:
+    """Histories of 120 MB, and as much for the evaluation, where there is room for one of them."""
+    nodes = 300_000
+    generator = torch.Generator().manual_seed(0)
+    graph = Graph(
+        torch.randint(nodes, (2, 1000), generator=generator),
+        torch.zeros(nodes, 2),
+        torch.arange(nodes) % 3,
+        train=range(500),
+    )
+    save_graph(graph, tmp_path / "graph")
+    flags = ("--estimator", "cvd", "--hidden", 100, "--batch-size", 50, "--epochs", 1)
+    flags = (*flags, "--threads", 1, "--no-verify", "--scaling", "none", "--out", "run")
+    code, err = limited("train", 160 << 20, tmp_path, "train", "--graph", "graph", *flags)
+    assert code == 1, err
+    lines = {line.split(":")[0].strip(): line for line in err.splitlines()}
+    assert "(120 MB more were asked for, the process has" in err.splitlines()[0]
+    assert "histories 122 MB, exact evaluation 122 MB" in err.splitlines()[0]
+    assert lines["--memory disk"].endswith("(ulimit -v) counts files too")
+    assert lines["--estimator ns"].endswith("which would have fit")
+    assert "Traceback" not in err
+    assert not (tmp_path / "run").exists()

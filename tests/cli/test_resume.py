@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from vrgcn.files.writing import DiskFullError
+from vrgcn.cli import run_folder
+from vrgcn.files.writing import DiskFullError, remove_folder
 from vrgcn.training import checkpointing, recording, store_watch
 from vrgcn.training.checkpoint import checkpoints_in
 from vrgcn.training.lock import locked
@@ -157,6 +158,36 @@ def test_a_run_that_was_killed_as_it_began_is_no_obstacle(vrgcn, graph_folder, t
     code, _, err = train(vrgcn, graph_folder, "--out", "run")
     assert code == 0, err
     assert not list((tmp_path / "run").glob(".*"))
+
+
+class KilledError(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("flags", [(), ("--seeds", 2)])
+def test_overwriting_that_was_killed_half_way_may_be_repeated(
+    vrgcn, graph_folder, tmp_path, monkeypatch, flags
+):
+    assert train(vrgcn, graph_folder, *flags, "--out", "run", "--seed", 7)[0] == 0
+    removed = []
+
+    def die(folder: Path) -> None:
+        removed.append(folder)
+        if len(removed) == (2 if flags else 1):
+            raise KilledError
+        remove_folder(folder)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run_folder, "remove_folder", die)
+        with pytest.raises(KilledError):
+            train(vrgcn, graph_folder, *flags, "--out", "run", "--overwrite")
+    code, _, err = train(vrgcn, graph_folder, *flags, "--out", "run")
+    assert (code, "--overwrite begins it again" in err) == (1, True)
+    code, _, err = train(vrgcn, graph_folder, *flags, "--out", "run", "--overwrite")
+    assert code == 0, err
+    assert train(vrgcn, graph_folder, *flags, "--out", "fresh")[0] == 0
+    for name in ("seed-0", "seed-1") if flags else ("",):
+        assert outcome(tmp_path / "run" / name) == outcome(tmp_path / "fresh" / name)
 
 
 def test_overwriting_leaves_folders_that_are_no_runs_alone(vrgcn, graph_folder, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -50,6 +51,17 @@ def test_other_scalings_and_other_graphs_have_tables_of_their_own(store, tmp_pat
     (tmp_path / "other" / DERIVED).symlink_to(store / DERIVED)
     graph, scaling = scale_graph(load_graph(tmp_path / "other", memory="disk"), "row")
     assert torch.equal(graph.features, scaling.apply(changed.features + 1))
+
+
+def test_what_a_killed_process_left_of_a_table_goes_when_it_is_made(store):
+    scale_graph(load_graph(store, memory="disk"), "standard")
+    (table,) = tables(store)
+    left = table.with_name(f".{table.name}.0123.partial")
+    table.rename(left)
+    os.utime(left, (0, 0))
+    scale_graph(load_graph(store, memory="disk"), "standard")
+    assert tables(store) == [table]
+    assert not left.exists()
 
 
 def filled_with(value: float) -> Callable[[torch.Tensor], None]:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from vrgcn.files import tensors
 from vrgcn.files.tensors import DTYPES, read_tensors, size_of, write_tensors
+from vrgcn.graph.mapped import zeros
 
 ALL: dict[str, Tensor] = {
     **{str(dtype): torch.arange(10).reshape(5, 2).to(dtype) for dtype in DTYPES},
@@ -46,13 +47,18 @@ def test_what_is_written_is_what_safetensors_reads(
     assert len(content) == header + size_of(ALL)
 
 
-def test_a_large_table_is_not_copied_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("where", ["heap", "huge pages", "file"])
+def test_a_large_table_is_not_copied_as_a_whole(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Nowhere(io.RawIOBase):
         def write(self, data) -> int:
             return len(data)
 
     monkeypatch.setattr(tensors, "PIECE", 1 << 16)
     table = torch.zeros(1 << 18, 8)
+    if where != "heap":  # as histories are made
+        table = zeros((1 << 18, 8), torch.float32, tmp_path / "0.bin" if where == "file" else None)
     largest = []
     tracemalloc.start()
     write_tensors(Nowhere(), {"table": table})

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from vrgcn.files import writing
-from vrgcn.files.writing import DiskFullError, new_file, new_folder, remove_partial, write_text
+from vrgcn.files.writing import (
+    DiskFullError,
+    new_file,
+    new_folder,
+    remove_folder,
+    remove_partial,
+    write_text,
+)
 
 
 def full(*_: object, **__: object) -> None:
@@ -102,6 +111,23 @@ def test_a_folder_appears_whole_and_never_over_another(tmp_path: Path, monkeypat
     assert os.listdir(tmp_path) == ["graph"]
 
 
+def test_a_folder_that_goes_loses_its_name_before_its_files(tmp_path: Path, monkeypatch) -> None:
+    def die(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "a").touch()
+    with monkeypatch.context() as patch:
+        patch.setattr(writing.shutil, "rmtree", die)
+        with pytest.raises(KeyboardInterrupt):
+            remove_folder(folder)
+    assert not folder.exists()
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["a"]
+    remove_partial(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
 def test_what_killed_writers_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / ".a.123.partial").write_text("")
     (tmp_path / ".b.456.partial").mkdir()
@@ -168,3 +194,48 @@ def test_a_folder_that_cannot_be_made_is_named_with_the_reason(tmp_path: Path) -
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     with pytest.raises(FileNotFoundError, match=r"link is a link to .*nowhere, which is no folder"):
         write_text(tmp_path / "link" / "deep" / "a.txt", "")
+
+
+WRITE = """
+import sys, time
+from vrgcn.files.writing import new_file, new_folder
+with new_file(sys.argv[1]) as file, new_folder(sys.argv[2]) as folder:
+    file.write(b"half")
+    (folder / "half").touch()
+    print("written", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_what_a_killed_writer_left_goes_with_the_next_of_that_name_and_no_sooner(
+    tmp_path: Path,
+) -> None:
+    names = (tmp_path / "a[1].bin", tmp_path / "graph")
+
+    def write() -> None:
+        with new_file(names[0]) as file, new_folder(names[1]):
+            file.write(b"whole")
+        names[1].rmdir()
+
+    def left() -> int:
+        found = list(tmp_path.glob(".*.partial"))
+        for path in found:
+            os.utime(path, (0, 0))
+        return len(found)
+
+    process = subprocess.Popen(
+        [sys.executable, "-c", WRITE, *map(str, names)], stdout=subprocess.PIPE
+    )
+    with process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert left() == 2
+        write()
+        assert left() == 2  # of a process that is alive
+        process.kill()
+    with new_file(tmp_path / "another.bin"):
+        pass
+    assert left() == 2
+    write()
+    assert left() == 0
+    assert names[0].read_bytes() == b"whole"

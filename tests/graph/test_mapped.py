@@ -53,3 +53,8 @@ def test_the_room_of_a_table_is_reserved(tmp_path: Path) -> None:
     table = zeros((1000, 256), torch.float32, tmp_path / "0.bin")
     assert (tmp_path / "0.bin").stat().st_blocks * 512 >= table.nbytes
     assert zeros((0, 4), torch.float32, tmp_path / "1.bin").shape == (0, 4)
+
+
+def test_a_table_that_memory_has_no_room_for_is_refused_by_its_size() -> None:
+    with pytest.raises(MemoryError, match=f"no memory for a table of {1 << 48:,} bytes"):
+        zeros((1 << 42, 16), torch.float32)  # 256 TiB: more addresses than a process has

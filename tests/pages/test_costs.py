@@ -18,6 +18,9 @@ def test_a_line_and_a_row_say_nodes_neighbours_and_memory() -> None:
     )
     assert "about 3 MB of memory (features 2 MB, edges 1 MB)" in line
     assert "an epoch computes about 7 nodes and looks at no" in cost_line("cv", Cost(7, 0, {}))
+    assert "disk" not in line
+    on_disk = Cost(7, 9, {"weights": 100}, files={"histories": 5_000_000, "exact evaluation": 10})
+    assert cost_line("cv", on_disk).endswith("Python and PyTorch, and 5 MB of disk for tables")
     assert cost_rows({"cv": CHEAP}) == [("cv", "1,000", "2,000", "3 MB")]
 
 

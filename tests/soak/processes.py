@@ -11,10 +11,12 @@ import sys
 import time
 from pathlib import Path
 
+import optuna  # noqa: F401 - commands import what they need when they run
 import torch._dynamo  # noqa: F401 - optimisers import it at their first step, for seconds
 
 from vrgcn.cli import main as vrgcn
-from vrgcn.cli.train import run_train  # noqa: F401 - commands import theirs when they run
+from vrgcn.cli.train import run_train  # noqa: F401
+from vrgcn.cli.tune import run_tune  # noqa: F401
 
 
 def start(folder: Path, *arguments: str) -> int:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -80,3 +83,22 @@ def test_estimators_that_cannot_train_the_model_are_left_out_and_nothing_is_chan
     costs = epoch_costs(gcn, sparse, CONFIG, ["cvd", "importance/history/none", "exact"])
     assert list(costs) == ["cvd", "exact"]
     assert torch.equal(before, torch.random.get_rng_state())
+
+
+@pytest.mark.parametrize("name", ["two-way", "cvd", "exact"])
+def test_tables_on_disk_take_the_bytes_that_were_told(name: str, tmp_path: Path) -> None:
+    """Beside the outputs of the nodes that are scored."""
+    held: dict[str, int] = {}
+
+    def look(*_: object) -> None:
+        files = tmp_path.rglob(".scratch-*/**/*.bin")
+        held.update({str(f): f.stat().st_size for f in files if f.name != "outputs.bin"})
+
+    graph = GRAPH.with_splits({"train": GRAPH.train[:40], "val": GRAPH.train[40:]})
+    config = replace(CONFIG, estimator=name, epochs=2, memory="disk")
+    fit(model(), graph, config, checkpoints=tmp_path, on_step=look, on_epoch=look)
+    told = epoch_costs(model(), graph, config, [name])[name]
+    assert told.disk == sum(held.values())
+    inside = epoch_costs(model(), graph, replace(config, memory="ram"), [name])[name]
+    assert inside.files == {}
+    assert told.total_memory + told.disk == inside.total_memory

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from vrgcn import Graph, GraphSAGE, TrainConfig
 from vrgcn.files.sizes import bytes_text
+from vrgcn.graph.mapped import zeros
+from vrgcn.training.cost import epoch_costs
 from vrgcn.training.memory import Needs, advice, memory_explained
 
 GRAPH = Graph([[0, 1], [1, 2]], torch.zeros(1000, 25))
@@ -87,6 +91,34 @@ def test_what_would_have_fit_is_said_of_each_way() -> None:
     none = lines(1000)
     assert none["--batch-size 10000"].endswith("not enough by itself")
     assert not any("would have fit" in line for line in none.values())
+
+
+def test_tables_on_disk_are_told_with_the_room_that_they_take() -> None:
+    graph, model = large(), GraphSAGE(25, 64, 3)
+    config = TrainConfig(estimator="cv", batch_size=100, fanout=1)
+    cost = epoch_costs(model, graph, replace(config, memory="disk"), ["cv"])["cv"]
+    assert cost.disk > 20_000 * (64 + 25) * 4  # histories, and averages of the features
+    rest = cost.total_memory - cost.memory["edges"] - cost.memory["features"]
+
+    def line(free: int, addresses: int | None = None) -> str:
+        said = advice(graph, config, "", model, free, addresses).splitlines()
+        return next(line for line in said if line.startswith("  --memory disk"))
+
+    sizes = f"; about {bytes_text(cost.disk)} of disk and {bytes_text(rest)} of memory"
+    assert line(rest + 1).endswith(f"{sizes}, which would have fit")
+    assert line(rest).endswith(f"{sizes}, not enough by itself")
+    both = rest + cost.disk
+    assert line(both + 1, both + 1).endswith("which would have fit")
+    assert line(both, both).endswith("but the limit of addresses (ulimit -v) counts files too")
+    assert advice(graph, config).splitlines()[1].endswith("in files, read as needed")
+    assert "--memory disk" not in advice(graph, replace(config, memory="disk"), "", model, 1000)
+
+
+def test_a_table_that_could_not_be_had_is_told_with_its_size() -> None:
+    with pytest.raises(MemoryError) as real:
+        zeros((1 << 42, 16), torch.float32)  # 256 TiB: more addresses than a process has
+    with pytest.raises(MemoryError, match=r"\(281,475 GB more were asked for, the process has"):
+        raise_in(real.value)
 
 
 def test_the_size_that_is_named_is_about_what_training_takes() -> None:

@@ -15,7 +15,7 @@ from vrgcn.files.writing import remove_partial
 from vrgcn.training.config import free_settings
 from vrgcn.training.interval import duration
 from vrgcn.training.lock import locked
-from vrgcn.training.runs import config_text, read_config, unfinished
+from vrgcn.training.runs import config_text, member_runs, read_config, unfinished
 
 _EXCHANGE = ("halo", "halo_every", "rank_timeout")  # when processes hear of each other
 _PLACE = ("graph", "data_root")  # the same graph may lie elsewhere now: its fingerprint decides
@@ -56,8 +56,9 @@ def nothing_left(options: RunOptions) -> bool:
     for name in ("epochs", "patience", "time_limit", "seeds", "trials"):
         if name in before and _length(now.get(name)) > _length(before[name]):
             return False
-    with locked(folder):
-        remove_partial(folder)
+    for run in (folder, *member_runs(folder)):
+        with locked(run):
+            remove_partial(run)
     return True
 
 

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from vrgcn.cli.checks import check_free
 from vrgcn.cli.options import RunOptions, TuneOptions
-from vrgcn.files.writing import explained, make_folder, remove_partial
+from vrgcn.files.writing import explained, make_folder, remove_folder, remove_partial
 from vrgcn.inference import MODEL
 from vrgcn.models.models import MODELS
 from vrgcn.training.checkpoint import checkpoints_in
 from vrgcn.training.lock import locked
-from vrgcn.training.runs import CHECKPOINTS, CONFIG, METRICS, RESULT, member_runs
+from vrgcn.training.runs import CHECKPOINTS, CONFIG, METRICS, RESULT, TRIALS, member_runs
 from vrgcn.tuning.study import STUDY
 from vrgcn.tuning.tuner import LEADERBOARD
 
 # What commands write into the folder of a run, and nothing that a person may have put there.
+# The options come last: by them a folder that was cleared in part is known to be a run's.
 OURS = (
-    *(CONFIG, METRICS, RESULT, MODEL, CHECKPOINTS, "diagnosis.html"),
+    *(METRICS, RESULT, MODEL, CHECKPOINTS, "diagnosis.html"),
     *("tensorboard", "trials/trial-*", STUDY, LEADERBOARD),
     *("evaluation-*.json", "confusion-*.png", "predicted-*.png"),
+    CONFIG,
 )
 
 
@@ -34,7 +35,8 @@ def run_folder(options: RunOptions) -> Iterator[Path]:
     worth = True
     try:
         with locked(folder):
-            remove_partial(folder)
+            for place in (folder, folder / TRIALS):
+                remove_partial(place)
             if options.resume is None:
                 check_free(folder, options.overwrite)
                 _clear(folder)
@@ -92,9 +94,9 @@ def looks_at_neighbours(options: RunOptions) -> bool:
 
 def _clear(folder: Path) -> None:
     for run in member_runs(folder):
-        shutil.rmtree(run)
+        remove_folder(run)
     for pattern in OURS:
         for path in folder.glob(pattern):
             # Of a link, such as one to a larger disk, what it leads to is somebody's own.
             folded = path.is_dir() and not path.is_symlink()
-            shutil.rmtree(path) if folded else path.unlink()
+            remove_folder(path) if folded else path.unlink()

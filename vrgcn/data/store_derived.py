@@ -29,7 +29,14 @@ from vrgcn.data.store_format import Meta
 from vrgcn.files.checksums import file_checksum, value_checksum
 from vrgcn.files.npy import map_array
 from vrgcn.files.parsing import read_json
-from vrgcn.files.writing import explained, flush_folder, partial_name, write_text
+from vrgcn.files.scratch import in_use
+from vrgcn.files.writing import (
+    explained,
+    flush_folder,
+    partial_name,
+    remove_stale_of,
+    write_text,
+)
 from vrgcn.graph.mapped import Derived
 
 DERIVED = "derived"
@@ -83,18 +90,20 @@ class DerivedTables:
         fill: Callable[[Tensor], None],
     ) -> None:
         self.folder.mkdir(exist_ok=True)
+        remove_stale_of(file)
         partial = partial_name(file)
         try:
             with explained(file, prod(shape) * dtype.itemsize):
                 _reserve(partial, shape, dtype)
-                array = np.load(partial, mmap_mode="r+")
-                fill(torch.from_numpy(array))
-                array.flush()
-                del array
-                with open(partial, "rb") as written:
-                    os.fsync(written.fileno())
-                checksum = file_checksum(partial)
-                os.replace(partial, file)
+                with in_use(partial):
+                    array = np.load(partial, mmap_mode="r+")
+                    fill(torch.from_numpy(array))
+                    array.flush()
+                    del array
+                    with open(partial, "rb") as written:
+                        os.fsync(written.fileno())
+                    checksum = file_checksum(partial)
+                    os.replace(partial, file)
                 flush_folder(self.folder)
                 # Last: a table without its note is not taken for one.
                 write_text(note, json.dumps(described | {"checksum": checksum}, indent=2) + "\n")

@@ -27,14 +27,13 @@ from vrgcn.distributed.parts import part_folder
 from vrgcn.distributed.trainer import PartTrainer
 from vrgcn.engine.batch import Position
 from vrgcn.engine.history import NEVER
-from vrgcn.files.writing import DiskFullError, flush_folder, partial_name
+from vrgcn.files.writing import DiskFullError, flush_folder, partial_name, remove_folder
 from vrgcn.training.checkpoint import (
     Checkpoint,
     DamagedCheckpointError,
     checkpoint_name,
     checkpoints_in,
     load_checkpoint,
-    remove_checkpoint,
     write_checkpoint,
 )
 from vrgcn.training.checkpointing import KEPT, Checkpoints
@@ -98,7 +97,7 @@ class PartCheckpoints(Checkpoints):
             raise DiskFullError(text) if full else OSError(text)
         if self.group.first:
             if path.exists():
-                remove_checkpoint(path)
+                remove_folder(path)
             flush_folder(partial)
             os.rename(partial, path)
             flush_folder(self.folder)

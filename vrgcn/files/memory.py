@@ -42,11 +42,19 @@ def free_memory() -> int:
         with suppress(OSError, ValueError):  # "max" where there is none
             known.append(int(_lines(file)[0]))
     if resource is not None:
-        for kind, taken in ((resource.RLIMIT_AS, "VmSize"), (resource.RLIMIT_DATA, "VmData")):
-            limit = resource.getrlimit(kind)[0]
-            if limit != resource.RLIM_INFINITY:
-                known.append(max(0, limit - taken_memory(taken)))
-    return min(known)
+        known.append(_within(resource.RLIMIT_DATA, "VmData"))
+    return min(*known, free_addresses())
+
+
+def free_addresses() -> int:
+    """Bytes that the process may still map, files among them, within a limit that it was set
+    (`ulimit -v`); 2^63 − 1 where there is none."""
+    return 2**63 - 1 if resource is None else _within(resource.RLIMIT_AS, "VmSize")
+
+
+def _within(kind: int, taken: str) -> int:
+    limit = resource.getrlimit(kind)[0]
+    return 2**63 - 1 if limit == resource.RLIM_INFINITY else max(0, limit - taken_memory(taken))
 
 
 def taken_memory(kind: str = "VmSize") -> int:

@@ -1,4 +1,5 @@
-"""Folders for a while: locked while in use, removed afterwards, or by whoever comes next."""
+"""Folders and files for a while: locked while in use, removed afterwards, or by whoever comes
+next."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ except ImportError:  # where there are no such locks, what was left stays
     fcntl = None  # type: ignore[assignment]
 
 _PREFIX = ".scratch-"
-_YOUNG = 60.0  # seconds: a folder that was just made may not be locked yet
+_YOUNG = 60.0  # seconds: what was just made may not be locked yet
 
 
 @contextmanager
@@ -25,13 +26,26 @@ def scratch_folder(beside: Path) -> Iterator[Path]:
     beside.mkdir(parents=True, exist_ok=True)
     remove_stale(beside)
     folder = Path(tempfile.mkdtemp(dir=beside, prefix=_PREFIX))
-    lock = os.open(folder, os.O_RDONLY)
     try:
-        _lock(lock)
-        yield folder
+        with in_use(folder):
+            yield folder
     finally:
-        os.close(lock)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def in_use(path: Path) -> Iterator[None]:
+    """Lock a file or folder, so that `remove_stale` leaves it, until the block ends or the process
+    dies."""
+    if fcntl is None:  # nothing is removed there, and an open file could not be renamed
+        yield
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        _lock(descriptor)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager
@@ -44,22 +58,22 @@ def table_folder(memory: str, beside: Path) -> Iterator[Path | None]:
         yield folder
 
 
-def remove_stale(beside: Path) -> None:
-    """Remove scratch folders that nobody uses any more."""
-    for folder in beside.glob(f"{_PREFIX}*"):
+def remove_stale(beside: Path, pattern: str = f"{_PREFIX}*") -> None:
+    """Remove scratch folders, or others that are locked while in use, that nobody uses any more."""
+    for path in beside.glob(pattern):
         with suppress(OSError):  # somebody else was faster, or it is not ours to remove
-            if folder.is_symlink() or time.time() - folder.stat().st_mtime < _YOUNG:
+            if path.is_symlink() or time.time() - path.stat().st_mtime < _YOUNG:
                 continue
-            descriptor = os.open(folder, os.O_RDONLY)
+            descriptor = os.open(path, os.O_RDONLY)
             try:
                 if _lock(descriptor):
-                    shutil.rmtree(folder, ignore_errors=True)
+                    shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink()
             finally:
                 os.close(descriptor)
 
 
 def _lock(descriptor: int) -> bool:
-    """Lock an open folder; False where another process has it. A process that dies lets it go."""
+    """Lock what is open; False where another process has it. A process that dies lets it go."""
     if fcntl is None:
         return False
     try:

@@ -1,13 +1,15 @@
 """Files and folders that appear under their name complete, or not at all.
 
 What is written lies under a hidden name of its own, `.NAME.….partial`, beside the final one until
-it is whole and on the disk. Whoever is killed leaves nothing under a final name, two writers of
-one name cannot mix their bytes, and a full disk is told by its name.
+it is whole and on the disk. Whoever is killed leaves nothing under a final name, and what it leaves
+the next writer of that name removes. Two writers of one name cannot mix their bytes, and a full
+disk is told by its name.
 """
 
 from __future__ import annotations
 
 import errno
+import glob
 import os
 import shutil
 import uuid
@@ -16,6 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from vrgcn.files.scratch import in_use, remove_stale
 from vrgcn.files.sizes import bytes_text
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -44,16 +47,19 @@ def new_file(
     try:
         with explained(path, size):
             make_folder(path.parent)
+            remove_stale_of(path)
             # Exclusive, and no link followed: nobody else's file is ever opened.
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
-            with open(os.open(partial, flags, 0o666), "wb") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            if replace:
-                os.replace(partial, path)
-            else:
-                _take_name(partial, path)
+            file = open(os.open(partial, flags, 0o666), "wb")  # noqa: SIM115 - closed before it
+            with in_use(partial):  # has its name, which this covers too
+                with file:
+                    yield file
+                    file.flush()
+                    os.fsync(file.fileno())
+                if replace:
+                    os.replace(partial, path)
+                else:
+                    _take_name(partial, path)
             flush_folder(path.parent)
     finally:
         with suppress(OSError):  # where even its folder is not there, that is what is told
@@ -76,10 +82,12 @@ def new_folder(path: str | Path, *, size: int | None = None) -> Iterator[Path]:
     try:
         with explained(path, size):
             make_folder(path.parent)
+            remove_stale_of(path)
             partial.mkdir()
-            yield partial
-            flush_folder(partial)
-            _rename(partial, path)
+            with in_use(partial):
+                yield partial
+                flush_folder(partial)
+                _rename(partial, path)
             flush_folder(path.parent)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
@@ -101,6 +109,11 @@ def is_partial(path: Path) -> bool:
     return path.name.startswith(".") and path.name.endswith(_PARTIAL)
 
 
+def remove_stale_of(path: Path) -> None:
+    """Remove what killed writers of the same name left."""
+    remove_stale(path.parent, f".{glob.escape(path.name)}.*{_PARTIAL}")
+
+
 def remove_partial(folder: Path) -> None:
     """Remove what writers that were killed left in a folder. Nobody may be writing there."""
     for left in folder.glob(f".*{_PARTIAL}"):
@@ -108,6 +121,16 @@ def remove_partial(folder: Path) -> None:
             shutil.rmtree(left, ignore_errors=True)
         else:
             left.unlink(missing_ok=True)
+
+
+def remove_folder(folder: Path) -> None:
+    """Its name first, at once: what has a final name is complete when it goes, too. What a process
+    that is killed meanwhile leaves, `remove_partial` removes."""
+    away = partial_name(folder)
+    with explained(folder):
+        os.rename(folder, away)
+        flush_folder(folder.parent)
+    shutil.rmtree(away, ignore_errors=True)
 
 
 def make_folder(folder: Path) -> None:

@@ -33,10 +33,11 @@ def cost_line(used: str, cost: Cost) -> str:
             f"; of the nodes it visits, gradients reach {cost.backward:,}, {cost.forward:,} are "
             f"visited forward only, and {cost.left_out:,} that nobody reads are left out"
         )
+    files = f", and {bytes_text(cost.disk)} of disk for tables" if cost.files else ""
     return (
         f"an epoch{by} computes about {counted(cost.nodes)} nodes and {neighbours}{saved}; the run "
         f"takes about "
-        f"{bytes_text(cost.total_memory)} of memory ({most}) besides Python and PyTorch"
+        f"{bytes_text(cost.total_memory)} of memory ({most}) besides Python and PyTorch{files}"
     )
 
 

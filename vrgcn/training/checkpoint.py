@@ -16,7 +16,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
@@ -31,7 +30,7 @@ from vrgcn.engine.batch import Position
 from vrgcn.files.checksums import file_checksum
 from vrgcn.files.kinds import POSITIVE, TEXT, Kind, check_kinds
 from vrgcn.files.tensors import read_tensors, size_of, write_tensors
-from vrgcn.files.writing import explained, flush_folder, new_folder, partial_name
+from vrgcn.files.writing import new_folder, remove_folder
 from vrgcn.training.identity import PARTS
 from vrgcn.training.state import Epoch, Progress, TrainState
 
@@ -69,7 +68,7 @@ def save_checkpoint(folder: Path, state: TrainState, identity: dict[str, Any]) -
     """Write the state to `folder`/step-N, in place of one that is there; gives its path."""
     path = folder / checkpoint_name(state)
     if path.exists():  # of a run that was put back to before it
-        remove_checkpoint(path)
+        remove_folder(path)
     write_checkpoint(path, state, identity)
     return path
 
@@ -193,15 +192,6 @@ def newest_checkpoint(folder: Path, on_damage: Callable[[str], None]) -> Checkpo
             "start again from the beginning"
         )
     return None
-
-
-def remove_checkpoint(path: Path) -> None:
-    """Its name first, at once: a folder under a checkpoint's name is always complete."""
-    away = partial_name(path)
-    with explained(path):
-        os.rename(path, away)
-        flush_folder(path.parent)
-    shutil.rmtree(away, ignore_errors=True)
 
 
 def _write(path: Path, content: dict[str, Tensor] | bytes) -> str:

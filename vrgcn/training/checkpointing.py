@@ -9,13 +9,12 @@ from typing import Any
 
 import torch
 
-from vrgcn.files.writing import DiskFullError, remove_partial
+from vrgcn.files.writing import DiskFullError, remove_folder, remove_partial
 from vrgcn.training.checkpoint import (
     Checkpoint,
     DamagedCheckpointError,
     checkpoints_in,
     newest_checkpoint,
-    remove_checkpoint,
     save_checkpoint,
 )
 from vrgcn.training.divergence import DivergedError, all_finite, diverged
@@ -142,7 +141,7 @@ class Checkpoints:
         self._kept = [*(kept for kept in self._kept if kept != path), path][-KEPT:]
         for other in checkpoints_in(self.folder):
             if other not in self._kept:
-                remove_checkpoint(other)
+                remove_folder(other)
 
     def _stop(self, number: int) -> None:
         position, steps = self.trainer.minibatches.position, len(self.trainer.minibatches)

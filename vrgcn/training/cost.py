@@ -11,7 +11,7 @@ counted. So a sampler, a way or a model that is new needs no line here.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor, nn
@@ -36,6 +36,7 @@ _WEIGHTS = 5  # a weight, its gradient, two moments, the best so far
 @dataclass(frozen=True)
 class Cost:
     """nodes, neighbours: of an epoch, see above; memory: bytes of a run by what takes them
+    files: bytes of tables that are in files instead, with `memory="disk"`
     steps: minibatches in an epoch
     backward, forward: nodes that an epoch visits with gradients, and forward only; left_out: those
         that were to be visited and that nobody reads
@@ -48,10 +49,15 @@ class Cost:
     backward: int = 0
     forward: int = 0
     left_out: int = 0
+    files: dict[str, int] = field(default_factory=dict)
 
     @property
     def total_memory(self) -> int:
         return sum(self.memory.values())
+
+    @property
+    def disk(self) -> int:
+        return sum(self.files.values())
 
 
 def epoch_costs(
@@ -124,14 +130,17 @@ def _cost(model: nn.Module, batches: MiniBatches, config: TrainConfig) -> Cost:
         nodes_computed += len(refreshed) * setup.evaluation.depth
         averaged += _degrees(setup, refreshed)
     visits = batches.visits
+    memory = _memory(model, batches, plans)
+    files = _to_files(memory, batches) if config.memory == "disk" else {}
     return Cost(
         nodes_computed,
         averaged,
-        _memory(model, batches, plans),
+        memory,
         len(batches),
         len(visits.backward),
         len(visits.forward),
         len(batches.nodes) - visits.count,
+        files,
     )
 
 
@@ -191,6 +200,26 @@ def _memory(model: nn.Module, batches: MiniBatches, plans: list[Plan]) -> dict[s
     if graph.adjacency.values is not None:
         memory["edges"] += _tensor_bytes(graph.adjacency.values)
     return {name: size for name, size in memory.items() if size}
+
+
+def _to_files(memory: dict[str, int], batches: MiniBatches) -> dict[str, int]:
+    """What is in files, taken out of `memory`. When each row was written stays there."""
+    setup = batches.setup
+    first, later = setup.training.first_table, setup.evaluation.first_table
+    tables = {
+        "averaged features": 0,
+        "histories": len(setup.training.levels[first:]),
+        "histories of gradients": sum(map(len, setup.training.levels[first:])),
+        "exact evaluation": len(setup.evaluation.levels[later:]),
+    }
+    files, ages = {}, 0
+    for name, count in tables.items():
+        if name in memory:
+            written = 8 * batches.graph.num_nodes * count
+            files[name] = memory.pop(name) - written
+            ages += written
+    memory["ages of rows"] = ages
+    return files
 
 
 def _tensor_bytes(x: Tensor) -> int:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from torch import nn
 
 from vrgcn.engine.estimators import find_estimator
-from vrgcn.files.memory import free_memory, is_out_of_memory, taken_memory
+from vrgcn.files.memory import free_addresses, free_memory, is_out_of_memory, taken_memory
 from vrgcn.files.sizes import bytes_text
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import is_sparse
@@ -29,7 +29,7 @@ def memory_explained(
 
     model: from which it is known what would have fit
     """
-    free = free_memory()
+    free, addresses = free_memory(), free_addresses()
     try:
         yield
     except (MemoryError, RuntimeError, OSError) as error:
@@ -38,7 +38,7 @@ def memory_explained(
         missing = _missing(str(error))
         # What the run held must be free before there is room to plan another.
         traceback.clear_frames(error.__traceback__)
-        raise MemoryError(advice(graph, config, missing, model, free)) from error
+        raise MemoryError(advice(graph, config, missing, model, free, addresses)) from error
 
 
 def advice(
@@ -47,18 +47,20 @@ def advice(
     missing: str = "",
     model: nn.Module | None = None,
     free: int | None = None,
+    addresses: int | None = None,
 ) -> str:
     """What takes memory in training, what is easily lowered first.
 
     missing: what could not be had, in brackets
     free: bytes that there were before training; None where that is not known
+    addresses: bytes that could be mapped, files among them; None without a limit
     """
     if config.estimator == AUTO:  # what it stands for has histories, or takes less
         config = replace(config, estimator="two-way")
     estimator = find_estimator(config.estimator)
     wide = config.history_dtype == "float32"
     column = graph.num_nodes * (4 if wide else 2)
-    needs = Needs(graph, model, free)
+    needs = Needs(graph, model, free, addresses)
     told = [
         f"there is not enough memory to train on {graph.num_nodes:,} nodes and "
         f"{graph.num_edges:,} edges{missing}{needs.text(config)}. What takes less:"
@@ -66,6 +68,7 @@ def advice(
     if config.memory == "ram":
         told.append(
             "  --memory disk: histories, averaged features and evaluation in files, read as needed"
+            f"{needs.on_disk(replace(config, memory='disk'))}"
         )
     if config.batch_size > 1:
         smaller = needs.largest_batch(config)
@@ -100,8 +103,14 @@ class Needs:
     Nothing is said where there is no model to tell from, or not even the memory to plan a step.
     """
 
-    def __init__(self, graph: Graph, model: nn.Module | None, free: int | None) -> None:
-        self.graph, self.model, self.free = graph, model, free
+    def __init__(
+        self,
+        graph: Graph,
+        model: nn.Module | None,
+        free: int | None,
+        addresses: int | None = None,
+    ) -> None:
+        self.graph, self.model, self.free, self.addresses = graph, model, free, addresses
 
     def text(self, config: TrainConfig) -> str:
         """Of the run as it was asked for."""
@@ -122,6 +131,18 @@ class Needs:
             return ""
         fits = "which would have fit" if _size(cost) < self.free else "not enough by itself"
         return f"; about {bytes_text(_size(cost))} in all, {fits}"
+
+    def on_disk(self, config: TrainConfig) -> str:
+        """With tables in files. Those are mapped, which a limit of addresses counts too."""
+        cost = self._cost(config)
+        if cost is None or self.free is None:
+            return ""
+        told = f"; about {bytes_text(cost.disk)} of disk and {bytes_text(_size(cost))} of memory"
+        if _size(cost) >= self.free:
+            return f"{told}, not enough by itself"
+        if self.addresses is not None and _size(cost) + cost.disk >= self.addresses:
+            return f"{told}, but the limit of addresses (ulimit -v) counts files too"
+        return f"{told}, which would have fit"
 
     def largest_batch(self, config: TrainConfig) -> TrainConfig:
         """Half the batch, or less where a smaller one fits and half does not."""
@@ -150,7 +171,7 @@ def _size(cost: Cost) -> int:
 
 def _missing(said: str) -> str:
     """What the allocator was asked for, and what the process has, as far as that is known."""
-    asked = re.search(r"allocate ([\d.]+) ?(bytes|[KMG]iB)", said)
+    asked = re.search(r"(?:allocate|a table of) ([\d.,]+) ?(bytes|[KMG]iB)", said)
     parts = [] if asked is None else [f"{_asked(*asked.groups())} more were asked for"]
     if taken_memory():
         parts.append(f"the process has {bytes_text(taken_memory())}")
@@ -159,4 +180,4 @@ def _missing(said: str) -> str:
 
 def _asked(number: str, unit: str) -> str:
     factor = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}[unit]
-    return bytes_text(float(number) * factor)
+    return bytes_text(float(number.replace(",", "")) * factor)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+
+from vrgcn.files.writing import explained
 
 if TYPE_CHECKING:
     import optuna
@@ -52,28 +56,67 @@ def open_study(folder: Path, *, larger: bool, epochs: int) -> Iterator[optuna.St
     """
     import optuna
 
+    from vrgcn.tuning.halving import Halving
+
     def connect() -> sqlite3.Connection:  # by the path itself: in an address, ? and % mean more
         return sqlite3.connect(folder / STUDY, check_same_thread=False)
 
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    storage = optuna.storages.RDBStorage("sqlite://", engine_kwargs={"creator": connect})
+    with ExitStack() as stack:
+        stack.callback(optuna.logging.set_verbosity, before)
+        stack.enter_context(_storage_errors(folder / STUDY))
+        with _damage_told(folder / STUDY):
+            storage = optuna.storages.RDBStorage("sqlite://", engine_kwargs={"creator": connect})
+            stack.callback(storage.engine.dispose)
+            stack.callback(storage.remove_session)
+            study = optuna.create_study(
+                storage=storage,
+                study_name=_NAME,
+                load_if_exists=True,
+                direction="maximize" if larger else "minimize",
+                # Not by the median: Optuna takes it over the trials that ran to their end, the best
+                # of all, and their early epochs are a bar that nearly nothing clears.
+                pruner=Halving(max(1, epochs // _RUNGS)),
+            )
+            tried(study)
+        yield study
+
+
+@contextmanager
+def _damage_told(file: Path) -> Iterator[None]:
+    """Turns whatever comes of reading a damaged study into an error that names its file."""
     try:
-        yield optuna.create_study(
-            storage=storage,
-            study_name=_NAME,
-            load_if_exists=True,
-            direction="maximize" if larger else "minimize",
-            # Not by the median: Optuna takes it over the trials that ran to their end, the best of
-            # all, and their early epochs are a bar that nearly nothing clears.
-            pruner=optuna.pruners.SuccessiveHalvingPruner(
-                min_resource=max(1, epochs // _RUNGS), reduction_factor=2
-            ),
-        )
-    finally:
-        storage.remove_session()
-        storage.engine.dispose()
-        optuna.logging.set_verbosity(before)
+        yield
+    except Exception as error:
+        if _is_full(error):
+            raise
+        why = (str(error).splitlines() or [""])[0]
+        raise ValueError(
+            f"{file} cannot be read ({type(error).__name__}: {why}): it is damaged, or no search "
+            "of vrgcn; the trials' own folders are beside it, and --overwrite begins again"
+        ) from None
+
+
+@contextmanager
+def _storage_errors(file: Path) -> Iterator[None]:
+    """Turns errors of the database while it is used into errors that name its file."""
+    from optuna.exceptions import StorageInternalError
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        yield
+    except (SQLAlchemyError, StorageInternalError) as error:
+        if _is_full(error):
+            with explained(file):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
+        why = str(error.__cause__ or error).splitlines()[0]
+        raise OSError(f"{file} cannot be read or written: {why}") from error
+
+
+def _is_full(error: BaseException) -> bool:
+    """Whether a database has no room, as SQLite says it."""
+    return "disk is full" in f"{error} {error.__cause__}"
 
 
 def next_trial(study: optuna.Study, seed: int) -> optuna.Trial:
@@ -87,8 +130,19 @@ def next_trial(study: optuna.Study, seed: int) -> optuna.Trial:
         n_startup_trials=_DRAWN,
     )
     for frozen in study.get_trials(deepcopy=False, states=[optuna.trial.TrialState.RUNNING]):
-        return optuna.Trial(study, frozen._trial_id)
+        trial = optuna.Trial(study, frozen._trial_id)
+        _pass_over(trial, frozen)
+        return trial
     return study.ask()
+
+
+def _pass_over(trial: optuna.Trial, frozen: optuna.trial.FrozenTrial) -> None:
+    """Draw once more what a trial had been given when it was cut off: the rest of its settings are
+    then drawn as they would have been."""
+    fixed = frozen.system_attrs.get("fixed_params", {})
+    for name, bounds in frozen.distributions.items():
+        if not (name in fixed or bounds.single() or name in trial.relative_params):
+            trial.study.sampler.sample_independent(trial.study, frozen, name, bounds)
 
 
 def tried(study: optuna.Study) -> list[Tried]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from vrgcn.files.memory import free_memory, is_out_of_memory
 from vrgcn.files.sizes import bytes_text
-from vrgcn.files.writing import write_text
+from vrgcn.files.writing import remove_folder, remove_partial, write_text
 from vrgcn.graph.graph import Graph
 from vrgcn.models.models import GraphModel, build_model
 from vrgcn.training.callbacks import StopTraining
@@ -33,7 +33,7 @@ from vrgcn.training.result import TrainResult
 from vrgcn.training.runs import BEST, CHECKPOINTS, CONFIG, TRIAL, TRIALS
 from vrgcn.training.state import Epoch
 from vrgcn.tuning.leaderboard import Leaderboard, ranked, settings_text
-from vrgcn.tuning.space import Search, Settings
+from vrgcn.tuning.space import OTHERS, Search, Settings
 from vrgcn.tuning.study import Tried, end_trial, next_trial, tried
 
 if TYPE_CHECKING:
@@ -95,9 +95,11 @@ class Tuner:
         self.on_note = on_note
         clock.go_on(study.user_attrs.get("used", 0.0))
         leaderboard.restore([t for t in tried(study) if t.state != "running"])
-        if not study.get_trials(deepcopy=False):
+        for run in (folder / BEST, *(folder / TRIALS).glob(f"{TRIAL}*")):
+            remove_partial(run)  # of a process that was killed
+        if len(study.get_trials(deepcopy=False)) <= len(OTHERS):  # none, or killed between them
             for start in search.first(self._settled):
-                study.enqueue_trial(start)
+                study.enqueue_trial(start, skip_if_exists=True)
 
     def run(self, trials: int | None) -> None:
         """Try settings until there are as many trials or the time is over."""
@@ -124,6 +126,7 @@ class Tuner:
         if not best:
             reasons = "; ".join(str(trial.reason) for trial in trials[-3:])
             raise ValueError(f"none of {len(trials)} trials ran to its end: {reasons}")
+        self._write()  # of the last trial it may not have been, if a process was killed
         self.leaderboard.finish(f"Best of {len(trials)} trials, {self.objective.metric.title}")
         chosen = best[0]
         settings = self._settled(self.search.given.changed(chosen.values))
@@ -186,7 +189,8 @@ class Tuner:
     ) -> tuple[str, str | None]:
         """How it ended, and why."""
         folder = self.folder / TRIALS / f"{TRIAL}{trial.number:03d}"
-        reported = set(self.study.get_trials(deepcopy=False)[trial.number].intermediate_values)
+        reported = self.study.get_trials(deepcopy=False)[trial.number].intermediate_values
+        passed = max(reported, default=0) - 1  # epochs after which it was let go on, before a kill
         pruned = False
         left, share = self._left(), self._share(trial.number)
         settings = self._settled(settings)
@@ -200,7 +204,7 @@ class Tuner:
                 trial.number, point.epoch, settings.train.epochs, point.val, self.clock.used
             )
             best = self._best_of(seen)  # for which a model is kept, not for its last epoch
-            if point.val is None or best is None:
+            if point.val is None or best is None or point.epoch <= passed:
                 return
             if point.epoch not in reported:
                 trial.report(best, point.epoch)
@@ -225,7 +229,7 @@ class Tuner:
             on_restore=seen.extend,
             on_note=self.on_note,
         )
-        shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)  # nothing goes on from here
+        remove_folder(folder / CHECKPOINTS)  # nothing goes on from here
         if pruned:
             return "pruned", None
         if result.stopped != "time":
@@ -277,6 +281,9 @@ class Tuner:
     def _note(self, ended: Tried) -> None:
         self.leaderboard.ended(ended)
         self.study.set_user_attr("used", self.clock.used)
+        self._write()
+
+    def _write(self) -> None:
         trials = [asdict(trial) for trial in tried(self.study)]
         about = {
             "metric": self.objective.metric.title,

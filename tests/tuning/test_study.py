@@ -1,0 +1,95 @@
+"""A trial that is cut off is drawn to its end as if it had not been."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vrgcn import TrainConfig
+from vrgcn.files.writing import DiskFullError
+from vrgcn.models.config import ModelConfig
+from vrgcn.tuning.space import SPACE, Search, Settings
+from vrgcn.tuning.study import STUDY, Tried, end_trial, next_trial, open_study, tried
+
+optuna = pytest.importorskip("optuna")
+
+GIVEN = Settings(ModelConfig(model="gcn"), TrainConfig(estimator="cvd"))
+
+
+def settings_after(folder: Path, cut: int) -> dict[str, Any]:
+    """Of the trial after those of a study, whose drawing was broken off after some of them."""
+    with open_study(folder, larger=True, epochs=6) as study:
+        trial = next_trial(study, seed=3)
+        for name in list(SPACE)[:cut]:
+            Search(GIVEN).space[name].suggest(trial, name)
+    with open_study(folder, larger=True, epochs=6) as study:
+        trial = next_trial(study, seed=3)
+        Search(GIVEN).draw(trial)
+        assert [t.state for t in tried(study)][trial.number :] == ["running"]
+        return trial.params
+
+
+@pytest.mark.parametrize("trials", [2, 10])  # drawn at random, and by what was learned
+def test_settings_do_not_depend_on_where_their_drawing_was_cut_off(
+    trials: int, tmp_path: Path
+) -> None:
+    before = study_in(tmp_path, trials).read_bytes()
+    whole = settings_after(tmp_path, 0)
+    assert len(whole) >= len(SPACE) - 1  # of an MLP there is no estimator
+    for cut in (1, 4, 7):
+        (tmp_path / STUDY).write_bytes(before)
+        assert settings_after(tmp_path, cut) == whole
+
+
+def study_in(folder: Path, trials: int = 3) -> Path:
+    after_some = Search(GIVEN)
+    with open_study(folder, larger=True, epochs=6) as study:
+        for number in range(trials):
+            trial = next_trial(study, seed=3)
+            after_some.draw(trial)
+            end_trial(study, trial, Tried(trial.number, "complete", number / 10))
+    return folder / STUDY
+
+
+def damaged(content: bytes, seed: int) -> bytes:
+    draw = random.Random(seed)
+    place, kind = draw.randrange(len(content)), seed % 4
+    if kind == 0:
+        return content[:place]
+    if kind == 1:
+        return content[:place] + draw.randbytes(200) + content[place + 200 :]
+    if kind == 2:
+        return draw.randbytes(2000)
+    return content.replace(draw.choice([b"fixed", b"Distribution", b"{", b"CREATE"]), b"x", 3)
+
+
+def test_a_damaged_study_is_read_or_refused_by_its_name(tmp_path: Path) -> None:
+    file = study_in(tmp_path)
+    right, refused = file.read_bytes(), 0
+    for seed in range(16):
+        file.write_bytes(damaged(right, seed))
+        try:
+            with open_study(tmp_path, larger=True, epochs=6) as study:
+                tried(study)
+                Search(GIVEN).draw(next_trial(study, seed=3))
+        except (ValueError, OSError) as error:
+            assert str(file) in str(error), error  # noqa: PT017
+            refused += 1
+    assert refused > 4
+
+
+def test_a_full_disk_is_told_by_the_study_s_file(tmp_path: Path, monkeypatch) -> None:
+    def full(*_: object) -> None:
+        raise optuna.exceptions.StorageInternalError from sqlite3.OperationalError(
+            "database or disk is full"
+        )
+
+    study_in(tmp_path)
+    monkeypatch.setattr(optuna.storages.RDBStorage, "set_trial_param", full)
+    monkeypatch.setattr(optuna.storages._CachedStorage, "set_trial_param", full)
+    with pytest.raises(DiskFullError, match=r"study\.sqlite: the disk at .* is full"):
+        study_in(tmp_path)
