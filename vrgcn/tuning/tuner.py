@@ -33,7 +33,7 @@ from vrgcn.training.result import TrainResult
 from vrgcn.training.runs import BEST, CHECKPOINTS, CONFIG, TRIAL, TRIALS
 from vrgcn.training.state import Epoch
 from vrgcn.tuning.leaderboard import Leaderboard, ranked, settings_text
-from vrgcn.tuning.space import OTHERS, Search, Settings
+from vrgcn.tuning.space import PORTFOLIO, Search, Settings
 from vrgcn.tuning.study import Tried, end_trial, next_trial, tried
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Tuner:
         leaderboard.restore([t for t in tried(study) if t.state != "running"])
         for run in (folder / BEST, *(folder / TRIALS).glob(f"{TRIAL}*")):
             remove_partial(run)  # of a process that was killed
-        if len(study.get_trials(deepcopy=False)) <= len(OTHERS):  # none, or killed between them
+        if len(study.get_trials(deepcopy=False)) <= len(PORTFOLIO):  # none, or killed between them
             for start in search.first(self._settled):
                 study.enqueue_trial(start, skip_if_exists=True)
 
