@@ -15,7 +15,8 @@ or generated one community after the other (`communities`), and --batches.
 
 Results are in FOLDER/result.json after every command; what is there already is not done again.
 Shares of the time: `disk` is the time asleep (see vrgcn.benchmarks.stopwatch), `others` that in
-which another process had the processor, `plan`, `gather` and `compute` are time on the processor.
+which another process had the processor, `plan`, `gather` and `compute` are time on the processor,
+the system's work for pages included. On a busy machine nodes a second are those `without others`.
 """
 
 from __future__ import annotations
@@ -204,7 +205,10 @@ def shares(phase: dict[str, dict[str, float]]) -> dict[str, float]:
 
 def table(result: dict[str, Any], nodes: dict[str, int]) -> str:
     """One line for each training and prediction. nodes: of the graph of each case"""
-    lines = ["what | nodes/s | disk, gather, plan, compute, others | read | own memory | test"]
+    lines = [
+        "what | nodes/s | without others | disk, gather, plan, compute, others | read | own memory "
+        "| test"
+    ]
     for name, told in result["commands"].items():
         kind, _, case = name.partition(" ")
         if kind not in ("train", "predict"):
@@ -219,9 +223,10 @@ def table(result: dict[str, Any], nodes: dict[str, int]) -> str:
         )
         read = sum(part["read_bytes"] for part in phase.values())
         test = told["test"] if kind == "predict" else told["result"]["test"]
+        alone = wall * (1 - part["others"])
         lines.append(
-            f"{name} | {count / wall:,.0f} | {spent} | {read / 1e9:.1f} GB | "
-            f"{told['memory']['own'] / 1e9:.2f} GB | {test:.4f}"
+            f"{name} | {count / wall:,.0f} | {count / alone:,.0f} | {spent} | "
+            f"{read / 1e9:.1f} GB | {told['memory']['own'] / 1e9:.2f} GB | {test:.4f}"
         )
     return "\n".join(lines)
 
