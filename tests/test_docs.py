@@ -169,6 +169,10 @@ def check_python(names: dict[str, Any]) -> None:
     assert len(names["axes"]) == 2
     assert set(names["table"]["label"]) <= {"red", "green", "blue"}
     assert len(names["table"]) == len(names["papers"])
+    two = names["two"].to_pandas()
+    pandas.testing.assert_frame_equal(
+        two, names["table"].loc[[3, 14], list(two.columns)], check_names=False
+    )
     assert names["hidden"].shape == (240, 32)
     assert torch.equal(names["inputs"], names["graph"].features)
     listed = re.findall(r"`(on_\w+)\(", text("docs/python.md"))

@@ -6,11 +6,16 @@ import json
 import os
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from vrgcn.cli.tune import _print_result
+from vrgcn.training.metrics import METRICS
 from vrgcn.tuning.leaderboard import Leaderboard
+from vrgcn.tuning.study import Tried
 
 pytest.importorskip("optuna")
 
@@ -29,7 +34,6 @@ def test_a_search_leaves_runs_a_table_and_a_model(vrgcn, graph_folder, tmp_path)
     assert "Best of 3 trials, accuracy" in out
     assert "3 trials: " in out
     first, best = trials(folder)[0], json.loads((folder / "best" / "result.json").read_text())
-    assert f"accuracy {best['val']:.4f}, of the settings that were given {first[2]:.4f}" in out
     assert best["val"] >= first[2]
     assert vrgcn("predict", "runs/small-tuned/best", "--out", "p.csv")[0] == 0
     code, _, err = vrgcn("evaluate", "runs/small-tuned")
@@ -45,6 +49,22 @@ def test_a_search_leaves_runs_a_table_and_a_model(vrgcn, graph_folder, tmp_path)
     assert vrgcn("train", *repeated)[0] == 0
     again = json.loads((tmp_path / "again" / "result.json").read_text())
     assert (again["val"], again["test"]) == (best["val"], best["test"])
+
+
+def test_in_the_end_the_best_is_compared_with_what_was_given(capsys):
+    first = Tried(0, "complete", 0.8, {}, 3, 4.0)
+    better = Tried(1, "complete", 0.9, {}, 5, 4.0)
+    trained = SimpleNamespace(val=0.9123, metric=METRICS["accuracy"])
+
+    def said(trials: list[Tried], best: Tried) -> str:
+        _print_result(SimpleNamespace(trials=trials, best=best, result=trained), Path("found"))
+        return capsys.readouterr().out
+
+    compared = "validation accuracy 0.9123, of the settings that were given 0.8000"
+    assert f"{compared}\n" in said([first, better], better)
+    cut = replace(first, reason="it had its share of the time")
+    assert f"{compared}, after 3 epochs: it had its share" in said([cut, better], better)
+    assert "the settings that were given are the best of those" in said([first], first)
 
 
 def test_stopped_it_goes_on_and_finished_it_goes_on_for_more(

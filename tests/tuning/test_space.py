@@ -8,7 +8,7 @@ import pytest
 
 from vrgcn import ESTIMATORS, TrainConfig
 from vrgcn.models.config import ModelConfig
-from vrgcn.tuning.space import OTHERS, SPACE, Choice, Range, Search, Settings, check_names
+from vrgcn.tuning.space import PORTFOLIO, SPACE, Choice, Range, Search, Settings, check_names
 
 optuna = pytest.importorskip("optuna")
 
@@ -24,7 +24,7 @@ def as_it_is(settings: Settings) -> Settings:
 def test_every_setting_that_is_searched_is_one_of_a_config() -> None:
     known = {f.name for kind in (ModelConfig, TrainConfig) for f in fields(kind)}
     assert known >= SPACE.keys()
-    assert all(other.keys() <= SPACE.keys() for other in OTHERS)
+    assert all(other.keys() <= SPACE.keys() for other in PORTFOLIO)
     assert set(SPACE["estimator"].values) <= ESTIMATORS.keys()
 
 
@@ -32,12 +32,12 @@ def test_what_was_given_is_within_the_bounds_and_tried_first() -> None:
     given = ModelConfig(hidden=24, layers=6)
     found = search(given, learning_rate=0.5, weight_decay=0.3, estimator="ns")
     assert found.space["hidden"] == Choice((64, 128, 256, 24))
-    assert found.space["layers"] == Range(1, 6)
+    assert found.space["layers"] == Range(2, 6)
     assert found.space["learning_rate"] == Range(1e-3, 0.5, log=True)
     first = found.first(as_it_is)
     values = found.given.values()
     assert first[0] == {name: values[name] for name in SPACE}
-    assert first[1] == first[0] | OTHERS[0]
+    assert first[1] == first[0] | PORTFOLIO[0]
     assert SPACE["hidden"] == Choice((64, 128, 256))  # the table itself is as it was
     study = optuna.create_study()
     study.enqueue_trial(first[0])
@@ -52,7 +52,7 @@ def test_auto_is_none_of_the_estimators_and_each_start_has_the_one_that_it_stand
     found = search()
     assert found.space["estimator"] == SPACE["estimator"]
     starts = found.first(settled)
-    assert len(starts) == 1 + len(OTHERS)
+    assert len(starts) == 1 + len(PORTFOLIO)
     for start in starts:
         assert start["estimator"] == ("cvd" if start["layers"] > 2 else "exact")
 
@@ -61,7 +61,7 @@ def test_only_what_is_named_is_varied() -> None:
     found = search(names=("layers", "dropout"), learning_rate=0.02)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     drawn = [found.draw(study.ask()) for _ in range(20)]
-    assert len({d.model.layers for d in drawn}) == 4
+    assert {d.model.layers for d in drawn} == {2, 3, 4}
     assert all(0 <= d.model.dropout <= 0.7 for d in drawn)
     assert {d.train for d in drawn} == {TrainConfig(learning_rate=0.02)}
     assert {d.model.hidden for d in drawn} == {ModelConfig.hidden}
@@ -69,7 +69,19 @@ def test_only_what_is_named_is_varied() -> None:
         {"layers": 2, "dropout": 0.2},
         {"layers": 3, "dropout": 0.2},
         {"layers": 2, "dropout": 0.5},
+        {"layers": 3, "dropout": 0.0},
+        {"layers": 3, "dropout": 0.5},
+        {"layers": 4, "dropout": 0.2},
     ]
+
+
+def test_the_portfolio_is_within_the_bounds_and_has_every_model() -> None:
+    for other in PORTFOLIO:
+        assert {name: SPACE[name].holding(value) for name, value in other.items()} == {
+            name: SPACE[name] for name in other
+        }
+    models = {start["model"] for start in search().first(as_it_is)}
+    assert models == set(SPACE["model"].values)
 
 
 def test_a_model_without_neighbours_has_no_estimator() -> None:

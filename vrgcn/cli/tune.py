@@ -67,8 +67,14 @@ def _what_is_kept(folder: Path) -> str:
 def _print_result(result: TuneResult, folder: Path) -> None:
     print(result)
     first, metric = result.trials[0], result.result.metric
-    if first.val is not None and result.result.val is not None:
+    if result.best.number == first.number:
+        print("the settings that were given are the best of those that were tried")
+    elif first.val is not None and result.result.val is not None:
         scores = metric.text(result.result.val), metric.text(first.val)
-        print(f"validation {metric.title} {scores[0]}, of the settings that were given {scores[1]}")
+        after = "" if first.reason is None else f", after {first.epochs} epochs: {first.reason}"
+        print(
+            f"validation {metric.title} {scores[0]}, of the settings that were given {scores[1]}"
+            f"{after}"
+        )
     print(f"the best: vrgcn predict {folder / BEST} --out predictions.csv")
     print(f"all of it: vrgcn report {folder} --no-scores")

@@ -1,11 +1,11 @@
 """A bounded search for settings, on validation alone, and the best trained again.
 
-Trials are drawn by Optuna. The first is of the settings that were given, runs to its end and is
-never pruned, so that what is found is never below them on the validation nodes. A trial's graph has
-no test nodes: they can have no part in the choice. Of the others, those whose validation score is
-not in the better half of all trials that came as far are pruned, after a sixth, a third and two
-thirds of the epochs (successive halving). A trial that diverges or does not fit in memory has
-failed, with a reason, and the search goes on.
+Trials are drawn by Optuna. The first is of the settings that were given and is never pruned, so
+that what is found is never below them on the validation nodes. A trial's graph has no test nodes:
+they can have no part in the choice. Of the others, those whose best validation score so far is not
+in the better half of all trials that came as far are pruned, after a sixth, a third and two thirds
+of the epochs (successive halving). A trial that diverges or does not fit in memory has failed, with
+a reason, and the search goes on.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from vrgcn.training.result import TrainResult
 from vrgcn.training.runs import BEST, CHECKPOINTS, CONFIG, TRIAL, TRIALS
 from vrgcn.training.state import Epoch
 from vrgcn.tuning.leaderboard import Leaderboard, ranked, settings_text
-from vrgcn.tuning.space import OTHERS, Search, Settings
+from vrgcn.tuning.space import PORTFOLIO, Search, Settings
 from vrgcn.tuning.study import Tried, end_trial, next_trial, tried
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Tuner:
         leaderboard.restore([t for t in tried(study) if t.state != "running"])
         for run in (folder / BEST, *(folder / TRIALS).glob(f"{TRIAL}*")):
             remove_partial(run)  # of a process that was killed
-        if len(study.get_trials(deepcopy=False)) <= len(OTHERS):  # none, or killed between them
+        if len(study.get_trials(deepcopy=False)) <= len(PORTFOLIO):  # none, or killed between them
             for start in search.first(self._settled):
                 study.enqueue_trial(start, skip_if_exists=True)
 
@@ -116,6 +116,8 @@ class Tuner:
             ended = self._try(trial)
             end_trial(self.study, trial, ended)
             self._note(ended)
+            if ended.reason == _OVER:  # seconds that are left would begin trials that tell nothing
+                return
 
     def retrain(self) -> TuneResult:
         """The best trial's settings on the graph with its test nodes, in the folder `best`."""
