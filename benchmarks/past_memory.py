@@ -1,274 +1,251 @@
-"""Training and exact prediction of a graph on disk under a hard limit of the process's own memory.
+"""Training and exact prediction of a graph on disk under a hard limit of memory, by the commands.
 
-    python benchmarks/past_memory.py STORE --limit 3.3 --steps 500 --out result.json
+    python benchmarks/past_memory.py FOLDER --nodes 20_000_000 --cases random/random ordered/blocks
 
---limit is RLIMIT_DATA in gigabytes: heap, stacks and every private mapping that can be written to.
-Mapped files are not in it; their pages belong to the system, which takes them back as it needs.
-Before it trains, the script makes a copy of what it maps and expects to be refused: a limit that
-lets a copy pass proves nothing. --memory ram measures a graph that fits, without a limit.
+In FOLDER it generates a graph (`vrgcn generate`), writes it again in another order (`vrgcn
+reorder`) if a case asks for that, and for each case trains (`vrgcn train --memory disk`) and
+predicts all nodes (`vrgcn predict --memory disk`). All of these run under a limit of --share of the
+size of the graph's files with what is derived from them: a control group, which counts pages of
+files too, where one can be made (as root; else RLIMIT_DATA, which does not, and the result says
+so). Before each command the pages of all files in FOLDER are dropped. Beside it the same on a graph
+of --fits nodes, in memory and from files that stay in memory, without a limit.
 
-Where the time goes: `plan` draws minibatches and reads the adjacency, `gather` copies rows of
-features, averages and histories and averages them, `compute` is everything else. What of it waited
-for the disk shows in the pages that had to be read (major faults) and the bytes read.
+A case is ORDER/BATCHES: the graph as generated in a random order (`random`), reordered (`ordered`)
+or generated one community after the other (`communities`), and --batches.
+
+Results are in FOLDER/result.json after every command; what is there already is not done again.
+Shares of the time: `disk` is the time asleep (see vrgcn.benchmarks.stopwatch), `others` that in
+which another process had the processor, `plan`, `gather` and `compute` are time on the processor.
 """
 
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
 import os
-import resource
+import random
+import shlex
+import sys
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from mmap import PAGESIZE, mmap
 from pathlib import Path
 from typing import Any
 
-import torch
+import numpy as np
 
-from vrgcn import TrainConfig, load_graph, scale_graph
-from vrgcn.engine.batch import Batch
-from vrgcn.engine.history import History
-from vrgcn.engine.minibatches import MiniBatches
-from vrgcn.engine.setup import Setup
-from vrgcn.files.memory import is_out_of_memory
-from vrgcn.files.scratch import table_folder
-from vrgcn.inference.sweeps import ExactSweeps
-from vrgcn.models.models import GraphSAGE
-from vrgcn.training.objectives import build_objective
-from vrgcn.training.trainer import Trainer
+from vrgcn.benchmarks.memory_limit import forget, memory_limit, run_limited
 
-MADV_DONTNEED = 4
-SECONDS: defaultdict[str, float] = defaultdict(float)
+TIMED = Path(__file__).with_name("timed_command.py")
+PARTS = ("plan", "gather", "compute")
+TRAIN = (
+    "--estimator two-way --fanout 0 --history-dtype float16 --layers 2 --dropout 0.1 "
+    "--learning-rate 0.005 --diagnostics 0 --threads 1"
+)
 
 
-def timed(owner: type, name: str, what: str) -> None:
-    """Count the time of a method."""
-    method = getattr(owner, name)
+class PastMemory:
+    """options: of the command line; result: what FOLDER/result.json has"""
 
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        start = time.perf_counter()
-        try:
-            return method(*args, **kwargs)
-        finally:
-            SECONDS[what] += time.perf_counter() - start
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.folder: Path = options.folder
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.file = self.folder / "result.json"
+        self.result: dict[str, Any] = {"commands": {}}
+        if self.file.exists():
+            self.result = json.loads(self.file.read_text(encoding="utf-8"))
 
-    setattr(owner, name, wrapped)
+    def run(self) -> None:
+        for case in self.options.cases:
+            order, batches = case.split("/")
+            generated = "random" if order == "ordered" else order
+            self._generate(generated, self.options.nodes)
+            if "disk" not in self.result:
+                forget(self.folder / generated)
+                self.result["disk"] = disk_speed(self.folder / generated / "features.npy")
+            if order == "ordered":
+                path = self.folder / generated
+                self._command("reorder", f"reorder {path} --out {self.folder / order}")
+            self._train_and_predict(case, self.folder / order, batches)
+        if self.options.fits:
+            self._generate("fits", self.options.fits, limited=False)
+            for memory in ("ram", "disk"):
+                self._train_and_predict(
+                    f"fits/{memory}", self.folder / "fits", "random", memory, limited=False
+                )
+
+    @property
+    def limit(self) -> int:
+        """Bytes. Two tables as large as the features are derived: scaled features, and P X."""
+        features = self.options.nodes * self.options.features * 2
+        graph = self.options.nodes * self.options.degree * 8 + features
+        for name in ("random", "communities"):
+            if (self.folder / name / "meta.json").exists():
+                graph = size_of(self.folder / name)
+        return int(self.options.share * (graph + 2 * features))
+
+    def _generate(self, name: str, nodes: int, *, limited: bool = True) -> None:
+        self._command(
+            f"generate {name}",
+            f"generate --nodes {nodes} --degree {self.options.degree} --features "
+            f"{self.options.features} --feature-dtype float16 --order "
+            f"{'communities' if name == 'communities' else 'random'} --out {self.folder / name}",
+            limited=limited,
+        )
+        self.result.setdefault("files", {})[name] = size_of(self.folder / name)
+
+    def _train_and_predict(
+        self, case: str, graph: Path, batches: str, memory: str = "disk", *, limited: bool = True
+    ) -> None:
+        options, run = self.options, self.folder / "runs" / case.replace("/", "-")
+        most = "" if options.time_limit is None else f" --time-limit {options.time_limit}"
+        self._command(
+            f"train {case}",
+            f"train {graph} --memory {memory} --batches {batches} {TRAIN} --batch-size "
+            f"{options.batch_size} --hidden {options.hidden} --epochs {options.epochs}{most} "
+            f"--out {run}",
+            limited=limited,
+        )
+        derived = self.result.setdefault("derived", {})
+        derived[graph.name] = size_of(graph / "derived")
+        out = run / "predictions.npy"
+        predicted = self._command(
+            f"predict {case}", f"predict {run} --memory {memory} --threads 1 --out {out}",
+            limited=limited,
+        )  # fmt: skip
+        told = self.result["commands"][f"train {case}"]
+        told["result"] = json.loads((run / "result.json").read_text(encoding="utf-8"))
+        if out.exists():
+            predicted["test"] = accuracy(graph, out)
+            out.unlink()
+        self._keep()
+
+    def _command(self, name: str, command: str, *, limited: bool = True) -> dict[str, Any]:
+        """Run a command of vrgcn, if it was not before; what it took."""
+        if name in self.result["commands"]:
+            return self.result["commands"][name]
+        forget(self.folder)
+        report = self.folder / "report.json"
+        report.unlink(missing_ok=True)
+        print(f"$ vrgcn {command}", flush=True)
+        with memory_limit(self.limit) if limited else nullcontext() as limit:
+            ended = run_limited(
+                [sys.executable, str(TIMED), str(report), *shlex.split(command)],
+                limit,
+                env=os.environ | {"OMP_NUM_THREADS": "1"},
+            )
+            kind = None if limit is None else {"kind": limit.kind, "counts": limit.counts}
+        told = {
+            "command": f"vrgcn {command}",
+            "limit": kind if kind is None else kind | {"bytes": self.limit},
+            "code": ended.code,
+            "memory": ended.most,
+        }
+        if report.exists():
+            told |= json.loads(report.read_text(encoding="utf-8"))
+        if ended.code:
+            raise SystemExit(f"vrgcn {command} ended with {ended.code}: {json.dumps(told)}")
+        self.result["commands"][name] = told
+        self._keep()
+        return told
+
+    def _keep(self) -> None:
+        self.file.write_text(json.dumps(self.result, indent=1) + "\n", encoding="utf-8")
 
 
-def timed_batches() -> None:
-    """Count the time in which minibatches are planned."""
-    method = MiniBatches.rest_of_epoch
-
-    def wrapped(self: MiniBatches) -> Iterator[Batch]:
-        batches = method(self)
-        while True:
-            start = time.perf_counter()
-            batch = next(batches, None)
-            SECONDS["plan"] += time.perf_counter() - start
-            if batch is None:
-                return
-            yield batch
-
-    MiniBatches.rest_of_epoch = wrapped  # type: ignore[method-assign]
+def size_of(folder: Path) -> int:
+    """Bytes of the files in a folder, not of those in folders in it."""
+    return sum(file.stat().st_size for file in folder.glob("*") if file.is_file())
 
 
-def drop_pages(*folders: Path) -> None:
-    """Ask the system to forget the pages of some folders' files, so that they are read again."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    roots = tuple(str(folder.resolve()) for folder in folders)
-    for line in Path("/proc/self/maps").read_text().splitlines():
-        place, *_, name = line.split(maxsplit=5)
-        if name.startswith(roots):  # pages that a process has mapped are not forgotten
-            start, end = (int(x, 16) for x in place.split("-"))
-            libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), MADV_DONTNEED)
-    for file in (file for folder in folders for file in folder.rglob("*") if file.is_file()):
-        descriptor = os.open(file, os.O_RDONLY)
-        os.fsync(descriptor)
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-        os.close(descriptor)
+def accuracy(graph: Path, predictions: Path) -> float:
+    """Of the test nodes."""
+    test, labels = np.load(graph / "test.npy"), np.load(graph / "labels.npy", mmap_mode="r")
+    scores = np.load(predictions, mmap_mode="r")
+    pieces = np.array_split(test, max(1, len(test) // 100_000))
+    return sum(int((scores[p].argmax(1) == labels[p]).sum()) for p in pieces) / len(test)
 
 
-def counters() -> dict[str, float]:
-    """Major faults and bytes read from the disk since the process began."""
-    lines = Path("/proc/self/io").read_text().split("\n")
-    io = dict(line.split(": ") for line in lines if line)
-    faults = resource.getrusage(resource.RUSAGE_SELF).ru_majflt
-    return {"major_faults": faults, "gigabytes_read": int(io["read_bytes"]) / 1e9}
-
-
-def since(before: dict[str, float]) -> dict[str, float]:
-    return {name: round(value - before[name], 3) for name, value in counters().items()}
-
-
-def own_memory() -> float:
-    """Peak of the process's own memory as far as it was seen, gigabytes: without mapped files."""
-    status = Path("/proc/self/status").read_text()
-    kilobytes = {
-        line.split(":")[0]: line.split()[1] for line in status.splitlines() if "kB" in line
-    }
-    return int(kilobytes["RssAnon"]) * 1024 / 1e9
-
-
-def refused(copy: Callable[[], object]) -> bool:
-    """Whether there is no memory for a copy."""
+def disk_speed(file: Path, seconds: float = 2.0) -> dict[str, float]:
+    """Reads past the system's cache, one at a time: pages at random places, and a long stretch."""
+    descriptor = os.open(file, os.O_RDONLY | os.O_DIRECT)
+    size, draw, speed = file.stat().st_size, random.Random(0), {}
     try:
-        copy()
-    except (MemoryError, RuntimeError) as error:
-        if is_out_of_memory(error):
-            return True
-        raise
-    return False
+        for name, length in (("random", PAGESIZE), ("sequential", 8 << 20)):
+            buffer, place, count, start = mmap(-1, length), 0, 0, time.perf_counter()
+            while time.perf_counter() - start < seconds:
+                if name == "random" or place + length > size:
+                    place = draw.randrange(max(1, (size - length) // PAGESIZE)) * PAGESIZE
+                os.preadv(descriptor, [buffer], place)
+                place, count = place + length, count + 1
+            took = time.perf_counter() - start
+            speed[f"{name}_megabytes_per_second"] = count * length / took / 1e6
+            if name == "random":
+                speed["milliseconds_of_a_random_page"] = 1e3 * took / count
+    finally:
+        os.close(descriptor)
+    return speed
+
+
+def running(phase: dict[str, dict[str, float]]) -> float:
+    """Seconds of a phase, but for those in which the process was stopped from outside."""
+    return sum(part["wall"] - part["stopped"] for part in phase.values())
+
+
+def shares(phase: dict[str, dict[str, float]]) -> dict[str, float]:
+    """Of the time of a phase."""
+    wall = running(phase)
+    told = {name: phase[name]["cpu"] for name in PARTS if name in phase}
+    told["disk"] = sum(part["waited"] for part in phase.values())
+    told["others"] = sum(part["queued"] for part in phase.values())
+    return {name: spent / wall for name, spent in told.items()}
+
+
+def table(result: dict[str, Any], nodes: dict[str, int]) -> str:
+    """One line for each training and prediction. nodes: of the graph of each case"""
+    lines = ["what | nodes/s | disk, gather, plan, compute, others | read | own memory | test"]
+    for name, told in result["commands"].items():
+        kind, _, case = name.partition(" ")
+        if kind not in ("train", "predict"):
+            lines.append(f"{name} | {told['seconds']:.0f} s")
+            continue
+        phase = told["phases"][kind]
+        wall = running(phase)
+        count = told["nodes"] if kind == "train" else nodes[case.split("/")[0]]
+        part = shares(phase)
+        spent = ", ".join(
+            f"{part.get(key, 0):.0%}" for key in ("disk", "gather", "plan", "compute", "others")
+        )
+        read = sum(part["read_bytes"] for part in phase.values())
+        test = told["test"] if kind == "predict" else told["result"]["test"]
+        lines.append(
+            f"{name} | {count / wall:,.0f} | {spent} | {read / 1e9:.1f} GB | "
+            f"{told['memory']['own'] / 1e9:.2f} GB | {test:.4f}"
+        )
+    return "\n".join(lines)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("store", type=Path)
-    parser.add_argument("--memory", choices=("ram", "disk"), default="disk")
-    parser.add_argument("--limit", type=float, help="gigabytes of RLIMIT_DATA")
-    parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--seconds", type=float, default=240, help="of training, at most")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--nodes", type=int, default=2_000_000)
+    parser.add_argument("--degree", type=float, default=15.2)
+    parser.add_argument("--features", type=int, default=64)
+    parser.add_argument("--cases", nargs="+", default=["random/random", "ordered/blocks"])
+    parser.add_argument("--share", type=float, default=0.33, help="of the files' size: the limit")
+    parser.add_argument("--fits", type=int, default=1_000_000, help="nodes; 0 for none")
+    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--time-limit", help="of each training, such as 40m")
     parser.add_argument("--batch-size", type=int, default=4096)
-    parser.add_argument("--batches", choices=("random", "blocks"), default="random")
-    parser.add_argument("--block", type=int, default=32)
     parser.add_argument("--hidden", type=int, default=32)
-    parser.add_argument("--cold", action="store_true", help="forget all pages before training")
-    parser.add_argument("--predict", action="store_true", help="then predict all nodes exactly")
-    parser.add_argument("--scratch", type=Path, default=Path("past-memory-scratch"))
-    parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    files = sum(f.stat().st_size for f in options.store.glob("*") if f.is_file())
-    result: dict[str, Any] = {"options": vars(options), "store_gigabytes": files / 1e9}
-    if options.limit is not None:
-        limit = int(options.limit * 1e9)
-        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-    result["threads"] = torch.get_num_threads()
-    start = time.perf_counter()
-    before = counters()
-    graph = load_graph(options.store, memory=options.memory)
-    result["open"] = {"seconds": time.perf_counter() - start, **since(before)}
-    print(graph, flush=True)
-    if options.limit is not None:
-        result["copies_refused"] = {
-            "features in float32": refused(graph.features.float),
-            "edges twice": refused(graph.edge_index),
-        }
-        print(f"refused under the limit: {result['copies_refused']}", flush=True)
-    start, before = time.perf_counter(), counters()
-    graph, _ = scale_graph(graph, "standard")
-    result["scale"] = {"seconds": time.perf_counter() - start, **since(before)}
-    print(f"scaled: {result['scale']}", flush=True)
-    with table_folder(options.memory, options.scratch) as directory:
-        run(options, graph, directory, result)
-    result["derived_gigabytes"] = (
-        sum(f.stat().st_size for f in options.store.glob("derived/*")) / 1e9
-    )
-    text = json.dumps(result, indent=1, default=str)
-    print(text)
-    if options.out is not None:
-        options.out.write_text(text + "\n")
-
-
-def run(options: Any, graph: Any, directory: Path | None, result: dict[str, Any]) -> None:
-    config = TrainConfig(
-        estimator="two-way",
-        fanout=(0,),
-        batch_size=options.batch_size,
-        batches=options.batches,
-        block=options.block,
-        history_dtype="float16",
-        learning_rate=0.005,
-        memory=options.memory,
-        diagnostics=0,
-        epochs=1,
-    )
-    torch.manual_seed(0)
-    outputs = build_objective(graph, config).outputs
-    model = GraphSAGE(graph.num_features, options.hidden, outputs, layers=2, dropout=0.1)
-    start, before = time.perf_counter(), counters()
-    trainer = Trainer(model, graph, config, directory=directory)
-    result["prepare"] = {"seconds": time.perf_counter() - start, **since(before)}
-    print(f"P X and visits: {result['prepare']}", flush=True)
-    timed_batches()
-    # Tables are made at the first step, which is not counted.
-    trainer.advance()
-    if options.cold:
-        drop_pages(options.store, *([] if directory is None else [directory]))
-    for owner, name in ((Setup, "inputs"), (History, "average"), (History, "read")):
-        timed(owner, name, "gather")
-    timed(History, "replace", "gather")
-    steps = min(options.steps, len(trainer.minibatches) - 2)  # the last one evaluates too
-    result["train"] = train(trainer, steps, options.seconds)
-    result["own_gigabytes"] = own_memory()
-    if directory is not None:
-        sizes = [f.stat().st_size for f in directory.rglob("*") if f.is_file()]
-        result["scratch_gigabytes"] = sum(sizes) / 1e9
-    if options.predict:
-        result["predict"] = predict_all(trainer, graph, directory)
-        result["own_gigabytes_predicting"] = own_memory()
-
-
-def train(trainer: Trainer, steps: int, most: float) -> dict[str, Any]:
-    """Nodes per second of some steps, and where their time goes. most: seconds"""
-    SECONDS.clear()
-    before, start, told = counters(), time.perf_counter(), time.perf_counter()
-    for step in range(1, steps + 1):
-        trainer.advance()
-        now = time.perf_counter()
-        if now - told > 20:
-            told = now
-            left = (now - start) / step * (steps - step)
-            print(f"step {step} of {steps}, about {left:.0f} s left", flush=True)
-        if now - start > most:
-            break
-    seconds = time.perf_counter() - start
-    nodes = trainer.minibatches.batch_size * step
-    shares = {what: round(spent / seconds, 3) for what, spent in SECONDS.items()}
-    return {
-        "steps": step,
-        "of_an_epoch": round(step / len(trainer.minibatches), 3),
-        "seconds": round(seconds, 2),
-        "nodes_per_second": round(nodes / seconds),
-        "shares": shares,
-        "loss": trainer.progress.loss,
-        **since(before),
-    }
-
-
-def predict_all(trainer: Trainer, graph: Any, directory: Path | None) -> dict[str, Any]:
-    """Exact outputs of all nodes, and their accuracy on the test nodes."""
-    before, start = counters(), time.perf_counter()
-    done, told = 0, start
-    sweeps = ExactSweeps(
-        trainer.model,
-        trainer.minibatches.setup,
-        directory=None if directory is None else directory / "predict",
-    )
-    work = sweeps.work()
-
-    def on_chunk(nodes: int) -> None:
-        nonlocal done, told
-        done += nodes
-        now = time.perf_counter()
-        if now - told > 20:
-            told = now
-            left = (now - start) / done * (work - done)
-            print(f"predicted {done / work:.0%}, about {left:.0f} s left", flush=True)
-
-    sweeps.on_chunk = on_chunk
-    test = torch.zeros(graph.num_nodes, dtype=torch.bool)
-    test[graph.test] = True
-    right = 0
-    for nodes, outputs in sweeps.stream():
-        right += int(((outputs.argmax(1) == graph.labels[nodes]) & test[nodes]).sum())
-    seconds = time.perf_counter() - start
-    return {
-        "seconds": round(seconds, 2),
-        "nodes_per_second": round(graph.num_nodes / seconds),
-        "test_accuracy": right / max(len(graph.test), 1),
-        **since(before),
-    }
+    measured = PastMemory(options)
+    measured.run()
+    large = dict.fromkeys(("random", "ordered", "communities"), options.nodes)
+    print(table(measured.result, large | {"fits": options.fits}))
 
 
 if __name__ == "__main__":

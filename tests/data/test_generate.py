@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +56,18 @@ def test_the_same_description_gives_the_same_bytes_and_another_seed_others(folde
         assert (folder / name).read_bytes() != (tmp_path / "other" / name).read_bytes()
 
 
+def test_communities_lie_together_where_their_order_is_asked_for(folder, tmp_path):
+    generate_graph(replace(SPEC, order="communities"), tmp_path / "ordered")
+    inside = []
+    for graph in (load_graph(folder), load_graph(tmp_path / "ordered")):
+        rows, columns = graph.adjacency.row_of_entry, graph.adjacency.indices
+        inside.append(float((rows // 100 == columns // 100).double().mean()))
+    assert inside[0] < 0.06
+    assert inside[1] == pytest.approx(0.8, abs=0.03)
+    assert graph.labels is not None
+    assert (graph.labels.reshape(30, 100) == graph.labels[::100, None]).all()
+
+
 def test_many_pieces_make_a_graph_like_one_piece(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(generate, "PIECE", 1000)
     told: list[float] = []
@@ -94,6 +107,7 @@ def test_features_may_be_kept_in_half_precision(folder, tmp_path):
         ({"homophily": 1.5}, "share of the edges"),
         ({"train": 0.9}, "at most 1 together"),
         ({"classes": 0}, "classes must be at least 1"),
+        ({"order": "alphabetical"}, "random or communities"),
     ],
 )
 def test_what_cannot_be_is_refused(wrong, said):

@@ -73,3 +73,50 @@ def test_a_run_that_goes_on_is_shown_from_where_it_stands(tmp_path, capsys, monk
     fit(model(), graph(), longer, resume=tmp_path, checkpoint_every=1, verbose=True)
     assert begun == [3, 4, 5, 6]  # the last checkpoint is the one before the last epoch
     assert [line[:7] for line in lines(capsys)] == ["epoch 3", "epoch 4", "epoch 5"]
+
+
+def test_without_a_terminal_a_line_every_minute_tells_how_much_is_left(capsys):
+    now = 0.0
+    with module.progress_bar() as bar:
+        bar.get_time = lambda: now
+        task = bar.add_task("reading", total=1000)
+        bar.tasks[0]._get_time = bar.get_time
+        for _ in range(90):  # 10 in a second, and then 2
+            now += 1
+            bar.advance(task, 10)
+        for _ in range(40):
+            now += 1
+            bar.update(task, advance=2)
+    assert capsys.readouterr().err.splitlines() == [
+        "reading: 61% after 0:01:01, about 0:00:39 left",
+        "reading: 96% after 0:02:01, about 0:00:19 left",
+    ]
+
+
+def test_what_moves_in_pieces_longer_than_half_a_minute_has_an_estimate_too(capsys):
+    now = 0.0
+    with module.progress_bar() as bar:
+        bar.get_time = lambda: now
+        task = bar.add_task("sorting", total=1.0)
+        bar.tasks[0]._get_time = bar.get_time
+        for done in (0.1, 0.2, 0.3):
+            now += 50
+            bar.update(task, completed=done)
+    assert capsys.readouterr().err == "sorting: 30% after 0:02:30, about 0:05:50 left\n"
+
+
+def test_exact_scores_have_progress_of_their_own(monkeypatch):
+    told: list[tuple[str, float | None, float]] = []
+    evaluated = module.EpochProgress.evaluated
+
+    def noted(self, nodes: int) -> None:
+        evaluated(self, nodes)
+        task = self._bar.tasks[1]
+        told.append((task.description, task.total, task.completed))
+
+    monkeypatch.setattr(module.EpochProgress, "evaluated", noted)
+    fit(model(), graph(), TrainConfig(epochs=2, batch_size=8), verbose=True)
+    titles = [title for title, total, done in told if done == total]
+    # After each epoch on the validation nodes, at last on the test nodes.
+    assert titles == [f"epoch {epoch}/2, evaluating" for epoch in (1, 2, 2)]
+    assert all(total is not None and 0 < done <= total for _, total, done in told)

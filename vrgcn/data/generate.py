@@ -3,7 +3,7 @@
 They are like those of `synthetic.py`, but with many small communities, of one class each, as large
 graphs have them: an edge stays inside a community with probability `homophily`, both ends drawn in
 proportion to heavy-tailed weights. Communities are runs of places, and a random order of the nodes
-hides them, so that numbers of nodes say nothing.
+hides them, so that numbers of nodes say nothing, unless the order of places is asked for.
 
 Memory holds a few numbers for each node, and a piece of edges or of features. Every piece has
 random numbers of its own, so the graph depends on its description and seed alone.
@@ -42,7 +42,9 @@ def generate_graph(
     """
     tell = on_piece or (lambda done: None)
     with new_folder(path) as folder:
-        order = _random(spec, _ORDER).permutation(spec.nodes)  # place -> node
+        order = np.arange(spec.nodes)  # place -> node
+        if spec.order == "random":
+            order = _random(spec, _ORDER).permutation(spec.nodes)
         with Pairs("generated edges", folder, spec.nodes, weighted=False) as pairs:
             for done, (source, target) in _pairs(spec):
                 pairs.append(order[source], order[target], None)

@@ -23,6 +23,9 @@ class GenerateSpec:
     """Classes of nodes. All nodes of a community have the same."""
     community: int = 2000
     """Nodes of a community."""
+    order: Literal["random", "communities"] = "random"
+    """Order of the nodes: random, so that their numbers say nothing, or one community after the
+    other, as `vrgcn reorder` would have them at best."""
     homophily: float = 0.8
     """The share of edges inside communities; the others go anywhere."""
     train: float = 0.6
@@ -38,6 +41,8 @@ class GenerateSpec:
         for name in ("nodes", "features", "classes", "community"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.order not in ("random", "communities"):
+            raise ValueError(f"order is random or communities, not {self.order!r}")
         if self.nodes < 2:
             raise ValueError("a graph with edges has at least 2 nodes")
         if not 0 <= self.degree <= (self.nodes - 1) / 2:

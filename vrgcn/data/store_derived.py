@@ -38,6 +38,7 @@ from vrgcn.files.writing import (
     write_text,
 )
 from vrgcn.graph.mapped import Derived
+from vrgcn.graph.read_ahead import note_mapped
 
 DERIVED = "derived"
 # Files that features, and averages of them, follow from.
@@ -97,7 +98,7 @@ class DerivedTables:
                 _reserve(partial, shape, dtype)
                 with in_use(partial):
                     array = np.load(partial, mmap_mode="r+")
-                    fill(torch.from_numpy(array))
+                    fill(as_tensor(array))
                     array.flush()
                     del array
                     with open(partial, "rb") as written:
@@ -123,10 +124,12 @@ def verify_derived(path: Path) -> None:
 
 
 def as_tensor(array: NDArray[Any]) -> Tensor:
-    """A tensor of the array's own memory, which may be one that cannot be written to."""
+    """A tensor of the array's own memory, which may be one that cannot be written to: mapped."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
-        return torch.from_numpy(array)
+        tensor = torch.from_numpy(array)
+    # One that can be written to is as good as in memory: its graph was opened to be.
+    return tensor if array.flags.writeable else note_mapped(tensor)
 
 
 def _note(file: Path) -> dict[str, Any] | None:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from vrgcn.graph.mapped import zeros
+from vrgcn.graph.read_ahead import gather, read_ahead
 from vrgcn.graph.sparse import CSR
 
 DTYPES = {
@@ -42,7 +43,7 @@ class History:
 
     def read(self, nodes: Tensor, dtype: torch.dtype) -> Tensor:
         """(len(nodes), width) rows."""
-        return self.values.index_select(0, nodes.to(self.values.device)).to(nodes.device, dtype)
+        return gather(self.values, nodes.to(self.values.device)).to(nodes.device, dtype)
 
     def average(self, rows: CSR, dtype: torch.dtype) -> Tensor:
         """Rows of P times the table: (targets, width). The table is read in its own precision."""
@@ -55,21 +56,21 @@ class History:
         if self.values.dtype == torch.float16:  # an infinite row would spoil every average of it
             largest = torch.finfo(torch.float16).max
             h = h.clamp(-largest, largest)
-        self.values.index_copy_(0, nodes, h.to(self.values))
+        with read_ahead(self.values, nodes):
+            self.values.index_copy_(0, nodes, h.to(self.values))
         self.written.index_fill_(0, nodes, step)
 
     def replace(self, nodes: Tensor, h: Tensor, step: int) -> Replaced:
         """`write`, and what was there before."""
         here = nodes.to(self.values.device)
-        before = Replaced(
-            here, self.values.index_select(0, here), self.written.index_select(0, here)
-        )
+        before = Replaced(here, gather(self.values, here), self.written.index_select(0, here))
         self.write(nodes, h, step)
         return before
 
     def put_back(self, before: Replaced) -> None:
         """Undo a `replace`."""
-        self.values.index_copy_(0, before.nodes, before.values)
+        with read_ahead(self.values, before.nodes):
+            self.values.index_copy_(0, before.nodes, before.values)
         self.written.index_copy_(0, before.nodes, before.written)
 
     def age(self, step: int) -> Tensor:

@@ -15,6 +15,7 @@ from vrgcn.engine.plan import Relation
 from vrgcn.engine.trace import Trace, device_of, trace
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import Propagation, PropagationLike, build_propagation
+from vrgcn.graph.read_ahead import read_ahead
 from vrgcn.graph.sparse import is_sparse, select_rows
 from vrgcn.graph.trained_on import check_scaled, find_trained_on
 
@@ -71,8 +72,9 @@ class Setup:
             return Inputs(x, features, dict(zip(relations, averaged, strict=True)))
         width = features.shape[1]
         both = features.new_empty((len(nodes), 2 * width))
-        torch.index_select(features, 0, nodes, out=both[:, :width])
-        torch.index_select(tables[0], 0, nodes, out=both[:, width:])
+        for table, half in ((features, both[:, :width]), (tables[0], both[:, width:])):
+            with read_ahead(table, nodes):
+                torch.index_select(table, 0, nodes, out=half)
         both = both.to(self.device, self.graph.dtype)
         # Not views to autograd: a change of one in place must not count as one of the other.
         x, averages = both[:, :width].data, both[:, width:].data

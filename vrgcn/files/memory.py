@@ -25,8 +25,13 @@ _SAID = (
     "Failed to launch worker thread",
 )
 
-# Of a container or a job, new and old.
-_GROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+# Where control groups that limit memory are, by the controllers that /proc/self/cgroup names, and
+# the file with the limit: of the new kind, of the new beside the old, of the old.
+_GROUPS = (
+    ("", Path("/sys/fs/cgroup"), "memory.max"),
+    ("", Path("/sys/fs/cgroup/unified"), "memory.max"),
+    ("memory", Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"),
+)
 
 
 def free_memory() -> int:
@@ -38,9 +43,8 @@ def free_memory() -> int:
     with suppress(OSError, ValueError, IndexError):
         line = next(x for x in _lines("/proc/meminfo") if x.startswith("MemAvailable:"))
         known.append(1024 * int(line.split()[1]))
-    for file in _GROUP_LIMITS:
-        with suppress(OSError, ValueError):  # "max" where there is none
-            known.append(int(_lines(file)[0]))
+    own = taken_memory("RssAnon")
+    known += [max(0, limit - own) for limit in _group_limits()]
     if resource is not None:
         known.append(_within(resource.RLIMIT_DATA, "VmData"))
     return min(*known, free_addresses())
@@ -57,10 +61,27 @@ def _within(kind: int, taken: str) -> int:
     return 2**63 - 1 if limit == resource.RLIM_INFINITY else max(0, limit - taken_memory(taken))
 
 
-def taken_memory(kind: str = "VmSize") -> int:
-    """Bytes that the process has, of a kind of /proc/self/status; 0 where nothing tells."""
+def _group_limits() -> Iterator[int]:
+    """Of the control groups that the process is in, and of those around them: a job's, a service's,
+    a container's, which seems to be the outermost from inside."""
+    lines: list[str] = []
+    with suppress(OSError):
+        lines = _lines("/proc/self/cgroup")  # such as 4:memory:/jobs/17 or 0::/jobs/17
+    for controller, root, file in _GROUPS:
+        groups = {root}
+        for _, controllers, path in (line.split(":", 2) for line in lines):
+            if controller in controllers.split(","):
+                own = root / path.lstrip("/")
+                groups |= {own, *(above for above in own.parents if above.is_relative_to(root))}
+        for group in groups:
+            with suppress(OSError, ValueError):  # "max" where there is none
+                yield int(_lines(str(group / file))[0])
+
+
+def taken_memory(kind: str = "VmSize", process: int | str = "self") -> int:
+    """Bytes that a process has, of a kind of its /proc/…/status; 0 where nothing tells."""
     with suppress(OSError, ValueError, StopIteration):
-        line = next(x for x in _lines("/proc/self/status") if x.startswith(f"{kind}:"))
+        line = next(x for x in _lines(f"/proc/{process}/status") if x.startswith(f"{kind}:"))
         return 1024 * int(line.split()[1])
     return 0
 

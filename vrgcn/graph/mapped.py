@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from vrgcn.files.writing import explained
+from vrgcn.graph.read_ahead import note_mapped
 
 _HUGE = 4 << 20  # bytes: below, small pages do
 
@@ -30,7 +31,8 @@ def zeros(
     size = prod(shape) * dtype.itemsize
     if file is not None:
         _reserve(file, size)
-        return torch.from_file(str(file), shared=True, size=prod(shape), dtype=dtype).view(shape)
+        table = torch.from_file(str(file), shared=True, size=prod(shape), dtype=dtype)
+        return note_mapped(table.view(shape))
     if torch.device(device).type != "cpu" or size < _HUGE or not hasattr(mmap, "MADV_HUGEPAGE"):
         return torch.zeros(shape, dtype=dtype, device=device)
     return torch.frombuffer(_huge_pages(size), dtype=dtype).view(shape)

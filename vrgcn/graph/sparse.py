@@ -18,6 +18,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from vrgcn.graph.read_ahead import ENTRIES, gather, is_mapped, read_ahead
+
 # Said once in every process that makes such a tensor; users of sparse features cannot act on it.
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
 
@@ -91,8 +93,8 @@ class CSR:
     def take(self, indptr: Tensor, entries: Tensor, scale: Tensor | None = None) -> CSR:
         """The entries at the given positions, as the rows that indptr makes of them."""
         # index_select: on the CPU three times as fast as indexing with brackets.
-        indices = self.indices.index_select(0, entries)
-        values = None if self.values is None else self.values.index_select(0, entries)
+        indices = gather(self.indices, entries)
+        values = None if self.values is None else gather(self.values, entries)
         return CSR(indptr, indices, values, self.columns, scale)
 
     def entries(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
@@ -211,7 +213,7 @@ def select_rows(x: Tensor, nodes: Tensor) -> Tensor:
     """Rows of a dense or a sparse CSR tensor, in the same layout."""
     if is_sparse(x):
         return CSR.from_torch(x).rows(nodes).to_torch()
-    return x.index_select(0, nodes)
+    return gather(x, nodes)
 
 
 def select_columns(x: Tensor, columns: Tensor) -> Tensor:
@@ -285,6 +287,28 @@ def _product(matrix: CSR, dense: Tensor) -> Tensor:
 
 
 def _bags(matrix: CSR, dense: Tensor, weights: Tensor | None) -> Tensor:
+    if not is_mapped(dense):
+        return _embedding_bag(matrix, dense, weights)
+    sums = []
+    # Rows are summed one by one: runs of them have the same bits.
+    for start, end in pairwise(_runs(matrix.indptr)):
+        first, last = int(matrix.indptr[start]), int(matrix.indptr[end])
+        indptr, indices = matrix.indptr[start : end + 1] - first, matrix.indices[first:last]
+        part = None if weights is None else weights[first:last]
+        with read_ahead(dense, indices):
+            sums.append(_embedding_bag(CSR(indptr, indices, None, matrix.columns), dense, part))
+    return sums[0] if len(sums) == 1 else torch.cat(sums)
+
+
+def _runs(indptr: Tensor) -> list[int]:
+    """Where runs of rows begin that have about as many entries as are read ahead at a time, and
+    where the last ends."""
+    bucket = torch.div(indptr[:-1], ENTRIES, rounding_mode="floor")
+    sizes = torch.unique_consecutive(bucket, return_counts=True)[1]
+    return [0, *sizes.cumsum(0).tolist()] if len(sizes) else [0, 0]
+
+
+def _embedding_bag(matrix: CSR, dense: Tensor, weights: Tensor | None) -> Tensor:
     return F.embedding_bag(
         matrix.indices,
         dense,

@@ -25,6 +25,7 @@ class ExactSweeps:
 
     directory: keep the tables in files there instead of in memory
     on_chunk: called with the number of nodes after each chunk of each sweep
+    on_begin: called before the first with how many that will be together
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class ExactSweeps:
         self.model = model
         self.setup = setup
         self.on_chunk = on_chunk
+        self.on_begin: Callable[[int], None] | None = None
         self.directory = directory
         graph = setup.graph
         self.tables = exact_tables(graph.num_nodes, graph.dtype, setup.device, directory)
@@ -64,6 +66,8 @@ class ExactSweeps:
     ) -> Iterator[tuple[Tensor, Tensor]]:
         """The same, a chunk at a time: its nodes, in the order asked for, and their outputs."""
         needed = self._needed(nodes, layer)
+        if self.on_begin is not None:
+            self.on_begin(sum(map(len, needed)))
         # Averages of wide features are the larger part of the work, and every sweep needs them.
         keep = len(needed) > 1
         if nodes is None and self.setup.evaluation.features_first:

@@ -92,6 +92,8 @@ def fit(
         if verbose:
             progress = EpochProgress(config.epochs, trainer.objective.metric)
             trainer.callbacks = stack.enter_context(progress).beside(trainer.callbacks)
+            trainer.evaluation.on_begin = progress.begin_evaluation
+            trainer.evaluation.on_chunk = progress.evaluated
         if folder is None:
             return trainer.run()
         stack.enter_context(locked(folder))

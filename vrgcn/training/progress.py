@@ -1,11 +1,14 @@
-"""Progress: a bar on a terminal and in a notebook, and of training a line per epoch anywhere."""
+"""Progress: a bar on a terminal and in a notebook; elsewhere, as in the log of a job, a line every
+minute of what takes longer. Of training a line per epoch anywhere."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 from rich.console import Console
 from rich.progress import (
@@ -13,6 +16,8 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     ProgressColumn,
+    Task,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -29,18 +34,58 @@ if TYPE_CHECKING:  # an import of tables needs no torch
 
 
 P = ParamSpec("P")
+_EVERY = 60.0  # seconds between two lines where there is no bar
+
+
+class _Told(Progress):
+    """Progress that is told in lines where it has no bar."""
+
+    _told: float | None = None
+
+    def update(self, task_id: TaskID, **changes: Any) -> None:
+        super().update(task_id, **changes)
+        self._tell(task_id)
+
+    def advance(self, task_id: TaskID, advance: float = 1) -> None:
+        super().advance(task_id, advance)
+        self._tell(task_id)
+
+    def _tell(self, task_id: TaskID) -> None:
+        now = self.get_time()
+        if self._told is None:
+            self._told = now
+        if not self.disable or now - self._told < _EVERY:
+            return
+        self._told = now
+        task = self._tasks[task_id]
+        taken, left = task.elapsed or 0.0, _left(task)
+        line = f"{task.description}: {task.percentage:.0f}% after {_clock(taken)}"
+        line = line if left is None else f"{line}, about {_clock(left)} left"
+        print(line, file=sys.stderr, flush=True)
+
+
+def _left(task: Task) -> float | None:
+    """Seconds, at the speed of the last half minute; of what moves in larger pieces, of all."""
+    if task.time_remaining is not None or not task.completed or task.remaining is None:
+        return task.time_remaining
+    return (task.elapsed or 0.0) / task.completed * task.remaining
+
+
+def _clock(seconds: float) -> str:
+    """0:02:03"""
+    return str(timedelta(seconds=round(seconds)))
 
 
 def progress_bar(*columns: ProgressColumn) -> Progress:
-    """A bar that is seen on a terminal or in a notebook while it runs, and nowhere else.
+    """A bar on a terminal or in a notebook while it runs; elsewhere a line every minute.
 
-    columns: what it shows, if not what rich shows by default
+    columns: what the bar shows, if not what rich shows by default
     """
     console = Console()
     # rich draws in a notebook by ipywidgets, and complains where they are not installed.
     drawn = console.is_jupyter and find_spec("ipywidgets") is not None
     hidden = not (console.is_terminal or drawn)
-    return Progress(*columns, console=console, transient=True, disable=hidden)
+    return _Told(*columns, console=console, transient=True, disable=hidden)
 
 
 class EpochProgress:
@@ -59,6 +104,7 @@ class EpochProgress:
             TimeRemainingColumn(),  # of the epoch, by the steps of the last half minute
         )
         self._task = self._bar.add_task(self._title(), total=None)
+        self._evaluating = self._bar.add_task("", total=None, visible=False)
 
     def __enter__(self) -> EpochProgress:
         self._bar.start()
@@ -79,6 +125,18 @@ class EpochProgress:
     def step(self, done: int, total: int) -> None:
         self._bar.update(self._task, completed=done, total=total)
 
+    def begin_evaluation(self, nodes: int) -> None:
+        """Exact scores take sweeps over so many nodes, together."""
+        self._bar.reset(
+            self._evaluating, total=nodes, visible=True, description=f"{self._title()}, evaluating"
+        )
+
+    def evaluated(self, nodes: int) -> None:
+        """So many more."""
+        self._bar.advance(self._evaluating, nodes)
+        if self._bar.tasks[self._evaluating].finished:
+            self._bar.update(self._evaluating, visible=False)
+
     def epoch(self, point: Epoch) -> None:
         console, line = self._bar.console, self._line(point)
         if console.is_jupyter:  # one output that grows, where rich would make one of each line
@@ -96,7 +154,7 @@ class EpochProgress:
             self._bar.reset(self._task, description=self._title())
 
     def _title(self) -> str:
-        return f"epoch {self.number}/{self.epochs}"
+        return f"epoch {min(self.number, self.epochs)}/{self.epochs}"
 
     def _line(self, point: Epoch) -> str:
         parts = [f"epoch {point.epoch:>{len(str(self.epochs))}}", f"loss {point.loss:.4f}"]
