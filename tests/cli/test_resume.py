@@ -160,6 +160,24 @@ def test_a_run_that_was_killed_as_it_began_is_no_obstacle(vrgcn, graph_folder, t
     assert not list((tmp_path / "run").glob(".*"))
 
 
+def test_overwriting_removes_runs_that_were_killed_before_their_first_epoch(
+    vrgcn, graph_folder, tmp_path
+):
+    flags = ("--seeds", 2, "--out", "run")
+    assert train(vrgcn, graph_folder, *flags, "--seed", 7)[0] == 0
+    for name in ("model.safetensors", "metrics.jsonl", "result.json"):
+        (tmp_path / "run" / "seed-8" / name).unlink()
+    (tmp_path / "run" / "seed-9").mkdir()
+    (tmp_path / "run" / "seed-9" / ".lock").touch()
+    (tmp_path / "run" / "seed-notes").mkdir()
+    (tmp_path / "run" / "seed-notes" / "mine.txt").touch()
+    code, _, err = train(vrgcn, graph_folder, *flags, "--seed", 7, "--overwrite", "--hidden", 4)
+    assert code == 0, err
+    assert len(outcome(tmp_path / "run" / "seed-8")[0]) == 3
+    assert not (tmp_path / "run" / "seed-9").exists()
+    assert (tmp_path / "run" / "seed-notes" / "mine.txt").exists()
+
+
 class KilledError(BaseException):
     pass
 

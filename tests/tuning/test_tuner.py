@@ -182,6 +182,8 @@ def seconds(monkeypatch) -> list[float]:
     """A clock by hand: each epoch of a trial takes a second, and nothing else does."""
     now = [0.0]
     monkeypatch.setattr(clocks.time, "monotonic", lambda: now[0])
+    for measured in ("stepped", "evaluated"):  # by another clock, which a busy machine slows down
+        monkeypatch.setattr(clocks.Clock, measured, lambda self, seconds: None)
     shown = Leaderboard.epoch
 
     def epoch(self, *args) -> None:
@@ -211,11 +213,22 @@ def test_where_the_epochs_take_longer_than_the_time_others_are_tried_and_half_is
 ) -> None:
     long = TrainConfig(epochs=100, batch_size=32, seed=2)
     result = tune(GRAPH, MODEL, long, time_limit="24s")
-    assert [t.epochs for t in result.trials] == [6, 6]  # a quarter, and then half is kept
-    assert [t.state for t in result.trials] == ["complete", "pruned"]
-    reasons = [t.reason for t in result.trials]
-    assert reasons == ["it had its share of the time", "the time was over"]
+    # The first has a sixth, the next a quarter, and what is left over goes to one more.
+    assert [t.epochs for t in result.trials] == [4, 6, 2]
+    assert [t.reason for t in result.trials[:2]] == ["it had its share of the time"] * 2
+    assert {t.state for t in result.trials[:2]} == {"complete"}
     assert result.result.val is not None
+
+
+@pytest.mark.parametrize("leads", [True, False])
+def test_a_trial_that_leads_when_the_time_is_over_counts(seconds, monkeypatch, leads: bool) -> None:
+    monkeypatch.setattr(module.Tuner, "_share", lambda self, number: 1000.0 if number else 4.0)
+    monkeypatch.setattr(module.Tuner, "_leads", lambda self, score: leads)
+    result = tune(GRAPH, MODEL, TrainConfig(epochs=100, batch_size=32, seed=2), time_limit="24s")
+    last = result.trials[1]
+    assert (last.epochs, last.state) == (8, "complete" if leads else "pruned")
+    assert last.reason == ("it had its share of the time" if leads else "the time was over")
+    assert len(result.trials) == 2
 
 
 @pytest.mark.parametrize(
@@ -241,6 +254,9 @@ def test_what_is_kept_is_the_time_of_all_epochs_of_the_best_and_at_most_half(
     tuner.search = Search(Settings(MODEL, CONFIG))
     tuner.clock = SimpleNamespace(limit=100.0, used=10.0)
     assert tuner._left() == pytest.approx(left)
+    best = max((t.val for t in trials), default=None)
+    assert tuner._leads(0.95) == (best is not None)
+    assert not tuner._leads(best)
 
 
 @pytest.mark.parametrize(("limit", "epochs"), [("40s", 8), ("80s", 10)])

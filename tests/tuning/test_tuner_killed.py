@@ -18,8 +18,6 @@ from vrgcn.tuning.tuner import TuneResult
 
 optuna = pytest.importorskip("optuna")
 
-from vrgcn.tuning.halving import Halving  # noqa: E402
-
 TRIALS = 5
 
 
@@ -61,17 +59,6 @@ def after_a_score_was_reported(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(optuna.Trial, "report", die)
 
 
-def as_a_trial_is_pruned(patch: pytest.MonkeyPatch) -> None:
-    prune = Halving.prune
-
-    def die(self, study, trial) -> bool:
-        if prune(self, study, trial):
-            raise KilledError
-        return False
-
-    patch.setattr(Halving, "prune", die)
-
-
 def as_checkpoints_are_removed(patch: pytest.MonkeyPatch) -> None:
     def die(folder: Path, **_: object) -> None:
         if "checkpoints" in Path(folder).name:
@@ -100,7 +87,6 @@ def before_the_table_is_written(patch: pytest.MonkeyPatch) -> None:
         (between_the_first, "0"),
         (after_a_score_was_reported, "0"),  # the trial is repeated
         (after_a_score_was_reported, "1"),  # it goes on from its checkpoint
-        (as_a_trial_is_pruned, "0"),
         (as_checkpoints_are_removed, "1"),
         (before_the_table_is_written, "0"),
     ],
@@ -116,3 +102,28 @@ def test_it_goes_on_to_the_same_trials(
     board = json.loads((tmp_path / "leaderboard.json").read_text())["trials"]
     assert [t["val"] for t in board] == [t.val for t in whole.trials]
     assert not [path for path in tmp_path.rglob(".*") if path.name.endswith("partial")]
+
+
+def test_a_trial_that_was_being_pruned_may_go_on(
+    whole: TuneResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Optuna's pruner notes what it decided before it says so, and is not asked twice."""
+    pruner = optuna.pruners.SuccessiveHalvingPruner
+    prune = pruner.prune
+
+    def die(self, study, trial) -> bool:
+        if prune(self, study, trial):
+            raise KilledError
+        return False
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pruner, "prune", die)
+        with pytest.raises(KilledError):
+            search(tmp_path, "0")
+    found = search(tmp_path, "0")
+    assert [t.state for t in found.trials if t.state not in ("complete", "pruned")] == []
+    assert len(found.trials) == TRIALS
+    first = next(t.number for t in whole.trials if t.state == "pruned")
+    assert told(found)[:first] == told(whole)[:first]
+    assert found.trials[first].values == whole.trials[first].values
+    assert found.trials[first].epochs > whole.trials[first].epochs

@@ -169,8 +169,7 @@ def check_new(folder: Path) -> None:
 
 def check_free(folder: Path, overwrite: bool) -> None:
     """Refuse a folder that holds something, unless it is a run that shall be overwritten."""
-    # A process that was killed as it began leaves its lock, and what it was writing.
-    if all(path.name == LOCK or is_partial(path) for path in folder.iterdir()):
+    if holds_nothing(folder):
         return
     if not (folder / CONFIG).is_file():
         raise FileExistsError(f"--out: {folder} exists already; choose another folder")
@@ -189,6 +188,12 @@ def check_free(folder: Path, overwrite: bool) -> None:
         f"--out: {folder} exists already, and holds a run that has not finished ({done}): "
         f"vrgcn {command} --resume {folder} goes on with it, --overwrite begins it again"
     )
+
+
+def holds_nothing(folder: Path) -> bool:
+    """Whether a folder has nothing in it but what a process that was killed as it began leaves: its
+    lock, and what it was writing."""
+    return all(path.name == LOCK or is_partial(path) for path in folder.iterdir())
 
 
 def check_file(path: Path, flag: str) -> None:

@@ -6,24 +6,31 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from vrgcn.cli.checks import check_free
+from vrgcn.cli.checks import check_free, holds_nothing
 from vrgcn.cli.options import RunOptions, TuneOptions
 from vrgcn.files.writing import explained, make_folder, remove_folder, remove_partial
 from vrgcn.inference import MODEL
 from vrgcn.models.models import MODELS
 from vrgcn.training.checkpoint import checkpoints_in
 from vrgcn.training.lock import locked
-from vrgcn.training.runs import CHECKPOINTS, CONFIG, METRICS, RESULT, TRIALS, member_runs
+from vrgcn.training.runs import (
+    BEST,
+    CHECKPOINTS,
+    CONFIG,
+    METRICS,
+    RESULT,
+    SEED,
+    TRIALS,
+    member_runs,
+)
 from vrgcn.tuning.study import STUDY
 from vrgcn.tuning.tuner import LEADERBOARD
 
 # What commands write into the folder of a run, and nothing that a person may have put there.
-# The options come last: by them a folder that was cleared in part is known to be a run's.
 OURS = (
     *(METRICS, RESULT, MODEL, CHECKPOINTS, "diagnosis.html"),
     *("tensorboard", "trials/trial-*", STUDY, LEADERBOARD),
     *("evaluation-*.json", "confusion-*.png", "predicted-*.png"),
-    CONFIG,
 )
 
 
@@ -93,10 +100,24 @@ def looks_at_neighbours(options: RunOptions) -> bool:
 
 
 def _clear(folder: Path) -> None:
-    for run in member_runs(folder):
-        remove_folder(run)
+    for pattern in (BEST, f"{SEED}*"):
+        for run in folder.glob(pattern):
+            if _begun(run):
+                remove_folder(run)
     for pattern in OURS:
         for path in folder.glob(pattern):
             # Of a link, such as one to a larger disk, what it leads to is somebody's own.
             folded = path.is_dir() and not path.is_symlink()
             remove_folder(path) if folded else path.unlink()
+    with suppress(OSError):  # somebody's own files are in it
+        (folder / TRIALS).rmdir()
+    # Last: by its options a folder that was cleared in part is known to be a run's.
+    (folder / CONFIG).unlink(missing_ok=True)
+
+
+def _begun(run: Path) -> bool:
+    """Whether a folder is that of a run, be it one that was killed before it wrote anything."""
+    if not run.is_dir() or run.is_symlink():
+        return False
+    ours = any((run / name).is_file() for name in (CONFIG, METRICS))
+    return ours or holds_nothing(run)

@@ -56,8 +56,6 @@ def open_study(folder: Path, *, larger: bool, epochs: int) -> Iterator[optuna.St
     """
     import optuna
 
-    from vrgcn.tuning.halving import Halving
-
     def connect() -> sqlite3.Connection:  # by the path itself: in an address, ? and % mean more
         return sqlite3.connect(folder / STUDY, check_same_thread=False)
 
@@ -77,7 +75,9 @@ def open_study(folder: Path, *, larger: bool, epochs: int) -> Iterator[optuna.St
                 direction="maximize" if larger else "minimize",
                 # Not by the median: Optuna takes it over the trials that ran to their end, the best
                 # of all, and their early epochs are a bar that nearly nothing clears.
-                pruner=Halving(max(1, epochs // _RUNGS)),
+                pruner=optuna.pruners.SuccessiveHalvingPruner(
+                    min_resource=max(1, epochs // _RUNGS), reduction_factor=2
+                ),
             )
             tried(study)
         yield study

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import optuna
 
 LEADERBOARD = "leaderboard.json"
-_FIRST = 1 / 4  # of the time that the first trial may take at most
+_FIRST = 1 / 6  # of the time that the first trial may take at most
 _SHARE = 1 / 8  # of the time that another may take at least, so that a slow one does not take all
 _SLOWER = 1.5  # times as long as the first it may take in any case
 _MARGIN = 1.25  # times what it would take are kept for training the best again,
@@ -234,7 +234,15 @@ class Tuner:
             return "pruned", None
         if result.stopped != "time":
             return "complete", None
-        return ("complete", _CUT) if share < left or not trial.number else ("pruned", _OVER)
+        counts = share < left or not trial.number or self._leads(self._best_of(seen))
+        return ("complete", _CUT) if counts else ("pruned", _OVER)
+
+    def _leads(self, score: float | None) -> bool:
+        """Whether a score is better than that of every trial which ran to its end."""
+        best = ranked(tried(self.study), self.objective.better)
+        if score is None or not best or best[0].val is None:
+            return False
+        return self.objective.better(score, best[0].val)
 
     def _share(self, number: int) -> float:
         """Seconds that a trial may take, however many there are."""
