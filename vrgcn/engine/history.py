@@ -53,8 +53,8 @@ class History:
         """Overwrite the rows of `nodes` with h (len(nodes), width), all different nodes."""
         nodes = nodes.to(self.values.device)
         h = h.detach()
-        if self.values.dtype == torch.float16:  # an infinite row would spoil every average of it
-            largest = torch.finfo(torch.float16).max
+        largest = torch.finfo(self.values.dtype).max
+        if largest < torch.finfo(h.dtype).max:  # an infinite row would spoil every average of it
             h = h.clamp(-largest, largest)
         with read_ahead(self.values, nodes):
             self.values.index_copy_(0, nodes, h.to(self.values))
