@@ -48,7 +48,11 @@ def main() -> None:
         panel.set(
             title=folder.name, xlabel="seconds of trials", ylabel=f"validation {metric.title}"
         )
-        panel.set_ylim(min(leaders) - 3 * (max(leaders) - min(leaders)) - 0.005, None)
+        # Trials far behind are left out of the picture.
+        low, high = min(leaders), max(leaders)
+        behind, ahead = 3 * (high - low) + 0.005, 0.2 * (high - low) + 0.001
+        below, above = (behind, ahead) if metric.better(1.0, 0.0) else (ahead, behind)
+        panel.set_ylim(low - below, high + above)
         panel.grid(alpha=0.3)
         panel.legend(fontsize=7)
     options.out.parent.mkdir(parents=True, exist_ok=True)
