@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -665,3 +666,12 @@ def test_raw_files_of_ogb_are_looked_at_before_ogb_sees_them(ogb_files: Path, ro
     np.savez(ogb_files / "raw" / "data.npz", x=np.array([None], dtype=object))
     with pytest.raises(ValueError, match=r"data\.npz: it holds object, not plain numbers"):
         load_dataset("ogbn-arxiv", data_root=root)
+
+
+@pytest.mark.parametrize("number", ["1e999", "12345678901234567890123"])
+def test_a_number_that_no_array_holds_is_told(root: Path, number: str) -> None:
+    write_toy_ppi(root / "ppi")
+    file = root / "ppi" / "toy-ppi-G.json"
+    file.write_text(re.sub(r'"source": \d+', f'"source": {number}', file.read_text(), count=1))
+    with pytest.raises(ValueError, match=r"raw files of ppi-small in .* cannot be read"):
+        load_dataset("ppi-small", data_root=root)

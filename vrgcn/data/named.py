@@ -195,7 +195,10 @@ def raw_files_read(name: str, folder: Path, files: tuple[str, ...]) -> Iterator[
     try:
         check_raw_files(folder, files)
         yield
-    except (ValueError, LookupError, TypeError, AttributeError, StopIteration) as error:
+    except (
+        *(ValueError, LookupError, TypeError, AttributeError, StopIteration),
+        OverflowError,  # a number that no array holds
+    ) as error:
         raise _unreadable(name, folder, error) from error
 
 
