@@ -6,7 +6,6 @@ import io
 import multiprocessing
 import os
 import pickle
-import socket
 import traceback
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
@@ -14,6 +13,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 import torch
+from torch.distributed import TCPStore
 
 from vrgcn.cli import main
 from vrgcn.distributed.group import joined
@@ -31,7 +31,8 @@ def commands(count: int, *lines: list[str]) -> list[tuple[int, str, str]]:
 
 def _commands(lines: tuple[list[str], ...]) -> tuple[int, str, str]:
     code, out, err = 0, io.StringIO(), io.StringIO()
-    for line in lines:
+    for number, line in enumerate(lines):
+        os.environ["TORCHELASTIC_RESTART_COUNT"] = str(number)  # in the store, each by itself
         try:
             with redirect_stdout(out), redirect_stderr(err):
                 main(line)
@@ -48,13 +49,12 @@ def in_processes(
 
     join: False calls `function(*arguments)`, which joins the group by itself
     """
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    # As torchrun does it: the store outlives whichever process ends first.
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     started = []
     for rank in range(count):
         here, there = _CONTEXT.Pipe(duplex=False)
-        place = (rank, count, port)
+        place = (rank, count, store.port)
         process = _CONTEXT.Process(target=_run, args=(there, place, function, arguments, join))
         process.start()
         there.close()
@@ -84,6 +84,8 @@ def _run(
         "WORLD_SIZE": str(count),
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
+        "TORCHELASTIC_USE_AGENT_STORE": "True",
+        "TORCHELASTIC_RESTART_COUNT": "0",
     }
     torch.set_num_threads(1)
     try:
