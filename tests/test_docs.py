@@ -225,7 +225,8 @@ def check_tune(names: dict[str, Any]) -> None:
     assert len(names["found"].trials) == 3
     assert names["values"].keys() <= SPACE.keys()
     assert predict(names["model"], names["graph"]).shape == (60, 3)
-    rows = re.findall(r"(?m)^\| `(\w+)` \|", text("docs/tune.md").partition("## Stopping")[0])
+    searched = text("docs/tune.md").partition("## What is searched")[2].partition("\n## ")[0]
+    rows = re.findall(r"(?m)^\| `(\w+)` \|", searched)
     assert rows == list(SPACE)
 
 
