@@ -23,6 +23,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "graph"
 
 
+@pytest.fixture
+def no_leases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lease holds its own process back too: 45 seconds, where the test is the one who writes."""
+    monkeypatch.setattr(store_watch, "_lease", lambda file: None)
+
+
 def test_a_graph_that_nobody_touches_raises_nothing(folder: Path) -> None:
     told: list[str] = []
     watch = StoreWatch(folder, told.append)
@@ -32,6 +38,7 @@ def test_a_graph_that_nobody_touches_raises_nothing(folder: Path) -> None:
     assert not told
 
 
+@pytest.mark.usefixtures("no_leases")
 def test_a_file_that_is_written_to_is_named(folder: Path) -> None:
     watch = StoreWatch(folder, print)
     file = folder / "indices.npy"
@@ -42,6 +49,7 @@ def test_a_file_that_is_written_to_is_named(folder: Path) -> None:
         watch.check()
 
 
+@pytest.mark.usefixtures("no_leases")
 def test_a_file_that_grows_is_named(folder: Path) -> None:
     watch = StoreWatch(folder, print)
     file = folder / "features.npy"
@@ -101,10 +109,10 @@ def test_readers_are_not_held_back_and_two_runs_may_read_one_graph(folder: Path)
     other.close()
 
 
+@pytest.mark.usefixtures("no_leases")
 def test_without_leases_a_file_that_was_cut_is_found_at_the_next_look(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_watch, "_lease", lambda file: None)
     watch = StoreWatch(folder, print)
     os.truncate(folder / "features.npy", 10)
     assert watch.wanted() is None
