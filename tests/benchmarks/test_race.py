@@ -36,6 +36,20 @@ def test_a_runner_does_not_depend_on_who_else_runs(bench):
     assert score(0) == score(1)
 
 
+def test_a_sibling_is_one_made_anew_and_shares_what_is_large(bench):
+    recipe, rates = ALGORITHMS["two-way"], (0.003, 0.01)
+    first = Algorithm(bench.graph, recipe, bench.architecture, learning_rate=rates[0])
+    sibling = first.sibling(rates[1])
+    anew = Algorithm(bench.graph, recipe, bench.architecture, learning_rate=rates[1])
+    assert sibling.batches.setup is first.batches.setup
+    runners = [Runner(each, 1, 1, 0) for each in (first, sibling, anew)]
+    for runner in runners:
+        runner.part()
+    weights = [runner.algorithm.model.state_dict() for runner in runners]
+    assert all(torch.equal(weights[1][name], weights[2][name]) for name in weights[1])
+    assert any(not torch.equal(weights[0][name], weights[2][name]) for name in weights[0])
+
+
 def test_validation_is_that_of_fit(bench):
     algorithm = Algorithm(bench.graph, ALGORITHMS["exact+PP"], bench.architecture)
     result = fit(algorithm.model, bench.graph, TrainConfig(epochs=1, inductive=True))

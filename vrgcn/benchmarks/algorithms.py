@@ -8,6 +8,7 @@ neighbour.
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -91,11 +92,12 @@ class Algorithm:
         seed: int = 0,
         learning_rate: float = 0.01,
     ) -> None:
-        self.model = architecture.model(graph, seed)
+        self.recipe = recipe
+        model = architecture.model(graph, seed)
         # Gradients with a history pass through unlabelled nodes too.
         through = find_estimator(recipe.estimator).gradient_history and not inductive
-        self.batches = MiniBatches(
-            self.model,
+        batches = MiniBatches(
+            model,
             graph,
             nodes="all" if through else "train",
             estimator=recipe.estimator,
@@ -107,8 +109,20 @@ class Algorithm:
             history_dtype=architecture.history_dtype,
             seed=seed,
         )
-        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=learning_rate, fused=True)
+        self._start(model, batches, learning_rate)
+
+    def _start(self, model: GraphSAGE, batches: MiniBatches, learning_rate: float) -> None:
+        self.model, self.batches = model, batches
+        self.optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate, fused=True)
         self._stream = self._endless()
+
+    def sibling(self, learning_rate: float) -> Algorithm:
+        """The same before its first step, at another learning rate; P and P X are shared."""
+        assert not self.batches.step, "its model has been trained already"
+        other = copy.copy(self)
+        batches = self.batches.sibling(self.recipe.estimator)
+        other._start(copy.deepcopy(self.model), batches, learning_rate)
+        return other
 
     @property
     def steps_per_epoch(self) -> int:

@@ -123,19 +123,15 @@ def race(
     limit: epochs after which a recipe gives up
     rounds: as many as the race may have, for showing progress
     """
-    runners = {
-        (name, rate): Runner(
-            Algorithm(
-                graph, recipe, architecture, inductive=inductive, seed=seed, learning_rate=rate
-            ),
-            limit(recipe),
-            parts,
-            seed,
-            targets,
+    runners: dict[Entry, Runner] = {}
+    for name, recipe in recipes.items():
+        first, *others = recipe.rates
+        algorithm = Algorithm(
+            graph, recipe, architecture, inductive=inductive, seed=seed, learning_rate=first
         )
-        for name, recipe in recipes.items()
-        for rate in recipe.rates
-    }
+        entries = {first: algorithm} | {rate: algorithm.sibling(rate) for rate in others}
+        for rate, each in entries.items():
+            runners[name, rate] = Runner(each, limit(recipe), parts, seed, targets)
     for _ in rounds:
         before_round()
         for (name, _rate), runner in runners.items():
