@@ -47,6 +47,11 @@ def moment(state: TrainState) -> TrainState:
     return state
 
 
+def no_moment(state: TrainState) -> TrainState:
+    del state.optimizer["state"][0]["exp_avg_sq"]
+    return state
+
+
 def rate(value: Any) -> Callable[[TrainState], TrainState]:
     def change(state: TrainState) -> TrainState:
         state.optimizer["param_groups"][0]["lr"] = value
@@ -76,6 +81,7 @@ WRONG = {
         "weights have another shape or type",
     ),
     "moments of another shape": (moment, "exp_avg of another shape for weight 0"),
+    "a moment less": (no_moment, "other moments for weight 0"),
     "a rate below zero": (rate(-1.0), "learning rates are"),
     "a schedule of which there is none": (
         lambda s: replace(s, schedule={"plateau": {"step": 1}}),

@@ -7,7 +7,9 @@ end the interpreter later, or train on as another run.
 
 from __future__ import annotations
 
+import copy
 import math
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
@@ -84,11 +86,25 @@ def _check_optimizer(trainer: Trainer, state: Any) -> None:
         if found != wanted | rates:
             raise ValueError("its optimiser has other settings")
     weights = [weight for group in trainer.optimizer.param_groups for weight in group["params"]]
+    kept = _moments(trainer.optimizer)
     for number, moments in state["state"].items():
+        if moments.keys() != kept:
+            raise ValueError(f"its optimiser has other moments for weight {shown(number)}")
         for name, moment in moments.items():
             shape = moment.shape if isinstance(moment, Tensor) else ()
             if type(number) is not int or shape not in (weights[number].shape, torch.Size()):
                 raise ValueError(f"its optimiser has {name} of another shape for weight {number}")
+
+
+def _moments(optimizer: torch.optim.Optimizer) -> set[str]:
+    """What it keeps of a weight, by name: that of a weight of its own after one step."""
+    weight = torch.zeros(1, requires_grad=True)
+    weight.grad = torch.zeros(1)
+    other = copy.copy(optimizer)
+    group = optimizer.param_groups[0] | {"params": [weight]}
+    other.param_groups, other.state = [group], defaultdict(dict)
+    other.step()
+    return set(other.state[weight])
 
 
 def _check_alike(what: str, found: Any, wanted: Any) -> None:
