@@ -53,6 +53,18 @@ def test_a_graph_is_trained_and_predicted_in_parts(vrgcn, tmp_path: Path) -> Non
     again = json.loads((tmp_path / "run" / "evaluation-test.json").read_text())
     assert evaluated["confusion"] == again["confusion"]
 
+    # What the copies lag behind is on the report's page, and said before a diagnosis of the whole.
+    assert vrgcn("report", run, "--out", tmp_path / "report.html", "--no-scores")[0] == 0
+    assert "what training in parts adds" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    code, _, errors = vrgcn("diagnose", run)
+    assert code == 1
+    assert "name the graph that they were made of" in errors
+    code, out, errors = vrgcn(
+        "diagnose", run, "--graph", tmp_path / "store", "--passes", 2, "--epochs", 1
+    )
+    assert code == 0, errors
+    assert f"steps old (originals {lines[-1]['age']:.1f})" in out + errors
+
     # More epochs, in as many parts; then refusals, each told by one process.
     found = commands(2, ["train", "--resume", run, "--epochs", "4"])
     assert [code for code, _, _ in found] == [0, 0], found

@@ -31,7 +31,7 @@ from vrgcn.data.sources import Source, check_graph, find_source, has_parts
 from vrgcn.files.writing import is_partial
 from vrgcn.pages.destination import check_suffix, check_writable
 from vrgcn.training.lock import LOCK
-from vrgcn.training.runs import CONFIG, check_run, read_config, unfinished
+from vrgcn.training.runs import CONFIG, check_run, parts_of_run, read_config, unfinished
 
 FIGURES = (".png", ".svg", ".pdf")
 PAGES = (".html", ".htm")
@@ -81,12 +81,19 @@ def _(options: DiagnoseOptions) -> DiagnoseOptions:
         check_writable(options.out.parent)
     target, source = options.target, Source(options.dataset, options.graph)
     if target is not None and (Path(target) / CONFIG).is_file():
-        if source != (None, None):
+        check_run(Path(target))
+        if parts_of_run(Path(target), None, None) is not None:
+            if source == (None, None):
+                raise ValueError(
+                    f"{target} was trained on the parts of a graph: name the graph that they were "
+                    "made of, by --graph or --dataset"
+                )
+            find_source(*source)
+        elif source != (None, None):
             raise ValueError(
                 f"{target} is a run, which is diagnosed on its own graph: leave --dataset and "
                 "--graph away"
             )
-        check_run(Path(target))
         return options
     dataset, graph = find_source(options.dataset, options.graph, target)
     return replace(options, dataset=dataset, graph=graph, target=None)

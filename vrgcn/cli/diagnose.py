@@ -30,13 +30,14 @@ from vrgcn.pages.diagnosis import (
     staleness_rows,
 )
 from vrgcn.pages.figures import check_figure
+from vrgcn.pages.runs.records import read_metrics
 from vrgcn.pages.terminal import print_table, text_table
 from vrgcn.training.choice import choose_estimator
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.cost import epoch_costs
 from vrgcn.training.objectives import build_objective
 from vrgcn.training.progress import progress_bar
-from vrgcn.training.runs import open_run, open_run_graph
+from vrgcn.training.runs import METRICS, open_run, open_run_graph
 
 
 @dataclass(frozen=True)
@@ -95,9 +96,25 @@ def _of_run(options: DiagnoseOptions, folder: Path) -> _Subject:
     # A run keeps no histories. An exact pass at its weights, and the epochs after it, stand for
     # those that it had.
     config = replace(options.train, warm_start=True)
-    opened = open_run_graph(run, None, None, options.data_root)
+    opened = open_run_graph(run, options.dataset, options.graph, options.data_root)
     print_note(opened.note)
+    print_note(_copies(folder))
     return _Subject(f"Diagnosis of the run {folder.name}", model, opened.graph, config)
+
+
+def _copies(folder: Path) -> str | None:
+    """What training in parts added to the staleness; here everything is in one process."""
+    points, _ = read_metrics(folder / METRICS)
+    kept = [point for point in points if point.get("halo_staleness") is not None]
+    if not kept:
+        return None
+    last = kept[-1]
+    return (
+        f"in its epoch {last['epoch']} copies of other processes' histories were "
+        f"{last['halo_age']:.1f} steps old (originals {last['age']:.1f}) and "
+        f"{last['halo_staleness']:.2f} from them, relative to their size; what is measured here "
+        "is without that"
+    )
 
 
 def _of_graph(options: DiagnoseOptions) -> _Subject:

@@ -54,6 +54,10 @@ STALENESS = {
     "histories are from what would be written in their place",
     Axis("gradient_staleness", "relative staleness"): "Relative staleness of gradients ‖g − ḡ‖ / "
     "‖g‖, where they have a history",
+    Axis("halo_age", "mean age in steps", log=False): "Mean age of the copies that processes keep "
+    "of each other's histories",
+    Axis("halo_staleness", "relative staleness"): "Relative staleness of those copies "
+    "‖original − copy‖ / ‖original‖: what training in parts adds",
     Axis("gradient_noise", "gradient noise"): "Noise of a minibatch's gradient from sampled "
     "neighbours and dropout: its variance over its squared mean",
 }
