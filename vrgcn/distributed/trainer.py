@@ -62,6 +62,17 @@ class PartTrainer(Trainer):
     ) -> None:
         if config.estimator == AUTO:  # exact training needs the whole graph
             config = replace(config, estimator="two-way")
+        # First of all: those who differ would not even exchange the same tensors.
+        check_agreement(
+            group,
+            {
+                "vrgcn": __version__,
+                "PyTorch": torch.__version__,
+                "parts": part.checksum,
+                "settings": repr((config, distributed)),
+                "weights": _digest(model.state_dict()),
+            },
+        )
         self.part = part
         self.group = group
         self.distributed = distributed
@@ -88,16 +99,6 @@ class PartTrainer(Trainer):
         )
         self._refresh_together()
         self._check_metric()
-        check_agreement(
-            group,
-            {
-                "vrgcn": __version__,
-                "PyTorch": torch.__version__,
-                "parts": part.checksum,
-                "settings": repr((config, distributed)),
-                "weights": _digest(model.state_dict()),
-            },
-        )
         self._sent = 0
 
     def _build_minibatches(
