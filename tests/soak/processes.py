@@ -9,6 +9,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import optuna  # noqa: F401 - commands import what they need when they run
@@ -43,16 +44,19 @@ def start(folder: Path, *arguments: str) -> int:
         os._exit(70)  # whatever happened: never the parent's code in the child
 
 
-def wait(process: int, seconds: float | None = None) -> int | None:
-    """The exit code of a process, negative if a signal ended it; None if it is still running."""
+def wait(
+    process: int, seconds: float | None = None, until: Callable[[], bool] = lambda: False
+) -> int | None:
+    """The exit code of a process, negative if a signal ended it; None if it is still running after
+    some seconds, or when `until` holds."""
     end = None if seconds is None else time.monotonic() + seconds
     while True:
         done, status = os.waitpid(process, 0 if end is None else os.WNOHANG)
         if done:
             return os.waitstatus_to_exitcode(status)
-        if end is not None and time.monotonic() >= end:
+        if end is not None and (time.monotonic() >= end or until()):
             return None
-        time.sleep(0.0005)
+        time.sleep(0.0002)
 
 
 def outcome(run: Path) -> tuple[object, ...]:

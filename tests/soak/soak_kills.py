@@ -1,8 +1,8 @@
 """kill -9 at random moments of short runs: whatever is resumed ends in the same bits.
 
-A checkpoint comes after every step, so that many are killed while they are written. Single runs of
-every kind, runs of several seeds, and searches for settings. Of what `import` and `predict` write,
-all is there or nothing.
+A checkpoint comes after every step, and half of the kills wait for one that is being written.
+Single runs of every kind, runs of several seeds, and searches for settings. Of what `import` and
+`predict` write, all is there or nothing.
 """
 
 from __future__ import annotations
@@ -101,6 +101,8 @@ def kill_one(
         process = start(folder, *command)
         # A resumed run has less to do: many end before their time, and are compared.
         code = wait(process, draw.uniform(0, life) if counts["kills"] < kills else None)
+        if code is None and draw.random() < 0.5:
+            code = wait(process, 1.0, lambda: writing(run))
         if code is None:
             os.kill(process, signal.SIGKILL)
             code = wait(process)
@@ -178,12 +180,17 @@ def end_of(folder: Path) -> dict[str, object]:
 
 def moment(run: Path) -> str:
     """What a run that was just killed was doing."""
-    runs = [run, *member_runs(run)]
-    if any(next((r / "checkpoints").glob(".step-*.partial"), None) for r in runs):
+    if writing(run):
         return "while a checkpoint was written or removed"
-    if not any(checkpoints_in(r / "checkpoints") for r in runs):
+    if not any(checkpoints_in(r / "checkpoints") for r in (run, *member_runs(run))):
         return "without a checkpoint"
     return "while it trained"
+
+
+def writing(run: Path) -> bool:
+    """Whether some checkpoint of a run is not whole, or not gone."""
+    runs = [run, *member_runs(run)]
+    return any(next((r / "checkpoints").glob(".step-*.partial"), None) for r in runs)
 
 
 def main() -> None:
