@@ -32,7 +32,7 @@ def test_what_was_given_is_within_the_bounds_and_tried_first() -> None:
     given = ModelConfig(hidden=24, layers=6)
     found = search(given, learning_rate=0.5, weight_decay=0.3, estimator="ns")
     assert found.space["hidden"] == Choice((64, 128, 256, 24))
-    assert found.space["layers"] == Range(2, 6)
+    assert found.space["layers"] == Range(1, 6)
     assert found.space["learning_rate"] == Range(1e-3, 0.5, log=True)
     first = found.first(as_it_is)
     values = found.given.values()
@@ -61,13 +61,14 @@ def test_only_what_is_named_is_varied() -> None:
     found = search(names=("layers", "dropout"), learning_rate=0.02)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     drawn = [found.draw(study.ask()) for _ in range(20)]
-    assert {d.model.layers for d in drawn} == {2, 3, 4}
+    assert {d.model.layers for d in drawn} == {1, 2, 3, 4}
     assert all(0 <= d.model.dropout <= 0.7 for d in drawn)
     assert {d.train for d in drawn} == {TrainConfig(learning_rate=0.02)}
     assert {d.model.hidden for d in drawn} == {ModelConfig.hidden}
     assert found.first(as_it_is) == [
         {"layers": 2, "dropout": 0.2},
         {"layers": 3, "dropout": 0.2},
+        {"layers": 1, "dropout": 0.5},
         {"layers": 2, "dropout": 0.5},
         {"layers": 3, "dropout": 0.0},
         {"layers": 3, "dropout": 0.5},

@@ -54,7 +54,8 @@ _ESTIMATORS = ("two-way", "cvd", "exact", "history")
 
 SPACE: dict[str, Choice | Range] = {
     "model": Choice(get_args(get_type_hints(ModelConfig)["model"])),
-    "layers": Range(2, 4),
+    "layers": Range(1, 4),
+    "dense": Choice((1, 2)),
     "hidden": Choice((64, 128, 256)),
     "dropout": Range(0.0, 0.7),
     "layer_norm": Choice((True, False)),
@@ -68,6 +69,8 @@ SPACE: dict[str, Choice | Range] = {
 PORTFOLIO: tuple[dict[str, Any], ...] = (
     # Larger than the defaults, with a lower rate: what people end at by hand.
     {"layers": 3, "hidden": 256, "learning_rate": 0.003},
+    # Features that tell nearly all: neighbours are averaged once, and a deeper model reads them.
+    {"layers": 1, "dense": 2, "dropout": 0.5},
     # Few labels, or noisy features.
     {"layers": 2, "hidden": 256, "learning_rate": 0.003, "dropout": 0.5},
     # Neighbours that are like oneself.
