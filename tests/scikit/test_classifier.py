@@ -191,6 +191,11 @@ def test_a_graph_with_labels_and_splits_needs_no_y(data):
     model = classifier().fit(graph)
     assert model.feature_names_in_.tolist() == names.features
     assert (model.predict(graph) == data.y)[~data.train].mean() == model.score(graph) > 0.9
+    wrong = np.where(data.train, data.codes, (data.codes + 1) % 3)
+    others = Graph(
+        data.edge_index, data.X.astype(np.float32), wrong, train=train, test=test, names=names
+    )
+    assert model.score(others) < 0.1  # of the test nodes alone, whose labels are others there
     assert model.n_features_in_ == 6
     with pytest.raises(ValueError, match="a Graph has its edges"):
         model.predict(graph, edge_index=data.edge_index)
