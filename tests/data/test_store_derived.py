@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from vrgcn import Graph, load_graph, save_graph
+from vrgcn import Graph, GraphSAGE, load_graph, save_graph
+from vrgcn.data.opening import open_graph
 from vrgcn.data.store import verify_graph
 from vrgcn.data.store_derived import DERIVED, DerivedTables
+from vrgcn.engine.setup import set_up
+from vrgcn.graph.mapped import Tell
 from vrgcn.graph.scaling import Scaling, scale_graph
 from vrgcn.training.store_watch import StoreWatch
 
@@ -64,8 +67,8 @@ def test_what_a_killed_process_left_of_a_table_goes_when_it_is_made(store):
     assert not left.exists()
 
 
-def filled_with(value: float) -> Callable[[torch.Tensor], None]:
-    def fill(out: torch.Tensor) -> None:
+def filled_with(value: float) -> Callable[[torch.Tensor, Tell], None]:
+    def fill(out: torch.Tensor, tell: Tell) -> None:
         out.fill_(value)
 
     return fill
@@ -74,7 +77,7 @@ def filled_with(value: float) -> Callable[[torch.Tensor], None]:
 def test_a_writer_that_fails_leaves_nothing(store):
     derived = DerivedTables(store / DERIVED, "a graph")
 
-    def broken(out: torch.Tensor) -> None:
+    def broken(out: torch.Tensor, tell: Tell) -> None:
         out.fill_(1)
         raise KeyboardInterrupt
 
@@ -83,6 +86,26 @@ def test_a_writer_that_fails_leaves_nothing(store):
     assert not list((store / DERIVED).iterdir())
     made = derived.table("x", (3, 2), torch.float32, filled_with(2))
     assert torch.equal(made, torch.full((3, 2), 2.0))
+
+
+def test_what_is_made_is_told_and_what_is_there_is_not(store):
+    told: list[tuple[str, float]] = []
+
+    def opened() -> Graph:
+        found = open_graph(None, store, memory="disk", on_fill=lambda *one: told.append(one))
+        graph, _ = scale_graph(found.graph, "standard")
+        set_up(GraphSAGE(graph.num_features, 4, 2), graph, preprocess=True)
+        return graph
+
+    opened()
+    assert {what for what, _ in told} == {"features", "averages mean"}
+    for name in ("features", "averages mean"):
+        shares = [done for what, done in told if what == name]
+        assert shares == sorted(shares)
+        assert shares[-1] == 1
+    told.clear()
+    opened()
+    assert not told
 
 
 def test_a_table_without_its_note_is_made_again(store):

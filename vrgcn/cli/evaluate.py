@@ -32,6 +32,7 @@ from vrgcn.training.metrics import (
     confusion,
     find_metric,
 )
+from vrgcn.training.progress import filling_bars
 from vrgcn.training.runs import Run, open_run, open_run_graph, parts_of_run
 
 
@@ -82,7 +83,9 @@ def run_evaluate(options: EvaluateOptions) -> None:
 
 def _evaluate(options: EvaluateOptions, run: Run, folder: Path | None) -> None:
     """folder: where tables go; None: memory"""
-    opened = open_run_graph(run, options.dataset, options.graph, options.data_root, folder)
+    opened = open_run_graph(
+        run, options.dataset, options.graph, options.data_root, folder, filling_bars()
+    )
     print_note(opened.note)
     graph = opened.graph
     labels = model_labels(run.saved, graph)

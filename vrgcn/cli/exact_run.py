@@ -17,7 +17,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.inference.predict import exact_sweeps
 from vrgcn.inference.sweeps import ExactSweeps
-from vrgcn.training.progress import progress_bar
+from vrgcn.training.progress import filling_bars, progress_bar
 from vrgcn.training.runs import Run, open_run_graph
 
 
@@ -44,6 +44,7 @@ def opened_sweeps(run: Run, options: ExactOptions) -> Iterator[Sweeping]:
             options.graph,
             options.data_root,
             folder,
+            filling_bars(),
         )
         print_note(opened.note)
         graph = opened.graph

@@ -30,6 +30,7 @@ from vrgcn.training.cost import epoch_costs
 from vrgcn.training.interrupts import Interrupted
 from vrgcn.training.memory import memory_explained
 from vrgcn.training.objectives import Objective, build_objective
+from vrgcn.training.progress import filling_bars
 from vrgcn.training.recording import train_in
 from vrgcn.training.runs import CHECKPOINTS, member_runs
 from vrgcn.training.state import Epoch
@@ -185,6 +186,7 @@ def scaled_graph(options: TrainingOptions) -> tuple[Graph, Scaling, str | None]:
         memory=options.train.memory,
         ratio=options.ratio,
         split_seed=options.split_seed,
+        on_fill=filling_bars(),
     )
     if graph.labels is None or not len(graph.train):
         raise ValueError(

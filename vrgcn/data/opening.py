@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -33,6 +33,7 @@ def open_graph(
     memory: Literal["ram", "disk"] = "ram",
     ratio: Sequence[float] | None = None,
     split_seed: int = 0,
+    on_fill: Callable[[str, float], None] | None = None,
 ) -> Opened:
     """A graph by name or from disk.
 
@@ -41,12 +42,15 @@ def open_graph(
     data_root: where raw files of named data sets lie or go
     verify: read all of a graph on disk first, and refuse it if a byte is not what was written
     memory: "disk" for a graph on disk that may be larger than memory: see `load_graph`
+    on_fill: of memory="disk", told what is computed of the graph, and the share of it that is done
     ratio, split_seed: shares of training, validation and test nodes, to draw them anew
 
     A named data set brings its own scaling. Nothing is known of a graph from disk: dense columns
     are standardised, and rows of sparse features, which standardising would fill, sum to one.
     """
     opened = _open(dataset, graph, data_root, verify, memory)
+    if on_fill is not None and opened.graph.derived is not None:
+        opened.graph.derived = opened.graph.derived.telling(on_fill)
     if ratio is None:
         return opened
     split = random_split(opened.graph, ratio, split_seed)

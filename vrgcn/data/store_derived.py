@@ -15,7 +15,8 @@ import os
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ from vrgcn.files.writing import (
     remove_stale_of,
     write_text,
 )
-from vrgcn.graph.mapped import Derived
+from vrgcn.graph.mapped import Derived, Tell
 from vrgcn.graph.read_ahead import note_mapped
 
 DERIVED = "derived"
@@ -56,20 +57,24 @@ def derived_tables(path: Path, meta: Meta) -> Derived | None:
 
 @dataclass(frozen=True)
 class DerivedTables:
-    """folder: of the tables; source: what they are of, as text"""
+    """folder: of the tables; source: what they are of, as text; on_fill: see `telling`"""
 
     folder: Path
     source: str
+    on_fill: Callable[[str, float], None] = lambda what, done: None
 
     def after(self, change: str) -> DerivedTables:
-        return DerivedTables(self.folder, f"{self.source}; {change}")
+        return replace(self, source=f"{self.source}; {change}")
+
+    def telling(self, on_fill: Callable[[str, float], None]) -> DerivedTables:
+        return replace(self, on_fill=on_fill)
 
     def table(
         self,
         what: str,
         shape: tuple[int, ...],
         dtype: torch.dtype,
-        fill: Callable[[Tensor], None],
+        fill: Callable[[Tensor, Tell], None],
     ) -> Tensor:
         described = {"what": what, "of": self.source, "shape": list(shape), "dtype": str(dtype)}
         name = value_checksum(described)[:32]
@@ -88,28 +93,29 @@ class DerivedTables:
         described: dict[str, Any],
         shape: tuple[int, ...],
         dtype: torch.dtype,
-        fill: Callable[[Tensor], None],
+        fill: Callable[[Tensor, Tell], None],
     ) -> None:
         self.folder.mkdir(exist_ok=True)
         remove_stale_of(file)
-        partial = partial_name(file)
+        unfinished = partial_name(file)
         try:
             with explained(file, prod(shape) * dtype.itemsize):
-                _reserve(partial, shape, dtype)
-                with in_use(partial):
-                    array = np.load(partial, mmap_mode="r+")
-                    fill(as_tensor(array))
+                _reserve(unfinished, shape, dtype)
+                with in_use(unfinished):
+                    array = np.load(unfinished, mmap_mode="r+")
+                    fill(as_tensor(array), partial(self.on_fill, described["what"]))
                     array.flush()
                     del array
-                    with open(partial, "rb") as written:
+                    with open(unfinished, "rb") as written:
                         os.fsync(written.fileno())
-                    checksum = file_checksum(partial)
-                    os.replace(partial, file)
+                    checksum = file_checksum(unfinished)
+                    os.replace(unfinished, file)
                 flush_folder(self.folder)
                 # Last: a table without its note is not taken for one.
                 write_text(note, json.dumps(described | {"checksum": checksum}, indent=2) + "\n")
         finally:
-            partial.unlink(missing_ok=True)
+            self.on_fill(described["what"], 1.0)
+            unfinished.unlink(missing_ok=True)
 
 
 def verify_derived(path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from vrgcn.graph.mapped import Derived, zeros
+from vrgcn.graph.mapped import Derived, Tell, zeros
 from vrgcn.graph.propagation import Propagation, chunks
 from vrgcn.graph.sparse import full_precision, is_sparse, select_rows
 
@@ -90,9 +90,12 @@ class AveragedFeatures:
             self.values[missing] = self._product(missing)
             self._known[missing] = True
 
-    def _fill(self, out: Tensor) -> None:
+    def _fill(self, out: Tensor, tell: Tell) -> None:
+        done = 0
         for chunk in chunks(torch.arange(self.P.num_nodes), self.P):
             out[chunk] = self._product(chunk)
+            done += len(chunk)
+            tell(done / self.P.num_nodes)
 
     def _product(self, nodes: Tensor) -> Tensor:
         """Rows in the precision of the features, whether they are then kept or not."""

@@ -50,6 +50,10 @@ def _huge_pages(size: int) -> mmap.mmap:
     return memory
 
 
+# Told how much of something is done, 0 to 1.
+Tell = Callable[[float], None]
+
+
 class Derived(Protocol):
     """Tables that follow from a graph on disk, kept beside it: computed once, in pieces."""
 
@@ -58,12 +62,15 @@ class Derived(Protocol):
         what: str,
         shape: tuple[int, ...],
         dtype: torch.dtype,
-        fill: Callable[[Tensor], None],
+        fill: Callable[[Tensor, Tell], None],
     ) -> Tensor:
         """The table called `what`, mapped; computed by `fill`, given zeros, if it is not there."""
 
     def after(self, change: str) -> Derived:
         """Those of the same graph after a change of its features, such as their scaling."""
+
+    def telling(self, on_fill: Callable[[str, float], None]) -> Derived:
+        """The same; on_fill is told what is computed, and the share of it that is done."""
 
 
 def _reserve(file: Path, size: int) -> None:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.mapped import zeros
+from vrgcn.graph.mapped import Tell, zeros
 from vrgcn.graph.sparse import CSR, full_precision, is_sparse, with_values
 
 KINDS = ("none", "standard", "row")
@@ -84,7 +84,10 @@ class Scaling:
         self.check(features)
         derived = graph.derived.after(f"scaled {self.digest}")
         scaled = derived.table(
-            "features", tuple(features.shape), features.dtype, lambda out: self._fill(out, features)
+            "features",
+            tuple(features.shape),
+            features.dtype,
+            lambda out, tell: self._fill(out, features, tell),
         )
         graph = graph.with_features(scaled, self)
         graph.derived = derived
@@ -115,9 +118,10 @@ class Scaling:
                 f"{features.shape[1]}"
             )
 
-    def _fill(self, out: Tensor, features: Tensor) -> None:
+    def _fill(self, out: Tensor, features: Tensor, tell: Tell = lambda done: None) -> None:
         for start, x in _parts(features):
             out[start : start + len(x)] = self._scale(x.to(full_precision(x.dtype)))
+            tell((start + len(x)) / len(features))
 
     def _scale(self, x: Tensor) -> Tensor:
         if self.kind == "row":

@@ -88,6 +88,27 @@ def progress_bar(*columns: ProgressColumn) -> Progress:
     return _Told(*columns, console=console, transient=True, disable=hidden)
 
 
+_FILLED = {"features": "scaling the features", "averages": "averaging over neighbours"}
+
+
+def filling_bars() -> Callable[[str, float], None]:
+    """Shows how tables are made that are kept beside a graph: for `open_graph`'s on_fill."""
+    running: dict[str, tuple[Progress, TaskID]] = {}
+
+    def tell(what: str, done: float) -> None:
+        if what not in running:
+            bar = progress_bar()
+            name = _FILLED[what.partition(" ")[0]]
+            running[what] = bar, bar.add_task(f"{name}, once", total=1.0)
+            bar.start()
+        bar, task = running[what]
+        bar.update(task, completed=done)
+        if done >= 1:
+            bar.stop()
+
+    return tell
+
+
 class EpochProgress:
     """Shows each epoch's steps while it runs, and its numbers when it is done."""
 

@@ -7,6 +7,7 @@ opened.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -163,10 +164,12 @@ def open_run_graph(
     graph: Path | None,
     data_root: Path | None,
     directory: Path | None = None,
+    on_fill: Callable[[str, float], None] | None = None,
 ) -> Opened:
     """The graph that was asked for, or else the run's own, its features as the model takes them.
 
     directory: keep scaled features in a file, there or beside the graph, instead of in memory
+    on_fill: told of what is made there
     """
     from vrgcn.data.opening import open_graph
     from vrgcn.inference.saved import fit_features
@@ -176,7 +179,9 @@ def open_run_graph(
     if dataset is None and graph is None:
         dataset, graph, split = own_dataset, own_graph, split_source(run.config)
     memory: Literal["ram", "disk"] = "ram" if directory is None else "disk"
-    opened = open_graph(dataset, graph, data_root or own_root, memory=memory, **split)
+    opened = open_graph(
+        dataset, graph, data_root or own_root, memory=memory, on_fill=on_fill, **split
+    )
     notes = [] if opened.note is None else [opened.note]
     done = unfinished(run.folder)
     if done is not None:
