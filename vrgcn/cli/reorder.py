@@ -14,12 +14,18 @@ def run_reorder(options: ReorderOptions) -> None:
     start = time.perf_counter()
     with progress_bar() as progress:
         task = progress.add_task("reading", total=1.0)
+
+        def tell(what: str, done: float) -> None:
+            if progress.tasks[0].description != what:  # whose speed says nothing of this one's
+                progress.reset(task, description=what)
+            progress.update(task, completed=done)
+
         close = reorder_graph(
             options.graph,
             options.out,
             options.method,
             block=options.block,
-            on_piece=lambda what, done: progress.update(task, description=what, completed=done),
+            on_piece=tell,
         )
     print(
         f"neighbours at most {options.block:,} places away: {close.before:.1%} before, "

@@ -23,7 +23,7 @@ from vrgcn.graph.sparse import is_sparse, select_rows
 from vrgcn.graph.validation import SPLITS
 
 _ROWS = 65_536  # of features that are copied at a time
-_EDGES = 1 << 23  # at a time: every piece is counted into vectors of all nodes
+_EDGES = 1 << 21  # at a time: every piece is counted into vectors of all nodes
 
 
 class Closeness(NamedTuple):

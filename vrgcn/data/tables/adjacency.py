@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from vrgcn.data.store import write_array
 from vrgcn.data.tables.growing import GrowingArray
 
-RANGE_ENTRIES = 1 << 23
+RANGE_ENTRIES = 1 << 22
 MOST_RANGES = 128  # about; each is one or two open files
-_CHUNK = 1 << 22
+_CHUNK = 1 << 21
 
 Int64s = NDArray[np.int64]
 Float64s = NDArray[np.float64]
