@@ -9,7 +9,19 @@ import pytest
 import torch
 
 from tests.theory.problems import random_graph
-from vrgcn import ESTIMATORS, GCN, MLP, Batch, Graph, GraphSAGE, TrainConfig, fit
+from vrgcn import (
+    ESTIMATORS,
+    GCN,
+    MLP,
+    Batch,
+    Graph,
+    GraphSAGE,
+    TrainConfig,
+    fit,
+    load_graph,
+    save_graph,
+)
+from vrgcn.pages.costs import cost_line
 from vrgcn.training.batches import build_minibatches
 from vrgcn.training.cost import epoch_costs
 
@@ -102,3 +114,15 @@ def test_tables_on_disk_take_the_bytes_that_were_told(name: str, tmp_path: Path)
     inside = epoch_costs(model(), graph, replace(config, memory="ram"), [name])[name]
     assert inside.files == {}
     assert told.total_memory + told.disk == inside.total_memory
+
+
+def test_a_graph_on_disk_takes_no_memory(tmp_path: Path) -> None:
+    save_graph(GRAPH, tmp_path / "graph")
+    config = replace(CONFIG, estimator="two-way", memory="disk")
+    there = epoch_costs(model(), load_graph(tmp_path / "graph", memory="disk"), config, ["two-way"])
+    here = epoch_costs(model(), GRAPH, config, ["two-way"])
+    ours, theirs = there["two-way"], here["two-way"]
+    assert ours.mapped == theirs.memory["features"] + theirs.memory["edges"] > 0
+    assert ours.total_memory + ours.mapped == theirs.total_memory
+    assert "are read from disk as needed" in cost_line("two-way", ours)
+    assert "as needed" not in cost_line("two-way", theirs)

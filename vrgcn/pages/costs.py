@@ -34,6 +34,8 @@ def cost_line(used: str, cost: Cost) -> str:
             f"visited forward only, and {cost.left_out:,} that nobody reads are left out"
         )
     files = f", and {bytes_text(cost.disk)} of disk for tables" if cost.files else ""
+    if cost.mapped:
+        files += f"; {bytes_text(cost.mapped)} of features and edges are read from disk as needed"
     return (
         f"an epoch{by} computes about {counted(cost.nodes)} nodes and {neighbours}{saved}; the run "
         f"takes about "

@@ -22,6 +22,7 @@ from vrgcn.engine.plan import Plan
 from vrgcn.engine.setup import Setup
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
+from vrgcn.graph.read_ahead import is_mapped
 from vrgcn.graph.sparse import CSR, is_sparse
 from vrgcn.training.batches import build_minibatches, refreshed_nodes
 from vrgcn.training.config import TrainConfig
@@ -37,6 +38,7 @@ _WEIGHTS = 5  # a weight, its gradient, two moments, the best so far
 class Cost:
     """nodes, neighbours: of an epoch, see above; memory: bytes of a run by what takes them
     files: bytes of tables that are in files instead, with `memory="disk"`
+    mapped: bytes of the graph's own files, which are then read as needed
     steps: minibatches in an epoch
     backward, forward: nodes that an epoch visits with gradients, and forward only; left_out: those
         that were to be visited and that nobody reads
@@ -50,6 +52,7 @@ class Cost:
     forward: int = 0
     left_out: int = 0
     files: dict[str, int] = field(default_factory=dict)
+    mapped: int = 0
 
     @property
     def total_memory(self) -> int:
@@ -131,7 +134,11 @@ def _cost(model: nn.Module, batches: MiniBatches, config: TrainConfig) -> Cost:
         averaged += _degrees(setup, refreshed)
     visits = batches.visits
     memory = _memory(model, batches, plans)
-    files = _to_files(memory, batches) if config.memory == "disk" else {}
+    files, mapped = {}, 0
+    if config.memory == "disk":
+        files = _to_files(memory, batches)
+        if is_mapped(batches.graph.features):
+            mapped = memory.pop("features") + memory.pop("edges", 0)
     return Cost(
         nodes_computed,
         averaged,
@@ -141,6 +148,7 @@ def _cost(model: nn.Module, batches: MiniBatches, config: TrainConfig) -> Cost:
         len(visits.forward),
         len(batches.nodes) - visits.count,
         files,
+        mapped,
     )
 
 
