@@ -33,6 +33,7 @@ class Group:
     sent: bytes that we sent to others so far, by what they were for
     monitor: a group of its own, by which to ask who is there when the first has failed
     store: torchrun's, in which processes find each other
+    under_way: what was sent for and has not been waited for
     """
 
     rank: int = 0
@@ -41,6 +42,7 @@ class Group:
     sent: dict[str, int] = field(default_factory=dict)
     monitor: Any = None
     store: Any = None
+    under_way: list[Arriving] = field(default_factory=list)
 
     @property
     def first(self) -> bool:
@@ -85,6 +87,7 @@ class Group:
             with self._named():
                 work = dist.all_to_all_single(received, rows, coming, counts, async_op=True)
         arriving = Arriving(self, received, coming, work, rows)
+        self.under_way.append(arriving)
         if wait:
             arriving.rows()
         return arriving
@@ -153,6 +156,14 @@ class Group:
         except RuntimeError:  # torchrun itself is gone
             return True
 
+    def leave(self) -> None:
+        """End the group. What is under way is waited for: a thread of gloo's that still had to let
+        go of a tensor while the interpreter ends would abort the process."""
+        for arriving in self.under_way:
+            arriving.rows()
+        dist.destroy_process_group()
+        self.monitor = self.store = None
+
     def _count(self, what: str, size: int) -> None:
         self.sent[what] = self.sent.get(what, 0) + size
 
@@ -190,6 +201,7 @@ class Arriving:
             with self.group._named():
                 self.work.wait()
         self.work = self.kept = None
+        self.group.under_way = [one for one in self.group.under_way if one is not self]
         return self.received
 
 
@@ -226,5 +238,7 @@ def joined(device: torch.device, timeout: float) -> Iterator[Group]:
             f"rank {named['RANK']} of {named['WORLD_SIZE']} could not join the others by "
             f"{named['MASTER_ADDR']}: {str(error).splitlines()[0]}"
         ) from None
-    yield Group(rank, size, device, monitor=monitor, store=store)
-    dist.destroy_process_group()  # not after an error: others may not answer any more
+    group = Group(rank, size, device, monitor=monitor, store=store)
+    del monitor, store  # which end when the group lets go of them
+    yield group
+    group.leave()  # not after an error: others may not answer any more
