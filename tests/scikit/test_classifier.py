@@ -95,6 +95,9 @@ def test_minus_one_is_unknown_as_in_semi_supervised_learning(data):
     assert model.classes_.dtype == codes.dtype
     as_class = classifier(epochs=2, unlabeled=None).fit(data.X, codes, edge_index=data.edge_index)
     assert as_class.classes_.tolist() == [-1, 0, 1, 2]
+    words = np.where(data.train, data.y, "?")
+    other = classifier(epochs=2, unlabeled="?").fit(data.X, words, edge_index=data.edge_index)
+    assert other.classes_.tolist() == ["blue", "green", "red"]
 
 
 def test_a_single_class_beside_minus_one_is_doubted(data):

@@ -83,6 +83,27 @@ def test_what_is_no_better_while_the_rate_rises_is_no_plateau() -> None:
     assert halvings([0.5] * 10, larger=True, warmup=3)[3:] == [1.0] * 5 + [0.5] * 2
 
 
+def test_a_rate_that_a_plateau_halved_stays_so_in_a_run_that_goes_on() -> None:
+    config = TrainConfig(schedule="plateau", learning_rate=1.0, warmup=1)
+
+    def made() -> tuple[torch.optim.Optimizer, Schedule]:
+        optimizer = torch.optim.SGD(nn.Linear(2, 2).parameters(), lr=1.0)
+        return optimizer, Schedule(optimizer, config, 2, larger=True)
+
+    (optimizer, schedule), (other, resumed) = made(), made()
+    for epoch in range(8):
+        for step in (1, 2):
+            optimizer.step()
+            schedule.updated(2 * epoch + step)
+        schedule.evaluated(0.5)
+    assert optimizer.param_groups[0]["lr"] == 0.5
+    other.load_state_dict(optimizer.state_dict())
+    resumed.load_state_dict(schedule.state_dict())
+    other.step()
+    resumed.updated(17)
+    assert other.param_groups[0]["lr"] == 0.5  # not begun again at the warm-up's end
+
+
 def test_minibatches_that_move_no_weights_count_as_steps_of_the_schedule() -> None:
     """Few labels: most minibatches of such an epoch only refresh histories."""
     edges, x, y = graph().edge_index(), graph().features, graph().labels

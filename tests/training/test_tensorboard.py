@@ -33,6 +33,14 @@ def test_each_number_of_an_epoch_is_a_scalar(tmp_path: Path) -> None:
     assert "gradient_noise" not in found  # was not measured
 
 
+def test_an_epoch_is_in_the_file_before_the_next_begins(tmp_path: Path) -> None:
+    log = TensorBoardLog(tmp_path)
+    for point in train(epochs=3).curve:
+        log.epoch(point)
+        assert list(events(tmp_path / "tensorboard")["seconds"])[-1] == point.epoch
+    log.close()
+
+
 def test_what_came_after_a_checkpoint_is_forgotten_with_it(tmp_path: Path) -> None:
     with TensorBoardLog(tmp_path) as log:
         result = train(epochs=4, on={"on_epoch": log.epoch})

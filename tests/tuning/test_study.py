@@ -45,6 +45,13 @@ def test_settings_do_not_depend_on_where_their_drawing_was_cut_off(
         assert settings_after(tmp_path, cut) == whole
 
 
+def test_no_trial_that_is_drawn_at_random_repeats_another(tmp_path: Path) -> None:
+    study_in(tmp_path, 5)
+    with open_study(tmp_path, larger=True, epochs=6) as study:
+        drawn = [trial.params["learning_rate"] for trial in study.get_trials()]
+    assert len(set(drawn)) == 5
+
+
 def study_in(folder: Path, trials: int = 3) -> Path:
     after_some = Search(GIVEN)
     with open_study(folder, larger=True, epochs=6) as study:
