@@ -69,6 +69,23 @@ def test_the_best_is_trained_again_to_the_score_of_its_trial(found) -> None:
     assert f"trial {result.best.number}" in str(result)
 
 
+def test_a_search_that_goes_on_and_finds_better_settings_replaces_the_best(tmp_path) -> None:
+    bad = replace(CONFIG, learning_rate=1e-9)
+
+    def going_on(trials: int) -> TuneResult:
+        return tune(GRAPH, MODEL, bad, folder=tmp_path, trials=trials)
+
+    assert going_on(1).best.number == 0
+    of_the_first = tmp_path / "best" / "evaluation-test.json"
+    of_the_first.write_text("{}")
+    result = going_on(4)
+    assert not of_the_first.exists()
+    assert result.best.number > 0
+    assert result.result.val == result.best.val
+    config = tomllib.loads((tmp_path / "best" / "config.toml").read_text())
+    assert config["learning_rate"] == result.best.values["learning_rate"] > 1e-9
+
+
 def test_trials_are_runs_that_never_saw_the_test_nodes(found) -> None:
     result, folder = found
     for trial in result.trials:
