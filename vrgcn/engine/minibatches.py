@@ -144,8 +144,15 @@ class MiniBatches:
         return reached_visits(self.nodes, self.trained, levels, self.graph.num_nodes)
 
     def sibling(self, estimator: str | Estimator) -> MiniBatches:
-        """The same minibatches by another estimator, its histories empty; P and P X are shared."""
+        """The same minibatches by another estimator, its histories empty; P and P X are shared.
+
+        No neighbour at all (`fanout` 0) is meant for histories alone: another sampler has its
+        usual number then.
+        """
         other = copy.copy(self)
+        none = self.fanout is not None and not np.any(self.fanout)
+        if none and find_estimator(estimator).sampler != self.estimator.sampler:
+            other.fanout = None
         dtype = str(self.histories.dtype).removeprefix("torch.")
         tables = Histories(self.graph.num_nodes, dtype, self.setup.device)
         other._start(find_estimator(estimator), tables)
