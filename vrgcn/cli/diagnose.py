@@ -37,7 +37,7 @@ from vrgcn.training.config import TrainConfig
 from vrgcn.training.cost import epoch_costs
 from vrgcn.training.objectives import build_objective
 from vrgcn.training.progress import progress_bar
-from vrgcn.training.runs import METRICS, open_run, open_run_graph
+from vrgcn.training.runs import METRICS, open_run, open_run_graph, parts_of_run
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,8 @@ def _of_run(options: DiagnoseOptions, folder: Path) -> _Subject:
     config = replace(options.train, warm_start=True)
     opened = open_run_graph(run, options.dataset, options.graph, options.data_root)
     print_note(opened.note)
-    print_note(_copies(folder))
+    if parts_of_run(folder, None, None) is not None:
+        print_note(_copies(folder))
     return _Subject(f"Diagnosis of the run {folder.name}", model, opened.graph, config)
 
 
