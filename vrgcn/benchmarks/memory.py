@@ -2,7 +2,7 @@
 
 The peak resident size of a process (`ru_maxrss`) never falls, so one process cannot tell its
 algorithms apart. A child maps the saved graph, trains a few steps and reports its peak less what it
-was after the imports. Children are forked from a server that has imported everything and computed
+was after the imports and a step on a tiny graph. Children are forked from a server that has imported everything and computed
 nothing: they start at once and with no thread of PyTorch's.
 
 What must be there is added up from the sizes of tensors: the graph (adjacency, labels, splits), the
@@ -83,6 +83,7 @@ def _train(
     inductive: bool,
 ) -> Memory:
     torch.set_num_threads(threads)
+    _warm_up(recipe, architecture)
     before = _peak()
     graph = load_graph(folder)
     algorithm = Algorithm(graph, recipe, architecture, inductive=inductive)
@@ -91,6 +92,16 @@ def _train(
     return Memory(
         peak, graph_bytes(graph), size_of(graph.features), tables_bytes(algorithm.batches)
     )
+
+
+def _warm_up(recipe: Recipe, architecture: Architecture) -> None:
+    """A step on a tiny graph: libraries set up their own memory when they first compute, some tens
+    of megabytes, now more and now less."""
+    ring = torch.arange(64)
+    graph = Graph(
+        torch.stack([ring, ring.roll(1)]), torch.ones(64, 4), ring % 2, train=ring, undirected=True
+    )
+    Algorithm(graph, recipe, architecture, inductive=False).run(1)
 
 
 def graph_bytes(graph: Graph) -> int:
