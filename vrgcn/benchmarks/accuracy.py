@@ -61,7 +61,7 @@ def run(bench: Bench) -> Section:
             results[name]["memory"] = memory[name].as_dict()
     notes = [
         f"evaluated {bench.scale.evaluations} times an epoch; validation is not counted",
-        "memory: peak of a process of its own less its imports; beyond graph, features and tables",
+        "memory: peak of a process of its own less its libraries; beyond graph, features, tables",
     ]
     if peer is not None:
         epoch = median(peer_ms) * peer.steps_per_epoch / 1e3

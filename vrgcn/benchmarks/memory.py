@@ -2,8 +2,8 @@
 
 The peak resident size of a process (`ru_maxrss`) never falls, so one process cannot tell its
 algorithms apart. A child maps the saved graph, trains a few steps and reports its peak less what it
-was after the imports and a step on a tiny graph. Children are forked from a server that has imported everything and computed
-nothing: they start at once and with no thread of PyTorch's.
+was after the imports and a step on a tiny graph. Children are forked from a server that has
+imported everything and computed nothing: they start at once and with no thread of PyTorch's.
 
 What must be there is added up from the sizes of tensors: the graph (adjacency, labels, splits), the
 features, and the tables (P, P X and the histories). Features mapped from a file count on both
