@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -189,8 +190,10 @@ def moment(run: Path) -> str:
 
 def writing(run: Path) -> bool:
     """Whether some checkpoint of a run is not whole, or not gone."""
-    runs = [run, *member_runs(run)]
-    return any(next((r / "checkpoints").glob(".step-*.partial"), None) for r in runs)
+    with suppress(FileNotFoundError):  # of a folder that goes while it is looked at
+        runs = [run, *member_runs(run)]
+        return any(next((r / "checkpoints").glob(".step-*.partial"), None) for r in runs)
+    return False
 
 
 def main() -> None:
