@@ -58,6 +58,18 @@ def test_the_same_graph_has_the_same_parts(method):
     assert torch.equal(partition(graph, 3, method), partition(graph, 3, method))
 
 
+def test_a_stream_tells_how_far_it_is():
+    graph, _ = blocks(4, 100, 50)
+    told: list[float] = []
+    parts = partition(graph, 3, "ldg", tell=told.append)
+    assert torch.equal(parts, partition(graph, 3, "ldg"))
+    assert 0 < told[0] < 1 / 20  # a batch of the first of ten passes
+    assert told == sorted(told)
+    assert told[-1] <= 1
+    # Every pass is told to its end; the last ones may not be needed.
+    assert round(told[-1] * 10, 9) in range(1, 11)
+
+
 def test_numbers_that_follow_the_graph_are_kept_in_runs():
     nodes = 4000
     path = torch.stack([torch.arange(nodes - 1), torch.arange(1, nodes)])

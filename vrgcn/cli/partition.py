@@ -18,9 +18,14 @@ def run_partition(options: PartitionOptions) -> None:
     graph = opened.graph
     print(graph)
     with progress_bar() as progress:
-        task = progress.add_task("partitioning", total=options.parts + 1)
-        assignment = partition(graph, options.parts, options.method)
-        progress.advance(task)
+        task = progress.add_task("dividing the graph", total=1.0)
+        assignment = partition(
+            graph,
+            options.parts,
+            options.method,
+            tell=lambda done: progress.update(task, completed=done),
+        )
+        progress.reset(task, description="writing parts", total=options.parts)
         sizes = write_parts(
             graph,
             assignment,

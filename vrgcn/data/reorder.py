@@ -56,10 +56,8 @@ def reorder_graph(
             "order by parts gains nothing"
         )
     with new_folder(path) as folder:
-        tell("finding the order", 0.0)
-        order = locality_order(
-            graph, method, block=block, on_part=lambda done: tell("finding the order", done)
-        )
+        tell("dividing the graph", 0.0)
+        order = locality_order(graph, method, block=block, on_piece=tell)
         place = torch.empty_like(order)
         place[order] = torch.arange(len(order))
         close = _write_edges(graph, place, block, folder, lambda done: tell("edges", done))

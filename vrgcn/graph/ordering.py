@@ -8,6 +8,7 @@ that fit in memory (`partition`), and each of them into blocks of about a thousa
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -26,16 +27,17 @@ def locality_order(
     method: Method = "auto",
     *,
     block: int = BLOCK,
-    on_part: Callable[[float], None] | None = None,
+    on_piece: Callable[[str, float], None] | None = None,
 ) -> Tensor:
     """(nodes,) the node at each place of the new order. The same for the same graph.
 
     method: of `partition`, for the graph and for its parts
     block: nodes of a block, about
-    on_part: told the share of the parts that are done, 0 to 1
+    on_piece: told what is being done, and the share of it that is, 0 to 1
     """
+    tell = on_piece or (lambda what, done: None)
     nodes = graph.num_nodes
-    outer = partition(graph, -(-nodes // _PART), method)
+    outer = partition(graph, -(-nodes // _PART), method, tell=partial(tell, "dividing the graph"))
     order = torch.argsort(outer, stable=True)
     done = 0
     for members in order.split(torch.bincount(outer).tolist()):
@@ -43,8 +45,7 @@ def locality_order(
         inner = partition(part, max(1, len(members) // block), method)
         order[done : done + len(members)] = members[torch.argsort(inner, stable=True)]
         done += len(members)
-        if on_part is not None:
-            on_part(done / nodes)
+        tell("ordering its parts", done / nodes)
     return order
 
 

@@ -16,6 +16,7 @@ and Ugander, KDD 2013). Nodes are taken a batch at a time, which choose at the s
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -26,6 +27,7 @@ from torch import Tensor
 
 from vrgcn.files.memory import free_memory
 from vrgcn.graph.graph import Graph
+from vrgcn.graph.mapped import Tell
 from vrgcn.graph.propagation import is_symmetric, row_runs
 from vrgcn.graph.sparse import CSR
 
@@ -39,13 +41,21 @@ _METIS_BYTES = 40  # for each directed edge, its copies for METIS and its coarse
 _UNASSIGNED = -1
 
 
-def partition(graph: Graph, parts: int, method: Method = "auto", *, slack: float = SLACK) -> Tensor:
+def partition(
+    graph: Graph,
+    parts: int,
+    method: Method = "auto",
+    *,
+    slack: float = SLACK,
+    tell: Tell | None = None,
+) -> Tensor:
     """The part of every node: (nodes,) int64, 0 to parts − 1. The same for the same graph.
 
     graph: perhaps of memory-mapped files; "ldg" copies nothing of the size of the edges
     method: "metis", "ldg" or "auto": METIS where pymetis is installed and the graph fits in memory
     slack: no part has more than 1 + slack times its share of the edges, or of the training nodes,
         unless single nodes are larger than that
+    tell: told the share of the passes over the stream that is done, which may end before all are
     """
     if parts < 1:
         raise ValueError(f"a graph has at least 1 part, not {parts}")
@@ -63,8 +73,13 @@ def partition(graph: Graph, parts: int, method: Method = "auto", *, slack: float
     else:
         assignment = np.full(graph.num_nodes, _UNASSIGNED)
     stream = _Stream(matrices, work, parts, slack, assignment)
-    for _ in range(0 if stream.balanced else _PASSES):
-        if stream.restream() <= graph.num_nodes // 1000:
+    for number in range(0 if stream.balanced else _PASSES):
+        changed = 0
+        for end, moved in stream.restream():
+            changed += moved
+            if tell is not None:
+                tell((number + end / graph.num_nodes) / _PASSES)
+        if changed <= graph.num_nodes // 1000:
             break
     return torch.from_numpy(stream.assignment)
 
@@ -182,9 +197,8 @@ class _Stream:
         """Whether every node has its part, and none is overfull."""
         return bool((self.assignment != _UNASSIGNED).all() and (self.loads <= self.capacity).all())
 
-    def restream(self) -> int:
-        """One pass over all nodes; how many changed their part."""
-        changed = 0
+    def restream(self) -> Iterator[tuple[int, int]]:
+        """One pass over all nodes: of each batch where it ends, and how many changed their part."""
         for start in range(0, len(self.assignment), self.batch):
             batch = slice(start, min(start + self.batch, len(self.assignment)))
             before = self.assignment[batch].copy()
@@ -196,8 +210,7 @@ class _Stream:
             counts[np.flatnonzero(here), before[here]] += 0.5
             after = self._choose(counts, work, inside)
             self.assignment[batch] = after
-            changed += int((before != after).sum())
-        return changed
+            yield batch.stop, int((before != after).sum())
 
     def _neighbours(self, batch: slice) -> tuple[NDArray[Any], float]:
         """(batch, parts) how many neighbours each node has in each part; and the share of all its
