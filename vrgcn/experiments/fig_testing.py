@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from vrgcn.data.tables.wording import counted
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.experiments.charts import testing_scores
 from vrgcn.experiments.cuts import cuts
@@ -225,7 +226,7 @@ def _cells(group: list[Record]) -> list[str]:
 
 def verdicts_of(group: list[Record]) -> list[Verdict]:
     """Of one data set, each of them over all runs."""
-    label, metric = group[0]["label"], group[0]["metric"]
+    label, metric, runs = group[0]["label"], group[0]["metric"], counted(len(group), "run")
     sweeps = [final_sweep(record["cv"]) for record in group]
     exact = all(
         cv["difference"] < PRECISION and cv["changed"] == 0 and cv["score"] == record["exact"]
@@ -246,20 +247,16 @@ def verdicts_of(group: list[Record]) -> list[Verdict]:
             f"{label}: CV's testing is exact: at sweep {sweeps[0]['sweep']} the outputs of all "
             f"nodes differ from the exact ones by at most {farthest:.1e} "
             f"of the largest (allowed {PRECISION:g}), {sum(s['changed'] for s in sweeps)} "
-            f"predictions differ, and the {metric} is the same ({_runs(group)}); at sweep 1 the "
+            f"predictions differ, and the {metric} is the same ({runs}); at sweep 1 the "
             f"difference was up to {max(r['cv'][0]['difference'] for r in group):.1e}.",
         ),
         Verdict(
             all(min(values) > 0 for values in lower.values()),
             f"{label}: at D = 2, NS and NS+PP test worse than the exact algorithm in each of "
-            f"{len(lower['NS'])} repetitions ({_runs(group)}): by {fmean(lower['NS']):.2f} and "
+            f"{len(lower['NS'])} repetitions ({runs}): by {fmean(lower['NS']):.2f} and "
             f"{fmean(lower['NS+PP']):.2f} points of {metric} on average.",
         ),
     ]
-
-
-def _runs(group: list[Record]) -> str:
-    return "1 run" if len(group) == 1 else f"{len(group)} runs"
 
 
 EXPERIMENT = Experiment("fig-testing", "Figure: accuracy of the testing algorithms", units, render)

@@ -17,6 +17,7 @@ from statistics import median
 
 import torch
 
+from vrgcn.data.tables.wording import counted
 from vrgcn.engine.devices import use_threads
 from vrgcn.engine.samplers.uniform import uniform
 from vrgcn.experiments.experiment import Choice, Experiment, Record, Unit, Verdict
@@ -201,14 +202,14 @@ def _add_table(records: list[Record], page: Page, version: Version, title: str) 
                 *_paper_text(version.paper.get(algorithm)),
             ]
         )
-    runs = "1 run" if len(records) == 1 else f"{len(records)} runs"
+    runs, threads = counted(len(records), "run"), counted(records[0]["threads"], "thread")
     page.table(
         [
             *("algorithm", "epochs", "seconds", "s per epoch", "÷ MLP's"),
             *("paper: epochs", "paper: seconds"),
         ],
         rows,
-        caption=f"{title}; {runs}, {records[0]['threads']} threads",
+        caption=f"{title}; {runs}, {threads}",
     )
 
 
