@@ -35,6 +35,9 @@ if TYPE_CHECKING:  # an import of tables needs no torch
 
 P = ParamSpec("P")
 _EVERY = 60.0  # seconds between two lines where there is no bar
+_SPEED = (
+    300.0  # seconds of whose speed the time left is taken: a disk's changes from one to the next
+)
 
 
 class _Told(Progress):
@@ -65,7 +68,7 @@ class _Told(Progress):
 
 
 def _left(task: Task) -> float | None:
-    """Seconds, at the speed of the last half minute; of what moves in larger pieces, of all."""
+    """Seconds, at the speed of the last minutes; of what moves in larger pieces, of all."""
     if task.time_remaining is not None or not task.completed or task.remaining is None:
         return task.time_remaining
     return (task.elapsed or 0.0) / task.completed * task.remaining
@@ -85,7 +88,9 @@ def progress_bar(*columns: ProgressColumn) -> Progress:
     # rich draws in a notebook by ipywidgets, and complains where they are not installed.
     drawn = console.is_jupyter and find_spec("ipywidgets") is not None
     hidden = not (console.is_terminal or drawn)
-    return _Told(*columns, console=console, transient=True, disable=hidden)
+    return _Told(
+        *columns, console=console, transient=True, disable=hidden, speed_estimate_period=_SPEED
+    )
 
 
 _FILLED = {"features": "scaling the features", "averages": "averaging over neighbours"}
