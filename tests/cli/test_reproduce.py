@@ -61,13 +61,13 @@ class Stopped(BaseException):
 @pytest.fixture
 def counted(monkeypatch):
     """An experiment of four units that notes which of them ran; `stop_at` kills it there."""
-    state = {"ran": [], "stop_at": None}
+    state = {"ran": [], "stop_at": None, "numbers": {}}
 
     def run(seed):
         if seed == state["stop_at"]:
             raise Stopped
         state["ran"].append(seed)
-        return {"square": seed * seed}
+        return {"square": state["numbers"].get(seed, seed * seed)}
 
     def units(choice):
         seeds = range(choice.runs or 4)
@@ -114,6 +114,27 @@ def test_a_run_that_was_killed_goes_on_where_it_was(counted, tmp_path, capsys):
     assert "table1: 2 units to run, 2 there already" in out
     assert "holds: 4 squares are four" in out
     assert "squares [0, 1, 4, 9]" in (tmp_path / "report.html").read_text()
+
+
+def test_a_unit_that_fails_does_not_keep_the_others_from_running(vrgcn, counted, tmp_path):
+    counted["numbers"] = {0: float("nan")}  # which JSON does not have
+    code, out, err = vrgcn("reproduce", "table1", "--out", tmp_path)
+    assert code == 1
+    assert err.startswith("vrgcn: error: 1 unit failed and has no record; the page is made of the")
+    assert "table1 communities seed 0: " in err
+    assert [r["square"] for r in read_records(tmp_path / "table1.jsonl")] == [1, 4, 9]
+    assert "squares [1, 4, 9]" in (tmp_path / "report.html").read_text()
+    counted["numbers"] = {}
+    code, out, _ = vrgcn("reproduce", "table1", "--out", tmp_path)
+    assert code == 0
+    assert "table1: 1 units to run, 3 there already" in out
+
+
+def test_the_code_is_named_as_it_was_when_units_began(counted, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(reproduce, "code_version", lambda: asked.append(list(counted["ran"])) or "")
+    run_reproduce(ReproduceOptions(("table1",), runs=1, out=tmp_path))
+    assert asked[0] == []
 
 
 def test_the_time_is_estimated_before_anything_runs_and_by_what_ran_before(
@@ -206,6 +227,7 @@ def test_the_command_on_the_page_says_every_option(tmp_path):
         "vrgcn reproduce table3 fig-loss --datasets cora nell --runs 2 --epochs 7 "
         f"--out {tmp_path} --data-root {tmp_path} --threads 1 --quick"
     )
+    assert command(ReproduceOptions(("all",), out="my results")).endswith("--out 'my results'")
 
 
 def test_without_matplotlib_it_says_so_before_any_work(counted, tmp_path, monkeypatch):

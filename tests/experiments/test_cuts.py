@@ -27,6 +27,15 @@ def test_fewer_epochs_and_runs_are_said_and_whose_differ():
     )
 
 
+def test_epochs_that_differ_from_run_to_run_are_said_and_not_those_lost_by_diverging():
+    records = runs("cora", "Cora", 5, 40) + runs("cora", "Cora", 10, 400)[5:]
+    assert cuts(records, curves=True) == "Cut for time: Cora 40 to 400 of 400 epochs. "
+    lost = [record | {"planned": 400, "epochs": 37} for record in runs("cora", "Cora", 10, 0)]
+    assert cuts(lost, curves=True) == ""
+    ns = runs("reddit2", "Reddit", 5, 60, "NS") + runs("reddit2", "Reddit", 5, 50)
+    assert cuts(ns, curves=True) == "Cut for time: Reddit 60 of 100 epochs. "
+
+
 def test_a_graph_in_reddits_place_is_held_against_reddits_epochs():
     assert cuts(runs("reddit-like", "Reddit-like", 1, 6)) == (
         "Cut for time: Reddit-like 6 of 30 epochs, 1 of 5 runs. "

@@ -95,3 +95,12 @@ def test_strong_correlation_is_reported(outcome):
     assert first.holds is False
     assert every.holds is False
     assert "-0.250, in layer 3" in every.text
+
+
+def test_a_layer_in_which_nothing_varies_leaves_the_claim_of_every_layer_open(outcome):
+    records = copy.deepcopy(outcome.records)
+    for layer in records[0]["correlations"][1:3]:
+        layer["neighbours"] = None
+    _, every = fig_correlation.verdicts_of(records[0])
+    assert every.holds is None
+    assert every.text.endswith("nothing varies in 2 layers.")

@@ -6,9 +6,10 @@ import copy
 
 import pytest
 import torch
+from matplotlib.figure import Figure
 
 from vrgcn import predict
-from vrgcn.experiments import fig_testing
+from vrgcn.experiments import charts, fig_testing
 from vrgcn.experiments.experiment import Choice
 from vrgcn.experiments.settings import open_graph, setting
 from vrgcn.training.wording import mean_text
@@ -17,6 +18,30 @@ from vrgcn.training.wording import mean_text
 @pytest.fixture(scope="module")
 def outcome(run_quick):
     return run_quick(fig_testing.EXPERIMENT)
+
+
+def test_scores_that_are_all_the_same_can_be_drawn(outcome, tmp_path):
+    records = copy.deepcopy(outcome.records[:1])
+    for k in range(0, 1001, 7):  # of many such means, the last bit differs
+        for part in (part for parts in records[0]["sampled"].values() for part in parts):
+            part["scores"] = [k / 1000] * 5
+        for panel in charts.testing_scores([records]):
+            panel.draw(Figure().subplots())
+
+
+def test_runs_draw_different_neighbours(monkeypatch):
+    drawn: list[int] = []
+    outputs = fig_testing.sampled_outputs
+
+    def noted(model, graph, fanout, preprocess, seed):
+        drawn.append(seed)
+        return outputs(model, graph, fanout, preprocess, seed)
+
+    monkeypatch.setattr(fig_testing, "sampled_outputs", noted)
+    for seed in (0, 1):
+        fig_testing.run("communities", seed, Choice(quick=True, threads=1))
+    assert set(drawn[: len(drawn) // 2]) == {0, 1}
+    assert set(drawn[len(drawn) // 2 :]) == {2, 3}
 
 
 def test_cv_is_exact_at_the_last_of_as_many_sweeps_as_propagations(outcome):

@@ -38,13 +38,29 @@ def test_only_seeds_that_both_have_count():
     assert compare({0: 1.0}, {1: 1.0}) is None
 
 
-def test_one_run_decides_nothing_and_equal_differences_do():
+def test_one_run_decides_nothing_and_equal_differences_count_by_their_signs():
     alone = compare({0: 2.0}, {0: 1.0})
     assert (alone.differs, alone.p_text) == (None, "1 run")
-    assert compare(by_seed(2.0, 3.0), by_seed(1.0, 2.0)).differs is True
-    assert compare(by_seed(1.0, 2.0), by_seed(1.0, 2.0)).differs is False
+    assert (alone.shown, alone.refuted) == (None, None)
+    assert compare(by_seed(2.0, 3.0), by_seed(1.0, 2.0)).p == 0.25
+    assert compare(by_seed(1.0, 2.0), by_seed(1.0, 2.0)).p == 1
+    ten, less = by_seed(*range(10)), by_seed(*(value - 1 for value in range(10)))
+    assert compare(ten, less).differs is True
+
+
+def test_few_runs_that_show_nothing_say_nothing_unless_they_lean_the_other_way():
+    above, exact = by_seed(0.50, 0.30, 0.55), by_seed(0.10, 0.11, 0.12)
+    found = compare(above, exact)
+    assert found.differs is False  # five times as much, and p = 0.03
+    assert (found.shown, found.refuted) == (None, None)
+    found = compare(above, exact, below=True)
+    assert (found.shown, found.refuted) == (None, True)
+    five = by_seed(0.1, -0.1, 0.2, -0.2, 0.01)
+    found = compare(five, dict.fromkeys(range(5), 0.0))
+    assert (found.leans, found.shown, found.refuted) == (True, False, True)
 
 
 def test_p_is_written_in_two_digits_or_as_very_small():
-    assert compare(by_seed(2.0, 3.0), by_seed(1.0, 2.0)).p_text == "p < 0.0001"
+    close = compare(by_seed(2.0, 3.0, 4.0), by_seed(1.0, 2.0001, 3.0))
+    assert close.p_text == "p < 0.0001"
     assert compare(by_seed(1.0, 2.0, 3.0), by_seed(1.1, 1.8, 3.0)).p_text == "p = 0.37"

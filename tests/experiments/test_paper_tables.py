@@ -99,8 +99,29 @@ def test_table_3_counts_runs_that_diverged_against_cvd(tmp_path):
     page = Page("")
     *_, verdict = table3.render(records, page, tmp_path)
     assert verdict.holds is False
-    assert verdict.text.endswith("; 1 of its runs diverged.")
+    assert verdict.text.endswith("; 1 of CVD+PP's runs diverged.")
     assert "<td>2 (1 diverged)</td>" in page.html()
+
+
+def test_table_3_says_so_where_all_runs_of_cvd_diverged(tmp_path):
+    records = scores("cora", "Cora", "M1+PP", [0.82, 0.82])
+    records += scores("cora", "Cora", "CVD+PP", [None, None])
+    for record in records[2:]:
+        record["diverged"] = "the training loss became inf"
+    *_, verdict = table3.render(records, Page(""), tmp_path)
+    assert verdict.holds is False
+    assert verdict.text.endswith("no score; 2 of CVD+PP's runs diverged.")
+
+
+def test_table_3_decides_nothing_by_one_run_or_by_fewer_epochs(tmp_path):
+    alone = scores("cora", "Cora", "M1+PP", [0.7]) + scores("cora", "Cora", "CVD+PP", [0.7])
+    assert [v.holds for v in table3.render(alone, Page(""), tmp_path)] == [None, None]
+    short = scores("cora", "Cora", "M1+PP", [0.4, 0.4])
+    for record in short:
+        record["epochs"] = 5
+    (verdict,) = table3.render(short, Page(""), tmp_path)
+    assert verdict.holds is None
+    assert "not comparable" in verdict.text
 
 
 def raced(target=0.96, quick=False, layers=2, seed=0, **runs):
@@ -136,6 +157,28 @@ def test_table_4_has_medians_of_the_runs(tmp_path):
     table4.render(records, page, tmp_path)
     assert "<td>CVD+PP</td><td>0.5</td><td>6.0</td><td>12.00</td><td>6.00</td>" in page.html()
     assert "3 runs, 2 threads" in page.html()
+
+
+def test_table_4_counts_a_run_that_never_arrived_as_the_longest(tmp_path):
+    never = ([0.5], [1.0])
+    records = [raced(seed=0), raced(seed=1, exact=never), raced(seed=2, exact=never)]
+    assert table4.arrival(records, "Exact+PP") == ("2 of 3 never in 0.5 (best 97.0%)", "–")
+    assert table4.render(records, Page(""), tmp_path)[1].holds is None
+    records[2] = raced(seed=2, exact=([0.97], [30.0]))
+    assert table4.arrival(records, "Exact+PP") == ("0.5 (1 never)", "30.0")
+    verdict = table4.render(records, Page(""), tmp_path)[1]
+    assert verdict.holds
+    assert "the paper: 6.8 times" in verdict.text
+    assert verdict.text.endswith("15.0 times as fast; exact did not in 1 runs.")
+
+
+def test_table_4_names_the_threads_of_all_runs_and_the_papers_factor_of_its_version(tmp_path):
+    page = Page("")
+    records = [raced(layers=3, target=0.94), raced(layers=3, target=0.94, seed=1)]
+    records[1]["threads"] = 1
+    verdict = table4.render(records, page, tmp_path)[1]
+    assert "2 runs, 1 thread and 2 threads" in page.html()
+    assert "the paper: 5.5 times" in verdict.text
 
 
 @pytest.mark.parametrize(("cvd", "holds"), [(2.3, True), (3.5, False)])

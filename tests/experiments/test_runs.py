@@ -52,6 +52,20 @@ def test_a_run_that_diverges_is_a_record_with_what_came_before():
     json.dumps(record, allow_nan=False)
 
 
+def test_measures_come_with_their_epochs_and_the_last_is_among_them():
+    record = train_run(*run(), measure=lambda: 0.5, every=2)
+    assert (record["measured"], record["at"]) == ([0.5, 0.5], [2, 3])
+    assert train_run(*run(evaluate_every=2))["at"] == [2, 3]
+
+
+def test_a_measure_that_is_not_finite_is_a_run_that_diverged():
+    values = iter([0.5, float("inf")])
+    record = train_run(*run(), measure=lambda: next(values))
+    assert record["diverged"] == "the loss was inf after epoch 2"
+    assert record["measured"] == [0.5]
+    assert (record["planned"], record["epochs"]) == (3, 2)
+
+
 @pytest.mark.parametrize("algorithm", ["NS", "IS+PP", "CV+PP", "MLP"])
 def test_the_measured_loss_is_the_exact_objective_on_the_training_edges(algorithm):
     model, graph, config = run(algorithm, select="last")

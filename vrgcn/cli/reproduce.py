@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from pathlib import Path
 
@@ -38,14 +39,14 @@ def run_reproduce(options: ReproduceOptions) -> None:
 
 def command(options: ReproduceOptions) -> str:
     """The command line that asks for these options."""
-    words = ["vrgcn reproduce", *options.what]
+    words = ["vrgcn", "reproduce", *options.what]
     if options.datasets:
         words += ["--datasets", *options.datasets]
     for flag in ("runs", "epochs", "out", "data_root", "threads"):
         value = getattr(options, flag)
         if value is not None:
             words += [f"--{flag.replace('_', '-')}", str(value)]
-    return " ".join([*words, *(["--quick"] if options.quick else [])])
+    return shlex.join([*words, *(["--quick"] if options.quick else [])])
 
 
 def _check_datasets(choice: Choice) -> None:

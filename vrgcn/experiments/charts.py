@@ -74,8 +74,9 @@ def _draw_testing(group: Sequence[Record], axes: Any) -> None:
             for place in range(len(fanouts))
         ]
         means = [fmean(values) for values in scores]
-        low = [mean - min(values) for mean, values in zip(means, scores, strict=True)]
-        high = [max(values) - mean for mean, values in zip(means, scores, strict=True)]
+        # The mean of equal numbers may be off by a last bit, and bars are not drawn downwards.
+        low = [max(0.0, mean - min(some)) for mean, some in zip(means, scores, strict=True)]
+        high = [max(0.0, max(some) - mean) for mean, some in zip(means, scores, strict=True)]
         axes.errorbar(
             fanouts,
             means,

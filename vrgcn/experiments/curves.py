@@ -15,7 +15,9 @@ from vrgcn.experiments.settings import (
     NOT_THE_PAPERS,
     TWO_WAY,
     chosen_datasets,
+    epochs_of,
     runs_of,
+    setting,
 )
 from vrgcn.experiments.summary import tail_mean
 from vrgcn.pages.page import Page
@@ -32,6 +34,7 @@ DATASETS = (
     "communities",
     "reddit-like",
     "reddit",
+    "reddit2",
 )
 QUICK_EPOCHS = 5
 TEST = f"in a paired t-test over the seeds at {LEVEL:.0%}"
@@ -58,6 +61,7 @@ def curve_units(
         Unit(
             {"dataset": name, "algorithm": algorithm, "seed": seed, "quick": choice.quick},
             partial(train, name, algorithm, seed, choice),
+            epochs_of(choice, setting(name).curve_epochs(algorithm), QUICK_EPOCHS),
         )
         for name in chosen_datasets(choice, DATASETS)
         for seed in range(runs_of(choice, name))
@@ -123,9 +127,9 @@ def reaches(
         records,
         claim,
         compared,
-        lambda found: None if found.differs is None else not found.differs,
-        figure,
-        lost,
+        worse=False,
+        figure=figure,
+        lost=lost,
     )
 
 
@@ -133,28 +137,32 @@ def decide(
     records: Sequence[Record],
     claim: str,
     compared: Sequence[tuple[str, Comparison]],
-    holds: Callable[[Comparison], bool | None],
+    *,
+    worse: bool,
     figure: Callable[[Comparison], str],
     lost: Sequence[str] = (),
+    noted: Sequence[str] = (),
 ) -> Verdict:
-    """A claim about all data sets, from comparisons by name. One run alone decides nothing, and is
-    told with the others.
+    """A claim about all data sets, from comparisons by name. It holds where none speaks against it
+    and those that decide nothing, such as one run alone, do not point the other way.
 
-    lost: what speaks against it without a comparison
+    worse: whether the claim is that the first of each pair is worse, or that it is not
+    lost: what speaks against it without a comparison; noted: what is told and decides nothing
     """
     told = [f"{name} {figure(found)}" for name, found in compared]
     if not told and not lost:
-        return Verdict(None, f"{claim}: no runs to compare.")
-    text = f"{claim}: {'; '.join([*told, *lost])}"
+        return Verdict(None, f"{claim}: {'; '.join(['no runs to compare', *noted])}.")
+    text = f"{claim}: {'; '.join([*told, *lost, *noted])}"
     if records[0]["quick"]:
         return Verdict(None, f"{text}; a quick run decides nothing.")
-    answers = [holds(found) for _, found in compared] + [False] * len(lost)
-    names = [name for name, _ in compared] + list(lost)
-    missed = [name for name, answer in zip(names, answers, strict=True) if answer is False]
+    answers = [(name, found, found.shown if worse else found.refuted) for name, found in compared]
+    missed = [*(name for name, _, answer in answers if answer is False), *lost]
     if missed:
         return Verdict(False, f"{text}. Not so: {', '.join(missed)}.")
-    decided = [answer for answer in answers if answer is not None]
-    return Verdict(True if decided else None, f"{text}.")
+    unsure = [(name, found.leans != worse) for name, found, answer in answers if answer is None]
+    if len(unsure) == len(answers) or any(against for _, against in unsure):
+        return Verdict(None, f"{text}. Not decided: {', '.join(name for name, _ in unsure)}.")
+    return Verdict(True, f"{text}.")
 
 
 def add_curves(
@@ -222,8 +230,7 @@ def _draw(
         mine = [record for record in of(records, algorithm=algorithm) if record[field]]
         whole = [record for record in mine if record["diverged"] is None] or mine
         if whole:
-            every = whole[0].get("every", 1)
-            _draw_algorithm(axes, algorithm, [record[field] for record in whole], scale, every)
+            _draw_algorithm(axes, algorithm, [record[field] for record in whole], scale, at(whole))
     axes.set(xlabel="epoch", ylabel=title)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     if log:
@@ -231,13 +238,20 @@ def _draw(
         plain_ticks(axes.yaxis)
 
 
+def at(records: Sequence[Record]) -> list[int]:
+    """The epochs of the points of their curves; older records have the distance alone."""
+    longest = max(records, key=lambda record: record["epochs"])
+    every = longest.get("every", 1)
+    return longest.get("at") or list(range(every, longest["epochs"] + 1, every))
+
+
 def _draw_algorithm(
-    axes: Any, algorithm: str, curves: list[list[float]], scale: float, every: int
+    axes: Any, algorithm: str, curves: list[list[float]], scale: float, epochs: list[int]
 ) -> None:
-    """every: epochs between the points"""
+    """epochs: of the points"""
     length = min(map(len, curves))  # runs that diverged differ in length
     columns = [[scale * curve[i] for curve in curves] for i in range(length)]
-    epochs = [every * number for number in range(1, length + 1)]
+    epochs = epochs[:length]
     mean = [sum(column) / len(column) for column in columns]
     colour = COLOURS[algorithm]
     style = "--" if algorithm == EXACT else "-"

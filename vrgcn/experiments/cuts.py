@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vrgcn.experiments.experiment import Record
+from vrgcn.experiments.experiment import Record, planned_epochs
 from vrgcn.experiments.runs import in_order, of
-from vrgcn.experiments.settings import setting
+from vrgcn.experiments.settings import Setting, setting
 
 PLACE_OF = {"reddit-like": "reddit2", "reddit-like-strong": "reddit2"}  # what they stand for
 
@@ -14,24 +14,43 @@ PLACE_OF = {"reddit-like": "reddit2", "reddit-like-strong": "reddit2"}  # what t
 def cuts(records: Sequence[Record], *, curves: bool = False) -> str:
     """Such as "Cut for time: PPI 20 of 100 epochs, 3 of 5 runs. "; "" where nothing was.
 
-    The epochs are those of the longest run of a data set, the runs those of the algorithm that has
-    the fewest, told of each where they differ.
+    The epochs are those that runs were to have, the fewest and the most where they differ; the runs
+    those of the algorithm that has the fewest, told of each where they differ.
 
     curves: whether the paper's epochs are those of its figures
     """
     found = []
     for dataset in in_order(records, "dataset"):
         mine = of(records, dataset=dataset)
-        paper = setting(PLACE_OF.get(dataset, dataset))
-        papers = paper.convergence_epochs if curves else paper.train.epochs
-        epochs = max(record["epochs"] for record in mine)
-        parts = [f"{epochs} of {papers} epochs"] if epochs < papers else []
+        paper = _paper(dataset)
+        parts = cut_epochs(mine, curves=curves)
         runs = _runs(mine)
         if min(runs.values()) < paper.runs:
             parts.append(f"{_told(runs)} of {paper.runs} runs")
         if parts and not mine[0]["quick"]:
             found.append(f"{mine[0]['label']} {', '.join(parts)}")
     return f"Cut for time: {'; '.join(found)}. " if found else ""
+
+
+def cut_epochs(records: Sequence[Record], *, curves: bool = False) -> list[str]:
+    """Such as "20 of 100 epochs": one for each number of epochs that the paper has."""
+    planned: dict[int, set[int]] = {}
+    for record in records:
+        paper = _paper(record["dataset"])
+        papers = paper.train.epochs
+        if curves:
+            papers = paper.curve_epochs(record.get("algorithm", ""))
+        epochs = planned_epochs(record)
+        planned.setdefault(papers, set()).add(papers if epochs is None else epochs)
+    return [
+        f"{'' if min(found) == max(found) else f'{min(found)} to '}{max(found)} of {papers} epochs"
+        for papers, found in planned.items()
+        if min(found) < papers
+    ]
+
+
+def _paper(dataset: str) -> Setting:
+    return setting(PLACE_OF.get(dataset, dataset))
 
 
 def _runs(records: Sequence[Record]) -> dict[str, int]:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import median
-from typing import Any
 
-from vrgcn.experiments.experiment import Choice, Record
+from vrgcn.experiments.experiment import Record, Unit, planned_epochs
 from vrgcn.experiments.settings import setting
 
 QUICK = 2.0
@@ -19,7 +18,7 @@ UNKNOWN = 60.0
 SECONDS: dict[str, dict[str, float]] = {
     "table1": {"nell-paper": 15, "nell": 15, "ppi-small": 5, "reddit-like": 60},
     "table2": {"cora": 30, "communities": 60},
-    "table3": {"citeseer": 5, "cora": 4, "pubmed": 4, "nell-paper": 20, "ppi-small": 260},
+    "table3": {"citeseer": 5, "cora": 4, "pubmed": 4, "nell-paper": 20, "ppi-small": 300},
     "table4": {"reddit-like": 700, "reddit-like-strong": 900, "communities": 100},
     "fig-loss": {"citeseer": 9, "cora": 8, "pubmed": 7, "nell-paper": 40, "ppi-small": 220},
     "fig-accuracy": {"citeseer": 9, "cora": 8, "pubmed": 7, "nell-paper": 45, "ppi-small": 200},
@@ -29,25 +28,32 @@ SECONDS: dict[str, dict[str, float]] = {
 }
 
 
-def seconds_of(
-    experiment: str, key: dict[str, Any], records: Sequence[Record], choice: Choice
-) -> float:
+def seconds_of(experiment: str, unit: Unit, records: Sequence[Record]) -> float:
     """Of one unit. records: of its experiment, in the same folder"""
+    key = unit.key
     if key.get("quick"):
         return QUICK
     for fields in (("dataset", "algorithm", "layers", "dropout"), ("dataset", "layers")):
         alike = [
-            record["seconds"]
+            record["seconds"] * _times(unit, planned_epochs(record))
             for record in records
-            if not record.get("quick") and all(record.get(f) == key.get(f) for f in fields)
+            if not record.get("quick")
+            and all(record.get(field) == key[field] for field in fields if field in key)
         ]
         if alike:
             return median(alike)
     dataset = key.get("dataset", "")
     known = SECONDS.get(experiment, {}).get(dataset, UNKNOWN)
-    if choice.epochs is None or experiment in ("table1", "table2"):
-        return known
-    return known * min(1.0, choice.epochs / setting(dataset).train.epochs)
+    if experiment in ("fig-loss", "fig-accuracy"):
+        return known * _times(unit, setting(dataset).curve_epochs(key.get("algorithm", "")))
+    if experiment in ("table3", "fig-testing", "fig-gradient"):
+        return known * _times(unit, setting(dataset).train.epochs)
+    return known
+
+
+def _times(unit: Unit, epochs: int | None) -> float:
+    """How much longer the unit takes than one of so many epochs."""
+    return unit.epochs / epochs if unit.epochs and epochs else 1.0
 
 
 def about(seconds: float) -> str:

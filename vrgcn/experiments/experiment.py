@@ -43,10 +43,19 @@ class Unit:
     key: identifies it among those of its experiment; small and JSON-able, such as
         {"dataset": "cora", "algorithm": "CVD+PP", "seed": 3, "quick": False}
     run: does the work; its result is JSON-able, and the record is key | result | {"seconds": ...}
+    epochs: how many it trains for, where that may be cut: a record of another number is not its own
     """
 
     key: dict[str, Any]
     run: Callable[[], dict[str, Any]]
+    epochs: int | None = None
+
+
+def planned_epochs(record: Record) -> int | None:
+    """How many epochs the run of a record was to have; None where none are noted. One that diverged
+    has trained for fewer."""
+    planned: int | None = record.get("planned", record.get("epochs"))
+    return planned
 
 
 @dataclass(frozen=True)

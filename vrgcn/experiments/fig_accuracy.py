@@ -39,9 +39,8 @@ def _train(dataset: str, algorithm: str, seed: int, choice: Choice) -> Record:
         threads=choice.threads,
     )
     record = train_run(paper.build(algorithm, graph, seed), graph, config)
-    kept = ("epochs", FIELD, "test", "diverged")
-    about = {"label": dataset_label(dataset, choice), "every": paper.every}
-    return about | {name: record[name] for name in kept}
+    kept = ("planned", "epochs", "at", FIELD, "test", "diverged")
+    return {"label": dataset_label(dataset, choice)} | {name: record[name] for name in kept}
 
 
 def render(records: list[Record], page: Page, folder: Path) -> list[Verdict]:

@@ -24,6 +24,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from vrgcn.data.tables.wording import counted
 from vrgcn.diagnostics.recorder import Recorder
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.experiments.charts import correlations as correlation_panels
@@ -272,6 +273,7 @@ def verdicts_of(record: Record) -> list[Verdict]:
         for number, layer in enumerate(record["correlations"], start=1)
         if layer["neighbours"] is not None
     ]
+    dead = len(record["correlations"]) - len(known)
     largest, where = max(known, key=lambda pair: abs(pair[0]), default=(math.nan, 0))
     inflation = max((layer["inflation"] or 0.0) for layer in record["correlations"])
     return [
@@ -283,10 +285,11 @@ def verdicts_of(record: Record) -> list[Verdict]:
             f"{_text(first['inflation'])}.",
         ),
         Verdict(
-            abs(largest) < WEAK if known else None,
+            abs(largest) < WEAK if not dead else None,
             f"{label}: in every layer of {record['layers']} neighbours are weakly correlated, on "
             f"average by less than {WEAK:g}: the largest is {largest:.3f}, in layer {where}; the "
-            f"variance of P h is up to {inflation:.2f} times that without correlation.",
+            f"variance of P h is up to {inflation:.2f} times that without correlation"
+            + (f"; nothing varies in {counted(dead, 'layer')}." if dead else "."),
         ),
     ]
 

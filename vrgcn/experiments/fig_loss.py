@@ -13,6 +13,7 @@ from vrgcn.experiments.curves import (
     by_dataset,
     curve_units,
     decide,
+    diverged,
     reaches,
 )
 from vrgcn.experiments.experiment import Choice, Experiment, Record, Unit, Verdict
@@ -45,9 +46,8 @@ def _train(dataset: str, algorithm: str, seed: int, choice: Choice) -> Record:
     )
     loss = exact_training_loss(model, graph, config)
     record = train_run(model, graph, config, measure=loss, every=paper.every)
-    kept = ("epochs", FIELD, "diverged")
-    about = {"label": dataset_label(dataset, choice), "every": paper.every}
-    return about | {name: record[name] for name in kept}
+    kept = ("planned", "epochs", "at", FIELD, "diverged")
+    return {"label": dataset_label(dataset, choice)} | {name: record[name] for name in kept}
 
 
 def render(records: list[Record], page: Page, folder: Path) -> list[Verdict]:
@@ -93,7 +93,13 @@ def _others_do_not(records: list[Record]) -> Verdict:
         for name in BIASED
         if (comparison := against_exact(mine, FIELD, name)) is not None
     ]
-    return decide(records, claim, compared, lambda found: found.differs, _figure)
+    noted = [
+        f"{label} {name} ({lost} of its runs diverged)"
+        for label, mine in by_dataset(records)
+        for name in BIASED
+        if (lost := diverged(mine, name))
+    ]
+    return decide(records, claim, compared, worse=True, figure=_figure, noted=noted)
 
 
 def _figure(found: Comparison) -> str:

@@ -44,7 +44,16 @@ from vrgcn.training.fit import fit
 from vrgcn.training.metrics import score, score_name
 from vrgcn.training.wording import mean_text
 
-DATASETS = ("citeseer", "cora", "pubmed", "nell-paper", "ppi-small", "communities", "reddit-like")
+DATASETS = (
+    "citeseer",
+    "cora",
+    "pubmed",
+    "nell-paper",
+    "ppi-small",
+    "communities",
+    "reddit-like",
+    "reddit2",
+)
 TRAINED_BY = "M1+PP"
 FANOUTS = (1, 2, 4, 8, 16, 32)
 LARGE = 100_000  # nodes: there the paper's D = 2 alone is measured, twice
@@ -54,7 +63,11 @@ PRECISION = 1e-5  # of the largest output: what float32 leaves of two ways to co
 
 
 def units(choice: Choice) -> list[Unit]:
-    return unit_per_seed(choice, DATASETS, run, runs=runs_of)
+    return unit_per_seed(choice, DATASETS, run, runs=runs_of, epochs=_epochs)
+
+
+def _epochs(dataset: str, choice: Choice) -> int:
+    return epochs_of(choice, setting(dataset).train.epochs, 5)
 
 
 def run(dataset: str, seed: int, choice: Choice) -> dict[str, Any]:
@@ -71,8 +84,8 @@ def run(dataset: str, seed: int, choice: Choice) -> dict[str, Any]:
             {
                 "fanout": fanout,
                 "scores": [
-                    score(sampled_outputs(model, graph, fanout, preprocess, repeat), labels)
-                    for repeat in range(repeats)
+                    score(sampled_outputs(model, graph, fanout, preprocess, draw), labels)
+                    for draw in range(seed * repeats, (seed + 1) * repeats)
                 ],
             }
             for fanout in FANOUTS[:count]
@@ -158,7 +171,7 @@ def _changed(outputs: Tensor, exact: Tensor, multilabel: bool) -> int:
 
 def _trained(dataset: str, graph: Graph, seed: int, choice: Choice) -> tuple[nn.Module, int]:
     paper = setting(dataset)
-    epochs = epochs_of(choice, paper.train.epochs, 5)
+    epochs = _epochs(dataset, choice)
     config = paper.config(
         TRAINED_BY,
         seed,

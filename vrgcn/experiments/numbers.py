@@ -7,9 +7,11 @@ those were used: `dataset_label` names both, and nobody should take them for the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from statistics import fmean, median
+from statistics import fmean
 
+from vrgcn.data.tables.wording import counted
 from vrgcn.experiments.curves import settled
+from vrgcn.experiments.cuts import cut_epochs
 from vrgcn.experiments.experiment import Record
 from vrgcn.experiments.paper import (
     SHARE_OF_NELL,
@@ -23,7 +25,7 @@ from vrgcn.experiments.paper import (
 )
 from vrgcn.experiments.runs import of
 from vrgcn.experiments.settings import setting
-from vrgcn.experiments.table4 import reached, seconds_to_target
+from vrgcn.experiments.table4 import arrival, paper_text, speedup
 from vrgcn.training.wording import mean_text
 
 Row = list[str]
@@ -76,7 +78,7 @@ def _table3(records: Sequence[Record]) -> Iterator[Row]:
                 f"{setting(dataset).label}, {algorithm}, test score",
                 f"{paper.mean} ± {paper.deviation}",
                 mean_text(scores),
-                _by(found, len(scores)),
+                _by(found, len(scores), cut_epochs(found)),
             ]
 
 
@@ -87,44 +89,23 @@ def _table4(
     stand_in: str,
     where: str,
 ) -> Iterator[Row]:
-    found = [
-        record
-        for name in ("reddit2", stand_in)
-        for record in of(records, layers=layers, dataset=name)
-    ]
+    mine = of(records, layers=layers)
+    found = of(mine, dataset="reddit2") or of(mine, dataset=stand_in)
     for algorithm, row in paper.items():
-        never = f"never ({row.best}%) in " if row.best is not None else ""
-        epochs, seconds = _arrival(found, algorithm)
+        papers = paper_text(row)
+        epochs, seconds = arrival(found, algorithm) if found else (NONE, NONE)
         for what, number, our in (
-            ("epochs", f"{never}{row.epochs:g}", epochs),
-            ("seconds", f"{row.seconds:g} (Titan X)", seconds),
+            ("epochs", papers[0], epochs),
+            ("seconds", f"{papers[1]} (Titan X)", seconds),
         ):
             yield [where, f"{algorithm}, {what}", number, our, _by(found, len(found))]
     if layers == 2:
         yield [where, "CVD+PP faster than exact", f"{SPEEDUP:g} times", *_speedup(found)]
 
 
-def _arrival(records: Sequence[Record], algorithm: str) -> tuple[str, str]:
-    epochs = [e for record in records if (e := reached(record, algorithm)) is not None]
-    seconds = [s for record in records if (s := seconds_to_target(record, algorithm)) is not None]
-    if not records:
-        return NONE, NONE
-    if len(epochs) < len(records):
-        runs = [record["algorithms"][algorithm] for record in records]
-        best = median(max(run["val"], default=0.0) for run in runs)
-        most = max(len(run["seconds"]) / r["parts"] for run, r in zip(runs, records, strict=True))
-        return f"never ({100 * best:.1f}%) in {most:g}", NONE
-    return f"{median(epochs):g}", f"{median(seconds):.1f}"
-
-
 def _speedup(records: Sequence[Record]) -> tuple[str, str]:
-    both = [
-        [s for record in records if (s := seconds_to_target(record, name)) is not None]
-        for name in ("Exact+PP", "CVD+PP")
-    ]
-    if not all(both):
-        return NONE, NONE
-    return f"{median(both[0]) / median(both[1]):.1f} times", _by(records, len(records))
+    factor = speedup(records) if records else None
+    return (NONE, NONE) if factor is None else (f"{factor:.1f} times", _by(records, len(records)))
 
 
 def _validation(records: Sequence[Record]) -> Iterator[Row]:
@@ -133,11 +114,13 @@ def _validation(records: Sequence[Record]) -> Iterator[Row]:
         ends = list(settled(found, "val").get("NS", {}).values())
         ours = f"{fmean(ends):.2f}" if ends else NONE
         what = f"{setting(dataset).label}, where NS's validation score converges"
-        yield ["Figure 3", what, f"{paper:g}", ours, _by(found, len(ends))]
+        ns = of(found, algorithm="NS")
+        by = _by(ns, len(ends), cut_epochs(ns, curves=True))
+        yield ["Figure 3", what, f"{paper:g}", ours, by]
 
 
-def _by(records: Sequence[Record], runs: int) -> str:
-    """The data set that ours is of, and how many runs."""
+def _by(records: Sequence[Record], runs: int, cut: Sequence[str] = ()) -> str:
+    """The data set that ours is of, how many runs, and what was cut of their epochs."""
     if not records or not runs:
         return NONE
-    return f"{records[0]['label']}, {runs} run{'' if runs == 1 else 's'}"
+    return ", ".join([records[0]["label"], counted(runs, "run"), *cut])

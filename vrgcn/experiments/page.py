@@ -11,7 +11,8 @@ from pathlib import Path
 import torch
 
 from vrgcn import __version__
-from vrgcn.experiments.experiment import Experiment, Record, Verdict
+from vrgcn.data.tables.wording import counted
+from vrgcn.experiments.experiment import Experiment, Record, Verdict, planned_epochs
 from vrgcn.experiments.numbers import COLUMNS, NONE, numbers
 from vrgcn.experiments.records import read_records
 from vrgcn.experiments.runs import in_order, of
@@ -48,7 +49,7 @@ def write_page(
         verdicts[experiment.name] = experiment.render(records, body, folder)
         for verdict in verdicts[experiment.name]:
             body.verdict(verdict.holds, verdict.text)
-        count = "1 unit" if len(records) == 1 else f"{len(records)} units"
+        count = counted(len(records), "unit")
         body.text(
             f"{count}, {seconds_text(taken)}; vrgcn {versions(records)}; {experiment.name}.jsonl "
             "has the records, and this command makes them again:"
@@ -119,8 +120,8 @@ def _epochs(name: str, records: Sequence[Record]) -> str:
     paper = setting(records[0]["dataset"])
     curves = name in ("fig-loss", "fig-accuracy")
     wanted = paper.convergence_epochs if curves else paper.train.epochs
-    epochs = max(record["epochs"] for record in records)
-    return f" --epochs {epochs}" if epochs < wanted else ""
+    fewest = min(planned_epochs(record) or wanted for record in records)
+    return f" --epochs {fewest}" if fewest < wanted else ""
 
 
 def _counts(verdicts: dict[str, list[Verdict]]) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 LEVEL = 0.01
+FEWEST = 5  # seeds from which on a test that finds no difference speaks for there being none
 
 
 @dataclass(frozen=True)
@@ -19,12 +20,14 @@ class Comparison:
     """first, second: means over the seeds that both have
     seeds: how many those are
     p: of a difference at least as large if there were none, one-sided; None for fewer than 2 seeds
+    below: whether it was asked for being below
     """
 
     first: float
     second: float
     seeds: int
     p: float | None
+    below: bool = False
 
     @property
     def difference(self) -> float:
@@ -35,6 +38,24 @@ class Comparison:
         """Whether the first is on the side that was asked for, at the level of the test; None: not
         decided."""
         return None if self.p is None else self.p < LEVEL
+
+    @property
+    def leans(self) -> bool:
+        """Whether the first is on that side on average, however little."""
+        return self.difference < 0 if self.below else self.difference > 0
+
+    @property
+    def shown(self) -> bool | None:
+        """Whether it is on that side. Fewer than `FEWEST` runs may fail to show it: None then."""
+        return True if self.differs else False if self.seeds >= FEWEST else None
+
+    @property
+    def refuted(self) -> bool | None:
+        """Whether it is not on that side. That few runs do not show it says this only where they do
+        not lean there either; None: not decided."""
+        if self.differs is None or self.differs:
+            return None if self.differs is None else False
+        return True if self.seeds >= FEWEST or not self.leans else None
 
     @property
     def p_text(self) -> str:
@@ -56,15 +77,15 @@ def compare(
     differences = [first[seed] - second[seed] for seed in seeds]
     ours, theirs = (fmean(values[seed] for seed in seeds) for values in (first, second))
     asked = [-difference for difference in differences] if below else differences
-    return Comparison(ours, theirs, len(seeds), _p_above_zero(asked))
+    return Comparison(ours, theirs, len(seeds), _p_above_zero(asked), below)
 
 
 def _p_above_zero(differences: list[float]) -> float | None:
     if len(differences) < 2:
         return None
     mean, spread = fmean(differences), stdev(differences)
-    if spread == 0:
-        return 0.0 if mean > 0 else 1.0
+    if spread == 0:  # a deviation of none is not known from so few: all have the same sign
+        return 0.5 ** len(differences) if mean > 0 else 1.0
     from scipy.stats import t  # its import takes a second
 
     statistic = mean / (spread / math.sqrt(len(differences)))

@@ -17,9 +17,9 @@ from rich.progress import (
     BarColumn,
     TextColumn,
     TimeElapsedColumn,
-    TimeRemainingColumn,
 )
 
+from vrgcn.data.tables.wording import counted
 from vrgcn.engine.devices import use_threads
 from vrgcn.experiments.estimate import about, seconds_of
 from vrgcn.experiments.experiment import Choice, Experiment, Unit, Verdict
@@ -27,7 +27,7 @@ from vrgcn.experiments.page import write_page
 from vrgcn.experiments.records import append_record, missing_units, read_records
 from vrgcn.experiments.version import code_version
 from vrgcn.pages.destination import check_out_folder
-from vrgcn.training.progress import progress_bar
+from vrgcn.training.progress import TimeLeftColumn, progress_bar
 from vrgcn.training.result import check_drawing
 from vrgcn.training.wording import seconds_text
 
@@ -57,9 +57,15 @@ def reproduce(
     check_drawing()
     check_out_folder(folder)
     use_threads(choice.threads)
-    _run(_plan([find_experiment(name) for name in names], choice, folder), folder)
+    code_version()  # now: files may change while units run
+    failed = _run(_plan([find_experiment(name) for name in names], choice, folder), folder)
     experiments = [find_experiment(name) for name in EXPERIMENTS]
     verdicts = write_page(experiments, folder, choice.quick, command)
+    if failed:
+        raise ValueError(
+            f"{counted(len(failed), 'unit')} failed and {'has' if len(failed) == 1 else 'have'} no "
+            f"record; the page is made of the others. {'; '.join(failed)}"
+        )
     return {name: verdicts.get(name, []) for name in names}
 
 
@@ -85,7 +91,7 @@ def _plan(experiments: Sequence[Experiment], choice: Choice, folder: Path) -> li
         records = read_records(_records(experiment, folder))
         missing = missing_units(units, records)
         mine = [
-            _Planned(experiment, unit, seconds_of(experiment.name, unit.key, records, choice))
+            _Planned(experiment, unit, seconds_of(experiment.name, unit, records))
             for unit in missing
         ]
         planned += mine
@@ -102,14 +108,16 @@ def _plan(experiments: Sequence[Experiment], choice: Choice, folder: Path) -> li
     return planned
 
 
-def _run(planned: Sequence[_Planned], folder: Path) -> None:
-    """The bar is one over everything, in seconds as estimated."""
+def _run(planned: Sequence[_Planned], folder: Path) -> list[str]:
+    """The bar is one over everything, in seconds as estimated. A unit that fails by its numbers
+    would do so again: the others are run, and what failed is given back."""
+    failed = []
     with progress_bar(
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.fields[done]}/{task.fields[units]}"),
         TimeElapsedColumn(),
-        TimeRemainingColumn(),
+        TimeLeftColumn(),
     ) as progress:
         console = progress.console
         total = sum(part.seconds for part in planned)
@@ -119,6 +127,11 @@ def _run(planned: Sequence[_Planned], folder: Path) -> None:
             progress.update(task, description=title)
             try:
                 seconds = _run_unit(experiment, unit, folder)
+            except (ArithmeticError, ValueError) as error:
+                failed.append(f"{title}: {error}")
+                console.print(f"{title} failed: {error}", highlight=False, soft_wrap=True)
+                progress.update(task, advance=expected, done=done)
+                continue
             except BaseException:
                 console.print(f"{title}: not finished", highlight=False)
                 console.print("the records before it are kept; the same command goes on")
@@ -126,6 +139,7 @@ def _run(planned: Sequence[_Planned], folder: Path) -> None:
             progress.update(task, advance=expected, done=done)
             line = f"{done}/{len(planned)} {title}: {seconds_text(seconds)}"
             console.print(line, highlight=False, soft_wrap=True)
+    return failed
 
 
 def _run_unit(experiment: Experiment, unit: Unit, folder: Path) -> float:

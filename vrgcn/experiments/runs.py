@@ -36,19 +36,25 @@ def train_run(
     """Train, and give back what happened, JSON-able.
 
     until: stop after the first epoch whose validation score is at least this
-    measure: called after each epoch whose number `every` divides; its values are "measured"
+    measure: called after each epoch whose number `every` divides and after the last; its values are
+        "measured". Where it is not finite the run has diverged
 
-    epochs, val, epoch_seconds: an entry for each epoch (val: for each that was evaluated)
+    planned: how many epochs it was to have; epochs: how many it had
+    loss, val, epoch_seconds: an entry for each of them (val: for each that was evaluated)
+    at: the epochs of "measured", or else those of "val"
     test: score of the last weights; None if the run stopped early
     diverged: the error's text if the loss became infinite, else None
     """
     points: list[Epoch] = []
-    measured: list[float] = []
+    measured: dict[int, float] = {}
 
     def on_epoch(point: Epoch) -> None:
         points.append(point)
-        if measure is not None and point.epoch % every == 0:
-            measured.append(rounded(measure()))
+        if measure is not None and (point.epoch % every == 0 or point.epoch == config.epochs):
+            value = measure()
+            if not math.isfinite(value):
+                raise FloatingPointError(f"the loss was {value} after epoch {point.epoch}")
+            measured[point.epoch] = rounded(value)
         if until is not None and point.val is not None and point.val >= until:
             raise _EnoughError
 
@@ -61,15 +67,18 @@ def train_run(
     except FloatingPointError as error:  # it is a result too: this algorithm does not converge
         diverged = str(error)
     seconds = [0.0, *(point.seconds for point in points)]
+    evaluated = [point.epoch for point in points if point.val is not None]
     record: Record = {
+        "planned": config.epochs,
         "epochs": len(points),
+        "at": list(measured) if measure is not None else evaluated,
         "loss": [rounded(point.loss) for point in points],
         "val": [rounded(point.val) for point in points if point.val is not None],
         "epoch_seconds": [rounded(b - a) for a, b in pairwise(seconds)],
         "test": None if result is None or result.test is None else rounded(result.test),
         "diverged": diverged,
     }
-    return record | ({"measured": measured} if measure is not None else {})
+    return record | ({"measured": list(measured.values())} if measure is not None else {})
 
 
 def exact_training_loss(model: nn.Module, graph: Graph, config: TrainConfig) -> Callable[[], float]:

@@ -227,15 +227,18 @@ def unit_per_seed(
     datasets: tuple[str, ...],
     run: Callable[[str, int, Choice], dict[str, Any]],
     runs: Callable[[Choice, str], int] = lambda choice, _: choice.runs or 1,
+    epochs: Callable[[str, Choice], int] | None = None,
 ) -> list[Unit]:
     """Units of one model each: run(dataset, seed, choice).
 
     runs: seeds of a data set; one unless more are asked for
+    epochs: of a data set, where they may be cut
     """
     return [
         Unit(
             {"dataset": name, "seed": seed, "quick": choice.quick},
             partial(run, name, seed, choice),
+            None if epochs is None else epochs(name, choice),
         )
         for name in chosen_datasets(choice, datasets)
         for seed in range(runs(choice, name))

@@ -18,10 +18,11 @@ from rich.progress import (
     ProgressColumn,
     Task,
     TaskID,
+    TaskProgressColumn,
     TextColumn,
     TimeElapsedColumn,
-    TimeRemainingColumn,
 )
+from rich.text import Text
 
 from vrgcn.files.sizes import bytes_text
 from vrgcn.training.callbacks import StopTraining
@@ -67,6 +68,14 @@ class _Told(Progress):
         print(line, file=sys.stderr, flush=True)
 
 
+class TimeLeftColumn(ProgressColumn):
+    """How much longer it will take, also of what moves in larger pieces."""
+
+    def render(self, task: Task) -> Text:
+        left = _left(task)
+        return Text("-:--:--" if left is None else _clock(left), style="progress.remaining")
+
+
 def _left(task: Task) -> float | None:
     """Seconds, at the speed of the last minutes; of what moves in larger pieces, of all."""
     if task.time_remaining is not None or not task.completed or task.remaining is None:
@@ -88,8 +97,13 @@ def progress_bar(*columns: ProgressColumn) -> Progress:
     # rich draws in a notebook by ipywidgets, and complains where they are not installed.
     drawn = console.is_jupyter and find_spec("ipywidgets") is not None
     hidden = not (console.is_terminal or drawn)
+    usual = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeLeftColumn())
     return _Told(
-        *columns, console=console, transient=True, disable=hidden, speed_estimate_period=_SPEED
+        *(columns or usual),
+        console=console,
+        transient=True,
+        disable=hidden,
+        speed_estimate_period=_SPEED,
     )
 
 
@@ -127,7 +141,7 @@ class EpochProgress:
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             TextColumn("left:"),
-            TimeRemainingColumn(),  # of the epoch, by the steps of the last half minute
+            TimeLeftColumn(),  # of the epoch, by the steps of the last half minute
         )
         self._task = self._bar.add_task(self._title(), total=None)
         self._evaluating = self._bar.add_task("", total=None, visible=False)

@@ -150,7 +150,7 @@ def draw(records: Sequence[Record], x: Axis, y: Axis, styles: Mapping[str, int])
 def _logarithmic(axis: Axis, values: Sequence[float]) -> bool:
     if axis.log is not None:
         return axis.log
-    return min(values) > 0 and max(values) > _LOG_RATIO * min(values)
+    return bool(values) and min(values) > 0 and max(values) > _LOG_RATIO * min(values)
 
 
 def _look(style: int, points: int) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from shlex import quote
 from typing import Any
 
 from vrgcn.pages.page import Page
@@ -88,7 +89,7 @@ def show_options(page: Page, records: Sequence[Record]) -> None:
         ["option", *(record.label for record in records)], rows, caption=caption, marked=marked
     )
     page.text("An option that is not set (–) has its default. A run is repeated by:")
-    page.code("\n".join(f"vrgcn train --config {r.folder / CONFIG}" for r in records))
+    page.code("\n".join(f"vrgcn train --config {quote(str(r.folder / CONFIG))}" for r in records))
 
 
 def option_text(value: Any) -> str:
