@@ -14,6 +14,7 @@ from tests.distributed.processes import in_processes
 from vrgcn.distributed.checkpoints import PartCheckpoints
 from vrgcn.distributed.group import Group
 from vrgcn.distributed.trainer import PartTrainer
+from vrgcn.engine.batch import Batch
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import predict
 from vrgcn.training.interrupts import StopRequest
@@ -58,17 +59,33 @@ def checks(group: Group, folder: Path) -> dict[str, Any]:
     found["ages"] = [t.progress.curve[-1].halo_age for t in (trainer, seldom)]
     found["staleness"] = trainer.progress.curve[-1].halo_staleness
     found["exchanged"] = [t.progress.curve[-1].exchanged for t in (trainer, seldom)]
+    # What a step computed of others' nodes is newer than what their owners sent the step before.
+    sampling = trainer_of(group, folder / "undirected", DROPPED)
+    batches: list[Batch] = []
+    sampling.callbacks = replace(sampling.callbacks, on_batch=batches.append)
+    newest = []
+    for step in range(4):
+        sampling.advance()
+        level = batches[-1].plan.levels[1].nodes
+        newest.append((sampling.minibatches.histories.tables[1, "h"].written[level] == step).all())
+    found["what was computed here stays"] = all(newest)
     # A state that is put back in the middle of an epoch leads to the same bits.
+    mid_epoch = None
     for case, path in ((DEEP, "directed"), (DROPPED, "undirected"), (FEW, "undirected")):
         unbroken = trainer_of(group, folder / path, case)
         for _ in range(3):
             unbroken.advance()
         state = unbroken.state()
+        mid_epoch = state if case is DEEP else mid_epoch
         wanted = trained(unbroken)
         again = trainer_of(group, folder / path, case)
         again.restore(state)
         mine = trained(again)
         found[case.name] = all(torch.equal(mine[name], wanted[name]) for name in wanted)
+    # One that is put back where rows do not wait: copies are originals from then on.
+    exact = trainer_of(group, folder / "directed", DEEP, halo="exact")
+    exact.restore(mid_epoch)
+    found["exact from the first"] = torch.equal(*copies_and_originals(exact))
     lazy = trainer_of(group, folder / "directed", UNVISITED)
     trained(lazy)
     found["unvisited rows that are written"] = int(
@@ -126,6 +143,8 @@ def test_delayed_halos_states_checkpoints_and_predictions(tmp_path: Path) -> Non
         assert all(rank["exchanged"])
         for case in (DEEP, DROPPED, FEW):
             assert rank[case.name], case.name
+        assert rank["what was computed here stays"]
+        assert rank["exact from the first"]
         assert rank["resumed"]
         assert rank["the same bits"]
         assert rank["unvisited rows that are written"] > 20  # by refreshing, not by visits

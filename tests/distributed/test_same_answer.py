@@ -26,6 +26,9 @@ CASES = [
     ),
     Case("two-way, few neighbours", "graphsage", 2, "two-way", True),
     Case("two-way, few neighbours, undirected", "gcn", 2, "two-way", False),
+    # Shares of some steps have no training node, and no share of others.
+    Case("history, few labels", "graphsage", 2, "history", False, 3),
+    Case("cvd, few labels", "graphsage", 2, "cvd", False, 3, {"fanout": (NODES,)}),
     Case("cv", "gcn", 2, "cv by hash", True),
     Case("cvd", "graphsage", 2, "cvd", False, settings={"fanout": (NODES,)}),
 ]
@@ -47,6 +50,8 @@ def test_exact_halo_gives_the_gradients_of_one_process(tmp_path: Path, ranks: in
         graph = graph_of(directed=case.directed, trained=case.trained)
         theirs = [steps[place] for steps in found]
         ours = train_whole(graph, case, theirs)
+        if case.trained == 3:
+            assert {*theirs[0].backward} == {True, False}
         for step, wanted in enumerate(ours.gradients):
             for rank in theirs:
                 for mine, one in zip(rank.gradients[step], wanted, strict=True):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from vrgcn.cli.evaluate import show_evaluation
 from vrgcn.cli.options import EvaluateOptions
+from vrgcn.cli.predict_parts import check_memory
 from vrgcn.cli.train_parts import check_launch, check_size, told_once
 from vrgcn.distributed.config import DistributedConfig
 from vrgcn.distributed.group import joined
@@ -22,6 +23,7 @@ def run_evaluate_parts(options: EvaluateOptions, folder: Path) -> None:
     timeout = DistributedConfig().rank_timeout
     with joined(find_device(options.device), timeout) as group, told_once(group):
         check_size(folder, group)
+        check_memory(options.memory)
         run = open_run(options.run, group.device)
         found = evaluated_graph(run.saved, load_part(folder, group.rank), group)
         if found is not None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import ExitStack
 from pathlib import Path
 
+import torch
+
 from vrgcn.cli.exact_run import read_nodes
 from vrgcn.cli.options import PredictOptions
 from vrgcn.cli.predict import class_names
@@ -15,7 +17,17 @@ from vrgcn.distributed.group import joined
 from vrgcn.distributed.parts import load_part
 from vrgcn.distributed.prediction import gathered_outputs, part_sweeps, whole_names
 from vrgcn.engine.devices import find_device, use_threads
+from vrgcn.graph.names import Names
 from vrgcn.training.runs import open_run
+
+
+def check_memory(memory: str) -> None:
+    """Refuse what parts cannot do."""
+    if memory != "ram":
+        raise ValueError(
+            f"--memory {memory} is for one process with the whole graph: leave it out, and make "
+            "more parts where memory is short"
+        )
 
 
 def run_predict_parts(options: PredictOptions, folder: Path) -> None:
@@ -25,25 +37,26 @@ def run_predict_parts(options: PredictOptions, folder: Path) -> None:
     timeout = DistributedConfig().rank_timeout
     with joined(find_device(options.device), timeout) as group, told_once(group):
         check_size(folder, group)
+        check_memory(options.memory)
         part = load_part(folder, group.rank)
         saved = open_run(options.run, group.device).saved
         classes = None if saved.regression else class_names(saved)
         group.by_first(
             lambda: check_path(options.out, None if classes is None else len(classes), options.top)
         )
-        names, count = whole_names(folder, part), part.description["nodes"]
-        nodes = None
-        if options.nodes is not None:
-            nodes = read_nodes(options.nodes, names, count)
+        count, nodes = part.description["nodes"], None
+        if (file := options.nodes) is not None:
+            found = group.by_first(lambda: _asked(file, whole_names(folder, part), count))
+            nodes = torch.tensor(found, dtype=torch.int64)
         asked = count if nodes is None else len(nodes)
         sweeps = part_sweeps(saved, part, group)
         with ExitStack() as stack:
-            file = None
+            out = None
             if group.first:
-                file = stack.enter_context(
+                out = stack.enter_context(
                     prediction_file(
                         options.out,
-                        names,
+                        whole_names(folder, part),
                         classes,
                         multilabel=saved.multilabel,
                         count=asked,
@@ -51,7 +64,13 @@ def run_predict_parts(options: PredictOptions, folder: Path) -> None:
                     )
                 )
             for chunk, outputs in gathered_outputs(sweeps, part, group, nodes):
-                if file is not None:
-                    file.write(chunk, outputs)
+                if out is not None:
+                    out.write(chunk, outputs)
         if group.first:
             print(f"exact predictions of {asked:,} nodes written to {options.out}")
+
+
+def _asked(file: Path, names: Names, count: int) -> list[int]:
+    """Numbers of the nodes that a file names, known to the first process alone until now."""
+    numbers: list[int] = read_nodes(file, names, count).tolist()
+    return numbers

@@ -81,9 +81,13 @@ class DerivedTables:
         file, note = self.folder / f"{name}.npy", self.folder / f"{name}.json"
         if not (file.is_file() and _note(note) is not None):
             self._write(file, note, described, shape, dtype, fill)
-        array = map_array(file, read_only=True)
+        damaged = f"{file} is damaged: delete it, and it is made again"
+        try:
+            array = map_array(file, read_only=True)
+        except ValueError as error:
+            raise ValueError(f"{damaged} ({error})") from None
         if array.shape != shape or array.dtype != _numpy(dtype):
-            raise ValueError(f"{file} is damaged: delete it, and it is made again")
+            raise ValueError(damaged)
         return as_tensor(array)
 
     def _write(

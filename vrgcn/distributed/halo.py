@@ -127,16 +127,26 @@ def unpack_integers(packed: Tensor) -> Tensor:
     return from_bytes(packed[:, :4], torch.empty(0, dtype=torch.int32))[:, 0]
 
 
-def unpack(tables: Sequence[History], nodes: Tensor, packed: Tensor, *, start: int) -> None:
-    """Write the rows that `pack` gave. start: 4 where slots come first, else 0"""
+def unpack(
+    tables: Sequence[History], nodes: Tensor, packed: Tensor, *, start: int, newer: bool = False
+) -> None:
+    """Write the rows that `pack` gave.
+
+    start: 4 where slots come first, else 0
+    newer: keep rows that were written later than what came, as those that were computed here
+    """
     for table in tables:
         width = table.values.shape[1] * table.values.element_size()
         here = nodes.to(table.values.device)
         written = unpack_integers(packed[:, start:])
         values = from_bytes(packed[:, start + 4 : start + 4 + width], table.values)
-        table.written.index_copy_(0, here, written.long().to(here.device))
-        table.values.index_copy_(0, here, values.to(here.device))
         start += 4 + width
+        written, values = written.long().to(here.device), values.to(here.device)
+        if newer:
+            kept = written >= table.written.index_select(0, here)
+            here, written, values = here[kept], written[kept], values[kept]
+        table.written.index_copy_(0, here, written)
+        table.values.index_copy_(0, here, values)
 
 
 def packed_width(tables: Sequence[History]) -> int:
@@ -164,4 +174,4 @@ def _spread(indptr: Tensor, coming: Sequence[int]) -> Tensor:
 
 
 def _some(count: int, most: int) -> Tensor:
-    return torch.linspace(0, count - 1, min(count, most)).long()
+    return torch.linspace(0, count - 1, min(count, most), dtype=torch.float64).long()

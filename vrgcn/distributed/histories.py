@@ -168,6 +168,10 @@ class HaloHistories(Histories):
             self._arriving = Arriving(self.halo.group, rows, coming, None, None)
             keys = sorted(self.tables)
             self._arriving_of = [keys[place] for place in state[_OF].tolist()]
+        if self.exact and _PENDING in state:  # of a run that sent its rows later
+            self._arriving = None
+            self._pending.zero_()
+            self.renew()
 
     def _announced(self, counts: list[int]) -> Tensor:
         numbers = torch.tensor(counts, dtype=torch.int64)
@@ -240,7 +244,7 @@ class HaloHistories(Histories):
         tables = [self.tables[key] for key in self._arriving_of]
         came = self._arriving.rows().cpu().reshape(-1, packed_width(tables))
         places = self.halo.places(unpack_integers(came), self._arriving.coming)
-        unpack(tables, places, came, start=4)
+        unpack(tables, places, came, start=4, newer=True)
         self._arriving = None
 
 

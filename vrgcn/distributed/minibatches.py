@@ -22,6 +22,15 @@ from vrgcn.engine.visits import Visits, all_visits
 from vrgcn.graph.graph import Graph
 
 
+class PartBatch(Batch):
+    """A process's share of a step. backward: whether any share moves the weights: then all do, for
+    gradients are summed over the processes, and one that has no training node adds none."""
+
+    @property
+    def needs_gradient(self) -> bool:
+        return self.backward
+
+
 class PartMiniBatches(MiniBatches):
     """batch_size is that of all processes together, which make as many steps as one would.
 
@@ -125,12 +134,23 @@ class PartMiniBatches(MiniBatches):
         some = [nodes for nodes in batches if len(nodes)]
         first = sum(1 for nodes in batches[:start] if len(nodes))
         plans = self.planner.plans(some, generators, start=first)
+        moves = self._moves(batches)
         for place in range(start, len(steps)):
             self.position = Position(epoch, place + 1, self.position.step)
             nodes = batches[place]
             plan = next(plans) if len(nodes) else self.planner.plan(nodes, self.generator)
             backward, _, sizes = steps[place]
-            yield Batch(self, plan, backward=backward, size=sum(sizes))
+            yield PartBatch(self, plan, backward=backward and moves[place], size=sum(sizes))
+
+    def _moves(self, batches: list[Tensor]) -> list[bool]:
+        """Of each step, whether any process's share moves the weights."""
+        if self.estimator.gradient_history:
+            return [True] * len(batches)
+        group = self.halo.group
+        trained = [int(self.trained.index_select(0, nodes).sum()) for nodes in batches]
+        return [
+            count > 0 for count in group.sum(torch.tensor(trained, device=group.device)).tolist()
+        ]
 
     def _in_order(self, epoch: int) -> list[tuple[bool, int, list[int]]]:
         seed = np.random.SeedSequence((self.shared_seed, epoch)).generate_state(1)[0]
@@ -172,6 +192,8 @@ class PartMiniBatches(MiniBatches):
         evaluation = self.setup.evaluation
         for level in range(evaluation.first_table, evaluation.depth):
             self.histories.table(level, evaluation.widths[level])
+        if self.features_kept:
+            self.histories.table(0, self.graph.num_features)
 
     def mean_age(self) -> float:
         own, _ = self.histories.ages(self.step)

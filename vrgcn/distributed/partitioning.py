@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,6 +19,7 @@ from vrgcn import __version__
 from vrgcn.data.sources import META
 from vrgcn.data.store import write_array, write_ids, write_meta
 from vrgcn.data.store_format import IDS
+from vrgcn.data.tables.growing import GrowingArray
 from vrgcn.distributed.parts import (
     ARRAYS,
     FORMAT,
@@ -243,12 +243,9 @@ def _unweighted(A: CSR) -> Propagation:
 
 
 def _write_rows(file: Path, features: Tensor, nodes: Tensor) -> None:
-    shape = (len(nodes), features.shape[1])
-    out = np.lib.format.open_memmap(file, "w+", features.numpy().dtype, shape)
-    for start in range(0, len(nodes), _ROWS):
-        run = nodes[start : start + _ROWS]
-        out[start : start + len(run)] = features.index_select(0, run).numpy()
-    out.flush()
+    with GrowingArray(file, features.numpy().dtype, (features.shape[1],)) as out:
+        for run in nodes.split(_ROWS):
+            out.append(features.index_select(0, run).numpy())
 
 
 def _shared(graph: Graph) -> dict[str, Tensor]:

@@ -33,9 +33,15 @@ def part_sweeps(saved: SavedModel, part: Part, group: Group) -> PartSweeps:
 
 
 def whole_names(folder: Path, part: Part) -> Names:
-    """The user's own names of all nodes, and of the classes."""
+    """The user's own names of all nodes, and of the classes: for the first process, which alone
+    needs them."""
     ids = None
-    if (folder / IDS).is_file():
+    if IDS in part.description["files"]:
+        if not (folder / IDS).is_file():
+            raise FileNotFoundError(
+                f"{folder / IDS} is not there: the machine of the first process needs it, for the "
+                "names of all nodes; copy it from where the parts were made"
+            )
         ids = read_ids(folder, part.description["nodes"])
     return Names(ids, part.description["classes"], None)
 
@@ -52,7 +58,7 @@ def gathered_outputs(
     own = part.nodes[: part.own]
     mine = own if nodes is None else own[torch.isin(own, nodes)]
     outputs = sweeps.outputs(torch.searchsorted(own, mine))
-    check_outputs(sweeps.setup.graph, torch.searchsorted(own, mine), outputs)
+    check_outputs(sweeps.setup.graph, mine, outputs, Names())
     for start in range(0, count, _ROWS):
         end = min(start + _ROWS, count)
         asked = torch.arange(start, end) if nodes is None else nodes[start:end]

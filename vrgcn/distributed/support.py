@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from torch import nn
+
 from vrgcn.distributed.group import Group
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.graph.graph import Graph
@@ -45,6 +47,16 @@ def check_config(config: TrainConfig, graph: Graph, group: Group, visit: str) ->
             f"part {lengths.index(0)} has no training nodes to visit: make fewer parts, or "
             "--visit all"
         )
+
+
+def check_model(model: nn.Module) -> None:
+    """Refuse what would differ from process to process."""
+    for name, module in model.named_modules():
+        if isinstance(module, nn.modules.batchnorm._NormBase) and module.track_running_stats:
+            raise ValueError(
+                f"{name or 'the model'} ({type(module).__name__}) keeps statistics of the nodes "
+                "that it has seen, which are others in each process: use LayerNorm"
+            )
 
 
 def check_estimator(batches: MiniBatches, name: str) -> None:

@@ -39,7 +39,7 @@ class PartSweeps:
     def outputs(self, nodes: Tensor | None = None) -> Tensor:
         """(nodes, outputs), exact; of all own nodes if none are named."""
         found = [outputs for _, outputs in self.stream(nodes)]
-        return torch.cat(found) if found else torch.empty(0, self._width())
+        return torch.cat(found) if found else self._none()
 
     def stream(self, nodes: Tensor | None = None) -> Iterator[tuple[Tensor, Tensor]]:
         """The same, a chunk at a time: its nodes, in the order asked for, and their outputs."""
@@ -65,9 +65,9 @@ class PartSweeps:
             if self.on_chunk is not None:
                 self.on_chunk(len(swept.nodes))
 
-    def _width(self) -> int:
-        """Columns of the outputs, of a process that has no node to show them."""
+    def _none(self) -> Tensor:
+        """(0, outputs) as those of others are, of a process that has no node to show them."""
         some = torch.zeros(1, dtype=torch.int64)
         swept = next(iter(sweep(self.model, self.setup, some, self.tables)))
         assert swept.outputs is not None
-        return swept.outputs.shape[1]
+        return swept.outputs[:0].cpu()

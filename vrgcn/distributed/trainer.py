@@ -23,7 +23,7 @@ from vrgcn.distributed.group import Group
 from vrgcn.distributed.halo import Halo
 from vrgcn.distributed.minibatches import PartMiniBatches
 from vrgcn.distributed.parts import Part
-from vrgcn.distributed.support import check_config, check_estimator
+from vrgcn.distributed.support import check_config, check_estimator, check_model
 from vrgcn.distributed.sweeps import PartSweeps
 from vrgcn.engine.batch import Batch
 from vrgcn.engine.estimators import Estimator
@@ -73,6 +73,7 @@ class PartTrainer(Trainer):
                 "weights": _digest(model.state_dict()),
             },
         )
+        check_model(model)
         self.part = part
         self.group = group
         self.distributed = distributed
@@ -232,12 +233,15 @@ def part_objective(graph: Graph, config: TrainConfig, shared: dict[str, Tensor])
         graph.names,
         graph.task,
     )
-    classes = graph.task != "regression"
+    classes, balanced = graph.task != "regression", config.class_weights == "balanced"
     plain = replace(config, class_weights="none") if classes else config
+    needed = {"labels"} if not classes else {"weights"} if balanced else set()
+    if needed - shared.keys():
+        raise ValueError("the graph has no training nodes: give it a train split")
     objective: Any = OBJECTIVES[graph.task](unscored, plain)
     if not classes:
         objective.centre, objective.deviation = shared["labels"].tolist()
-    elif config.class_weights == "balanced":
+    elif balanced:
         objective.weights = shared["weights"]
     found: Objective = objective
     return found

@@ -238,12 +238,17 @@ class MiniBatches:
         """Mean age of the histories, in steps."""
         return self.histories.mean_age(self.step)
 
+    @property
+    def features_kept(self) -> bool:
+        """Whether there is a table of the input. Of sparse features training refuses to read it."""
+        dropped = self.setup.features_dropped and not self.estimator.dropout_residual
+        return dropped and not is_sparse(self.graph.features)
+
     def _write_features(self, nodes: Tensor) -> None:
         """Where dropout comes before the first propagation, training keeps a history of its input,
         and without dropout that is the features. (cvd knows them exactly.)"""
         features, device = self.graph.features, self.setup.device
-        sparse = is_sparse(features)  # then training refuses before it reads
-        if self.setup.features_dropped and not self.estimator.dropout_residual and not sparse:
+        if self.features_kept:
             table = self.histories.table(0, features.shape[1])
             for part in nodes.split(_ROWS):  # of all nodes they may not fit in memory
                 rows = select_rows(features, part).to(device, self.graph.dtype)

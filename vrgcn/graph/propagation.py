@@ -299,12 +299,15 @@ def _refuse_negative(graph: Graph, name: str) -> None:
     A = graph.adjacency
     if A.values is None:
         return
-    bad = A.values < 0
-    if bad.any():
-        entry = int(bad.nonzero()[0, 0])
-        ends = torch.stack([A.indices[entry], A.row_of_entry[entry]]).numpy()
+    # In pieces: of a graph on disk, what is as long as the edges may not fit in memory.
+    pieces = enumerate(A.values.split(CHUNK_COST))
+    bad = torch.cat([(part < 0).nonzero()[:, 0] + number * CHUNK_COST for number, part in pieces])
+    if len(bad):
+        entry = bad[0]
+        row = torch.searchsorted(A.indptr, entry, right=True) - 1
+        ends = torch.stack([A.indices[entry], row]).numpy()
         source, target = graph.names.node_ids(ends).to_pylist()
-        count = "1 edge has" if int(bad.sum()) == 1 else f"{int(bad.sum())} edges have"
+        count = "1 edge has" if len(bad) == 1 else f"{len(bad)} edges have"
         raise ValueError(
             f"{count} a negative weight, first: {float(A.values[entry]):g} on "
             f"the edge from {source} to {target}. An average by '{name}' needs weights that are "

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from vrgcn.engine.setup import set_up
 from vrgcn.graph.graph import Graph
+from vrgcn.graph.names import Names
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.graph.sparse import is_sparse
 from vrgcn.graph.validation import check_finite_rows, check_nodes
@@ -49,12 +50,15 @@ def predict(
     return outputs
 
 
-def check_outputs(graph: Graph, nodes: Tensor, outputs: Tensor) -> None:
-    """Refuse outputs (nodes, classes) that are no numbers: they would be a class all the same."""
+def check_outputs(graph: Graph, nodes: Tensor, outputs: Tensor, names: Names | None = None) -> None:
+    """Refuse outputs (nodes, classes) that are no numbers: they would be a class all the same.
+
+    names: of the nodes, if not the graph's
+    """
     wrong = ~torch.isfinite(outputs).all(1)
     if not wrong.any():
         return
-    node = graph.names.node_ids(nodes[wrong][:1].numpy())[0].as_py()
+    node = (names or graph.names).node_ids(nodes[wrong][:1].numpy())[0].as_py()
     text = f"the prediction of node {node!r} is not a finite number"
     if not is_sparse(graph.features):
         try:
