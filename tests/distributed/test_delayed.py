@@ -40,6 +40,19 @@ def copies_and_originals(trainer: PartTrainer) -> tuple[Tensor, Tensor]:
     return table[trainer.halo.own :].clone(), renewed[trainer.halo.own :]
 
 
+def keeps_newer(group: Group, folder: Path) -> bool:
+    """Whether what a step computed of others' nodes stays, whatever their owners sent before."""
+    trainer = trainer_of(group, folder, DROPPED)
+    batches: list[Batch] = []
+    trainer.callbacks = replace(trainer.callbacks, on_batch=batches.append)
+    newest = []
+    for step in range(4):
+        trainer.advance()
+        level = batches[-1].plan.levels[1].nodes
+        newest.append((trainer.minibatches.histories.tables[1, "h"].written[level] == step).all())
+    return all(newest)
+
+
 def checks(group: Group, folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     # Copies are what the originals were a step ago.
@@ -59,16 +72,7 @@ def checks(group: Group, folder: Path) -> dict[str, Any]:
     found["ages"] = [t.progress.curve[-1].halo_age for t in (trainer, seldom)]
     found["staleness"] = trainer.progress.curve[-1].halo_staleness
     found["exchanged"] = [t.progress.curve[-1].exchanged for t in (trainer, seldom)]
-    # What a step computed of others' nodes is newer than what their owners sent the step before.
-    sampling = trainer_of(group, folder / "undirected", DROPPED)
-    batches: list[Batch] = []
-    sampling.callbacks = replace(sampling.callbacks, on_batch=batches.append)
-    newest = []
-    for step in range(4):
-        sampling.advance()
-        level = batches[-1].plan.levels[1].nodes
-        newest.append((sampling.minibatches.histories.tables[1, "h"].written[level] == step).all())
-    found["what was computed here stays"] = all(newest)
+    found["what was computed here stays"] = keeps_newer(group, folder / "undirected")
     # A state that is put back in the middle of an epoch leads to the same bits.
     mid_epoch = None
     for case, path in ((DEEP, "directed"), (DROPPED, "undirected"), (FEW, "undirected")):
