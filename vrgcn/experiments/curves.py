@@ -112,57 +112,36 @@ def reaches(
     *,
     lower_is_better: bool,
     figure: Callable[[Comparison], str],
-) -> Verdict:
-    """Whether an algorithm ends nowhere worse than exact training. A run that diverged has not
-    reached it."""
-    compared, lost = [], []
+) -> list[Verdict]:
+    """Whether an algorithm ends no worse than exact training, on each data set. A run that diverged
+    has not reached it."""
+    verdicts = []
     for label, mine in by_dataset(records):
-        if of(mine, algorithm=EXACT) and diverged(mine, algorithm):
-            lost.append(f"{label} ({diverged(mine, algorithm)} of {algorithm}'s runs diverged)")
-            continue
+        text, lost = f"{label}: {claim}", diverged(mine, algorithm)
         found = against_exact(mine, field, algorithm, below=not lower_is_better)
-        if found is not None:
-            compared.append((label, found))
-    return decide(
-        records,
-        claim,
-        compared,
-        worse=False,
-        figure=figure,
-        lost=lost,
-    )
+        if of(mine, algorithm=EXACT) and lost:
+            verdicts.append(Verdict(False, f"{text}: {lost} of its runs diverged."))
+        elif found is not None:
+            verdicts.append(decide(mine, text, [("", found)], [found.refuted], figure))
+    return verdicts or [Verdict(None, f"{claim}: no runs to compare.")]
 
 
 def decide(
     records: Sequence[Record],
     claim: str,
     compared: Sequence[tuple[str, Comparison]],
-    *,
-    worse: bool,
+    answers: Sequence[bool | None],
     figure: Callable[[Comparison], str],
-    lost: Sequence[str] = (),
-    noted: Sequence[str] = (),
 ) -> Verdict:
-    """A claim about all data sets, from comparisons by name. It holds where none speaks against it
-    and those that decide nothing, such as one run alone, do not point the other way.
-
-    worse: whether the claim is that the first of each pair is worse, or that it is not
-    lost: what speaks against it without a comparison; noted: what is told and decides nothing
-    """
-    told = [f"{name} {figure(found)}" for name, found in compared]
-    if not told and not lost:
-        return Verdict(None, f"{claim}: {'; '.join(['no runs to compare', *noted])}.")
-    text = f"{claim}: {'; '.join([*told, *lost, *noted])}"
+    """A claim about one data set, from comparisons by name: it holds where each of them says so,
+    and is left open where one decides nothing, such as a run alone."""
+    text = f"{claim}: {'; '.join(f'{name} {figure(found)}'.strip() for name, found in compared)}"
     if records[0]["quick"]:
         return Verdict(None, f"{text}; a quick run decides nothing.")
-    answers = [(name, found, found.shown if worse else found.refuted) for name, found in compared]
-    missed = [*(name for name, _, answer in answers if answer is False), *lost]
+    missed = [name for (name, _), answer in zip(compared, answers, strict=True) if answer is False]
     if missed:
-        return Verdict(False, f"{text}. Not so: {', '.join(missed)}.")
-    unsure = [(name, found.leans != worse) for name, found, answer in answers if answer is None]
-    if len(unsure) == len(answers) or any(against for _, against in unsure):
-        return Verdict(None, f"{text}. Not decided: {', '.join(name for name, _ in unsure)}.")
-    return Verdict(True, f"{text}.")
+        return Verdict(False, f"{text}. Not so{': ' if any(missed) else ''}{', '.join(missed)}.")
+    return Verdict(None if None in answers else True, f"{text}.")
 
 
 def add_curves(
