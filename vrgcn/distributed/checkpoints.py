@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,11 +37,12 @@ from vrgcn.training.checkpoint import (
 )
 from vrgcn.training.checkpointing import KEPT, Checkpoints
 from vrgcn.training.identity import identity
-from vrgcn.training.interrupts import StopRequest
+from vrgcn.training.interrupts import SIGNALS, StopRequest
 from vrgcn.training.state import TrainState
 
-_SIGNALS = {1: signal.SIGINT, 2: signal.SIGTERM}  # bits of what processes wish, in each step
-_DUE = 4
+# Bits of what processes wish, in each step: every signal that is noted, or it would be lost.
+_BITS = {1 << place: number for place, number in enumerate(SIGNALS)}
+_DUE = 1 << len(SIGNALS)
 
 
 class PartCheckpoints(Checkpoints):
@@ -56,14 +56,14 @@ class PartCheckpoints(Checkpoints):
         self.group.barrier()
 
     def _ask(self, stop: StopRequest) -> None:
-        bits = sum(bit for bit, number in _SIGNALS.items() if number == stop.signal)
+        bits = sum(bit for bit, number in _BITS.items() if number == stop.signal)
         if self.group.first and super()._time_has_come():
             bits |= _DUE
         self.trainer.wish(bits)
 
     def _asked(self, stop: StopRequest) -> int | None:
         """The same in all processes, as one of them was asked before the step."""
-        return next((n for bit, n in _SIGNALS.items() if self.trainer.agreed & bit), None)
+        return next((n for bit, n in _BITS.items() if self.trainer.agreed & bit), None)
 
     def _time_has_come(self) -> bool:
         """By the first process's clock, told to all with the step."""

@@ -1,0 +1,67 @@
+"""Checkpoints of several processes: one of all, whole or not there, and what each process meets is
+known to the others."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.distributed.problems import Case, graph_of, trainer_of, write
+from tests.distributed.processes import in_processes
+from vrgcn.distributed.checkpoints import _BITS, _DUE, PartCheckpoints
+from vrgcn.distributed.group import Group
+from vrgcn.distributed.trainer import PartTrainer
+from vrgcn.training.interrupts import SIGNALS, Interrupted, StopRequest
+
+DEEP = Case("deep", "gcn", 3, "two-way", True, settings={"fanout": (0,)})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """One graph in two, three and four parts."""
+    graph = graph_of(directed=True)
+    for name, parts in (("two", 2), ("three", 3), ("four", 4)):
+        write(graph, tmp_path / name, parts)
+    return tmp_path
+
+
+def started(group: Group, parts: Path, case: Case = DEEP) -> tuple[PartTrainer, list[str]]:
+    """A trainer, and what it notes from now on."""
+    trainer, notes = trainer_of(group, parts, case), []
+    trainer.callbacks = replace(trainer.callbacks, on_note=notes.append)
+    return trainer, notes
+
+
+def advance(trainer: PartTrainer, steps: int) -> None:
+    for _ in range(steps):
+        assert trainer.advance()
+
+
+def test_every_signal_that_is_noted_has_a_bit_of_its_own() -> None:
+    assert set(_BITS.values()) == set(SIGNALS)
+    assert _DUE not in _BITS
+
+
+def one_is_asked(group: Group, folder: Path) -> list[tuple[int, str]]:
+    """The signal by which each process stopped where only the second was asked, and its word."""
+    found = []
+    for number in SIGNALS:
+        trainer, _ = started(group, folder / "two")
+        stop = StopRequest()
+        if group.rank == 1:
+            stop.signal = number
+        try:
+            PartCheckpoints(trainer, folder / f"asked-{int(number)}").run(stop)
+        except Interrupted as stopped:
+            found.append((stopped.signal, str(stopped)))
+    return found
+
+
+def test_a_signal_to_any_process_stops_all_of_them(folder: Path) -> None:
+    assert signal.SIGHUP in SIGNALS
+    for found in in_processes(2, one_is_asked, folder):
+        assert [number for number, _ in found] == list(SIGNALS)
+        assert all("everything is kept in" in word for _, word in found)
