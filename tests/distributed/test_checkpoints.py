@@ -8,11 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.distributed.problems import Case, graph_of, trainer_of, write
 from tests.distributed.processes import in_processes
 from vrgcn.distributed.checkpoints import _BITS, _DUE, PartCheckpoints
+from vrgcn.distributed.config import DistributedConfig
 from vrgcn.distributed.group import Group
+from vrgcn.distributed.partitioning import write_parts
+from vrgcn.distributed.parts import load_part
 from vrgcn.distributed.trainer import PartTrainer
 from vrgcn.training.interrupts import SIGNALS, Interrupted, StopRequest
 
@@ -33,6 +37,15 @@ def started(group: Group, parts: Path, case: Case = DEEP) -> tuple[PartTrainer, 
     trainer, notes = trainer_of(group, parts, case), []
     trainer.callbacks = replace(trainer.callbacks, on_note=notes.append)
     return trainer, notes
+
+
+def refusal(kept: PartCheckpoints) -> str:
+    """What resuming is refused with; empty if it is not."""
+    try:
+        kept.resume()
+    except (ValueError, OSError) as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
 
 
 def advance(trainer: PartTrainer, steps: int) -> None:
@@ -65,3 +78,39 @@ def test_a_signal_to_any_process_stops_all_of_them(folder: Path) -> None:
     for found in in_processes(2, one_is_asked, folder):
         assert [number for number, _ in found] == list(SIGNALS)
         assert all("everything is kept in" in word for _, word in found)
+
+
+def scaled_otherwise(group: Group, folder: Path) -> tuple[list[str], list[str]]:
+    """Refusals of parts of the same graph that are scaled so, so too and otherwise; notes where the
+    checkpoint does not say how."""
+    kept = [of_scaled(group, folder / name) for name in ("row", "row again", "standard")]
+    advance(kept[0].trainer, 1)
+    kept[0].write()
+    refused = [refusal(one) for one in kept]
+    old, notes = of_scaled(group, folder / "standard"), []
+    old.folder, old.on_note = folder / "old", notes.append
+    old._identity = old._identify()
+    del old._identity["run"]["scaling"]
+    old.write()
+    return [*refused, refusal(old)], notes
+
+
+def of_scaled(group: Group, parts: Path) -> PartCheckpoints:
+    part = load_part(parts, group.rank)
+    graph, _ = part.scaled("auto")
+    trainer = PartTrainer(DEEP.build(), part, graph, DEEP.config(), DistributedConfig(), group)
+    return PartCheckpoints(trainer, parts.parent / "checkpoints")
+
+
+def test_parts_with_features_scaled_otherwise_are_of_another_run(tmp_path: Path) -> None:
+    graph = graph_of(directed=True)
+    for name, every in (("row", 1), ("row again", 2), ("standard", 1)):
+        assignment = torch.arange(graph.num_nodes) // every % 2
+        kind = name.split()[0]
+        write_parts(graph, assignment, tmp_path / name, parts=2, scaling=kind)
+    for refused, notes in in_processes(2, scaled_otherwise, tmp_path):
+        assert refused[0] == refused[1] == refused[3] == ""
+        assert "of another run" in refused[2]
+        assert "scaling was 'row' and is 'standard'" in refused[2]
+        (note,) = notes
+        assert "did not note how features are scaled" in note

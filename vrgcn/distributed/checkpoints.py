@@ -27,6 +27,7 @@ from vrgcn.distributed.trainer import PartTrainer
 from vrgcn.engine.batch import Position
 from vrgcn.engine.history import NEVER
 from vrgcn.files.writing import DiskFullError, flush_folder, partial_name, remove_folder
+from vrgcn.graph.scaling import Scaling
 from vrgcn.training.checkpoint import (
     Checkpoint,
     DamagedCheckpointError,
@@ -78,7 +79,23 @@ class PartCheckpoints(Checkpoints):
         # Each part has other rows of one matrix.
         setup = self.trainer.minibatches.setup
         found["run"]["propagation"] = str(setup.rule)
+        # The graph's fingerprint is that of features as they were before.
+        found["run"]["scaling"] = self._scaling
         return found
+
+    @property
+    def _scaling(self) -> str:
+        return (self.trainer.graph.scaling or Scaling()).kind
+
+    def _refuse_another(self, found: Checkpoint) -> None:
+        run = found.identity["run"]
+        if "scaling" not in run:
+            self.on_note(
+                f"{found.path} is of a vrgcn that did not note how features are scaled: they are "
+                f"taken to be as in these parts, {self._scaling!r}"
+            )
+            run = run | {"scaling": self._scaling}
+        super()._refuse_another(replace(found, identity=found.identity | {"run": run}))
 
     def _save(self, state: TrainState, identity: dict[str, Any]) -> Path:
         path = self.folder / checkpoint_name(state)
