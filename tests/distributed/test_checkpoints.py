@@ -6,6 +6,7 @@ from __future__ import annotations
 import signal
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -18,9 +19,12 @@ from vrgcn.distributed.group import Group
 from vrgcn.distributed.partitioning import write_parts
 from vrgcn.distributed.parts import load_part
 from vrgcn.distributed.trainer import PartTrainer
+from vrgcn.training.checkpoint import checkpoints_in
+from vrgcn.training.divergence import DivergedError
 from vrgcn.training.interrupts import SIGNALS, Interrupted, StopRequest
 
 DEEP = Case("deep", "gcn", 3, "two-way", True, settings={"fanout": (0,)})
+ROLLED = replace(DEEP, settings={"fanout": (0,), "on_nan": "rollback"})
 
 
 @pytest.fixture
@@ -78,6 +82,43 @@ def test_a_signal_to_any_process_stops_all_of_them(folder: Path) -> None:
     for found in in_processes(2, one_is_asked, folder):
         assert [number for number, _ in found] == list(SIGNALS)
         assert all("everything is kept in" in word for _, word in found)
+
+
+def written(group: Group, parts: Path, checkpoints: Path, *steps: int) -> None:
+    """Checkpoints of a run after so many steps each, ascending."""
+    trainer, _ = started(group, parts)
+    kept = PartCheckpoints(trainer, checkpoints)
+    for step in steps:
+        advance(trainer, step - trainer.minibatches.step)
+        kept.write()
+
+
+def left_course(group: Group, folder: Path) -> dict[str, Any]:
+    """Go on in other parts, write a checkpoint, diverge, and go on once more."""
+    trainer, _ = started(group, folder / "three", ROLLED)
+    kept = PartCheckpoints(trainer, folder / "checkpoints")
+    kept.resume()
+    found: dict[str, Any] = {"moved": trainer.minibatches.step}
+    advance(trainer, 2)
+    kept.write()
+    group.barrier()
+    found["there"] = [path.name for path in checkpoints_in(folder / "checkpoints")]
+    advance(trainer, 1)
+    kept._roll_back(DivergedError("the loss became nan", ""))
+    found["rolled back"] = trainer.minibatches.step
+    trainer, found["notes"] = started(group, folder / "three", ROLLED)
+    PartCheckpoints(trainer, folder / "checkpoints").resume()
+    found["again"] = trainer.minibatches.step
+    return found
+
+
+def test_a_course_that_was_left_is_not_taken_up_again(folder: Path) -> None:
+    in_processes(2, written, folder / "two", folder / "checkpoints", 3, 7)
+    for found in in_processes(3, left_course, folder):
+        assert found["moved"] == 4  # the epoch that was begun is begun again
+        assert found["there"] == ["step-00000006", "step-00000003"]
+        assert found["rolled back"] == found["again"] == 6
+        assert not found["notes"]
 
 
 def scaled_otherwise(group: Group, folder: Path) -> tuple[list[str], list[str]]:

@@ -36,7 +36,7 @@ from vrgcn.training.checkpoint import (
     load_checkpoint,
     write_checkpoint,
 )
-from vrgcn.training.checkpointing import KEPT, Checkpoints
+from vrgcn.training.checkpointing import Checkpoints
 from vrgcn.training.identity import identity
 from vrgcn.training.interrupts import SIGNALS, StopRequest
 from vrgcn.training.state import TrainState
@@ -121,11 +121,9 @@ class PartCheckpoints(Checkpoints):
         self.group.barrier()
         return path
 
-    def _keep(self, path: Path) -> None:
+    def _remove_others(self) -> None:
         if self.group.first:
-            super()._keep(path)
-        else:
-            self._kept = [*(kept for kept in self._kept if kept != path), path][-KEPT:]
+            super()._remove_others()
         self.group.barrier()
 
     def _newest(self) -> Checkpoint | None:
@@ -150,7 +148,7 @@ class PartCheckpoints(Checkpoints):
             )
         if not whole:
             return None
-        chosen = max(whole)
+        chosen = whole[0]
         for message in told:
             self.on_note(f"{message}; {chosen} is used in its place")
         if all(names[chosen] for names, _ in known):
