@@ -3,6 +3,8 @@ known to the others."""
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -19,11 +21,13 @@ from vrgcn.distributed.group import Group
 from vrgcn.distributed.partitioning import write_parts
 from vrgcn.distributed.parts import load_part
 from vrgcn.distributed.trainer import PartTrainer
+from vrgcn.files.writing import DiskFullError
 from vrgcn.training.checkpoint import checkpoints_in
 from vrgcn.training.divergence import DivergedError
 from vrgcn.training.interrupts import SIGNALS, Interrupted, StopRequest
 
 DEEP = Case("deep", "gcn", 3, "two-way", True, settings={"fanout": (0,)})
+EACH_EPOCH = replace(DEEP, settings={"fanout": (0,), "checkpoint_every": "1"})
 ROLLED = replace(DEEP, settings={"fanout": (0,), "on_nan": "rollback"})
 
 
@@ -119,6 +123,46 @@ def test_a_course_that_was_left_is_not_taken_up_again(folder: Path) -> None:
         assert found["there"] == ["step-00000006", "step-00000003"]
         assert found["rolled back"] == found["again"] == 6
         assert not found["notes"]
+
+
+def full_for_the_first(group: Group, folder: Path, what: str) -> dict[str, Any]:
+    """Train on where only the first process finds no room for a new name in the folder.
+
+    what: such as "step-" where a checkpoint takes its name, or "." where one is removed
+    """
+    checkpoints, rename = folder / f"full {what}", os.rename
+
+    def no_room(old: str | Path, new: str | Path, **given: Any) -> None:
+        if Path(new).parent == checkpoints and Path(new).name.startswith(what):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        rename(old, new, **given)
+
+    trainer, notes = started(group, folder / "two", EACH_EPOCH)
+    kept = PartCheckpoints(trainer, checkpoints)
+    with pytest.MonkeyPatch.context() as patch:
+        if group.first:
+            (checkpoints / "step-00000001").mkdir(parents=True)  # which has to go
+            patch.setattr(os, "rename", no_room)
+        result = kept.run(StopRequest())
+        left = sorted(path.name for path in checkpoints.iterdir())
+        strict = replace(EACH_EPOCH, settings=EACH_EPOCH.settings | {"on_full_disk": "stop"})
+        stopping = PartCheckpoints(started(group, folder / "two", strict)[0], checkpoints)
+        try:
+            stopping.run(StopRequest())
+        except DiskFullError as error:
+            return {"epochs": len(result.curve), "notes": notes, "left": left, "error": str(error)}
+    return {}
+
+
+@pytest.mark.parametrize("what", ["step-", "."])
+def test_a_full_disk_that_one_process_meets_is_known_to_all(folder: Path, what: str) -> None:
+    for found in in_processes(2, full_for_the_first, folder, what):
+        assert found["epochs"] == 2
+        (note,) = found["notes"]
+        assert "no checkpoint at step 4: " in note
+        assert "is full, or your share of it" in note
+        assert not [name for name in found["left"] if name.endswith(".partial")]
+        assert "is full, or your share of it" in found["error"]
 
 
 def scaled_otherwise(group: Group, folder: Path) -> tuple[list[str], list[str]]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,13 @@ from vrgcn.distributed.parts import part_folder
 from vrgcn.distributed.trainer import PartTrainer
 from vrgcn.engine.batch import Position
 from vrgcn.engine.history import NEVER
-from vrgcn.files.writing import DiskFullError, flush_folder, partial_name, remove_folder
+from vrgcn.files.writing import (
+    DiskFullError,
+    explained,
+    flush_folder,
+    partial_name,
+    remove_folder,
+)
 from vrgcn.graph.scaling import Scaling
 from vrgcn.training.checkpoint import (
     Checkpoint,
@@ -99,32 +106,43 @@ class PartCheckpoints(Checkpoints):
 
     def _save(self, state: TrainState, identity: dict[str, Any]) -> Path:
         path = self.folder / checkpoint_name(state)
-        partial = Path(self.group.broadcast(str(partial_name(path))))
-        error: OSError | None = None
-        try:
+        partial = self.folder / self.group.broadcast(partial_name(path).name)
+
+        def write() -> None:
             partial.mkdir(parents=True, exist_ok=True)
             write_checkpoint(part_folder(partial, self.group.rank), state, identity)
-        except OSError as failed:
-            error = failed
-        failures = self.group.everybody(None if error is None else (str(error), _full(error)))
-        if any(failures):
-            if self.group.first:
-                shutil.rmtree(partial, ignore_errors=True)
-            text, full = next(failure for failure in failures if failure)
-            raise DiskFullError(text) if full else OSError(text)
-        if self.group.first:
-            if path.exists():
-                remove_folder(path)
-            flush_folder(partial)
-            os.rename(partial, path)
-            flush_folder(self.folder)
-        self.group.barrier()
+
+        error = self._together(path, write)
+        if error is None:
+            error = self._by_first(path, lambda: _take_name(partial, path))
+        if error is not None:  # nobody writes there any more
+            shutil.rmtree(partial, ignore_errors=True)
+            raise error
         return path
 
     def _remove_others(self) -> None:
-        if self.group.first:
-            super()._remove_others()
-        self.group.barrier()
+        error = self._by_first(self.folder, super()._remove_others)
+        if error is not None:
+            raise error
+
+    def _by_first(self, path: Path, act: Callable[[], None]) -> OSError | None:
+        """What the first process does to files while the others wait; an error is everybody's."""
+        return self._together(path, act if self.group.first else lambda: None)
+
+    def _together(self, path: Path, act: Callable[[], None]) -> OSError | None:
+        """The same error in all processes where one of them has one: else it would train on, or
+        end, while the others wait for it. act: on files alone, without a word to the others"""
+        mine: tuple[str, bool] | None = None
+        try:
+            with explained(path):
+                act()
+        except OSError as error:
+            mine = str(error), isinstance(error, DiskFullError)
+        failures = [failure for failure in self.group.everybody(mine) if failure is not None]
+        if not failures:
+            return None
+        text, full = failures[0]
+        return DiskFullError(text) if full else OSError(text)
 
     def _newest(self) -> Checkpoint | None:
         """The newest that is whole in all processes."""
@@ -210,5 +228,9 @@ def _gathered(nodes: Tensor, tables: list[tuple[Tensor, Tensor]], ages: bool) ->
     return rows
 
 
-def _full(error: OSError) -> bool:
-    return isinstance(error, DiskFullError)
+def _take_name(partial: Path, path: Path) -> None:
+    if path.exists():  # of a run that was put back to before it
+        remove_folder(path)
+    flush_folder(partial)
+    os.rename(partial, path)
+    flush_folder(path.parent)
