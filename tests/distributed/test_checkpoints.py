@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -21,8 +22,9 @@ from vrgcn.distributed.group import Group
 from vrgcn.distributed.partitioning import write_parts
 from vrgcn.distributed.parts import load_part
 from vrgcn.distributed.trainer import PartTrainer
+from vrgcn.engine.history import NEVER
 from vrgcn.files.writing import DiskFullError
-from vrgcn.training.checkpoint import checkpoints_in
+from vrgcn.training.checkpoint import HISTORIES, checkpoints_in
 from vrgcn.training.divergence import DivergedError
 from vrgcn.training.interrupts import SIGNALS, Interrupted, StopRequest
 
@@ -123,6 +125,75 @@ def test_a_course_that_was_left_is_not_taken_up_again(folder: Path) -> None:
         assert found["there"] == ["step-00000006", "step-00000003"]
         assert found["rolled back"] == found["again"] == 6
         assert not found["notes"]
+
+
+def on_own_disks(group: Group, folder: Path) -> dict[str, Any]:
+    """Write to a folder that is another one for each process, and resume from what only the first
+    has."""
+    mine = folder / f"disk-{group.rank}"
+    trainer, _ = started(group, folder / "two")
+    kept = PartCheckpoints(trainer, mine)
+    advance(trainer, 3)
+    found: dict[str, Any] = {}
+    try:
+        kept.write()
+    except OSError as error:
+        found["error"] = str(error)
+    found["left"] = [path.name for path in mine.iterdir()]
+    if group.first:
+        shutil.copytree(folder / "checkpoints" / "step-00000003", mine / "step-00000003")
+    group.barrier()
+    found["refused"] = refusal(PartCheckpoints(started(group, folder / "two")[0], mine))
+    return found
+
+
+def test_a_folder_that_is_not_shared_is_refused(folder: Path) -> None:
+    in_processes(2, written, folder / "two", folder / "checkpoints", 3)
+    for rank, found in enumerate(in_processes(2, on_own_disks, folder)):
+        told = "is not seen by all processes: rank 1 {}; the run's folder must be on a disk that "
+        assert told.format("wrote elsewhere") in found["error"]
+        assert told.format("found nothing there") in found["refused"]
+        assert not found["left"], rank
+
+
+def resumed(group: Group, parts: Path, checkpoints: Path) -> tuple[int, list[str], int, str]:
+    """The step of a run that goes on, its notes, how many of its rows were never written, and what
+    it was refused with."""
+    trainer, notes = started(group, parts)
+    refused = refusal(PartCheckpoints(trainer, checkpoints))
+    tables = trainer.minibatches.histories.tables
+    never = sum(int((t.written[: trainer.halo.own] == NEVER).sum()) for t in tables.values())
+    return trainer.minibatches.step, notes, never, refused
+
+
+def test_a_checkpoint_that_lost_a_part_is_damaged_and_not_another_partition(folder: Path) -> None:
+    checkpoints = folder / "checkpoints"
+    in_processes(2, written, folder / "two", checkpoints, 4, 7)
+    shutil.rmtree(checkpoints / "step-00000007" / "part-00001")
+    for parts, count in (("two", 2), ("three", 3)):
+        for step, notes, never, _ in in_processes(count, resumed, folder / parts, checkpoints):
+            assert (step, never) == (4, 0)
+            told = next(note for note in notes if "step-00000007 is not whole" in note)
+            assert ": its parts (1) have " in told
+            assert told.endswith("of the graph's 72 nodes; step-00000004 is used in its place")
+    shutil.rmtree(checkpoints / "step-00000004")
+    for step, _, _, refused in in_processes(2, resumed, folder / "two", checkpoints):
+        assert step == 0
+        assert "has no checkpoint that is whole: " in refused
+
+
+def test_a_damaged_part_that_is_nobodys_own_is_found(folder: Path) -> None:
+    checkpoints = folder / "checkpoints"
+    in_processes(4, written, folder / "four", checkpoints, 4, 7)
+    file = checkpoints / "step-00000007" / "part-00003" / HISTORIES
+    content = bytearray(file.read_bytes())
+    content[-9] ^= 4
+    file.write_bytes(content)
+    for step, notes, never, _ in in_processes(2, resumed, folder / "two", checkpoints):
+        assert (step, never) == (4, 0)
+        told = next(note for note in notes if f"{HISTORIES} is damaged" in note)
+        assert told.endswith("step-00000004 is used in its place")
+        assert any("had 4 parts and goes on with 2" in note for note in notes)
 
 
 def full_for_the_first(group: Group, folder: Path, what: str) -> dict[str, Any]:

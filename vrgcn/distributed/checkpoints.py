@@ -4,7 +4,8 @@
         part-00000/    what a checkpoint of one process has, with the histories of the part's nodes
         part-00001/
 
-All processes write to one folder, which all of them see. A run that goes on with as many processes
+All processes write to one folder, which all of them see; one that they do not is refused, and so is
+a checkpoint whose parts are not all there. A run that goes on with as many processes
 goes on to the same bits; with another number, on another partition of the same graph, weights,
 optimiser and curve are kept, rows of histories find their nodes' new places, and the epoch that was
 begun is begun again.
@@ -17,7 +18,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -47,6 +48,9 @@ from vrgcn.training.checkpointing import Checkpoints
 from vrgcn.training.identity import identity
 from vrgcn.training.interrupts import SIGNALS, StopRequest
 from vrgcn.training.state import TrainState
+
+_T = TypeVar("_T")
+_NO_NUMBERS = torch.empty(0, dtype=torch.int64)
 
 # Bits of what processes wish, in each step: every signal that is noted, or it would be lost.
 _BITS = {1 << place: number for place, number in enumerate(SIGNALS)}
@@ -114,7 +118,7 @@ class PartCheckpoints(Checkpoints):
 
         error = self._together(path, write)
         if error is None:
-            error = self._by_first(path, lambda: _take_name(partial, path))
+            error = self._by_first(path, lambda: self._take_name(partial, path))
         if error is not None:  # nobody writes there any more
             shutil.rmtree(partial, ignore_errors=True)
             raise error
@@ -144,51 +148,78 @@ class PartCheckpoints(Checkpoints):
         text, full = failures[0]
         return DiskFullError(text) if full else OSError(text)
 
+    def _take_name(self, partial: Path, path: Path) -> None:
+        # Each by its name: a list of a folder on a network may be older than what is in it.
+        ranks = range(self.group.size)
+        elsewhere = [rank for rank in ranks if not part_folder(partial, rank).is_dir()]
+        if elsewhere:
+            raise _unseen(path, elsewhere, "wrote elsewhere")
+        if path.exists():  # of a run that was put back to before it
+            remove_folder(path)
+        flush_folder(partial)
+        os.rename(partial, path)
+        flush_folder(path.parent)
+
     def _newest(self) -> Checkpoint | None:
-        """The newest that is whole in all processes."""
-        self.group.barrier()
-        found: dict[str, Checkpoint] = {}
-        ours: dict[str, bool] = {}
+        """The newest that is whole. The first process says which there are, and all look at one
+        after the other together."""
+        names = self.group.broadcast([path.name for path in checkpoints_in(self.folder)])
+        self._check_seen(names)
         damaged: list[str] = []
-        for path in checkpoints_in(self.folder):
+        for name in names:
             try:
-                found[path.name] = loaded = self._load(path)
-                ours[path.name] = self._is_ours(path, loaded)
+                found = self._read(self.folder / name)
             except DamagedCheckpointError as error:
                 damaged.append(str(error))
-        known = self.group.everybody((ours, damaged))
-        whole = [name for name in ours if all(name in names for names, _ in known)]
-        told = [message for _, messages in known for message in messages]
-        if not whole and told:
+                continue
+            for message in damaged:
+                self.on_note(f"{message}; {name} is used in its place")
+            return found
+        if damaged:
             raise DamagedCheckpointError(
-                f"{self.folder} has no checkpoint that is whole: {'; '.join(told)}. Training can "
-                "only start again from the beginning"
+                f"{self.folder} has no checkpoint that is whole: {'; '.join(damaged)}. Training "
+                "can only start again from the beginning"
             )
-        if not whole:
+        return None
+
+    def _check_seen(self, names: list[str]) -> None:
+        """Refuse a folder that some processes do not see, who would begin anew."""
+        seen = self.group.everybody(any((self.folder / name).exists() for name in names))
+        blind = [rank for rank, sees in enumerate(seen) if names and not sees]
+        if blind:
+            raise _unseen(self.folder / names[0], blind, "found nothing there")
+
+    def _read(self, path: Path) -> Checkpoint:
+        """Of as many parts as processes each reads its own; if it is another partition's, all read
+        all of them. One that is damaged for one process is so for all."""
+        mine = self._agreed(lambda: self._own_part(path))
+        if all(self.group.everybody(mine is not None)):
+            assert mine is not None
+            return mine
+        parts = self._agreed(lambda: _all_parts(path))
+        return replace(parts[0], path=path, state=self._moved(parts))
+
+    def _agreed(self, read: Callable[[], _T]) -> _T:
+        found: list[_T] = []
+        mine: str | None = None
+        try:
+            found.append(read())
+        except DamagedCheckpointError as error:
+            mine = str(error)
+        told = dict.fromkeys(message for message in self.group.everybody(mine) if message)
+        if told:
+            raise DamagedCheckpointError("; ".join(told))
+        return found[0]
+
+    def _own_part(self, path: Path) -> Checkpoint | None:
+        """Ours; None where it does not have the histories of just our nodes."""
+        if len(_parts_of(path)) != self.group.size:
             return None
-        chosen = whole[0]
-        for message in told:
-            self.on_note(f"{message}; {chosen} is used in its place")
-        if all(names[chosen] for names, _ in known):
-            return found[chosen]
-        path = self.folder / chosen
-        everything = [load_checkpoint(part) for part in sorted(path.glob("part-*"))]
-        return replace(everything[0], path=path, state=self._moved(everything))
-
-    def _load(self, path: Path) -> Checkpoint:
-        parts = sorted(path.glob("part-*"))
-        if not parts:
-            raise DamagedCheckpointError(
-                f"{path} is a checkpoint of one process, which goes on with the graph as a whole"
-            )
-        return replace(load_checkpoint(parts[self.group.rank % len(parts)]), path=path)
-
-    def _is_ours(self, path: Path, loaded: Checkpoint) -> bool:
-        """Whether it has the histories of just our nodes."""
+        loaded = load_checkpoint(part_folder(path, self.group.rank))
         numbers, part = loaded.state.histories.get(NUMBERS), self.trainer.part
-        if numbers is None or len(list(path.glob("part-*"))) != self.group.size:
-            return False
-        return torch.equal(numbers, part.nodes[: part.own])
+        if numbers is None or not torch.equal(numbers, part.nodes[: part.own]):
+            return None
+        return replace(loaded, path=path)
 
     def _moved(self, parts: list[Checkpoint]) -> TrainState:
         """The state of another partition's processes, for this one's."""
@@ -214,6 +245,21 @@ class PartCheckpoints(Checkpoints):
         )
 
 
+def _parts_of(path: Path) -> list[Path]:
+    found = sorted(path.glob("part-*"))
+    if not found:
+        raise DamagedCheckpointError(
+            f"{path} is a checkpoint of one process, which goes on with the graph as a whole"
+        )
+    return found
+
+
+def _all_parts(path: Path) -> list[Checkpoint]:
+    parts = [load_checkpoint(part) for part in _parts_of(path)]
+    _check_nodes(path, parts)
+    return parts
+
+
 def _gathered(nodes: Tensor, tables: list[tuple[Tensor, Tensor]], ages: bool) -> Tensor:
     """Rows of nodes (local nodes,) from tables of parts, by their numbers in the whole graph.
 
@@ -228,9 +274,26 @@ def _gathered(nodes: Tensor, tables: list[tuple[Tensor, Tensor]], ages: bool) ->
     return rows
 
 
-def _take_name(partial: Path, path: Path) -> None:
-    if path.exists():  # of a run that was put back to before it
-        remove_folder(path)
-    flush_folder(partial)
-    os.rename(partial, path)
-    flush_folder(path.parent)
+def _check_nodes(path: Path, parts: list[Checkpoint]) -> None:
+    """Refuse a checkpoint whose parts do not have each node of its graph once."""
+    nodes = parts[0].identity["graph"].get("nodes")
+    numbers = [part.state.histories.get(NUMBERS, _NO_NUMBERS) for part in parts]
+    count = sum(len(of_part) for of_part in numbers)
+    if count == nodes:
+        seen = torch.zeros(count, dtype=torch.bool)
+        for of_part in numbers:
+            seen[of_part[(of_part >= 0) & (of_part < count)]] = True
+        count = int(seen.sum())
+    if count != nodes:
+        raise DamagedCheckpointError(
+            f"{path} is not whole: its parts ({len(parts)}) have {count} of the graph's {nodes} "
+            "nodes"
+        )
+
+
+def _unseen(path: Path, ranks: list[int], fault: str) -> OSError:
+    named = ", ".join(map(str, ranks))
+    return OSError(
+        f"{path} is not seen by all processes: {'rank' if len(ranks) == 1 else 'ranks'} {named} "
+        f"{fault}; the run's folder must be on a disk that all machines see"
+    )
