@@ -15,7 +15,12 @@ from tests.training.test_state import BATCH, EPOCHS, SETTINGS, graph
 from vrgcn import Graph, GraphSAGE, TrainConfig, TrainResult, fit
 from vrgcn.files.writing import DiskFullError
 from vrgcn.training import checkpointing
-from vrgcn.training.checkpoint import HISTORIES, checkpoints_in, load_checkpoint
+from vrgcn.training.checkpoint import (
+    HISTORIES,
+    checkpoint_name,
+    checkpoints_in,
+    load_checkpoint,
+)
 from vrgcn.training.divergence import DivergedError
 from vrgcn.training.interrupts import Interrupted
 from vrgcn.training.lock import LOCK, LockedError, locked
@@ -148,7 +153,7 @@ def test_what_takes_long_to_write_comes_less_often(tmp_path: Path, monkeypatch) 
     def save(folder: Path, state, identity) -> Path:
         written.append(state.position.step)
         now[0] += 18.0  # of writing: at 2%, 900 seconds until the next
-        return folder
+        return folder / checkpoint_name(state)
 
     monkeypatch.setattr(checkpointing, "save_checkpoint", save)
 

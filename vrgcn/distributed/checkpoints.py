@@ -4,7 +4,8 @@
         part-00000/    what a checkpoint of one process has, with the histories of the part's nodes
         part-00001/
 
-All processes write to one folder, which all of them see. A run that goes on with as many processes
+All processes write to one folder, which all of them see; one that they do not is refused, and so is
+a checkpoint whose parts are not all there. A run that goes on with as many processes
 goes on to the same bits; with another number, on another partition of the same graph, weights,
 optimiser and curve are kept, rows of histories find their nodes' new places, and the epoch that was
 begun is begun again.
@@ -14,10 +15,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -27,7 +28,14 @@ from vrgcn.distributed.parts import part_folder
 from vrgcn.distributed.trainer import PartTrainer
 from vrgcn.engine.batch import Position
 from vrgcn.engine.history import NEVER
-from vrgcn.files.writing import DiskFullError, flush_folder, partial_name, remove_folder
+from vrgcn.files.writing import (
+    DiskFullError,
+    explained,
+    flush_folder,
+    partial_name,
+    remove_folder,
+)
+from vrgcn.graph.scaling import Scaling
 from vrgcn.training.checkpoint import (
     Checkpoint,
     DamagedCheckpointError,
@@ -36,13 +44,17 @@ from vrgcn.training.checkpoint import (
     load_checkpoint,
     write_checkpoint,
 )
-from vrgcn.training.checkpointing import KEPT, Checkpoints
+from vrgcn.training.checkpointing import Checkpoints
 from vrgcn.training.identity import identity
-from vrgcn.training.interrupts import StopRequest
+from vrgcn.training.interrupts import SIGNALS, StopRequest
 from vrgcn.training.state import TrainState
 
-_SIGNALS = {1: signal.SIGINT, 2: signal.SIGTERM}  # bits of what processes wish, in each step
-_DUE = 4
+_T = TypeVar("_T")
+_NO_NUMBERS = torch.empty(0, dtype=torch.int64)
+
+# Bits of what processes wish, in each step: every signal that is noted, or it would be lost.
+_BITS = {1 << place: number for place, number in enumerate(SIGNALS)}
+_DUE = 1 << len(SIGNALS)
 
 
 class PartCheckpoints(Checkpoints):
@@ -56,14 +68,14 @@ class PartCheckpoints(Checkpoints):
         self.group.barrier()
 
     def _ask(self, stop: StopRequest) -> None:
-        bits = sum(bit for bit, number in _SIGNALS.items() if number == stop.signal)
+        bits = sum(bit for bit, number in _BITS.items() if number == stop.signal)
         if self.group.first and super()._time_has_come():
             bits |= _DUE
         self.trainer.wish(bits)
 
     def _asked(self, stop: StopRequest) -> int | None:
         """The same in all processes, as one of them was asked before the step."""
-        return next((n for bit, n in _SIGNALS.items() if self.trainer.agreed & bit), None)
+        return next((n for bit, n in _BITS.items() if self.trainer.agreed & bit), None)
 
     def _time_has_come(self) -> bool:
         """By the first process's clock, told to all with the step."""
@@ -78,84 +90,136 @@ class PartCheckpoints(Checkpoints):
         # Each part has other rows of one matrix.
         setup = self.trainer.minibatches.setup
         found["run"]["propagation"] = str(setup.rule)
+        # The graph's fingerprint is that of features as they were before.
+        found["run"]["scaling"] = self._scaling
         return found
+
+    @property
+    def _scaling(self) -> str:
+        return (self.trainer.graph.scaling or Scaling()).kind
+
+    def _refuse_another(self, found: Checkpoint) -> None:
+        run = found.identity["run"]
+        if "scaling" not in run:
+            self.on_note(
+                f"{found.path} is of a vrgcn that did not note how features are scaled: they are "
+                f"taken to be as in these parts, {self._scaling!r}"
+            )
+            run = run | {"scaling": self._scaling}
+        super()._refuse_another(replace(found, identity=found.identity | {"run": run}))
 
     def _save(self, state: TrainState, identity: dict[str, Any]) -> Path:
         path = self.folder / checkpoint_name(state)
-        partial = Path(self.group.broadcast(str(partial_name(path))))
-        error: OSError | None = None
-        try:
+        partial = self.folder / self.group.broadcast(partial_name(path).name)
+
+        def write() -> None:
             partial.mkdir(parents=True, exist_ok=True)
             write_checkpoint(part_folder(partial, self.group.rank), state, identity)
-        except OSError as failed:
-            error = failed
-        failures = self.group.everybody(None if error is None else (str(error), _full(error)))
-        if any(failures):
-            if self.group.first:
-                shutil.rmtree(partial, ignore_errors=True)
-            text, full = next(failure for failure in failures if failure)
-            raise DiskFullError(text) if full else OSError(text)
-        if self.group.first:
-            if path.exists():
-                remove_folder(path)
-            flush_folder(partial)
-            os.rename(partial, path)
-            flush_folder(self.folder)
-        self.group.barrier()
+
+        error = self._together(path, write)
+        if error is None:
+            error = self._by_first(path, lambda: self._take_name(partial, path))
+        if error is not None:  # nobody writes there any more
+            shutil.rmtree(partial, ignore_errors=True)
+            raise error
         return path
 
-    def _keep(self, path: Path) -> None:
-        if self.group.first:
-            super()._keep(path)
-        else:
-            self._kept = [*(kept for kept in self._kept if kept != path), path][-KEPT:]
-        self.group.barrier()
+    def _remove_others(self) -> None:
+        error = self._by_first(self.folder, super()._remove_others)
+        if error is not None:
+            raise error
+
+    def _by_first(self, path: Path, act: Callable[[], None]) -> OSError | None:
+        """What the first process does to files while the others wait; an error is everybody's."""
+        return self._together(path, act if self.group.first else lambda: None)
+
+    def _together(self, path: Path, act: Callable[[], None]) -> OSError | None:
+        """The same error in all processes where one of them has one: else it would train on, or
+        end, while the others wait for it. act: on files alone, without a word to the others"""
+        mine: tuple[str, bool] | None = None
+        try:
+            with explained(path):
+                act()
+        except OSError as error:
+            mine = str(error), isinstance(error, DiskFullError)
+        failures = [failure for failure in self.group.everybody(mine) if failure is not None]
+        if not failures:
+            return None
+        text, full = failures[0]
+        return DiskFullError(text) if full else OSError(text)
+
+    def _take_name(self, partial: Path, path: Path) -> None:
+        # Each by its name: a list of a folder on a network may be older than what is in it.
+        ranks = range(self.group.size)
+        elsewhere = [rank for rank in ranks if not part_folder(partial, rank).is_dir()]
+        if elsewhere:
+            raise _unseen(path, elsewhere, "wrote elsewhere")
+        if path.exists():  # of a run that was put back to before it
+            remove_folder(path)
+        flush_folder(partial)
+        os.rename(partial, path)
+        flush_folder(path.parent)
 
     def _newest(self) -> Checkpoint | None:
-        """The newest that is whole in all processes."""
-        self.group.barrier()
-        found: dict[str, Checkpoint] = {}
-        ours: dict[str, bool] = {}
+        """The newest that is whole. The first process says which there are, and all look at one
+        after the other together."""
+        names = self.group.broadcast([path.name for path in checkpoints_in(self.folder)])
+        self._check_seen(names)
         damaged: list[str] = []
-        for path in checkpoints_in(self.folder):
+        for name in names:
             try:
-                found[path.name] = loaded = self._load(path)
-                ours[path.name] = self._is_ours(path, loaded)
+                found = self._read(self.folder / name)
             except DamagedCheckpointError as error:
                 damaged.append(str(error))
-        known = self.group.everybody((ours, damaged))
-        whole = [name for name in ours if all(name in names for names, _ in known)]
-        told = [message for _, messages in known for message in messages]
-        if not whole and told:
+                continue
+            for message in damaged:
+                self.on_note(f"{message}; {name} is used in its place")
+            return found
+        if damaged:
             raise DamagedCheckpointError(
-                f"{self.folder} has no checkpoint that is whole: {'; '.join(told)}. Training can "
-                "only start again from the beginning"
+                f"{self.folder} has no checkpoint that is whole: {'; '.join(damaged)}. Training "
+                "can only start again from the beginning"
             )
-        if not whole:
+        return None
+
+    def _check_seen(self, names: list[str]) -> None:
+        """Refuse a folder that some processes do not see, who would begin anew."""
+        seen = self.group.everybody(any((self.folder / name).exists() for name in names))
+        blind = [rank for rank, sees in enumerate(seen) if names and not sees]
+        if blind:
+            raise _unseen(self.folder / names[0], blind, "found nothing there")
+
+    def _read(self, path: Path) -> Checkpoint:
+        """Of as many parts as processes each reads its own; if it is another partition's, all read
+        all of them. One that is damaged for one process is so for all."""
+        mine = self._agreed(lambda: self._own_part(path))
+        if all(self.group.everybody(mine is not None)):
+            assert mine is not None
+            return mine
+        parts = self._agreed(lambda: _all_parts(path))
+        return replace(parts[0], path=path, state=self._moved(parts))
+
+    def _agreed(self, read: Callable[[], _T]) -> _T:
+        found: list[_T] = []
+        mine: str | None = None
+        try:
+            found.append(read())
+        except DamagedCheckpointError as error:
+            mine = str(error)
+        told = dict.fromkeys(message for message in self.group.everybody(mine) if message)
+        if told:
+            raise DamagedCheckpointError("; ".join(told))
+        return found[0]
+
+    def _own_part(self, path: Path) -> Checkpoint | None:
+        """Ours; None where it does not have the histories of just our nodes."""
+        if len(_parts_of(path)) != self.group.size:
             return None
-        chosen = max(whole)
-        for message in told:
-            self.on_note(f"{message}; {chosen} is used in its place")
-        if all(names[chosen] for names, _ in known):
-            return found[chosen]
-        path = self.folder / chosen
-        everything = [load_checkpoint(part) for part in sorted(path.glob("part-*"))]
-        return replace(everything[0], path=path, state=self._moved(everything))
-
-    def _load(self, path: Path) -> Checkpoint:
-        parts = sorted(path.glob("part-*"))
-        if not parts:
-            raise DamagedCheckpointError(
-                f"{path} is a checkpoint of one process, which goes on with the graph as a whole"
-            )
-        return replace(load_checkpoint(parts[self.group.rank % len(parts)]), path=path)
-
-    def _is_ours(self, path: Path, loaded: Checkpoint) -> bool:
-        """Whether it has the histories of just our nodes."""
+        loaded = load_checkpoint(part_folder(path, self.group.rank))
         numbers, part = loaded.state.histories.get(NUMBERS), self.trainer.part
-        if numbers is None or len(list(path.glob("part-*"))) != self.group.size:
-            return False
-        return torch.equal(numbers, part.nodes[: part.own])
+        if numbers is None or not torch.equal(numbers, part.nodes[: part.own]):
+            return None
+        return replace(loaded, path=path)
 
     def _moved(self, parts: list[Checkpoint]) -> TrainState:
         """The state of another partition's processes, for this one's."""
@@ -181,6 +245,21 @@ class PartCheckpoints(Checkpoints):
         )
 
 
+def _parts_of(path: Path) -> list[Path]:
+    found = sorted(path.glob("part-*"))
+    if not found:
+        raise DamagedCheckpointError(
+            f"{path} is a checkpoint of one process, which goes on with the graph as a whole"
+        )
+    return found
+
+
+def _all_parts(path: Path) -> list[Checkpoint]:
+    parts = [load_checkpoint(part) for part in _parts_of(path)]
+    _check_nodes(path, parts)
+    return parts
+
+
 def _gathered(nodes: Tensor, tables: list[tuple[Tensor, Tensor]], ages: bool) -> Tensor:
     """Rows of nodes (local nodes,) from tables of parts, by their numbers in the whole graph.
 
@@ -195,5 +274,26 @@ def _gathered(nodes: Tensor, tables: list[tuple[Tensor, Tensor]], ages: bool) ->
     return rows
 
 
-def _full(error: OSError) -> bool:
-    return isinstance(error, DiskFullError)
+def _check_nodes(path: Path, parts: list[Checkpoint]) -> None:
+    """Refuse a checkpoint whose parts do not have each node of its graph once."""
+    nodes = parts[0].identity["graph"].get("nodes")
+    numbers = [part.state.histories.get(NUMBERS, _NO_NUMBERS) for part in parts]
+    count = sum(len(of_part) for of_part in numbers)
+    if count == nodes:
+        seen = torch.zeros(count, dtype=torch.bool)
+        for of_part in numbers:
+            seen[of_part[(of_part >= 0) & (of_part < count)]] = True
+        count = int(seen.sum())
+    if count != nodes:
+        raise DamagedCheckpointError(
+            f"{path} is not whole: its parts ({len(parts)}) have {count} of the graph's {nodes} "
+            "nodes"
+        )
+
+
+def _unseen(path: Path, ranks: list[int], fault: str) -> OSError:
+    named = ", ".join(map(str, ranks))
+    return OSError(
+        f"{path} is not seen by all processes: {'rank' if len(ranks) == 1 else 'ranks'} {named} "
+        f"{fault}; the run's folder must be on a disk that all machines see"
+    )

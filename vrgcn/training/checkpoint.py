@@ -168,7 +168,12 @@ def _readable(file: Path) -> Iterator[None]:
 def checkpoints_in(folder: Path) -> list[Path]:
     """The checkpoints of a folder, newest first."""
     found = [path for path in folder.glob("step-*") if _NAME.fullmatch(path.name)]
-    return sorted(found, key=lambda path: int(path.name.removeprefix("step-")), reverse=True)
+    return sorted(found, key=step_of, reverse=True)
+
+
+def step_of(path: Path) -> int:
+    """The step that a checkpoint is named after."""
+    return int(path.name.removeprefix("step-"))
 
 
 def newest_checkpoint(folder: Path, on_damage: Callable[[str], None]) -> Checkpoint | None:

@@ -16,6 +16,7 @@ from vrgcn.training.checkpoint import (
     checkpoints_in,
     newest_checkpoint,
     save_checkpoint,
+    step_of,
 )
 from vrgcn.training.divergence import DivergedError, all_finite, diverged
 from vrgcn.training.identity import differences, identity
@@ -138,7 +139,12 @@ class Checkpoints:
         return time.monotonic() - self._last >= max(self.every.seconds, least)
 
     def _keep(self, path: Path) -> None:
-        self._kept = [*(kept for kept in self._kept if kept != path), path][-KEPT:]
+        """Keep one that was written, and what came before it. What has a larger step is of a course
+        that was left, and would be taken for the newest."""
+        self._kept = [*(kept for kept in self._kept if step_of(kept) < step_of(path)), path][-KEPT:]
+        self._remove_others()
+
+    def _remove_others(self) -> None:
         for other in checkpoints_in(self.folder):
             if other not in self._kept:
                 remove_folder(other)
@@ -156,8 +162,8 @@ class Checkpoints:
             self.trainer.restore(found.state)
         except (RuntimeError, ValueError, TypeError, AttributeError, LookupError) as error:
             raise DamagedCheckpointError(f"{found.path} does not fit this run: {error}") from None
-        there = checkpoints_in(self.folder)
-        self._kept = there[there.index(found.path) :][::-1]
+        there = checkpoints_in(self.folder)[::-1]
+        self._kept = [path for path in there if step_of(path) <= step_of(found.path)]
         self._written = found.state.position.step, found.state.progress.rollbacks
         self._last = time.monotonic()
         callbacks = self.trainer.callbacks
