@@ -19,7 +19,7 @@ from vrgcn.cli.resuming import check_resumed, found_again, nothing_left
 from vrgcn.cli.run_folder import run_folder
 from vrgcn.cli.train import summary, what_is_kept
 from vrgcn.distributed.checkpoints import PartCheckpoints
-from vrgcn.distributed.group import Group, joined, restarts, under_torchrun
+from vrgcn.distributed.group import Group, joined, under_torchrun
 from vrgcn.distributed.parts import Part, load_part, read_parts
 from vrgcn.distributed.trainer import PartTrainer, part_objective
 from vrgcn.engine.devices import find_device, use_threads
@@ -81,7 +81,7 @@ def told_once(group: Group) -> Iterator[None]:
 
 
 def _run(options: TrainOptions, group: Group) -> None:
-    if group.by_first(lambda: _goes_on(options)):
+    if group.by_first(lambda: _goes_on(options, group)):
         options = replace(options, resume=options.out, out=None, overwrite=False)
     if group.broadcast(options.resume is not None) != (options.resume is not None):
         raise ValueError("some processes were told to --resume, and others to begin")
@@ -104,9 +104,9 @@ def _run(options: TrainOptions, group: Group) -> None:
             sys.exit(128 + stop.signal)
 
 
-def _goes_on(options: TrainOptions) -> bool:
+def _goes_on(options: TrainOptions, group: Group) -> bool:
     """Whether torchrun has started all processes again: then the run goes on by itself."""
-    return restarts() > 0 and options.out is not None and (options.out / CONFIG).is_file()
+    return group.attempt > 1 and options.out is not None and (options.out / CONFIG).is_file()
 
 
 def _nothing_left(options: TrainOptions) -> bool:
