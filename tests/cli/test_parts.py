@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow.csv
+import pytest
 import yaml
 
 from tests.cli.conftest import named, small_graph
-from tests.distributed.processes import commands
+from tests.distributed.processes import commands, commands_of_each
 from vrgcn.data.store import save_graph
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -100,31 +104,116 @@ def test_parts_without_torchrun_or_of_another_number_are_refused(vrgcn, tmp_path
     assert "--parts must be at least 1" in err
 
 
-def test_a_process_that_is_killed_is_started_again_and_the_run_ends(tmp_path: Path, vrgcn) -> None:
-    save_graph(small_graph(), tmp_path / "store")
-    vrgcn("partition", tmp_path / "store", "--parts", 2, "--out", tmp_path / "parts")
-    run = tmp_path / "run"
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    torchrun += ["--nproc-per-node", "2", "--max-restarts", "1", "-m", "vrgcn", "train"]
-    flags = ["--graph", str(tmp_path / "parts"), "--out", str(run), "--epochs", "100", *SMALL]
-    started = subprocess.Popen(
-        [*torchrun, *flags, "--checkpoint-every", "1"],
-        cwd=ROOT,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    until = time.monotonic() + 120
-    while not list(run.glob("checkpoints/step-*")) and time.monotonic() < until:
-        time.sleep(0.05)
-    (victim,) = [child for child in children(started.pid) if b"\0RANK=1\0" in environment(child)]
-    os.kill(victim, signal.SIGKILL)
-    out, err = started.communicate(timeout=200)
-    assert started.returncode == 0, err
-    assert "going on after epoch" in out
-    assert [line["epoch"] for line in metrics(run)] == list(range(1, 101))
+def partitioned(vrgcn, folder: Path) -> list[str]:
+    """`vrgcn train` on two parts, into the folder `run`."""
+    save_graph(small_graph(), folder / "store")
+    vrgcn("partition", folder / "store", "--parts", 2, "--out", folder / "parts")
+    flags = ["--graph", str(folder / "parts"), "--out", str(folder / "run"), *SMALL]
+    return ["train", *flags, "--checkpoint-every", "1"]
+
+
+@pytest.mark.parametrize("machines", [1, 2])
+def test_a_process_that_is_killed_is_started_again_and_the_run_ends(
+    machines: int, tmp_path: Path, vrgcn
+) -> None:
+    train = [*partitioned(vrgcn, tmp_path), "--epochs", "40", "--rank-timeout", "60"]
+    run, until = tmp_path / "run", time.monotonic() + 120
+    with torchruns(machines, train, tmp_path / "told") as started:
+        while not list(run.glob("checkpoints/step-*")) and time.monotonic() < until:
+            time.sleep(0.05)
+        # Not the first: on two machines its torchrun has nothing to count then.
+        workers = [child for one in started for child in children(one.pid)]
+        (victim,) = [worker for worker in workers if b"\0RANK=1\0" in environment(worker)]
+        os.kill(victim, signal.SIGKILL)
+        codes = [one.wait(timeout=150) for one in started]
+    told = (tmp_path / "told").read_text()
+    assert codes == [0] * machines, told
+    assert "going on after epoch" in told
+    assert [line["epoch"] for line in metrics(run)] == list(range(1, 41))
     assert (run / "result.json").is_file()
+
+
+@contextmanager
+def torchruns(
+    machines: int, command: list[str], told: Path
+) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Two processes of a command by one torchrun, or one each by two that find each other as those
+    of two machines do. What they print goes to a file."""
+    places = ["--standalone"]
+    if machines > 1:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            endpoint = f"127.0.0.1:{free.getsockname()[1]}"
+        places = ["--nnodes", str(machines), "--rdzv-backend", "c10d", "--rdzv-endpoint", endpoint]
+    torchrun = [sys.executable, "-m", "torch.distributed.run", *places, "--max-restarts", "1"]
+    torchrun += ["--nproc-per-node", str(2 // machines), "-m", "vrgcn"]
+    with told.open("ab") as file, ExitStack() as stack:
+        started = []
+        for _ in range(machines):
+            one = subprocess.Popen(
+                [*torchrun, *command],
+                cwd=ROOT,
+                env=os.environ | {"OMP_NUM_THREADS": "1"},
+                stdout=file,
+                stderr=subprocess.STDOUT,
+            )
+            stack.callback(_end, one)
+            started.append(one)
+        yield started
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.terminate()  # torchrun ends its own
+        process.wait(60)
+
+
+def test_a_run_that_was_there_before_is_not_gone_on_with(tmp_path: Path, vrgcn) -> None:
+    train, run = partitioned(vrgcn, tmp_path), tmp_path / "run"
+    commands(2, [*train, "--epochs", "2"])
+    before = (run / "result.json").read_text()
+    longer = [*train, "--epochs", "4"]
+    found = commands(2, longer, longer)  # started again after the refusal
+    assert [code for code, _, _ in found] == [1, 1], found
+    assert "exists already" in found[0][2] + found[1][2]
+    assert (run / "result.json").read_text() == before
+    assert len(metrics(run)) == 2
+
+    # Started again before the old run was cleared away, as the first command has cleared nothing.
+    (found, _) = commands(2, ["evaluate", str(run)], [*longer, "--overwrite"])
+    assert found[0] == 0, found
+    assert "going on" not in found[1]
+    assert len(metrics(run)) == 4
+
+
+def test_some_processes_may_be_told_to_resume_what_the_others_began(tmp_path: Path, vrgcn) -> None:
+    train, run = partitioned(vrgcn, tmp_path), tmp_path / "run"
+    resume = ["train", "--resume", str(run)]
+    first = [train, resume, train]
+    second = [train, train, resume]
+    found = commands_of_each(
+        [
+            [[*line, "--epochs", str(2 + start)] for start, line in enumerate(lines)]
+            for lines in (first, second)
+        ]
+    )
+    assert [code for code, _, _ in found] == [0, 0], found
+    assert "going on after epoch 1" in found[0][1]
+    assert "going on after epoch 2" in found[0][1]
+    assert len(metrics(run)) == 4
+
+    # Another folder, and a run that would be wiped, are refused at once, by one of them.
+    other = [str(tmp_path / "other") if word == str(run) else word for word in train]
+    for lines, told in (
+        (([train], [other]), "--out: rank 1 was told"),
+        (([[*train, "--overwrite"]], [resume]), "--resume: rank 1 was told to go on"),
+    ):
+        found = commands_of_each(lines)
+        assert [code for code, _, _ in found] == [1, 1], found
+        assert sum(told in err for _, _, err in found) == 1, found
+        assert sum("error" in err for _, _, err in found) == 1, found
+    assert len(metrics(run)) == 4
+    assert not (tmp_path / "other").exists()
 
 
 def metrics(run: Path) -> list[dict[str, Any]]:

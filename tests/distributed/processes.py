@@ -7,12 +7,13 @@ import multiprocessing
 import os
 import pickle
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from multiprocessing.connection import Connection
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch.distributed import TCPStore
 
 from vrgcn.cli import main
@@ -25,19 +26,27 @@ _CONTEXT.set_forkserver_preload(["vrgcn.cli.train_parts", "tests.distributed.pro
 
 def commands(count: int, *lines: list[str]) -> list[tuple[int, str, str]]:
     """Commands of vrgcn, one after the other, in each of `count` processes as torchrun starts them:
-    the exit code of the last, and what each process printed and complained."""
-    return in_processes(count, _commands, lines, join=False)
+    the exit code of the last, and what each process printed and complained. To vrgcn each looks
+    like a further start of one job, for the store stays the same."""
+    return commands_of_each([lines] * count)
 
 
-def _commands(lines: tuple[list[str], ...]) -> tuple[int, str, str]:
+def commands_of_each(lines: Sequence[Sequence[list[str]]]) -> list[tuple[int, str, str]]:
+    """The same, of commands that differ from process to process."""
+    return in_processes(len(lines), _commands, lines, join=False)
+
+
+def _commands(lines_of_each: Sequence[Sequence[list[str]]]) -> tuple[int, str, str]:
     code, out, err = 0, io.StringIO(), io.StringIO()
-    for number, line in enumerate(lines):
-        os.environ["TORCHELASTIC_RESTART_COUNT"] = str(number)  # in the store, each by itself
+    for line in lines_of_each[int(os.environ["RANK"])]:
+        code = 0
         try:
             with redirect_stdout(out), redirect_stderr(err):
                 main(line)
         except SystemExit as end:
             code = int(end.code or 0)
+        if dist.is_initialized():  # after an error; a process that is started again knows nothing
+            dist.destroy_process_group()
     return code, out.getvalue(), err.getvalue()
 
 
@@ -85,7 +94,6 @@ def _run(
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
         "TORCHELASTIC_USE_AGENT_STORE": "True",
-        "TORCHELASTIC_RESTART_COUNT": "0",
     }
     torch.set_num_threads(1)
     try:

@@ -1,14 +1,19 @@
-"""A process that does not answer is named."""
+"""Processes agree which start of all of them this is, and one that does not answer is named."""
 
 from __future__ import annotations
 
+import os
 import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 
+import pytest
 import torch
+from torch.distributed import HashStore
 
 from tests.distributed.processes import in_processes
 from vrgcn.distributed import group as module
-from vrgcn.distributed.group import RankError, joined
+from vrgcn.distributed.group import RankError, _agreed_attempt, joined
 
 HUNG = 1
 TIMEOUT = 2.0
@@ -47,3 +52,47 @@ def test_who_hangs_is_named_by_the_first_that_waited() -> None:
     first, hung, _ = in_processes(3, one_hangs, join=False)
     assert hung == "hung"
     assert f"rank 0 of 3 lost the others: [Rank 0]: Ranks {HUNG} failed to pass" in first, first
+
+
+def attempts_under_other_counts() -> list[int]:
+    """The attempts of three starts, of which torchrun counts none on one machine; in the last, the
+    machines have changed places."""
+    rank, found = int(os.environ["RANK"]), []
+    for start in range(3):
+        os.environ["TORCHELASTIC_RESTART_COUNT"] = str(start * rank)
+        os.environ["RANK"] = str(1 - rank if start == 2 else rank)
+        with joined(torch.device("cpu"), 60.0) as group:
+            assert group.broadcast(group.attempt) == group.attempt
+            found.append(group.attempt)
+            assert group.noted("first") == (start > 0)
+            group.barrier()
+            if start == 0:
+                group.note("first")
+    return found
+
+
+def test_processes_agree_on_the_attempt_whatever_torchrun_counts() -> None:
+    assert in_processes(2, attempts_under_other_counts, join=False) == [[1, 2, 3]] * 2
+
+
+def test_a_process_that_died_is_not_taken_for_one_that_comes() -> None:
+    store = HashStore()
+    store.set("rank 1", "died before it was answered")
+    store.set("rank 2", "died in the first attempt")
+    store.set("heard by died in the first attempt", "1")
+    store.add("attempts", 1)
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(_agreed_attempt, store, 0, 3, 60.0)
+        time.sleep(0.2)
+        assert not first.done()
+        others = [pool.submit(_agreed_attempt, store, rank, 3, 60.0) for rank in (1, 2)]
+        assert [one.result(60) for one in (first, *others)] == [2, 2, 2]
+
+
+def test_a_process_that_does_not_come_is_named() -> None:
+    store = HashStore()
+    store.set_timeout(timedelta(seconds=0.1))
+    with pytest.raises(RankError, match=r"rank 1 of 3 heard nothing of rank 0 .* look at what"):
+        _agreed_attempt(store, 1, 3, 0.1)
+    with pytest.raises(RankError, match=r"waited 0.1 seconds for ranks 1, 2, which did not come"):
+        _agreed_attempt(store, 0, 3, 0.1)

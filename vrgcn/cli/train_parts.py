@@ -19,7 +19,7 @@ from vrgcn.cli.resuming import check_resumed, found_again, nothing_left
 from vrgcn.cli.run_folder import run_folder
 from vrgcn.cli.train import summary, what_is_kept
 from vrgcn.distributed.checkpoints import PartCheckpoints
-from vrgcn.distributed.group import Group, joined, restarts, under_torchrun
+from vrgcn.distributed.group import Group, joined, under_torchrun
 from vrgcn.distributed.parts import Part, load_part, read_parts
 from vrgcn.distributed.trainer import PartTrainer, part_objective
 from vrgcn.engine.devices import find_device, use_threads
@@ -81,10 +81,7 @@ def told_once(group: Group) -> Iterator[None]:
 
 
 def _run(options: TrainOptions, group: Group) -> None:
-    if group.by_first(lambda: _goes_on(options)):
-        options = replace(options, resume=options.out, out=None, overwrite=False)
-    if group.broadcast(options.resume is not None) != (options.resume is not None):
-        raise ValueError("some processes were told to --resume, and others to begin")
+    options = _in_one_folder(options, group)
     if group.by_first(lambda: _nothing_left(options)):
         if group.first:
             print(f"{options.resume} has finished already; with more --epochs it goes on")
@@ -95,7 +92,8 @@ def _run(options: TrainOptions, group: Group) -> None:
         if group.first:
             stack.enter_context(unbroken_output())
         # The first process has the folder locked; an error of that is everybody's.
-        folder = Path(group.by_first(lambda: str(stack.enter_context(run_folder(options)))))
+        group.by_first(lambda: _begin(options, group, stack))
+        folder = _folder(options)
         try:
             _train(options, group, part, folder)
         except Interrupted as stop:
@@ -104,9 +102,48 @@ def _run(options: TrainOptions, group: Group) -> None:
             sys.exit(128 + stop.signal)
 
 
-def _goes_on(options: TrainOptions) -> bool:
-    """Whether torchrun has started all processes again: then the run goes on by itself."""
-    return restarts() > 0 and options.out is not None and (options.out / CONFIG).is_file()
+def _in_one_folder(options: TrainOptions, group: Group) -> TrainOptions:
+    """The options, going on with a run if the first process does. Where one machine was started
+    again, its processes may have been told to --resume what the others were told to begin."""
+    ours = _folder(options)
+    goes_on, first = group.by_first(lambda: (_goes_on(options, group), str(ours.absolute())))
+    wrong = None
+    if ours.resolve() != Path(first).resolve():
+        wrong = f"--out: rank {group.rank} was told {ours}, and rank 0 {first}: name one folder"
+    elif options.resume is not None and not goes_on:  # not to be begun again by --overwrite
+        wrong = (
+            f"--resume: rank {group.rank} was told to go on with {ours}, and rank 0 to begin it by "
+            "--out: tell all processes to --resume"
+        )
+    for found in group.everybody(wrong):  # all refuse, and wait for nobody
+        if found is not None:
+            raise ValueError(found)
+    if goes_on and options.resume is None:
+        return replace(options, resume=ours, out=None, overwrite=False)
+    return options
+
+
+def _folder(options: TrainOptions) -> Path:
+    folder = options.resume or options.out
+    assert folder is not None
+    return folder
+
+
+def _goes_on(options: TrainOptions, group: Group) -> bool:
+    """Whether to go on with a run: when told so, or when this job began it and torchrun has started
+    all processes again. A run that was there before is not this job's to go on with."""
+    if options.resume is not None or options.out is None:
+        return True
+    return group.noted(_begun(options.out)) and (options.out / CONFIG).is_file()
+
+
+def _begin(options: TrainOptions, group: Group, stack: ExitStack) -> None:
+    folder = stack.enter_context(run_folder(options))
+    group.note(_begun(folder))  # once the run that may have been there is gone
+
+
+def _begun(folder: Path) -> str:
+    return f"begun {folder.resolve()}"
 
 
 def _nothing_left(options: TrainOptions) -> bool:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import torch
 import torch.distributed as dist
@@ -20,6 +21,7 @@ from torch import Tensor
 from torch.distributed.rendezvous import rendezvous
 
 _MONITOR_SECONDS = 20.0  # for the processes to say, after a timeout, that they are still there
+_LOOK_SECONDS = 0.05  # between two looks at who has come
 
 
 class RankError(ConnectionError):
@@ -33,6 +35,8 @@ class Group:
     sent: bytes that we sent to others so far, by what they were for
     monitor: a group of its own, by which to ask who is there when the first has failed
     store: torchrun's, in which processes find each other
+    job: the same store, for what holds when all processes are started again
+    attempt: how often this job's processes have been started, this time included
     under_way: what was sent for and has not been waited for
     """
 
@@ -42,6 +46,8 @@ class Group:
     sent: dict[str, int] = field(default_factory=dict)
     monitor: Any = None
     store: Any = None
+    job: Any = None
+    attempt: int = 1
     under_way: list[Arriving] = field(default_factory=list)
 
     @property
@@ -144,6 +150,15 @@ class Group:
             raise ValueError(value)
         return value
 
+    def note(self, what: str) -> None:
+        """Keep for later starts of this job that something was done."""
+        if self.job is not None:
+            self.job.set(f"note {what}", "done")
+
+    def noted(self, what: str) -> bool:
+        """Whether this job has done it, now or before its processes were started again."""
+        return self.job is not None and bool(self.job.check([f"note {what}"]))
+
     def reports(self, error: BaseException) -> bool:
         """Whether it is ours to tell people of an error: that of the process which failed first.
         Who only lost the others waits for those who know more."""
@@ -162,7 +177,7 @@ class Group:
         for arriving in self.under_way:
             arriving.rows()
         dist.destroy_process_group()
-        self.monitor = self.store = None
+        self.monitor = self.store = self.job = None
 
     def _count(self, what: str, size: int) -> None:
         self.sent[what] = self.sent.get(what, 0) + size
@@ -210,11 +225,6 @@ def under_torchrun() -> bool:
     return all(name in os.environ for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"))
 
 
-def restarts() -> int:
-    """How often torchrun has started all processes again."""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
-
-
 @contextmanager
 def joined(device: torch.device, timeout: float) -> Iterator[Group]:
     """The group of the processes that torchrun started, for as long as the block runs.
@@ -227,9 +237,11 @@ def joined(device: torch.device, timeout: float) -> Iterator[Group]:
         device = torch.device(device.type, local if device.index is None else device.index)
     patience = timedelta(seconds=timeout)
     try:
-        store, rank, size = next(rendezvous("env://", timeout=patience))
+        found, rank, size = next(rendezvous("env://", timeout=patience))
+        job = dist.PrefixStore("vrgcn", found)  # type: ignore[attr-defined]
+        attempt = _agreed_attempt(job, rank, size, timeout)
         # Processes that were started again must not find the addresses of those that died.
-        store = dist.PrefixStore(f"vrgcn-{restarts()}", store)  # type: ignore[attr-defined]
+        store = dist.PrefixStore(f"vrgcn-{attempt}", found)  # type: ignore[attr-defined]
         dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=patience)
         monitor = dist.new_group(backend="gloo", timeout=patience)
     except RuntimeError as error:
@@ -238,7 +250,57 @@ def joined(device: torch.device, timeout: float) -> Iterator[Group]:
             f"rank {named['RANK']} of {named['WORLD_SIZE']} could not join the others by "
             f"{named['MASTER_ADDR']}: {str(error).splitlines()[0]}"
         ) from None
-    group = Group(rank, size, device, monitor=monitor, store=store)
-    del monitor, store  # which end when the group lets go of them
+    group = Group(rank, size, device, monitor=monitor, store=store, job=job, attempt=attempt)
+    del monitor, store, job, found  # which end when the group lets go of them
     yield group
     group.leave()  # not after an error: others may not answer any more
+
+
+def _agreed_attempt(job: Any, rank: int, size: int, seconds: float) -> int:
+    """The number of this start of all processes, the same in each, which no earlier start had.
+
+    torchrun's own count of restarts will not do: each machine's torchrun counts by itself, and only
+    the deaths of its own processes. The store outlives a start, so that what it holds may be of a
+    process that died: only who answers by a name that it made up just now has come.
+    """
+    if rank:
+        return _heard_attempt(job, rank, size)
+    attempt = int(job.add("attempts", 1))
+    missing, until = list(range(1, size)), time.monotonic() + seconds
+    while True:
+        missing = [other for other in missing if not _has_come(job, other, attempt)]
+        if not missing:
+            return attempt
+        if time.monotonic() > until:
+            raise RankError(
+                f"rank 0 of {size} waited {seconds:g} seconds for ranks "
+                f"{', '.join(map(str, missing))}, which did not come: look at what torchrun "
+                "printed on their machines"
+            )
+        time.sleep(_LOOK_SECONDS)
+
+
+def _heard_attempt(job: Any, rank: int, size: int) -> int:
+    """The attempt, as the first process tells it to one that has just come."""
+    name = uuid4().hex
+    job.set(f"rank {rank}", name)
+    try:
+        attempt = job.get(f"attempt of {name}").decode()  # waits
+    except RuntimeError as error:
+        raise RankError(
+            f"rank {rank} of {size} heard nothing of rank 0 by {os.environ.get('MASTER_ADDR')}, "
+            "whose machine is the first in torchrun's order: look at what torchrun printed there "
+            f"({str(error).splitlines()[0]})"
+        ) from None
+    job.set(f"heard by {name}", attempt)
+    return int(attempt)
+
+
+def _has_come(job: Any, rank: int, attempt: int) -> bool:
+    """Whether the process of this rank has heard of the attempt; tells it."""
+    if not job.check([f"rank {rank}"]):
+        return False
+    name = job.get(f"rank {rank}").decode()
+    job.set(f"attempt of {name}", str(attempt))
+    heard = f"heard by {name}"
+    return bool(job.check([heard])) and int(job.get(heard)) == attempt
