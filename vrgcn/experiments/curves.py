@@ -12,6 +12,7 @@ from vrgcn.experiments.experiment import Choice, Record, Unit, Verdict
 from vrgcn.experiments.paired import LEVEL, Comparison, compare
 from vrgcn.experiments.runs import in_order, of
 from vrgcn.experiments.settings import (
+    FIGURES,
     NOT_THE_PAPERS,
     TWO_WAY,
     chosen_datasets,
@@ -24,18 +25,7 @@ from vrgcn.pages.page import Page
 from vrgcn.pages.panels import Panel, plain_ticks, save_panels, show_panels
 from vrgcn.training.wording import mean_text
 
-DATASETS = (
-    "citeseer",
-    "cora",
-    "pubmed",
-    "nell-paper",
-    "ppi-small",
-    "ppi",
-    "communities",
-    "reddit-like",
-    "reddit",
-    "reddit2",
-)
+DATASETS = (*FIGURES, "ppi", "reddit")
 QUICK_EPOCHS = 5
 TEST = f"in a paired t-test over the seeds at {LEVEL:.0%}"
 EXACT = "M1+PP"

@@ -38,6 +38,7 @@ from vrgcn.experiments.experiment import (
 from vrgcn.experiments.runs import in_order, of
 from vrgcn.experiments.settings import ALGORITHMS as PAPER
 from vrgcn.experiments.settings import (
+    FIGURES,
     TWO_WAY,
     chosen_datasets,
     dataset_label,
@@ -54,16 +55,7 @@ from vrgcn.training.moments import Moments, deviation, mean_absolute_deviation
 from vrgcn.training.objectives import build_objective
 from vrgcn.training.wording import mean_text
 
-DATASETS = (
-    "citeseer",
-    "cora",
-    "pubmed",
-    "nell-paper",
-    "ppi-small",
-    "communities",
-    "reddit-like",
-    "reddit2",
-)
+DATASETS = FIGURES
 TRAJECTORY = "M1+PP"
 EXACT = "Exact"
 PREPROCESSED = ("NS+PP", "IS+PP", "CV+PP", "CVD+PP")

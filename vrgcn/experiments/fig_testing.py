@@ -29,6 +29,7 @@ from vrgcn.experiments.experiment import (
 )
 from vrgcn.experiments.runs import in_order, of
 from vrgcn.experiments.settings import (
+    FIGURES,
     dataset_label,
     epochs_of,
     open_graph,
@@ -44,16 +45,7 @@ from vrgcn.training.fit import fit
 from vrgcn.training.metrics import score, score_name
 from vrgcn.training.wording import mean_text
 
-DATASETS = (
-    "citeseer",
-    "cora",
-    "pubmed",
-    "nell-paper",
-    "ppi-small",
-    "communities",
-    "reddit-like",
-    "reddit2",
-)
+DATASETS = FIGURES
 TRAINED_BY = "M1+PP"
 FANOUTS = (1, 2, 4, 8, 16, 32)
 LARGE = 100_000  # nodes: there the paper's D = 2 alone is measured, twice

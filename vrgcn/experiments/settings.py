@@ -37,6 +37,16 @@ class Algorithm:
     mlp: bool = False
 
 
+FIGURES = (  # the data sets of all figures, in their order
+    "citeseer",
+    "cora",
+    "pubmed",
+    "nell-paper",
+    "ppi-small",
+    "communities",
+    "reddit-like",
+    "reddit2",
+)
 TWO_WAY = "two-way"  # ours, beside the paper's algorithms
 NOT_THE_PAPERS = (
     "two-way is not the paper's: it keeps histories of gradients too, visits all nodes where "
