@@ -177,6 +177,28 @@ def test_the_average_of_a_hub_is_right_in_half_precision_where_its_sum_is_not():
     torch.testing.assert_close(hub @ values, torch.full((2, 3), 100.0), rtol=2e-3, atol=0)
 
 
+@pytest.mark.parametrize("size", [1e-9, 1e-6, 1.0, 1e6])
+def test_weights_of_any_size_are_averaged_in_half_precision(size):
+    """A mean does not change where all weights do alike."""
+    generator = torch.Generator().manual_seed(0)
+    dense = torch.rand(20, 30, generator=generator) * (
+        torch.rand(20, 30, generator=generator) < 0.3
+    )
+    x = torch.randn(30, 4, generator=generator).half()
+    weights = CSR.from_torch((dense * size).to_sparse_csr())
+    mean = CSR(
+        weights.indptr, weights.indices, weights.values, 30, 1 / (dense.sum(1) * size).clamp(1e-30)
+    )
+    expected = (dense / dense.sum(1, keepdim=True).clamp(1e-30)) @ x.float()
+    torch.testing.assert_close(mean @ x, expected, rtol=2e-3, atol=2e-3)
+
+
+def test_the_sum_of_a_hub_may_lie_beyond_half_precision():
+    x = torch.full((1000, 2), 100.0, dtype=torch.float16)
+    hub = CSR(torch.tensor([0, 1000]), torch.arange(1000), None, 1000)
+    torch.testing.assert_close(hub @ x, torch.full((1, 2), 100_000.0), rtol=2e-3, atol=0)
+
+
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float16, 2**-10), (torch.bfloat16, 2**-7)])
 def test_half_precision_tables_are_averaged_to_their_precision(dtype, tolerance):
     generator = torch.Generator().manual_seed(0)

@@ -19,6 +19,7 @@ from tests.theory.full_batch import (
     epoch_gradient,
     exact_gradients,
     full_gradient,
+    losses,
     undirected,
 )
 from tests.theory.problems import (
@@ -197,3 +198,72 @@ def test_a_discarded_minibatch_leaves_no_trace() -> None:
     assert any(not torch.equal(v, before[k]) for k, v in batches.histories.state_dict().items())
     batch.discard()
     assert all(torch.equal(v, before[k]) for k, v in batches.histories.state_dict().items())
+
+
+class Twice(nn.Module):
+    """Asks for the same average twice on each level."""
+
+    propagation = "mean"
+
+    def __init__(self, layers: int) -> None:
+        super().__init__()
+        torch.manual_seed(layers)
+        widths = [FEATURES, *[HIDDEN] * (layers - 1)]
+        self.layers = nn.ModuleList(nn.Linear(2 * width, HIDDEN) for width in widths)
+        self.last = nn.Linear(HIDDEN, CLASSES)
+        self.double()
+
+    def forward(self, x: Tensor, propagate: Any) -> Tensor:
+        for layer in self.layers:
+            x = torch.tanh(layer(torch.cat([propagate(x), propagate(x).square()], dim=1)))
+        return self.last(x)
+
+
+@pytest.mark.parametrize("estimator", ["two-way", "two-way-cv", "none/history/history"])
+def test_a_model_may_ask_for_the_same_average_twice(estimator: str) -> None:
+    model, graph = Twice(3), GRAPHS["undirected"]
+    batches = double_minibatches(model, graph, estimator=estimator, batch_size=7)
+    for _ in range(8):
+        found = epoch_gradient(model, batches)
+    assert error(found, full_gradient(model, graph)) < ROUNDING
+
+
+def test_a_batch_that_is_run_twice_gives_the_same_and_leaves_nothing_behind() -> None:
+    """As an optimiser does that asks for the loss more than once."""
+    model, graph = gcn(3), GRAPHS["undirected"]
+    batches = double_minibatches(model, graph, estimator="two-way", batch_size=7)
+    for _ in range(2):
+        epoch_gradient(model, batches)
+    before = {name: value.clone() for name, value in batches.histories.state_dict().items()}
+    batch = next(iter(batches))
+    first = batch_gradient(model, batch)
+    assert torch.equal(batch_gradient(model, batch), first)
+    batch.discard()
+    after = batches.histories.state_dict()
+    assert all(torch.equal(after[name], value) for name, value in before.items())
+
+
+def test_two_backward_passes_of_one_run_are_refused() -> None:
+    model, graph = gcn(3), GRAPHS["undirected"]
+    batch = next(iter(double_minibatches(model, graph, estimator="two-way", batch_size=7)))
+    loss = batch.run(model).square().mean()
+    loss.backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="a second backward pass of one"):
+        loss.backward()
+
+
+def test_features_that_are_learned_get_their_gradient_once() -> None:
+    graph = undirected()
+    model = gcn(2)
+    features = graph.features.clone().requires_grad_()
+    learned = graph.with_features(features)
+    (batch,) = double_minibatches(
+        model, learned, estimator="two-way", preprocess=False, batch_size=graph.num_nodes
+    )
+    loss = batch.mean(losses(batch.run(model), batch))
+    (found,) = torch.autograd.grad(loss, [features])
+    output = exact_pass(model, learned)[-1]
+    assert graph.labels is not None
+    wanted = torch.nn.functional.cross_entropy(output[graph.train], graph.labels[graph.train])
+    (expected,) = torch.autograd.grad(wanted, [features])
+    assert error(found, expected) < ROUNDING

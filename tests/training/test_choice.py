@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
-from vrgcn import GCN, MLP, Graph, GraphSAGE, TrainConfig, fit
+from vrgcn import GCN, MLP, Graph, GraphSAGE, TrainConfig, fit, scale_graph
 from vrgcn.diagnostics.diagnosis import diagnose
 from vrgcn.training.choice import choose_estimator
 from vrgcn.training.config import AUTO
@@ -80,3 +82,39 @@ def test_fit_and_diagnose_use_what_was_chosen_and_say_so() -> None:
     assert len(told) == 1
     assert told[0].startswith("estimator two-way: it computes")
     assert diagnose(model, graph, config, passes=2).config.estimator == "two-way"
+
+
+def test_the_choice_does_not_depend_on_how_the_same_is_said() -> None:
+    """A relation by name, and a model that was trained before on features scaled otherwise."""
+    graph, config = ring(4000, 40), TrainConfig(batch_size=200, epochs=1)
+
+    class Named(GraphSAGE):
+        def forward(self, x, propagate):  # type: ignore[no-untyped-def]
+            return super().forward(x, _Over(propagate))
+
+    model = Named(6, 8, 3)
+    found, _ = choose_estimator(model, graph, config, {"cites": "mean"})
+    assert found.estimator == chosen(GraphSAGE(6, 8, 3), graph) == "two-way"
+
+    few, trained = ring(400, 1), GraphSAGE(6, 8, 3, layers=2)
+    assert fit(trained, few, config).curve
+    scaled, _ = scale_graph(few, "standard")
+    notes: list[str] = []
+    fit(trained, scaled, config, on_note=notes.append)
+    assert any(note.startswith("estimator exact") for note in notes), notes
+
+
+class _Over:
+    """A `propagate` that names its relation."""
+
+    def __init__(self, propagate: Any) -> None:
+        self.propagate = propagate
+
+    def __call__(self, h: torch.Tensor) -> torch.Tensor:
+        return self.propagate(h, over="cites")  # type: ignore[no-any-return]
+
+    def own(self, h: torch.Tensor) -> torch.Tensor:
+        return self.propagate.own(h)  # type: ignore[no-any-return]
+
+    def beside(self, h: torch.Tensor) -> torch.Tensor:
+        return self.propagate.beside(h, over="cites")  # type: ignore[no-any-return]

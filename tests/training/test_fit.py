@@ -19,9 +19,12 @@ from vrgcn import (
     fit,
     predict,
 )
+from vrgcn.engine.history import NEVER
 from vrgcn.graph.propagation import build_propagation, with_neighbours
 from vrgcn.training.metrics import score, score_name
 from vrgcn.training.objectives import loss_per_node
+from vrgcn.training.objectives.one_class import OneClass
+from vrgcn.training.trainer import Trainer
 
 NODES, IN, CLASSES = 60, 6, 3
 PLAIN = {"dropout": 0.5, "layer_norm": False}
@@ -426,3 +429,62 @@ def test_an_mlp_takes_any_fanout():
     from vrgcn import MLP
 
     assert run(model(MLP), graph(), fanout=(5, 10), epochs=1).test is not None
+
+
+@pytest.mark.parametrize("estimator", ["two-way", "few/corrected/sampled", "few/corrected/none"])
+def test_neighbours_that_few_never_computes_are_refreshed(estimator: str) -> None:
+    """Only training nodes are visited, and all of them have many neighbours."""
+    ids = torch.arange(200)
+    edges = torch.cat([torch.stack([ids, (ids + k) % 200]) for k in range(1, 8)], dim=1)
+    graph = Graph(edges, torch.randn(200, 4), ids % 3, train=ids[::10], undirected=True)
+    config = TrainConfig(estimator=estimator, visit="train", epochs=1, batch_size=5)
+    trainer = Trainer(GraphSAGE(4, 8, 3, layers=3), graph, config)
+    trainer.run()
+    batches = trainer.minibatches
+    for (_, kind), table in batches.histories.tables.items():
+        if kind == "h":
+            assert (table.written[batches.unvisited()] != NEVER).all()
+
+
+def test_a_single_node_at_the_end_of_an_epoch_does_not_stop_a_batch_norm() -> None:
+    class Normalised(torch.nn.Module):
+        propagation = "mean"
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.last = torch.nn.Linear(4, 8), torch.nn.Linear(8, 3)
+            self.norm = torch.nn.BatchNorm1d(8)
+
+        def forward(self, x, propagate):  # type: ignore[no-untyped-def]
+            return self.last(propagate(self.norm(self.first(propagate(x)))))
+
+    ids = torch.arange(101)
+    edges = torch.stack([ids, (ids + 1) % 101])
+    graph = Graph(edges, torch.randn(101, 4), ids % 3, train=ids, undirected=True)
+    for estimator in ("two-way", "history", "cvd"):
+        result = fit(Normalised(), graph, TrainConfig(estimator=estimator, epochs=2, batch_size=20))
+        assert len(result.curve) == 2
+
+
+def test_an_objective_of_ones_own_trains_on_nodes_without_labels() -> None:
+    class Zero(OneClass):
+        """Outputs of some nodes, with and without labels, are to be zero."""
+
+        def __init__(self, graph: Graph) -> None:
+            super().__init__(graph, TrainConfig(visit="all"))
+            self.trained = torch.arange(graph.num_nodes) < 20
+
+        def loss(self, outputs, nodes):  # type: ignore[no-untyped-def]
+            return outputs.square().sum(1)
+
+    ids = torch.arange(60)
+    labels = torch.where(ids < 5, ids % 3, -1)
+    edges = torch.stack([ids, (ids + 1) % 60])
+    graph = Graph(edges, torch.ones(60, 4), labels, train=ids[:5], undirected=True)
+    model = GraphSAGE(4, 8, 3)
+    with torch.no_grad():
+        before = predict(model, graph)[:20].square().sum(1).mean()
+    result = fit(
+        model, graph, TrainConfig(estimator="exact", epochs=1, batch_size=60), objective=Zero(graph)
+    )
+    assert result.curve[0].loss == pytest.approx(float(before), rel=0.05)

@@ -35,8 +35,8 @@ class Recorder(nn.Module):
 
 @dataclass
 class Calls:
-    """Of one forward pass: what was propagated on each level, and what each call of `propagate`
-    answered. A pass that is not needed to its end may lack its last answer."""
+    """Of one forward pass: what was propagated on each level, and what each different call of
+    `propagate` answered. A pass that is not needed to its end may lack its last answer."""
 
     inputs: list[Tensor] = field(default_factory=list)
     answers: list[Tensor] = field(default_factory=list)
@@ -48,12 +48,16 @@ class _Noting:
     def __init__(self, propagate: Any, calls: Calls) -> None:
         self._propagate = propagate
         self._calls = calls
+        self._known: set[tuple[int, Relation]] = set()
 
     def __call__(self, h: Tensor, over: Relation = None) -> Tensor:
         if not self._calls.inputs or h is not self._calls.inputs[-1]:
             self._calls.inputs.append(h)
         answer: Tensor = self._propagate(h, over)
-        self._calls.answers.append(answer)
+        call = len(self._calls.inputs), over
+        if call not in self._known:  # asked again, it is the same answer
+            self._known.add(call)
+            self._calls.answers.append(answer)
         return answer
 
     def own(self, h: Tensor) -> Tensor:

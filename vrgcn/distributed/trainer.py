@@ -117,7 +117,7 @@ class PartTrainer(Trainer):
             estimator=estimator or config.estimator,
             fanout=config.fanout,
             nodes=visited_nodes(config, self.objective, estimator),
-            trained=self.objective.trained & self.graph.labelled,
+            trained=self.objective.trained,
             batch_size=config.batch_size,
             propagation=config.propagation,
             preprocess=config.preprocess,

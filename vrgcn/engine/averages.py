@@ -78,6 +78,11 @@ class AveragedFeatures:
             rows = select_rows(self.table, nodes)
         return rows.to(full_precision(rows.dtype))
 
+    def know(self, nodes: Tensor) -> None:
+        """Compute the rows of some nodes, where they are not known yet."""
+        if not is_sparse(self.features):
+            self._keep(nodes)
+
     def _keep(self, nodes: Tensor) -> None:
         """Compute rows of dense features that are not known yet."""
         if self.values is None:

@@ -84,7 +84,9 @@ class Batch:
         return losses.sum() * (self._source.share / self.size)
 
     def run(self, model: nn.Module) -> Tensor:
-        """The model's outputs for the nodes of the batch: (batch, classes)."""
+        """The model's outputs for the nodes of the batch: (batch, classes). Called again, as by an
+        optimiser that asks twice, it takes back what the call before has written."""
+        self.discard()
         setup, estimator = self._source.setup, self._source.estimator
         plan = self.plan.to(setup.device)
         inputs = setup.inputs(self.plan.levels[0].nodes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from vrgcn.engine.samplers import build_sampler, fanout_per_level, usual_fanout
 from vrgcn.engine.setup import set_up
 from vrgcn.engine.sweeps import fill_tables, refresh_tables
 from vrgcn.engine.thinning import history_rows
-from vrgcn.engine.visits import Visits, all_visits, reached_visits
+from vrgcn.engine.visits import Visits, all_visits, reached_visits, sizes
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike, with_neighbours
 from vrgcn.graph.sparse import is_sparse, select_rows
@@ -162,7 +161,7 @@ class MiniBatches:
         """Minibatches in an epoch."""
         visits = self.visits
         return sum(
-            math.ceil(len(nodes) / self.batch_size) for nodes in (visits.backward, visits.forward)
+            len(sizes(len(nodes), self.batch_size)) for nodes in (visits.backward, visits.forward)
         )
 
     def __iter__(self) -> Iterator[Batch]:
@@ -194,10 +193,12 @@ class MiniBatches:
 
     @property
     def samples_neighbours(self) -> bool:
-        """Whether nodes that are not visited themselves are ever computed, as neighbours."""
+        """Whether every neighbour that is not visited itself is computed now and then. `few` never
+        computes those of nodes that have many."""
         # Only what the last level samples enters every table.
         last = self.setup.training.depth - 1
-        return last >= 0 and self.planner.sampler.computes_neighbours(last)
+        computed = last >= 0 and self.planner.sampler.computes_neighbours(last)
+        return computed and self.estimator.sampler != "few"
 
     def warm_start(self, model: nn.Module) -> None:
         """Fill the histories by an exact pass, so that the first epoch does not read zeros."""

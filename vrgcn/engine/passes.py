@@ -64,6 +64,9 @@ class FirstPass:
         self._versions: dict[tuple[int, Relation], tuple[int, int]] = {}
 
     def __call__(self, level: int, over: Relation, h: Tensor) -> Tensor:
+        if (level, over) in self.answered:  # told once, so that gradients have one way back
+            self._check_answer(level, over)
+            return self.answered[level, over].clone()
         if level == len(self.received):
             self.received.append(h)
             self._write_first(level, h)
@@ -90,12 +93,15 @@ class FirstPass:
 
     def check_answers_unchanged(self) -> None:
         """Refuse a model that changed an answer in place, where a second pass starts from it."""
-        for (level, over), answer in self.answered.items():
-            if version(answer) != self._versions[level, over][1]:
-                raise RuntimeError(
-                    f"the answer of propagate call {level + 1} was changed in place, and a "
-                    "second pass needs it again; use y = y + ... instead of y += ... in the model"
-                )
+        for level, over in self.answered:
+            self._check_answer(level, over)
+
+    def _check_answer(self, level: int, over: Relation) -> None:
+        if version(self.answered[level, over]) != self._versions[level, over][1]:
+            raise RuntimeError(
+                f"the answer of propagate call {level + 1} was changed in place, and it is "
+                "needed again; use y = y + ... instead of y += ... in the model"
+            )
 
     @property
     def activations(self) -> dict[int, Tensor]:
@@ -106,7 +112,7 @@ class FirstPass:
         """How gradients go back through a hop, where they have a history."""
         hop = self.plan.levels[level].hops.get(over)
         wanted = self.estimator.gradient_history and h.requires_grad and torch.is_grad_enabled()
-        if hop is None or not wanted:
+        if hop is None or not wanted or h is self.inputs.x:  # features go back as they came
             return None
         kind = gradient_kind(list(self.plan.levels[level].hops).index(over))
         if (level, kind) not in self.ways_back:
@@ -206,8 +212,15 @@ class ResidualPass:
 
     def __init__(self, first: FirstPass) -> None:
         self.first = first
+        self._answered: dict[tuple[int, Relation], Tensor] = {}
 
     def __call__(self, level: int, over: Relation, h: Tensor) -> Tensor:
+        if (level, over) not in self._answered:
+            self._answered[level, over] = self._answer(level, over, h)
+            return self._answered[level, over]
+        return self._answered[level, over].clone()
+
+    def _answer(self, level: int, over: Relation, h: Tensor) -> Tensor:
         hop = self.first.plan.levels[level].hops.get(over)
         if hop is None:
             return self.first.inputs.answer(h, over)

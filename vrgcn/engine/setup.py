@@ -63,6 +63,9 @@ class Setup:
         """What the passes of a minibatch start from. nodes: those of level 0."""
         features = self.graph.features
         relations = self.training.levels[0] if self.preprocess else ()
+        if self.inductive:  # of nodes that are not visited, rows may not be known yet
+            for over in relations:
+                self.averages[over].know(nodes)
         tables = [self.averages[over].table for over in relations]
         if len(tables) != 1 or is_sparse(features) or features.requires_grad:
             x, *averaged = (

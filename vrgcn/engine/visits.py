@@ -35,22 +35,33 @@ class Visits:
     ) -> list[tuple[Tensor, bool]]:
         """Minibatches in random order, each with whether it has a backward pass.
 
-        The last of each kind may be smaller, and then comes at the end.
+        The last of each kind may be smaller, or one node larger, and then comes at the end.
 
         run: minibatches are made of runs of so many nodes that follow each other
         """
         parts = [
             (part, back)
             for nodes, back in ((self.backward, True), (self.forward, False))
-            for part in shuffled(nodes, run, generator).split(batch_size)
-            if len(part)
+            for part in shuffled(nodes, run, generator).split(sizes(len(nodes), batch_size))
         ]
         if not len(self.forward):
             return parts
         whole = [part for part in parts if len(part[0]) == batch_size]
-        rest = [part for part in parts if len(part[0]) < batch_size]
+        rest = [part for part in parts if len(part[0]) != batch_size]
         order = torch.randperm(len(whole), generator=generator).tolist()
         return [whole[place] for place in order] + rest
+
+
+def sizes(nodes: int, batch_size: int) -> list[int]:
+    """Of the minibatches that some nodes make. One node that would be left over goes with those
+    before it: a BatchNorm knows no deviation of one."""
+    found = [batch_size] * (nodes // batch_size)
+    left = nodes % batch_size
+    if left == 1 and found:
+        found[-1] += 1
+    elif left:
+        found.append(left)
+    return found
 
 
 def shuffled(nodes: Tensor, run: int, generator: torch.Generator) -> Tensor:

@@ -104,6 +104,11 @@ class WayBack:
         return self._corrections(g) + self._sampled(unwritten, rows, self.hop.scale, inside=True)
 
     def _write(self, g: Tensor) -> None:
+        if self.replaced is not None:
+            raise RuntimeError(
+                "a second backward pass of one batch.run(model): the history of gradients keeps "
+                "what one pass gives; add the losses up, or run the batch again"
+            )
         per_node = self.size if self.back.left is None else self.back.left * self.size
         rows = scale_rows(per_node, g[: len(self.nodes)])
         self.replaced = self.table.replace(self.nodes, rows, self.step)

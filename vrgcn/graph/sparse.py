@@ -274,16 +274,35 @@ def _sparse_csr_tensor(
 
 
 def _product(matrix: CSR, dense: Tensor) -> Tensor:
+    half = dense.dtype == torch.float16
+    if half and not _within_float16(matrix.values):
+        return _by_shares(matrix, dense)
     weights = None if matrix.values is None else matrix.values.to(dense.dtype)
     sums = _bags(matrix, dense, weights)
     if dense.dtype in (torch.float16, torch.bfloat16):
         sums = sums.float()
-    if matrix.scale is None:
-        return sums
-    if dense.dtype == torch.float16 and not math.isfinite(float(sums.sum())):
-        # A hub's sum may lie beyond float16 where its average does not; weights are slower.
-        return _bags(matrix, dense, matrix.weights(dense.dtype)).float()
-    return sums.mul_(matrix.scale.to(sums.dtype)[:, None])
+    if half and not math.isfinite(float(sums.sum())):
+        return _by_shares(matrix, dense)  # a hub's sum lies beyond float16
+    return sums if matrix.scale is None else sums.mul_(matrix.scale.to(sums.dtype)[:, None])
+
+
+def _within_float16(values: Tensor | None) -> bool:
+    """Whether float16 holds weights of this size in full precision."""
+    if values is None or not len(values):
+        return True
+    least, most = values.abs().aminmax()
+    limits = torch.finfo(torch.float16)
+    return float(least) >= limits.tiny and float(most) <= limits.max
+
+
+def _by_shares(matrix: CSR, dense: Tensor) -> Tensor:
+    """The product by each entry's share of its row, which float16 holds whatever the size of the
+    weights, and the rows' sizes afterwards. Slower."""
+    weights = matrix.weights(torch.float32)
+    rows = matrix.row_of_entry
+    sizes = weights.new_zeros(matrix.num_rows).index_add_(0, rows, weights.abs())
+    shares = weights / sizes.clamp(min=torch.finfo(torch.float32).tiny).index_select(0, rows)
+    return _bags(matrix, dense, shares.to(dense.dtype)).float().mul_(sizes[:, None])
 
 
 def _bags(matrix: CSR, dense: Tensor, weights: Tensor | None) -> Tensor:

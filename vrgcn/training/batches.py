@@ -33,7 +33,7 @@ def build_minibatches(
         estimator=estimator or config.estimator,
         fanout=config.fanout,
         nodes=visited_nodes(config, objective, estimator),
-        trained=objective.trained & graph.labelled,
+        trained=objective.trained,
         batch_size=config.batch_size,
         run=min(config.block, config.batch_size) if config.batches == "blocks" else 1,
         propagation=config.propagation if propagation is None else propagation,

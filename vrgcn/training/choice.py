@@ -16,6 +16,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.training.config import AUTO, TrainConfig
 from vrgcn.training.cost import Cost, counted, epoch_costs
+from vrgcn.training.objectives import Objective
 
 EXACT = "exact"
 # In this order: the first that can train the model is compared with exact training. Sparse features
@@ -40,6 +41,7 @@ def choose_estimator(
     graph: Graph,
     config: TrainConfig,
     propagation: PropagationLike | None = None,
+    objective: Objective | None = None,
 ) -> tuple[TrainConfig, Choice | None]:
     """The config with an estimator in place of `auto`, and why it is that one; None where the
     config names one."""
@@ -48,7 +50,8 @@ def choose_estimator(
     names = (EXACT, *CANDIDATES)
     # Of any seed the same: runs that differ in it alone are to be compared.
     plain = replace(config, seed=0)
-    choice = choice_by(epoch_costs(model, graph, plain, names, propagation=propagation))
+    costs = epoch_costs(model, graph, plain, names, propagation=propagation, objective=objective)
+    choice = choice_by(costs)
     return replace(config, estimator=choice.estimator), choice
 
 

@@ -26,7 +26,7 @@ from vrgcn.graph.read_ahead import is_mapped
 from vrgcn.graph.sparse import CSR, is_sparse
 from vrgcn.training.batches import build_minibatches, refreshed_nodes
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.objectives import build_objective
+from vrgcn.training.objectives import Objective, build_objective
 
 _PLANNED = 3  # minibatches: their sizes differ by a few percent
 _STEP = 5_000_000  # entries of a plan: beyond them one minibatch tells enough
@@ -70,23 +70,20 @@ def epoch_costs(
     estimators: Iterable[str],
     *,
     propagation: PropagationLike | None = None,
+    objective: Objective | None = None,
 ) -> dict[str, Cost]:
     """The cost of each estimator that can train this model on this graph as the config says."""
     costs: dict[str, Cost] = {}
     P: object = propagation
     for name in estimators:
         try:
-            batches = _planned_only(model, graph, replace(config, estimator=name), P)
+            batches = _planned_only(model, graph, replace(config, estimator=name), P, objective)
         except ValueError:  # it is told why where it is asked to train
             continue
         if not _has_histories(batches):
             continue
         if not config.inductive:  # which has a matrix of its own
-            P = (
-                batches.setup.P
-                if len(batches.setup.P) > 1
-                else next(iter(batches.setup.P.values()))
-            )
+            P = batches.setup.P.get(None, batches.setup.P)
         costs[name] = _cost(model, batches, config)
     return costs
 
@@ -99,7 +96,9 @@ def _has_histories(batches: MiniBatches) -> bool:
     return not (sparse and estimator.history and not estimator.dropout_residual)
 
 
-def _planned_only(model: nn.Module, graph: Graph, config: TrainConfig, P: object) -> MiniBatches:
+def _planned_only(
+    model: nn.Module, graph: Graph, config: TrainConfig, P: object, objective: Objective | None
+) -> MiniBatches:
     """Minibatches that can be planned but not run: P X, which takes long, is not computed."""
     batches = build_minibatches(
         model,
@@ -107,7 +106,7 @@ def _planned_only(model: nn.Module, graph: Graph, config: TrainConfig, P: object
         replace(config, preprocess=False),
         estimator=find_estimator(config.estimator),
         propagation=P,  # type: ignore[arg-type]
-        objective=build_objective(graph, config),
+        objective=objective or build_objective(graph, config),
     )
     setup = batches.setup
     wanted = setup.training.features_first and config.preprocess is not False

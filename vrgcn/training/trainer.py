@@ -56,8 +56,13 @@ class Trainer:
         callbacks: Callbacks | None = None,
         directory: Path | None = None,
     ) -> None:
+        rule = config.propagation if propagation is None else propagation
+        named = rule is None or isinstance(rule, str)
+        note_trained_on(model, TrainedOn.of(graph, own_matrix=not named))
+        if isinstance(rule, str):
+            note_propagation(model, rule)
         if estimator is None:
-            config, choice = choose_estimator(model, graph, config, propagation)
+            config, choice = choose_estimator(model, graph, config, propagation, objective)
             if choice is not None and callbacks is not None and callbacks.on_note is not None:
                 callbacks.on_note(f"estimator {choice.estimator}: {choice.reason}")
         limit = config.time_limit
@@ -68,11 +73,6 @@ class Trainer:
         self.callbacks = callbacks or Callbacks()
         self.objective = objective or build_objective(graph, config)
         self.objective.prepare(model)
-        rule = config.propagation if propagation is None else propagation
-        named = rule is None or isinstance(rule, str)
-        note_trained_on(model, TrainedOn.of(graph, own_matrix=not named))
-        if isinstance(rule, str):
-            note_propagation(model, rule)
         self.minibatches = self._build_minibatches(estimator, propagation, directory)
         self.refreshed = refreshed_nodes(self.minibatches, config.refresh)
         self.monitor = Monitor(
@@ -97,7 +97,7 @@ class Trainer:
         )
         self.progress = Progress()
         self.best: dict[str, Tensor] | None = None
-        self.trained = int(self.objective.trained.sum())
+        self.trained = int(self.minibatches.trained[self.minibatches.nodes].sum())
         self.visited = self.minibatches.visits.count
         self._stream: Iterator[Batch] | None = None
         self._asked_to_stop = False
@@ -131,7 +131,11 @@ class Trainer:
     def finish(self) -> TrainResult:
         """What the training led to; the model gets the chosen weights."""
         progress, stopped = self.progress, self.stopped
-        if not progress.curve:  # the time was over before the first epoch was
+        # The time was over in the middle of an epoch: of the first one, or of one whose weights are
+        # kept whatever they score.
+        within = 0 < self.minibatches.position.place < len(self.minibatches)
+        last = self.config.select == "last" or not self.validated
+        if not progress.curve or (within and last):
             with self.random.drawn():
                 self._close_epoch(early=True)
         chosen = progress.curve[-1]
@@ -140,11 +144,12 @@ class Trainer:
             self.model.load_state_dict(self.best)
         self.model.eval()
         with self.random.drawn():
+            val = chosen.val if chosen.val is not None else self._score(self.graph.val)
             test = self._score(self.graph.test)
         return TrainResult(
             progress.curve,
             chosen.epoch,
-            chosen.val,
+            val,
             test,
             progress.seconds,
             progress.evaluation_seconds,

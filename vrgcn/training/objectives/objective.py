@@ -72,6 +72,7 @@ class NodeObjective:
         self.visit = config.visit
         self.trained = torch.zeros(graph.num_nodes, dtype=torch.bool)
         self.trained[graph.train] = True
+        self.trained &= graph.labelled
         self.metric = find_metric(config.metric, graph.task)
         self._check_metric(graph)
 
