@@ -154,6 +154,25 @@ def test_dates_of_parquet_and_missing_ones():
         assert features[f"{name}.year.cos"][2] == 0
 
 
+def test_dates_of_any_century_are_read():
+    days = [date(1, 1, 1), date(1500, 3, 1), date(9999, 12, 31)]
+    seconds = [(day - days[0]).days * 86_400.0 for day in days]
+    features, _, plan = imported(pa.table({"d": pa.array(days, pa.date32())}))
+    assert plan["d"][0] == "dates, 0001-01-01 to 9999-12-31"
+    assert features["d.seconds"] == pytest.approx(seconds, rel=1e-6)
+    german = [f"{day.day:02}.{day.month:02}.{day.year:04}" for day in days]
+    for out, written in (("iso", list(map(str, days))), ("german", german)):
+        texts, _, _ = imported({"d": written}, out=out)
+        assert texts["d.seconds"] == features["d.seconds"]
+
+
+def test_years_that_have_more_than_four_digits_are_read():
+    days = pa.array([0, 3_650_000], pa.int32()).cast(pa.date32())
+    features, _, plan = imported(pa.table({"d": days}))
+    assert plan["d"][0] == "dates, 1970-01-01 to 11963-05-13"
+    assert features["d.seconds"] == pytest.approx([0, 3_650_000 * 86_400.0], rel=1e-6)
+
+
 def test_dates_are_read_in_the_format_that_fits_all():
     features, _, _ = imported({"d": ["01.02.2024", "28.02.2024", "03.02.2024"]})
     assert features["d.seconds"] == [0, 27 * 86_400, 2 * 86_400]

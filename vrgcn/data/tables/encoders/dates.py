@@ -135,7 +135,8 @@ def _iso_seconds(text: str) -> float:
 
 
 def _seconds(stamps: pa.Array) -> NDArray[np.float64]:
-    micros = pc.cast(pc.cast(stamps, pa.int64()), pa.float64())
+    # Unsafe: beyond 2^53 microseconds, before 1684 and after 2255, a safe cast refuses to round.
+    micros = pc.cast(stamps, pa.int64()).cast(pa.float64(), safe=False)
     return micros.to_numpy(zero_copy_only=False) / 1e6
 
 
