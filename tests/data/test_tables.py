@@ -364,6 +364,17 @@ def test_all_the_rest_are_features_but_not_what_is_dropped_or_has_no_name(tmp_pa
     assert "left aside ''" in str(summary)
 
 
+def test_what_is_dropped_is_none_of_the_columns_that_a_pattern_names(tmp_path):
+    nodes = "id,f_1,f_target,f_2,is_a,is_unknown,is_b\nu,1,9,2,0,1,1\nv,3,9,4,1,1,0\n"
+    graph, _ = imported(
+        *(tmp_path, nodes, "source,target\nu,v\n"),
+        **{"features": ("f_*",), "label": ("is_*",), "drop": ("f_target", "*_unknown")},
+        column=("f_*=number",),
+    )
+    assert graph.names.features == ["f_1", "f_2"]
+    assert graph.names.classes == ["is_a", "is_b"]
+
+
 def test_features_follow_the_order_of_the_flag(tmp_path):
     graph, _ = imported(tmp_path, "id,a,b,c[0]\nu,1,2,3\nv,4,5,6\n", "source,target\nu,v\n",
                         features=("c[0]", "a"))  # fmt: skip

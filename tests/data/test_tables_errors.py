@@ -226,6 +226,15 @@ def test_columns_that_are_not_there(error, options, message):
     assert message in error(**options)
 
 
+@pytest.mark.parametrize("flag", ["label", "features"])
+def test_a_column_that_is_dropped_and_asked_for(error, flag):
+    for drop in ("x", "x*"):
+        assert error(**{flag: ("x",)}, drop=(drop,)) == f"--drop and --{flag} both name 'x'"
+    assert error(**{flag: ("x*",)}, drop=("x",)) == (
+        f"nodes.csv: --drop leaves none of the columns of --{flag}"
+    )
+
+
 def test_two_columns_of_the_same_name(error):
     assert error("id,x,x\na,1,2\n") == (
         "nodes.csv has more than one column called 'x'; rename them"

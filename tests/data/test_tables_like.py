@@ -161,6 +161,25 @@ def test_numbers_to_be_predicted_stay_numbers():
     assert graph.labels.tolist() == [5, 6]
 
 
+def test_a_label_may_be_called_weight_and_may_be_dropped_tomorrow():
+    nodes = "id,x,weight\na,1,u\nb,2,v\n"
+    imported("mine", nodes, "source,target\na,b\n", label=("weight",))
+    graph, _ = like(nodes, "source,target,weight\na,b,7\n")
+    assert graph.labels.tolist() == [0, 1]
+    assert not graph.weighted
+    Path("tomorrow").rename("first")
+    graph, _ = like(nodes, "source,target\na,b\n", drop=("weight",))
+    assert graph.labels is None
+    assert graph.names.classes == ["u", "v"]
+
+
+def test_features_stay_though_tomorrow_drops_their_columns():
+    nodes = "id,f_1,f_2,label\na,1,3,u\nb,2,4,v\n"
+    imported("mine", nodes, "source,target\na,b\n")
+    graph, _ = like(nodes, "source,target\na,b\n", drop=("f_*",))
+    assert graph.features.tolist() == [[1, 3], [2, 4]]
+
+
 def test_edges_without_weights_stay_without_though_tomorrows_table_has_some():
     nodes = "id,weight\na,1\nb,2\n"
     imported("mine", nodes, "source,target\na,b\n")

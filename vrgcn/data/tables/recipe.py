@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from vrgcn.data.tables.columns import EdgeColumns, NodeColumns
+from vrgcn.data.tables.columns import EdgeColumns, NodeColumns, dropped
 from vrgcn.data.tables.encoders import Encoder, encoder_from_state
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec
@@ -121,9 +121,16 @@ class Recipe:
         if spec.nodes is None:
             stored = {name: value for name, value in stored.items() if name not in _NODE_OPTIONS}
         taken = {n: v for n, v in stored.items() if getattr(spec, n) == defaults[n]}
-        if self.weight is None and spec.weight is None:
-            taken["drop"] = (*taken.get("drop", spec.drop), "weight")
         return replace(spec, like=None, **taken)
+
+    def for_edges(self, spec: ImportSpec) -> ImportSpec:
+        """The options for the table of edges: where there were no weights, there are none now.
+
+        Not for that of nodes, whose `weight` may be a label.
+        """
+        if self.weight is not None or spec.weight is not None:
+            return spec
+        return replace(spec, drop=(*spec.drop, "weight"))
 
     def with_columns(self, spec: ImportSpec, table: Table) -> ImportSpec:
         """The options with the columns of the nodes, as far as the other table has them.
@@ -138,7 +145,7 @@ class Recipe:
                 f"features of {self.origin} were made of: {shown}"
             )
         label, split, drop = spec.label, spec.split, spec.drop
-        if not label and all(column in table.columns for column in self.label):
+        if not label and all(c in table.columns and not dropped(c, drop) for c in self.label):
             label = self.label
         if not label or (split is None and spec.ratio is None):
             split = self.split if label and self.split in table.columns else None
