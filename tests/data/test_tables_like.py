@@ -180,6 +180,24 @@ def test_features_stay_though_tomorrow_drops_their_columns():
     assert graph.features.tolist() == [[1, 3], [2, 4]]
 
 
+@pytest.mark.parametrize(("before", "after"), [(",", "."), (".", ","), (None, ",")])
+def test_another_decimal_holds_for_features_and_from_then_on(before, after):
+    def written(decimal: str | None) -> str:
+        text = "id;x;v;label\na;1.234;1.5|2.5;u\nb;1.234;3.5|4.125;u\n"
+        return text.replace(".", decimal or ".")
+
+    edges = "source,target\na,b\n"
+    mine, _ = imported("mine", written(before), edges, decimal=before)
+    assert mine.features.tolist() == [
+        pytest.approx([1.234, 1.5, 2.5]),
+        pytest.approx([1.234, 3.5, 4.125]),
+    ]
+    graph, _ = like(written(after), edges, decimal=after)
+    assert graph.features.tolist() == mine.features.tolist()
+    third, _ = imported("third", written(after), edges, like=Path("tomorrow"))
+    assert third.features.tolist() == mine.features.tolist()
+
+
 def test_edges_without_weights_stay_without_though_tomorrows_table_has_some():
     nodes = "id,weight\na,1\nb,2\n"
     imported("mine", nodes, "source,target\na,b\n")

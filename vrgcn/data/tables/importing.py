@@ -118,7 +118,7 @@ def run_import(
 
 def _opened(spec: ImportSpec, on_plan: Plan, opener: Opener) -> Source:
     """The tables and their columns; everything that is wrong with them is told at once."""
-    recipe = read_recipe(spec.like) if spec.like is not None else None
+    recipe = read_recipe(spec.like, spec.decimal) if spec.like is not None else None
     dropped = spec.drop
     if recipe is not None:
         spec = recipe.applied(spec)

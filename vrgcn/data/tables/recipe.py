@@ -181,8 +181,11 @@ class Recipe:
             os.fsync(file.fileno())
 
 
-def read_recipe(folder: Path) -> Recipe:
-    """How the graph in a folder was imported."""
+def read_recipe(folder: Path, decimal: str | None = None) -> Recipe:
+    """How the graph in a folder was imported.
+
+    decimal: of numbers from now on, in place of what it was; None: as it was
+    """
     file, arrays = folder / FILE, folder / ARRAYS
     if not folder.is_dir():
         raise FileNotFoundError(f"--like: there is no folder {folder}")
@@ -208,9 +211,17 @@ def read_recipe(folder: Path) -> Recipe:
         )
     try:
         tensors = {name: tensor.numpy() for name, tensor in read_tensors(arrays).items()}
-        return _recipe(folder, found, tensors)
+        return _recipe(folder, _with_decimal(found, decimal), tensors)
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         raise ValueError(f"--like: {file} cannot be read: {error!r}") from None
+
+
+def _with_decimal(found: dict[str, Any], decimal: str | None) -> dict[str, Any]:
+    """With another decimal in the options, and in the columns that have one."""
+    if decimal is None:
+        return found
+    columns = [c | {"decimal": decimal} if "decimal" in c else c for c in found["columns"]]
+    return found | {"columns": columns, "options": found["options"] | {"decimal": decimal}}
 
 
 def _recipe(folder: Path, found: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Recipe:
