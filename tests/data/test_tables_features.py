@@ -293,6 +293,27 @@ def test_large_whole_numbers_that_differ_by_little_stay_different():
     assert not [w for w in summary.warnings if "same for all" in w or "32 bits" in w]
 
 
+def test_a_number_that_fills_gaps_is_less_the_offset_too():
+    cells = {"t": ["1700000001", "1700000002", "", "1700000004"]}
+    features, _, plan = imported(cells, fill=("t=1700000003",))
+    assert features["t"] == [0, 1, 2, 3]
+    assert "missing: 1.7e+09" in plan["t"][1]
+    again = import_tables(
+        ImportSpec(nodes=Path("n.csv"), edges=Path("e.csv"), out=Path("h"), like=Path("g"))
+    )
+    assert load_graph("h").features[:, 0].tolist() == [0, 1, 2, 3]
+    assert not [warning for warning in again.warnings if "filled" in warning]
+
+
+def test_a_surprising_gap_of_tomorrow_gets_the_mean_less_the_offset():
+    imported({"t": ["1700000001", "1700000002", "1700000003"]})
+    write({"t": ["1700000001", "", "1700000003"]})
+    import_tables(
+        ImportSpec(nodes=Path("n.csv"), edges=Path("e.csv"), out=Path("h"), like=Path("g"))
+    )
+    assert load_graph("h").features[:, 0].tolist() == [0, 1, 2]
+
+
 def test_large_whole_numbers_that_are_rounded_are_told():
     features, summary, _ = imported({"code": [1, 16_777_217, 99_999_999]})
     assert features["code"] == [1, 16_777_216, 100_000_000]
