@@ -533,6 +533,20 @@ def test_a_growing_array_is_the_file_that_numpy_writes(counts, row):
         assert (Path(name) / "a.npy").read_bytes() == (Path(name) / "b.npy").read_bytes()
 
 
+@pytest.mark.parametrize("end", ["", "\n", "\r\n\r\n", " \n"])
+@pytest.mark.parametrize("zipped", [False, True])
+def test_the_last_cell_may_have_several_lines_if_its_quote_is_closed(tmp_path, end, zipped):
+    data = f'id,note\nu,a\nv,"two\nlines"{end}'.encode()
+    path = tmp_path / "n.csv"
+    path.write_bytes(gzip.compress(data) if zipped else data)
+    for columns in (["id", "note"], ["id"]):
+        table = DelimitedTable(path, ",", zipped, header=True)
+        [(start, batch)] = table.batches(columns)
+        assert start == 0
+        assert batch.schema.names == columns
+        assert batch.column("id").to_pylist() == ["u", "v"]
+
+
 def test_lines_are_told_through_quoted_newlines_and_blank_lines(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text('id,x\n"a\nb",1\n\n"c, ""d""",2\ne,3\n')

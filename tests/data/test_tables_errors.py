@@ -337,6 +337,26 @@ def test_a_quote_that_is_never_closed(error, monkeypatch):
     assert "is a quote never closed?" in error(nodes)
 
 
+@pytest.mark.parametrize("zipped", [False, True])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_quote_that_is_never_closed_in_the_last_column(error, zipped, newline):
+    nodes = 'id,x,note\na,1,ok\nb,2,"5 inch\nc,3,ok\n\n'.replace("\n", newline).encode()
+    name = "nodes.csv.gz" if zipped else "nodes.csv"
+    for drop in ((), ("note",)):  # also where nobody reads the column
+        assert (
+            f"{name}: a quote in column 'note' is never closed, in row 2 (line 3); all that "
+            "follows would be one cell"
+        ) in error(gzip.compress(nodes) if zipped else nodes, TWO, nodes_name=name, drop=drop)
+
+
+def test_a_quote_that_is_never_closed_among_the_edges(error):
+    edges = "".join(f"{i},{i + 1}\n" for i in range(1, 10)).replace("4,5", '4,"5')
+    assert error(None, "source,target\n" + edges) == (
+        "edges.csv: a quote in column 'target' is never closed, in row 4 (line 5); all that "
+        "follows would be one cell"
+    )
+
+
 @pytest.mark.parametrize("keep", [0.3, 0.9])
 def test_a_truncated_gzip_file(error, tmp_path, keep):
     random = np.random.default_rng(0)
