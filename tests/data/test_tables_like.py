@@ -173,6 +173,15 @@ def test_a_label_may_be_called_weight_and_may_be_dropped_tomorrow():
     assert graph.names.classes == ["u", "v"]
 
 
+def test_a_feature_called_label_is_no_label_where_tomorrow_has_none():
+    edges = "source,target\na,b\n"
+    mine, _ = imported("mine", "id,label,topic\na,3,u\nb,4,v\n", edges, label=("topic",))
+    graph, _ = like("id,label\na,3\nb,4\n", edges)
+    assert graph.features.tolist() == mine.features.tolist() == [[3], [4]]
+    assert graph.labels is None
+    assert graph.names.classes == ["u", "v"]
+
+
 def test_features_stay_though_tomorrow_drops_their_columns():
     nodes = "id,f_1,f_2,label\na,1,3,u\nb,2,4,v\n"
     imported("mine", nodes, "source,target\na,b\n")

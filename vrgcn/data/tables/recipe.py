@@ -152,6 +152,8 @@ class Recipe:
         if not label:
             # Without labels a split says nothing, and there is no task to name.
             drop = (*drop, *filter(None, [self.split, "split"]))
+            # Nor is a feature a label for its name.
+            drop += ("label",) if any(e.column == "label" for e in self.encoders) else ()
             spec = replace(spec, task="auto", label_delimiter=None)
         return replace(spec, label=label, split=split, drop=drop)
 
