@@ -364,6 +364,17 @@ def test_all_the_rest_are_features_but_not_what_is_dropped_or_has_no_name(tmp_pa
     assert "left aside ''" in str(summary)
 
 
+def test_what_is_dropped_is_none_of_the_columns_that_a_pattern_names(tmp_path):
+    nodes = "id,f_1,f_target,f_2,is_a,is_unknown,is_b\nu,1,9,2,0,1,1\nv,3,9,4,1,1,0\n"
+    graph, _ = imported(
+        *(tmp_path, nodes, "source,target\nu,v\n"),
+        **{"features": ("f_*",), "label": ("is_*",), "drop": ("f_target", "*_unknown")},
+        column=("f_*=number",),
+    )
+    assert graph.names.features == ["f_1", "f_2"]
+    assert graph.names.classes == ["is_a", "is_b"]
+
+
 def test_features_follow_the_order_of_the_flag(tmp_path):
     graph, _ = imported(tmp_path, "id,a,b,c[0]\nu,1,2,3\nv,4,5,6\n", "source,target\nu,v\n",
                         features=("c[0]", "a"))  # fmt: skip
@@ -520,6 +531,20 @@ def test_a_growing_array_is_the_file_that_numpy_writes(counts, row):
         whole = np.concatenate([np.empty((0, *row), np.float32), *parts])
         np.save(Path(name) / "b.npy", whole)
         assert (Path(name) / "a.npy").read_bytes() == (Path(name) / "b.npy").read_bytes()
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n\r\n", " \n"])
+@pytest.mark.parametrize("zipped", [False, True])
+def test_the_last_cell_may_have_several_lines_if_its_quote_is_closed(tmp_path, end, zipped):
+    data = f'id,note\nu,a\nv,"two\nlines"{end}'.encode()
+    path = tmp_path / "n.csv"
+    path.write_bytes(gzip.compress(data) if zipped else data)
+    for columns in (["id", "note"], ["id"]):
+        table = DelimitedTable(path, ",", zipped, header=True)
+        [(start, batch)] = table.batches(columns)
+        assert start == 0
+        assert batch.schema.names == columns
+        assert batch.column("id").to_pylist() == ["u", "v"]
 
 
 def test_lines_are_told_through_quoted_newlines_and_blank_lines(tmp_path):

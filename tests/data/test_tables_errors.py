@@ -226,6 +226,15 @@ def test_columns_that_are_not_there(error, options, message):
     assert message in error(**options)
 
 
+@pytest.mark.parametrize("flag", ["label", "features"])
+def test_a_column_that_is_dropped_and_asked_for(error, flag):
+    for drop in ("x", "x*"):
+        assert error(**{flag: ("x",)}, drop=(drop,)) == f"--drop and --{flag} both name 'x'"
+    assert error(**{flag: ("x*",)}, drop=("x",)) == (
+        f"nodes.csv: --drop leaves none of the columns of --{flag}"
+    )
+
+
 def test_two_columns_of_the_same_name(error):
     assert error("id,x,x\na,1,2\n") == (
         "nodes.csv has more than one column called 'x'; rename them"
@@ -326,6 +335,26 @@ def test_a_quote_that_is_never_closed(error, monkeypatch):
     for size in ("BLOCK", "WIDE_BLOCK"):
         monkeypatch.setattr(f"vrgcn.data.tables.delimited.{size}", 300)
     assert "is a quote never closed?" in error(nodes)
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_quote_that_is_never_closed_in_the_last_column(error, zipped, newline):
+    nodes = 'id,x,note\na,1,ok\nb,2,"5 inch\nc,3,ok\n\n'.replace("\n", newline).encode()
+    name = "nodes.csv.gz" if zipped else "nodes.csv"
+    for drop in ((), ("note",)):  # also where nobody reads the column
+        assert (
+            f"{name}: a quote in column 'note' is never closed, in row 2 (line 3); all that "
+            "follows would be one cell"
+        ) in error(gzip.compress(nodes) if zipped else nodes, TWO, nodes_name=name, drop=drop)
+
+
+def test_a_quote_that_is_never_closed_among_the_edges(error):
+    edges = "".join(f"{i},{i + 1}\n" for i in range(1, 10)).replace("4,5", '4,"5')
+    assert error(None, "source,target\n" + edges) == (
+        "edges.csv: a quote in column 'target' is never closed, in row 4 (line 5); all that "
+        "follows would be one cell"
+    )
 
 
 @pytest.mark.parametrize("keep", [0.3, 0.9])

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from vrgcn.data.store import load_graph
 from vrgcn.data.tables import ImportSpec, import_tables
+from vrgcn.data.tables.encoders.dates import parse_dates
 from vrgcn.data.tables.encoders.reservoir import Reservoir
 from vrgcn.data.tables.looks import look
 
@@ -154,6 +155,25 @@ def test_dates_of_parquet_and_missing_ones():
         assert features[f"{name}.year.cos"][2] == 0
 
 
+def test_dates_of_any_century_are_read():
+    days = [date(1, 1, 1), date(1500, 3, 1), date(9999, 12, 31)]
+    seconds = [(day - days[0]).days * 86_400.0 for day in days]
+    features, _, plan = imported(pa.table({"d": pa.array(days, pa.date32())}))
+    assert plan["d"][0] == "dates, 0001-01-01 to 9999-12-31"
+    assert features["d.seconds"] == pytest.approx(seconds, rel=1e-6)
+    german = [f"{day.day:02}.{day.month:02}.{day.year:04}" for day in days]
+    for out, written in (("iso", list(map(str, days))), ("german", german)):
+        texts, _, _ = imported({"d": written}, out=out)
+        assert texts["d.seconds"] == features["d.seconds"]
+
+
+def test_years_that_have_more_than_four_digits_are_read():
+    days = pa.array([0, 3_650_000], pa.int32()).cast(pa.date32())
+    features, _, plan = imported(pa.table({"d": days}))
+    assert plan["d"][0] == "dates, 1970-01-01 to 11963-05-13"
+    assert features["d.seconds"] == pytest.approx([0, 3_650_000 * 86_400.0], rel=1e-6)
+
+
 def test_dates_are_read_in_the_format_that_fits_all():
     features, _, _ = imported({"d": ["01.02.2024", "28.02.2024", "03.02.2024"]})
     assert features["d.seconds"] == [0, 27 * 86_400, 2 * 86_400]
@@ -174,6 +194,50 @@ def test_a_day_that_does_not_exist_is_told():
     days = [f"2024-01-{i:02}" for i in range(1, 10)]
     with pytest.raises(ValueError, match=r"column 'd' is no date such as 2024-03-01, in 1 row"):
         imported({"d": [*days, "2024-02-30"]})
+
+
+def test_numbers_of_versions_are_no_reason_to_stop():
+    versions = ["1.2.30", "1.2.3", "1.10.2", "2.0.1"] * 3
+    _, _, plan = imported({"v": versions, "x": list(range(12))})
+    assert plan["v"][0] == "4 categories"
+
+
+@pytest.mark.parametrize(
+    ("cells", "format", "wrong"),
+    [
+        (["31.02.2024", "29.02.2024", "28.02.24"], "%d.%m.%Y", [0, 2]),
+        (["31.04.2024", "30.04.2024", "01.05.2024", "29.02.2023"], "%d.%m.%Y", [0, 3]),
+        (["31.02.24", "28.02.24", "01.03.24", ""], "%d.%m.%y", [0]),
+        (["31.04.2024 23:59", "01.05.2024 23:59"], "%d.%m.%Y %H:%M", [0]),
+        (["0984-02-30", "0984-03-01", "984-03-01"], "%Y-%m-%d", [0, 2]),
+        # As midnight is another day in UTC.
+        (["29.02.2023 00:30 +0200", "01.03.2023 00:30 +0200"], "%d.%m.%Y %H:%M %z", [0]),
+        (["31.02.2023 23:30 -0800", "03.03.2023 23:30 -0800"], "%d.%m.%Y %H:%M %z", [0]),
+        # Arrow reads more than Python: these are dates.
+        (["01 February 2024", "02 Feb 2024", "17 February 2024"], "%d %b %Y", []),
+        (["2024-03-01", "2024-03-09"], "%F", []),
+    ],
+)
+def test_days_that_do_not_exist_and_years_of_two_digits_are_no_dates(cells, format, wrong):
+    seconds, found = parse_dates(pa.array(cells), format)
+    assert found.tolist() == wrong
+    known = [cell not in ("", *(cells[row] for row in wrong)) for cell in cells]
+    assert (~np.isnan(seconds)).tolist() == known
+
+
+@given(day=st.dates(), format=st.sampled_from(["%d.%m.%Y", "%Y/%m/%d", "%m-%d-%Y"]))
+def test_every_day_is_read_as_it_was_written(day, format):
+    year = f"{day.year:04}"  # strftime may leave the zeros out
+    text = format.replace("%Y", year).replace("%m", f"{day:%m}").replace("%d", f"{day:%d}")
+    seconds, wrong = parse_dates(pa.array([text]), format)
+    assert wrong.tolist() == []
+    assert seconds[0] == (day - date(1970, 1, 1)).days * 86_400
+
+
+def test_a_day_that_does_not_exist_in_another_format_is_told():
+    days = [f"{i:02}.01.2024" for i in range(13, 30)]
+    with pytest.raises(ValueError, match=r"column 'd' is no date written as %d.%m.%Y, in 1 row"):
+        imported({"d": [*days, "31.02.2024"]})
 
 
 @pytest.mark.parametrize(
@@ -227,6 +291,27 @@ def test_large_whole_numbers_that_differ_by_little_stay_different():
     assert features["stamp"] == [5, 3, 9]
     assert "less 1,000,000,000,000,000," in plan["stamp"][1]
     assert not [w for w in summary.warnings if "same for all" in w or "32 bits" in w]
+
+
+def test_a_number_that_fills_gaps_is_less_the_offset_too():
+    cells = {"t": ["1700000001", "1700000002", "", "1700000004"]}
+    features, _, plan = imported(cells, fill=("t=1700000003",))
+    assert features["t"] == [0, 1, 2, 3]
+    assert "missing: 1.7e+09" in plan["t"][1]
+    again = import_tables(
+        ImportSpec(nodes=Path("n.csv"), edges=Path("e.csv"), out=Path("h"), like=Path("g"))
+    )
+    assert load_graph("h").features[:, 0].tolist() == [0, 1, 2, 3]
+    assert not [warning for warning in again.warnings if "filled" in warning]
+
+
+def test_a_surprising_gap_of_tomorrow_gets_the_mean_less_the_offset():
+    imported({"t": ["1700000001", "1700000002", "1700000003"]})
+    write({"t": ["1700000001", "", "1700000003"]})
+    import_tables(
+        ImportSpec(nodes=Path("n.csv"), edges=Path("e.csv"), out=Path("h"), like=Path("g"))
+    )
+    assert load_graph("h").features[:, 0].tolist() == [0, 1, 2]
 
 
 def test_large_whole_numbers_that_are_rounded_are_told():

@@ -161,6 +161,52 @@ def test_numbers_to_be_predicted_stay_numbers():
     assert graph.labels.tolist() == [5, 6]
 
 
+def test_a_label_may_be_called_weight_and_may_be_dropped_tomorrow():
+    nodes = "id,x,weight\na,1,u\nb,2,v\n"
+    imported("mine", nodes, "source,target\na,b\n", label=("weight",))
+    graph, _ = like(nodes, "source,target,weight\na,b,7\n")
+    assert graph.labels.tolist() == [0, 1]
+    assert not graph.weighted
+    Path("tomorrow").rename("first")
+    graph, _ = like(nodes, "source,target\na,b\n", drop=("weight",))
+    assert graph.labels is None
+    assert graph.names.classes == ["u", "v"]
+
+
+def test_a_feature_called_label_is_no_label_where_tomorrow_has_none():
+    edges = "source,target\na,b\n"
+    mine, _ = imported("mine", "id,label,topic\na,3,u\nb,4,v\n", edges, label=("topic",))
+    graph, _ = like("id,label\na,3\nb,4\n", edges)
+    assert graph.features.tolist() == mine.features.tolist() == [[3], [4]]
+    assert graph.labels is None
+    assert graph.names.classes == ["u", "v"]
+
+
+def test_features_stay_though_tomorrow_drops_their_columns():
+    nodes = "id,f_1,f_2,label\na,1,3,u\nb,2,4,v\n"
+    imported("mine", nodes, "source,target\na,b\n")
+    graph, _ = like(nodes, "source,target\na,b\n", drop=("f_*",))
+    assert graph.features.tolist() == [[1, 3], [2, 4]]
+
+
+@pytest.mark.parametrize(("before", "after"), [(",", "."), (".", ","), (None, ",")])
+def test_another_decimal_holds_for_features_and_from_then_on(before, after):
+    def written(decimal: str | None) -> str:
+        text = "id;x;v;label\na;1.234;1.5|2.5;u\nb;1.234;3.5|4.125;u\n"
+        return text.replace(".", decimal or ".")
+
+    edges = "source,target\na,b\n"
+    mine, _ = imported("mine", written(before), edges, decimal=before)
+    assert mine.features.tolist() == [
+        pytest.approx([1.234, 1.5, 2.5]),
+        pytest.approx([1.234, 3.5, 4.125]),
+    ]
+    graph, _ = like(written(after), edges, decimal=after)
+    assert graph.features.tolist() == mine.features.tolist()
+    third, _ = imported("third", written(after), edges, like=Path("tomorrow"))
+    assert third.features.tolist() == mine.features.tolist()
+
+
 def test_edges_without_weights_stay_without_though_tomorrows_table_has_some():
     nodes = "id,weight\na,1\nb,2\n"
     imported("mine", nodes, "source,target\na,b\n")

@@ -63,11 +63,11 @@ def node_columns(table: Table, spec: ImportSpec, chosen: list[str] | None = None
     with missing.step():
         id_column = _named(table, spec.id, "--id") or ("id" if "id" in left else left[0])
     with missing.step():
-        label = _matching(table, spec.label, "--label") or [c for c in left if c == "label"]
+        label = _left(table, spec.label, "--label", left) or [c for c in left if c == "label"]
     with missing.step():
         split = _named(table, spec.split, "--split") or ("split" if "split" in left else None)
     with missing.step():
-        features = _matching(table, spec.features, "--features")
+        features = _left(table, spec.features, "--features", left)
     for flag, patterns in (
         ("--column", [Override.parse(text).pattern for text in spec.column]),
         ("--fill", [pattern for pattern, _ in parse_fills(spec.fill) if pattern is not None]),
@@ -157,8 +157,12 @@ def check_dropped(tables: Sequence[Table], patterns: Sequence[str]) -> None:
         raise ValueError(f"--drop: there is no column {pattern!r}{hint or ';'} {have}")
 
 
+def dropped(column: str, patterns: Sequence[str]) -> bool:
+    return any(matches(column, pattern) for pattern in patterns)
+
+
 def _without_dropped(table: Table, patterns: Sequence[str]) -> list[str]:
-    left = [c for c in table.columns if not any(matches(c, pattern) for pattern in patterns)]
+    left = [column for column in table.columns if not dropped(column, patterns)]
     if not left:
         raise ValueError(f"{table.name}: --drop leaves no column")
     return left
@@ -183,6 +187,18 @@ def _matching(table: Table, patterns: Sequence[str], flag: str) -> list[str]:
         found += columns
     missing.raise_if_any()
     return list(dict.fromkeys(found))
+
+
+def _left(table: Table, patterns: Sequence[str], flag: str, left: list[str]) -> list[str]:
+    """What the patterns name of the columns that are not dropped; a name must not be dropped."""
+    found = _matching(table, patterns, flag)
+    twice = [pattern for pattern in patterns if pattern in table.columns and pattern not in left]
+    if twice:
+        raise ValueError(f"--drop and {flag} both name {_listed(twice)}")
+    kept = [column for column in found if column in left]
+    if found and not kept:
+        raise ValueError(f"{table.name}: --drop leaves none of the columns of {flag}")
+    return kept
 
 
 def _missing(table: Table, column: str, flag: str) -> ValueError:

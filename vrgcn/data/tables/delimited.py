@@ -83,11 +83,15 @@ class DelimitedTable:
         return pa.string()
 
     def batches(self, columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
-        start = 0
+        start, last = 0, self.columns[-1]
+        end: str | bytes = ""  # the last cell of the last row
+        beside = [] if last in columns else [last]
         try:
-            for batch in self._stream(columns, pa.string()):
-                yield start, batch
+            for batch in self._stream(columns, pa.string(), beside):
+                end = batch.column(last)[-1].as_py()
+                yield start, batch.select(list(columns))
                 start += len(batch)
+            self._check_closed(end, start - 1)
         except (pa.ArrowException, OSError) as error:
             raise self._explained(error, columns) from None
         if start == 0:
@@ -98,9 +102,16 @@ class DelimitedTable:
         return [f"row {row + 1:,}" + (f" (line {lines[row]:,})" * (row in lines)) for row in rows]
 
     def _stream(
-        self, columns: Sequence[str], kind: pa.DataType, **parse: object
+        self,
+        columns: Sequence[str],
+        kind: pa.DataType,
+        beside: Sequence[str] = (),
+        **parse: object,
     ) -> Iterator[pa.RecordBatch]:
+        """beside: further columns, as bytes."""
         given = [self._given[column] for column in columns]
+        kinds = dict.fromkeys(given, kind)
+        kinds |= {self._given[column]: pa.binary() for column in beside}
         block = max(BLOCK, min(WIDE_BLOCK, 256 * sum(map(len, self.columns))))
         with pa.input_stream(
             str(self._path), compression="gzip" if self._zipped else None
@@ -117,15 +128,36 @@ class DelimitedTable:
                     arrow_csv.ParseOptions(
                         delimiter=self._delimiter, newlines_in_values=True, **parse
                     ),
-                    arrow_csv.ConvertOptions(
-                        include_columns=given, column_types=dict.fromkeys(given, kind)
-                    ),
+                    arrow_csv.ConvertOptions(include_columns=list(kinds), column_types=kinds),
                 )
             except pa.ArrowInvalid as error:
                 if "Empty CSV file" in str(error):  # a header without the newline after it
                     return
                 raise
-            yield from (batch.rename_columns(list(columns)) for batch in reader if len(batch))
+            names = [*columns, *beside]
+            yield from (batch.rename_columns(names) for batch in reader if len(batch))
+
+    def _check_closed(self, end: str | bytes, row: int) -> None:
+        """Refuse a quote that is never closed: to Arrow the end of the file closes it, and all rows
+        below it are one cell, the last of the last row.
+
+        end: that cell, of that row
+        """
+        text = end if isinstance(end, bytes) else end.encode()
+        if (b"\n" in text or b"\r" in text) and self._last_byte() != b'"':
+            [place] = self.where([row])
+            raise ValueError(
+                f"{self.name}: a quote in column {self.columns[-1]!r} is never closed, in {place}; "
+                "all that follows would be one cell"
+            )
+
+    def _last_byte(self) -> bytes:
+        """Of the file, but for white space."""
+        last = b""
+        with self._opened() as raw:
+            for block in iter(lambda: raw.read(BLOCK), b""):
+                last = block.rstrip()[-1:] or last
+        return last
 
     def _opened(self) -> Any:
         return gzip.open(self._path, "rb") if self._zipped else open(self._path, "rb")

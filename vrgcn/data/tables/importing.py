@@ -118,7 +118,7 @@ def run_import(
 
 def _opened(spec: ImportSpec, on_plan: Plan, opener: Opener) -> Source:
     """The tables and their columns; everything that is wrong with them is told at once."""
-    recipe = read_recipe(spec.like) if spec.like is not None else None
+    recipe = read_recipe(spec.like, spec.decimal) if spec.like is not None else None
     dropped = spec.drop
     if recipe is not None:
         spec = recipe.applied(spec)
@@ -135,7 +135,8 @@ def _opened(spec: ImportSpec, on_plan: Plan, opener: Opener) -> Source:
             check_dropped(tables, dropped)
     if edge_table is not None:
         with found.step():
-            edge = edge_columns(edge_table, spec)
+            for_edges = recipe.for_edges(spec) if recipe is not None else spec
+            edge = edge_columns(edge_table, for_edges)
     if spec.features_file is not None:
         with found.step():
             open_features(spec.features_file)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -108,8 +107,9 @@ def dates_look(cells: pa.Array, format: str | None) -> Look:
     known = seconds[~np.isnan(seconds)]
     if not len(known):
         return Look("date", "no dates", len(cells), options=_date_options(np.zeros(1), format))
-    first, last = (datetime.fromtimestamp(float(t), UTC) for t in (known.min(), known.max()))
-    words = f"dates, {first:%Y-%m-%d} to {last:%Y-%m-%d}" if first != last else f"{first:%Y-%m-%d}"
+    # NumPy's, for years beyond 9999 that Parquet may hold and `datetime` refuses.
+    first, last = (np.datetime64(int(t // DAY), "D") for t in (known.min(), known.max()))
+    words = f"dates, {first} to {last}" if known.min() != known.max() else str(first)
     if len(wrong):
         words += f", and {counted(len(wrong), 'text')}"
     missing = len(cells) - len(known) - len(wrong)

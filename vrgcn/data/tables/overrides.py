@@ -61,6 +61,12 @@ class Fill:
     def known(self, value: float) -> Fill:
         return replace(self, value=value)
 
+    def less(self, offset: int) -> Fill:
+        """The same for numbers that the offset is taken off from; means are found among those."""
+        if self.how != "constant" or self.value is None:
+            return self
+        return self.known(float(self.value - offset))
+
     def __str__(self) -> str:
         return f"{self.value:g}" if self.how == "constant" and self.value is not None else self.how
 

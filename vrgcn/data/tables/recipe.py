@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from vrgcn.data.tables.columns import EdgeColumns, NodeColumns
+from vrgcn.data.tables.columns import EdgeColumns, NodeColumns, dropped
 from vrgcn.data.tables.encoders import Encoder, encoder_from_state
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec
@@ -121,9 +121,16 @@ class Recipe:
         if spec.nodes is None:
             stored = {name: value for name, value in stored.items() if name not in _NODE_OPTIONS}
         taken = {n: v for n, v in stored.items() if getattr(spec, n) == defaults[n]}
-        if self.weight is None and spec.weight is None:
-            taken["drop"] = (*taken.get("drop", spec.drop), "weight")
         return replace(spec, like=None, **taken)
+
+    def for_edges(self, spec: ImportSpec) -> ImportSpec:
+        """The options for the table of edges: where there were no weights, there are none now.
+
+        Not for that of nodes, whose `weight` may be a label.
+        """
+        if self.weight is not None or spec.weight is not None:
+            return spec
+        return replace(spec, drop=(*spec.drop, "weight"))
 
     def with_columns(self, spec: ImportSpec, table: Table) -> ImportSpec:
         """The options with the columns of the nodes, as far as the other table has them.
@@ -138,13 +145,15 @@ class Recipe:
                 f"features of {self.origin} were made of: {shown}"
             )
         label, split, drop = spec.label, spec.split, spec.drop
-        if not label and all(column in table.columns for column in self.label):
+        if not label and all(c in table.columns and not dropped(c, drop) for c in self.label):
             label = self.label
         if not label or (split is None and spec.ratio is None):
             split = self.split if label and self.split in table.columns else None
         if not label:
             # Without labels a split says nothing, and there is no task to name.
             drop = (*drop, *filter(None, [self.split, "split"]))
+            # Nor is a feature a label for its name.
+            drop += ("label",) if any(e.column == "label" for e in self.encoders) else ()
             spec = replace(spec, task="auto", label_delimiter=None)
         return replace(spec, label=label, split=split, drop=drop)
 
@@ -174,8 +183,11 @@ class Recipe:
             os.fsync(file.fileno())
 
 
-def read_recipe(folder: Path) -> Recipe:
-    """How the graph in a folder was imported."""
+def read_recipe(folder: Path, decimal: str | None = None) -> Recipe:
+    """How the graph in a folder was imported.
+
+    decimal: of numbers from now on, in place of what it was; None: as it was
+    """
     file, arrays = folder / FILE, folder / ARRAYS
     if not folder.is_dir():
         raise FileNotFoundError(f"--like: there is no folder {folder}")
@@ -201,9 +213,17 @@ def read_recipe(folder: Path) -> Recipe:
         )
     try:
         tensors = {name: tensor.numpy() for name, tensor in read_tensors(arrays).items()}
-        return _recipe(folder, found, tensors)
+        return _recipe(folder, _with_decimal(found, decimal), tensors)
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         raise ValueError(f"--like: {file} cannot be read: {error!r}") from None
+
+
+def _with_decimal(found: dict[str, Any], decimal: str | None) -> dict[str, Any]:
+    """With another decimal in the options, and in the columns that have one."""
+    if decimal is None:
+        return found
+    columns = [c | {"decimal": decimal} if "decimal" in c else c for c in found["columns"]]
+    return found | {"columns": columns, "options": found["options"] | {"decimal": decimal}}
 
 
 def _recipe(folder: Path, found: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Recipe:

@@ -19,6 +19,7 @@ from vrgcn.data.tables.wording import counted
 DAY = 86_400
 WEEK = 7 * DAY
 _MONDAY = 4 * DAY  # 1970-01-05 was one
+_YEAR_1000 = -30_610_224_000  # seconds since 1970
 _PLAIN = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?)?$"
 
 
@@ -113,6 +114,7 @@ def parse_dates(
     if format is not None:
         stamps = pc.strptime(text, format=format, unit="us", error_is_null=True)
         seconds = _seconds(stamps)
+        seconds[_refused(text, format, seconds)] = np.nan
     else:
         plain = pc.fill_null(pc.match_substring_regex(text, _PLAIN), False)
         try:
@@ -134,8 +136,64 @@ def _iso_seconds(text: str) -> float:
     return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).timestamp()
 
 
+def _refused(text: pa.Array, format: str, seconds: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The rows that Arrow reads though they are no dates: 31.02. as 2 March, 24 as the year 24.
+
+    Python reads the few that may be such again. Formats that it does not know are not checked.
+    """
+    if not _python_reads(format):
+        return np.empty(0, np.int64)
+    rows = np.flatnonzero(~np.isnan(seconds))
+    rows = rows[_doubtful(seconds[rows], 1 if "%z" in format else 0)]
+    cells = text.take(pa.array(rows)).dictionary_encode()  # dates come again: each is read once
+    places = cells.indices.to_numpy()
+    early = np.zeros(len(cells.dictionary), bool)
+    early[places] = seconds[rows] < _YEAR_1000
+    wrong = [
+        not _is_date(each, format, strict)
+        for each, strict in zip(cells.dictionary.to_pylist(), early, strict=True)
+    ]
+    return rows[np.array(wrong, bool)[places]]
+
+
+def _doubtful(seconds: NDArray[np.float64], zone: int) -> NDArray[np.bool_]:
+    """Where a day beyond the end of its month may have become one of the next, or a year has less
+    than four digits.
+
+    zone: by how many days UTC may differ from the date as it is written
+    """
+    days = np.floor(seconds / DAY).astype(np.int64).astype("datetime64[D]")
+    of_month = (days - days.astype("datetime64[M]").astype("datetime64[D]")).astype(np.int64)
+    doubtful = (of_month < 3 + zone) | (seconds < _YEAR_1000)
+    if zone:  # the 1st where it was written, the last of the month before in UTC
+        doubtful |= (days + zone).astype("datetime64[M]") != days.astype("datetime64[M]")
+    return np.asarray(doubtful)
+
+
+def _is_date(text: str, format: str, strict: bool) -> bool:
+    """As Python reads it; strict: also where it differs from Arrow in the format, not in the day.
+
+    Arrow takes whole names of months for %b, to name one difference.
+    """
+    try:
+        datetime.strptime(text, format)
+    except ValueError as error:
+        return not strict and str(error).startswith(("time data", "unconverted data"))
+    return True
+
+
+def _python_reads(format: str) -> bool:
+    """Python's `strptime` knows all of a format: not so %T or %F."""
+    try:
+        datetime.strptime(datetime(2024, 5, 6, tzinfo=UTC).strftime(format), format)
+    except ValueError:
+        return False
+    return True
+
+
 def _seconds(stamps: pa.Array) -> NDArray[np.float64]:
-    micros = pc.cast(pc.cast(stamps, pa.int64()), pa.float64())
+    # Unsafe: beyond 2^53 microseconds, before 1684 and after 2255, a safe cast refuses to round.
+    micros = pc.cast(stamps, pa.int64()).cast(pa.float64(), safe=False)
     return micros.to_numpy(zero_copy_only=False) / 1e6
 
 

@@ -24,6 +24,7 @@ _WHOLE = r"^[+-]?(\d{1,18}|[1-8]\d{18})$"  # that 64 bits hold
 class NumberColumn(FilledColumn):
     """A number each: one feature, and one more where missing numbers are marked.
 
+    fill: a constant is one of the column's own numbers, and the offset is taken off it too
     decimal: see `to_numbers`
     lenient: what is no number counts as missing
     offset: is subtracted, so that large whole numbers that differ by little stay different in 32
@@ -40,7 +41,9 @@ class NumberColumn(FilledColumn):
         lenient: bool = False,
         offset: int = 0,
     ) -> None:
-        super().__init__(column, fill)
+        # A filling that was stored is of numbers without the offset already.
+        super().__init__(column, fill.less(offset) if isinstance(fill, Fill) else fill)
+        self._gaps = str(fill if isinstance(fill, Filling) else Filling(fill))
         self.decimal = decimal
         self.lenient = lenient
         self.offset = offset
@@ -89,7 +92,7 @@ class NumberColumn(FilledColumn):
             parts.append("decimal commas read as points")
         if self.lenient:
             parts.append("texts count as missing")
-        return ", ".join(parts) + str(self.filling)
+        return ", ".join(parts) + self._gaps
 
     def notes(self) -> list[str]:
         notes = super().notes()
