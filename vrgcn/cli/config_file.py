@@ -47,7 +47,7 @@ def read_flags(path: Path, kinds: dict[str, Any], without: tuple[str, ...] = ())
     known = kinds.keys() - {"config"}
     flags = []
     for name, value in options.items():
-        if name in without:
+        if name in (*without, runs.GRAPH_CHECKSUM):
             continue
         if name not in known:
             close = get_close_matches(name, known, n=1)

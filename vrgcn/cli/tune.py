@@ -8,7 +8,7 @@ from pathlib import Path
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import TuneOptions
 from vrgcn.cli.output import unbroken_output
-from vrgcn.cli.resuming import found_again, nothing_left
+from vrgcn.cli.resuming import described, nothing_left
 from vrgcn.cli.run_folder import run_folder
 from vrgcn.cli.train import scaled_graph
 from vrgcn.engine.devices import find_device
@@ -35,8 +35,8 @@ def run_tune(options: TuneOptions) -> None:
         print(f"writing to {folder}")
         print_note(note)
         (folder / BEST / RESULT).unlink(missing_ok=True)  # not finished from here on
-        described = found_again(options)
-        write_config(folder / CONFIG, described)
+        told = described(options)
+        write_config(folder / CONFIG, told)
         try:
             result = tune(
                 graph,
@@ -45,7 +45,7 @@ def run_tune(options: TuneOptions) -> None:
                 trials=options.trials,
                 search=options.search,
                 folder=folder,
-                options={k: v for k, v in described.items() if k not in ("trials", "search")},
+                options={k: v for k, v in told.items() if k not in ("trials", "search")},
                 verbose=True,
                 on_note=print_note,
             )
