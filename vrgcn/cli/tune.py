@@ -34,9 +34,14 @@ def run_tune(options: TuneOptions) -> None:
         print(f"{graph}\nfeatures scaled: {scaling.kind}, searching {', '.join(options.search)}")
         print(f"writing to {folder}")
         print_note(note)
-        (folder / BEST / RESULT).unlink(missing_ok=True)  # not finished from here on
         told = described(options)
-        write_config(folder / CONFIG, told)
+
+        def begin() -> None:
+            (folder / BEST / RESULT).unlink(missing_ok=True)  # not finished from here on
+            write_config(folder / CONFIG, told)
+
+        if options.resume is None:
+            begin()  # first of all: by its options a folder is known to be ours, if we are killed
         try:
             result = tune(
                 graph,
@@ -47,6 +52,7 @@ def run_tune(options: TuneOptions) -> None:
                 folder=folder,
                 options={k: v for k, v in told.items() if k not in ("trials", "search")},
                 verbose=True,
+                on_begin=begin,
                 on_note=print_note,
             )
         except Interrupted as stop:
