@@ -53,6 +53,23 @@ def test_a_run_is_diagnosed_by_its_settings_and_flags_win_over_them(vrgcn, run_f
     assert (run_folder.parents[1] / "pages" / "b.html").is_file()
 
 
+def test_a_run_whose_graph_was_moved_is_diagnosed_where_it_is_now(vrgcn, graph_folder, tmp_path):
+    ratio = ("--ratio", 0.5, 0.25, 0.25)
+    flags = ("--epochs", 2, "--batch-size", 20, "--hidden", 8, "--out", "r")
+    assert vrgcn("train", graph_folder, *ratio, *flags)[0] == 0
+    graph_folder.rename(tmp_path / "moved")
+    code, _, err = vrgcn("diagnose", "r")
+    assert code == 1
+    assert f"the graph of run r was in {graph_folder}; say where it is now with --graph" in err
+    few = ("--passes", 2, "--epochs", 1, "--compare", "cv")
+    code, out, err = vrgcn("diagnose", "r", "--graph", "moved", *few)
+    assert code == 0, err
+    assert "train=60, val=30, test=30" in out
+    assert "drew its own split" not in out + err
+    code, _, err = vrgcn("diagnose", "r", "--graph", "nowhere", *few)
+    assert (code, "--graph: there is no folder nowhere" in err) == (1, True)
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [

@@ -200,6 +200,8 @@ def test_a_split_is_drawn_anew_and_found_again(vrgcn, graph_folder, tmp_path):
     code, out, _ = vrgcn("evaluate", "drawn")  # on the same test nodes
     assert f"{result['test']:.4f}" in out
     assert vrgcn("train", "--resume", "drawn", "--epochs", 3)[0] == 0
+    again = vrgcn("train", "--config", "drawn/config.toml", "--split-seed", 2, "--out", "again")
+    assert again[0] == 0, again[2]
     code, _, err = vrgcn("train", "--resume", "drawn", "--epochs", 4, "--split-seed", 2)
     assert (code, "split_seed was 3 and is 2" in err) == (1, True)
     assert vrgcn("train", *flags, "--out", "own")[0] == 0

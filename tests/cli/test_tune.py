@@ -12,7 +12,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.cli.conftest import small_graph
 from vrgcn.cli.tune import _print_result
+from vrgcn.data.store import save_graph
 from vrgcn.training.metrics import METRICS
 from vrgcn.tuning.leaderboard import Leaderboard
 from vrgcn.tuning.study import Tried
@@ -118,3 +120,20 @@ def test_what_is_wrong_is_told_by_its_flag(vrgcn, graph_folder, monkeypatch):
     code, _, err = vrgcn("tune", graph_folder, *FLAGS)
     assert (code, "pip install 'vrgcn[tune]'" in err) == (1, True)
     assert "Traceback" not in err
+
+
+def test_a_search_does_not_go_on_with_another_graph_and_stays_as_it_is(
+    vrgcn, graph_folder, tmp_path
+):
+    flags = ("--epochs", 1, "--batch-size", 32, "--hidden", 8, "--search", "dropout")
+    assert vrgcn("tune", "--graph", graph_folder, *flags, "--trials", 1, "--out", "t")[0] == 0
+    kept = [tmp_path / "t" / name for name in ("config.toml", "best/result.json")]
+    before = [file.read_text() for file in kept]
+    save_graph(small_graph(seed=1), tmp_path / "other")
+    code, _, err = vrgcn("tune", "--resume", "t", "--trials", 2, "--graph", "other")
+    assert code == 1
+    assert "t holds another search: " in err
+    assert [file.read_text() for file in kept] == before
+    graph_folder.rename(tmp_path / "moved")
+    code, _, err = vrgcn("tune", "--resume", "t", "--trials", 2, "--graph", "moved")
+    assert code == 0, err

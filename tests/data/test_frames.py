@@ -186,6 +186,12 @@ def club() -> networkx.Graph:
     return G
 
 
+@pytest.mark.parametrize("kind", [networkx.Graph, networkx.DiGraph, networkx.MultiGraph])
+def test_networkx_without_nodes_is_refused_in_a_line(kind):
+    with pytest.raises(ValueError, match=r"^the graph has no nodes$"):
+        Graph.from_networkx(kind())
+
+
 def test_networkx_attributes_become_features_labels_and_weights():
     G = club()
     graph = Graph.from_networkx(G, label="club", ratio=(0.5, 0.25, 0.25))

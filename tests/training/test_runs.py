@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 import torch
@@ -17,6 +18,7 @@ from vrgcn.training.runs import (
     CONFIG,
     METRICS,
     RESULT,
+    graph_checksum,
     graph_source,
     open_run,
     open_run_graph,
@@ -52,6 +54,61 @@ def test_a_run_opens_another_graph_that_is_asked_for(folder, tmp_path):
     save_graph(Graph([[0], [1]], 10 * FEATURES), tmp_path / "other")
     opened = open_run_graph(open_run(folder, CPU), None, tmp_path / "other", None)
     assert torch.equal(opened.graph.features, 5 * FEATURES)
+
+
+@pytest.fixture
+def drawn(folder, tmp_path) -> Path:
+    """The run, having drawn a split of a graph that has another."""
+    graph = Graph([[0], [1]], torch.ones(12, 2), torch.arange(12) % 3, train=[0], test=[1])
+    save_graph(graph, tmp_path / "split")
+    text = f'graph = "{tmp_path / "split"}"\nratio = [0.5, 0.25, 0.25]\nsplit_seed = 3\n'
+    (folder / CONFIG).write_text(text)
+    return folder
+
+
+def note_checksum(run: Path, graph: Path) -> None:
+    with open(run / CONFIG, "a") as file:
+        file.write(f'graph_checksum = "{graph_checksum(graph)}"\n')
+
+
+def test_a_split_that_was_drawn_is_drawn_again_on_the_graph_that_was_moved(drawn, tmp_path):
+    before = open_run_graph(open_run(drawn, CPU), None, None, None).graph
+    note_checksum(drawn, tmp_path / "split")
+    (tmp_path / "split").rename(tmp_path / "moved")
+    opened = open_run_graph(open_run(drawn, CPU), None, tmp_path / "moved", None)
+    assert torch.equal(opened.graph.test, before.test)
+    assert len(before.test) == 3
+    assert opened.note is None
+
+
+def test_a_copy_is_known_while_the_graph_of_a_run_from_before_is_there(drawn, tmp_path):
+    copytree(tmp_path / "split", tmp_path / "copy")
+    opened = open_run_graph(open_run(drawn, CPU), None, tmp_path / "copy", None)
+    assert (len(opened.graph.test), opened.note) == (3, None)
+
+
+def test_another_graph_keeps_its_split_and_says_so_where_it_is_scored(drawn, tmp_path):
+    note_checksum(drawn, tmp_path / "split")
+    save_graph(Graph([[0], [1]], FEATURES, torch.arange(3), test=[2]), tmp_path / "other")
+    opened = open_run_graph(open_run(drawn, CPU), None, tmp_path / "other", None)
+    assert opened.graph.test.tolist() == [2]
+    assert "the run drew its own split (--ratio 0.5 0.25 0.25); this graph is scored" in opened.note
+    run = open_run(drawn, CPU)
+    assert open_run_graph(run, None, tmp_path / "other", None, scored=False).note is None
+
+
+def test_the_checksum_of_a_graph_leaves_its_splits_out(tmp_path):
+    for name, test in (("a", [0]), ("b", [1])):
+        save_graph(Graph([[0], [1]], FEATURES, torch.arange(3), test=test), tmp_path / name)
+    save_graph(Graph([[0], [2]], FEATURES, torch.arange(3), test=[0]), tmp_path / "c")
+    a, b, c = (graph_checksum(tmp_path / name) for name in "abc")
+    assert a == b != c
+
+
+def test_a_graph_that_was_moved_is_asked_for(folder, tmp_path):
+    (tmp_path / "graph").rename(tmp_path / "moved")
+    with pytest.raises(FileNotFoundError, match=r"of run .*run was in .*graph; say where it is n"):
+        open_run_graph(open_run(folder, CPU), None, None, None)
 
 
 def test_a_run_that_has_not_finished_says_so_wherever_it_is_used(folder):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import sys
 import tomllib
+from contextlib import closing
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
@@ -22,7 +24,7 @@ from vrgcn.training.objectives import build_objective
 from vrgcn.tuning import tuner as module
 from vrgcn.tuning.leaderboard import Leaderboard, ranked
 from vrgcn.tuning.space import SPACE, Search, Settings
-from vrgcn.tuning.study import Tried, open_study
+from vrgcn.tuning.study import STUDY, Tried, open_study
 from vrgcn.tuning.tuner import TuneResult
 
 optuna = pytest.importorskip("optuna")
@@ -346,6 +348,43 @@ def test_what_cannot_be_tuned_is_refused() -> None:
         search(time_limit="5")
     with pytest.raises(ValueError, match="trials must be at least 1"):
         search(trials=0)
+
+
+@pytest.mark.parametrize(
+    ("graph", "model", "config", "names", "message"),
+    [
+        (small_graph(seed=1), MODEL, CONFIG, SPACE, "the graph's adjacency is not the same"),
+        (GRAPH, ModelConfig(hidden=16), CONFIG, SPACE, "the model's hidden was 8 and is 16"),
+        (GRAPH, MODEL, replace(CONFIG, epochs=9), SPACE, "epochs was 3 and is 9"),
+        (GRAPH, MODEL, replace(CONFIG, metric="macro-f1"), SPACE, "metric was None and is"),
+        (GRAPH, MODEL, CONFIG, ("hidden",), r"search was \['model', .*is \['hidden'\]"),
+    ],
+)
+def test_a_folder_with_another_search_is_refused(
+    found, graph, model, config, names, message
+) -> None:
+    _, folder = found
+    before = (folder / module.LEADERBOARD).read_text()
+    with pytest.raises(ValueError, match=f"holds another search: .*{message}"):
+        tune(graph, model, config, folder=folder, search=tuple(names), trials=5)
+    assert (folder / module.LEADERBOARD).read_text() == before
+
+
+def test_other_threads_and_limits_are_the_same_search(found) -> None:
+    result, folder = found
+    again = tune(GRAPH, MODEL, replace(CONFIG, threads=1), folder=folder, trials=4)
+    assert told(again) == told(result)
+
+
+def test_a_study_from_before_it_was_noted_is_accepted(tmp_path) -> None:
+    def go_on(trials: int, epochs: int) -> TuneResult:
+        config = replace(CONFIG, epochs=epochs)
+        return tune(GRAPH, MODEL, config, folder=tmp_path, search=("hidden",), trials=trials)
+
+    go_on(1, 1)
+    with closing(sqlite3.connect(tmp_path / STUDY)) as study, study:
+        study.execute("DELETE FROM study_user_attributes WHERE key = 'identity'")
+    assert len(go_on(2, 2).trials) == 2
 
 
 def test_optunas_own_log_is_quiet(found, capfd, tmp_path) -> None:

@@ -88,12 +88,12 @@ def _(options: DiagnoseOptions) -> DiagnoseOptions:
                     f"{target} was trained on the parts of a graph: name the graph that they were "
                     "made of, by --graph or --dataset"
                 )
-            find_source(*source)
-        elif source != (None, None):
+        elif source.dataset is not None:
             raise ValueError(
-                f"{target} is a run, which is diagnosed on its own graph: leave --dataset and "
-                "--graph away"
+                f"{target} is a run, which is diagnosed on its own graph: leave --dataset away; "
+                "--graph says where the graph is now, if it was moved"
             )
+        find_source(*source, needed=False)
         return options
     dataset, graph = find_source(options.dataset, options.graph, target)
     return replace(options, dataset=dataset, graph=graph, target=None)

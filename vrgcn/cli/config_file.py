@@ -7,8 +7,11 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+from vrgcn.cli.parsing import count_plain, read_words
 from vrgcn.files.parsing import read_toml
 from vrgcn.training import runs
+
+_GRAPH = ("dataset", "graph")  # the options that name one
 
 
 def expand_config(options: type, flags: list[str]) -> list[str]:
@@ -16,24 +19,56 @@ def expand_config(options: type, flags: list[str]) -> list[str]:
 
     `--resume RUN` stands for the run's own config.toml. Where a command takes a `target`, a run
     folder does too, all but its graph, which is found through the run, its epochs, which are over,
-    where it was logged to, and how several runs or processes shared the work.
+    where it was logged to, and how several runs or processes shared the work. The graph of a file
+    is left out where the user names one, by whichever option.
     """
     kinds = option_kinds(options)
+    if not kinds.keys() & {"config", "resume", "target"}:
+        return flags
+    place = _run_place(flags, kinds) if "target" in kinds else None
+    without = _GRAPH if place is not None or _names_graph(options, flags) else ()
     path = _path(flags, "--config") if "config" in kinds else None
-    expanded = [] if path is None else read_flags(path, kinds)
+    expanded = [] if path is None else read_flags(path, kinds, without)
     resumed = _path(flags, "--resume") if "resume" in kinds else None
     if resumed is not None:
         if path is not None:
             raise ValueError("--resume takes the run's own options: leave --config out")
-        runs.read_config(resumed)  # whose errors speak of runs
-        expanded = read_flags(resumed / runs.CONFIG, kinds)
-    place = _run_place(flags, kinds) if "target" in kinds else None
+        _check_command(resumed, kinds)
+        expanded = read_flags(resumed / runs.CONFIG, kinds, without)
     if place is None:
-        return [*expanded, *flags]
+        return _before(expanded, flags)
     run = flags[place]
-    left_out = ("dataset", "graph", "epochs", "log", "seeds", "halo", "halo_every", "rank_timeout")
+    left_out = (*_GRAPH, "epochs", "log", "seeds", "halo", "halo_every", "rank_timeout")
     theirs = read_flags(Path(run) / runs.CONFIG, kinds, without=left_out)
-    return [run, *theirs, *expanded, *flags[:place], *flags[place + 1 :]]
+    return _before([*theirs, *expanded], [run, *flags[:place], *flags[place + 1 :]])
+
+
+def _before(expanded: list[str], flags: list[str]) -> list[str]:
+    """Flags of a file before the user's own, but for words that these begin with: the last flag of
+    the file, if it takes several values, would take them too."""
+    plain = count_plain(flags)
+    return [*flags[:plain], *expanded, *flags[plain:]]
+
+
+def _names_graph(options: type, flags: list[str]) -> bool:
+    """Whether the user's own words name a graph."""
+    given = read_words(options, flags)
+    return any(given.get(name) is not None for name in (*_GRAPH, "graph_or_dataset", "target"))
+
+
+def _check_command(folder: Path, kinds: dict[str, Any]) -> None:
+    """Refuse to train on with a search, and to search on with a training run."""
+    searched = "search" in runs.read_config(folder)
+    if searched and "search" not in kinds:
+        raise ValueError(
+            f"--resume: {folder} is a search, and no training run: vrgcn tune --resume {folder} "
+            "goes on with it"
+        )
+    if not searched and "search" in kinds:
+        raise ValueError(
+            f"--resume: {folder} is a training run, and no search: vrgcn train --resume {folder} "
+            "goes on with it"
+        )
 
 
 def read_flags(path: Path, kinds: dict[str, Any], without: tuple[str, ...] = ()) -> list[str]:
@@ -47,7 +82,7 @@ def read_flags(path: Path, kinds: dict[str, Any], without: tuple[str, ...] = ())
     known = kinds.keys() - {"config"}
     flags = []
     for name, value in options.items():
-        if name in without:
+        if name in (*without, runs.GRAPH_CHECKSUM):
             continue
         if name not in known:
             close = get_close_matches(name, known, n=1)

@@ -45,6 +45,7 @@ def opened_sweeps(run: Run, options: ExactOptions) -> Iterator[Sweeping]:
             options.data_root,
             folder,
             filling_bars(),
+            scored=False,
         )
         print_note(opened.note)
         graph = opened.graph

@@ -25,8 +25,19 @@ class UsageError(Exception):
 
 
 def parse(kind: Any, words: list[str]) -> Any:
-    """The options that the words stand for; of a flag that is given twice, the last counts, unless
-    it is one that is repeated."""
+    """The options that the words stand for."""
+    flags = flags_of(kind)
+    values = read_words(kind, words)
+    _check_required(flags, values)
+    try:
+        return _build(kind, values)
+    except (ValueError, TypeError) as error:
+        raise UsageError(_with_flags(str(error), flags)) from error
+
+
+def read_words(kind: Any, words: list[str]) -> dict[str, Any]:
+    """The values that words give to options, by name; of a flag that is given twice, the last
+    counts, unless it is one that is repeated."""
     flags = flags_of(kind)
     values: dict[str, Any] = {}
     positionals = [flag for flag in flags if flag.positional]
@@ -54,21 +65,17 @@ def parse(kind: Any, words: list[str]) -> Any:
             free = [p for p in positionals if p.name not in values]
             if not free:
                 _refuse_word(word, words, place, flags)
-            count = _run(words[place:]) if free[0].several else 1
+            count = count_plain(words[place:]) if free[0].several else 1
             values[free[0].name] = _convert(free[0], words[place : place + count])
             place += count
-    _check_required(flags, values)
-    try:
-        return _build(kind, values)
-    except (ValueError, TypeError) as error:
-        raise UsageError(_with_flags(str(error), flags)) from error
+    return values
 
 
 def _is_flag(word: str) -> bool:
     return word.startswith("--") and len(word) > 2
 
 
-def _run(words: list[str]) -> int:
+def count_plain(words: list[str]) -> int:
     """How many words there are before the next flag."""
     return next((n for n, word in enumerate(words) if _is_flag(word)), len(words))
 
@@ -78,7 +85,7 @@ def _values(flag: Flag, rest: list[str], waiting: bool) -> list[str]:
 
     waiting: whether a word without a flag is still expected; several numbers end before it
     """
-    words = rest[: _run(rest)]
+    words = rest[: count_plain(rest)]
     if not flag.several:
         if not words:
             raise UsageError(f"{flag.flag} needs a value: {flag.flag} {flag.value}")

@@ -15,7 +15,14 @@ from vrgcn.files.writing import remove_partial
 from vrgcn.training.config import free_settings
 from vrgcn.training.interval import duration
 from vrgcn.training.lock import locked
-from vrgcn.training.runs import config_text, member_runs, read_config, unfinished
+from vrgcn.training.runs import (
+    GRAPH_CHECKSUM,
+    config_text,
+    graph_checksum,
+    member_runs,
+    read_config,
+    unfinished,
+)
 
 _EXCHANGE = ("halo", "halo_every", "rank_timeout")  # when processes hear of each other
 _PLACE = ("graph", "data_root")  # the same graph may lie elsewhere now: its fingerprint decides
@@ -28,7 +35,7 @@ def check_resumed(options: RunOptions, folder: Path) -> None:
     # An option that is not in the file was None, or did not exist yet: at its default.
     before, now = _as_written(type(options)()) | read_config(folder), _as_written(options)
     changeable: tuple[str, ...] = (
-        *(*_PLACE, *_EXCHANGE, "verify", "log"),
+        *(*_PLACE, GRAPH_CHECKSUM, *_EXCHANGE, "verify", "log"),
         *("trials", "time_limit", "threads"),
     )
     if not isinstance(options, TuneOptions):  # whose trials would not compare
@@ -75,6 +82,15 @@ def found_again(options: RunOptions) -> dict[str, Any]:
     kept = {k: v for k, v in flatten(options).items() if k not in left_out}
     paths = {name: kept[name] for name in _PLACE if kept[name] is not None}
     return kept | {name: path.resolve() for name, path in paths.items()}
+
+
+def described(options: RunOptions) -> dict[str, Any]:
+    """What config.toml of a run says: its options, and where it drew a split, by what the graph is
+    known again once it was moved."""
+    told = found_again(options)
+    if options.ratio is not None and options.graph is not None:
+        told[GRAPH_CHECKSUM] = graph_checksum(options.graph)
+    return told
 
 
 def _as_written(options: RunOptions) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import TrainingOptions, TrainOptions
 from vrgcn.cli.output import unbroken_output
-from vrgcn.cli.resuming import found_again, nothing_left
+from vrgcn.cli.resuming import described, nothing_left
 from vrgcn.cli.run_folder import run_folder
 from vrgcn.cli.seeds import run_seeds
 from vrgcn.data import find_dataset
@@ -129,7 +129,7 @@ def _train(
             model,
             graph,
             options.train,
-            options=found_again(options),
+            options=described(options),
             objective=objective,
             resume=options.resume is not None,
             verbose=True,

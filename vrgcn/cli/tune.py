@@ -8,7 +8,7 @@ from pathlib import Path
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import TuneOptions
 from vrgcn.cli.output import unbroken_output
-from vrgcn.cli.resuming import found_again, nothing_left
+from vrgcn.cli.resuming import described, nothing_left
 from vrgcn.cli.run_folder import run_folder
 from vrgcn.cli.train import scaled_graph
 from vrgcn.engine.devices import find_device
@@ -34,9 +34,14 @@ def run_tune(options: TuneOptions) -> None:
         print(f"{graph}\nfeatures scaled: {scaling.kind}, searching {', '.join(options.search)}")
         print(f"writing to {folder}")
         print_note(note)
-        (folder / BEST / RESULT).unlink(missing_ok=True)  # not finished from here on
-        described = found_again(options)
-        write_config(folder / CONFIG, described)
+        told = described(options)
+
+        def begin() -> None:
+            (folder / BEST / RESULT).unlink(missing_ok=True)  # not finished from here on
+            write_config(folder / CONFIG, told)
+
+        if options.resume is None:
+            begin()  # first of all: by its options a folder is known to be ours, if we are killed
         try:
             result = tune(
                 graph,
@@ -45,8 +50,9 @@ def run_tune(options: TuneOptions) -> None:
                 trials=options.trials,
                 search=options.search,
                 folder=folder,
-                options={k: v for k, v in described.items() if k not in ("trials", "search")},
+                options={k: v for k, v in told.items() if k not in ("trials", "search")},
                 verbose=True,
+                on_begin=begin,
                 on_note=print_note,
             )
         except Interrupted as stop:

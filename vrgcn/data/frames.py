@@ -57,6 +57,8 @@ def graph_from_networkx(
 ) -> Graph:
     """See `Graph.from_networkx`."""
     names = list(G.nodes)
+    if not names:
+        raise ValueError("the graph has no nodes")
     ids = _distinct_ids(names)
     roles = [*_listed(options.get("label", "label")), options.get("split", "split")]
     attributes = list(dict.fromkeys(key for _, held in G.nodes(data=True) for key in held))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from vrgcn.data.sources import META, has_parts
+from vrgcn.files.checksums import value_checksum
 from vrgcn.files.kinds import Kind, check_kinds, shown
 from vrgcn.files.parsing import read_toml
 from vrgcn.files.writing import write_text
@@ -34,6 +35,9 @@ SEED = "seed-"
 BEST = "best"
 TRIALS = "trials"
 TRIAL = "trial-"
+
+# What config.toml says beside options: by what a graph whose split the run drew is known again.
+GRAPH_CHECKSUM = "graph_checksum"
 
 RATIO = Kind(
     lambda value: isinstance(value, list) and all(isinstance(v, int | float) for v in value),
@@ -90,7 +94,7 @@ def read_config(folder: Path) -> dict[str, Any]:
             f"{folder} is not a run: it has no {CONFIG}{graph if is_graph else ''}"
         )
     options = read_toml(config)
-    for name in ("dataset", "graph", "data_root", "metric"):
+    for name in ("dataset", "graph", "data_root", "metric", GRAPH_CHECKSUM):
         if not isinstance(options.get(name, ""), str):
             raise ValueError(f"{config}: {name} must be a text, not {shown(options[name])}")
     if "ratio" in options:
@@ -165,24 +169,38 @@ def open_run_graph(
     data_root: Path | None,
     directory: Path | None = None,
     on_fill: Callable[[str, float], None] | None = None,
+    *,
+    scored: bool = True,
 ) -> Opened:
     """The graph that was asked for, or else the run's own, its features as the model takes them.
 
+    A split that the run drew is drawn again, also where its own graph is asked for, be it that it
+    lies elsewhere now. Another graph keeps its own.
+
     directory: keep scaled features in a file, there or beside the graph, instead of in memory
     on_fill: told of what is made there
+    scored: whether the splits are looked at, and a note on them matters
     """
     from vrgcn.data.opening import open_graph
     from vrgcn.inference.saved import fit_features
 
     own_dataset, own_graph, own_root = graph_source(run.config)
-    split = {}
     if dataset is None and graph is None:
-        dataset, graph, split = own_dataset, own_graph, split_source(run.config)
+        dataset, graph = own_dataset, own_graph
+        _check_there(run.folder, own_graph)
+    own = _is_own_graph(run.config, dataset, graph)
+    split = split_source(run.config) if own else {}
     memory: Literal["ram", "disk"] = "ram" if directory is None else "disk"
     opened = open_graph(
         dataset, graph, data_root or own_root, memory=memory, on_fill=on_fill, **split
     )
     notes = [] if opened.note is None else [opened.note]
+    ratio = run.config.get("ratio")
+    if scored and ratio is not None and not own:
+        notes.append(
+            f"the run drew its own split (--ratio {' '.join(map(str, ratio))}); this graph is "
+            "scored by its own, whose test nodes the model may have been trained on"
+        )
     done = unfinished(run.folder)
     if done is not None:
         notes.append(
@@ -192,6 +210,43 @@ def open_run_graph(
     scaled = None if directory is None else directory / "features.bin"
     fitted = fit_features(run.saved, opened.graph, scaled)
     return opened._replace(graph=fitted, note="; ".join(notes) or None)
+
+
+def graph_checksum(folder: Path) -> str | None:
+    """Of all that a graph on disk holds but its splits; None of one without checksums."""
+    from vrgcn.data.store_format import read_meta
+    from vrgcn.graph.validation import SPLITS
+
+    sums = read_meta(folder).get("checksums")
+    if sums is None:
+        return None
+    splits = [f"{name}.npy" for name in SPLITS]
+    return value_checksum({name: value for name, value in sums.items() if name not in splits})
+
+
+def _is_own_graph(config: dict[str, Any], dataset: str | None, graph: Path | None) -> bool:
+    """Whether a graph is the one that the run was trained on, wherever it lies now."""
+    own_dataset, own, _ = graph_source(config)
+    if graph is None:
+        return dataset == own_dataset
+    if own is None:
+        return False
+    if graph.resolve() == own.resolve():
+        return True
+    if not (graph / META).is_file():
+        return False
+    noted = config.get(GRAPH_CHECKSUM)
+    if noted is None and (own / META).is_file():  # of a run from before it was noted
+        noted = graph_checksum(own)
+    return noted is not None and graph_checksum(graph) == noted
+
+
+def _check_there(run: Path, graph: Path | None) -> None:
+    """Refuse a run's own graph that was moved or deleted."""
+    if graph is not None and not (has_parts(graph) or (graph / META).is_file()):
+        raise FileNotFoundError(
+            f"the graph of run {run} was in {graph}; say where it is now with --graph"
+        )
 
 
 def _toml(value: Any) -> str:

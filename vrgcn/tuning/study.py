@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 STUDY = "study.sqlite"
 _NAME = "vrgcn"
+_IDENTITY = "identity"  # of the user attributes
 _RUNGS = 6  # a trial is first looked at after so large a part of its epochs, then after twice that
 _DRAWN = 8  # trials, the given ones among them, before the sampler learns from them
 
@@ -81,6 +83,18 @@ def open_study(folder: Path, *, larger: bool, epochs: int) -> Iterator[optuna.St
             )
             tried(study)
         yield study
+
+
+def note_identity(
+    study: optuna.Study, identity: dict[str, Any]
+) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    """What a study was noted to be of, None of one without a note, and what it is of now, as JSON
+    has it. It is noted where there are no trials yet: of others nobody knows what they are of."""
+    now = json.loads(json.dumps(identity))
+    before = study.user_attrs.get(_IDENTITY)
+    if before is None and not study.get_trials(deepcopy=False):
+        study.set_user_attr(_IDENTITY, now)
+    return before, now
 
 
 @contextmanager

@@ -5,21 +5,25 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vrgcn.engine.devices import use_threads
 from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
 from vrgcn.training.clock import Clock
 from vrgcn.training.config import TrainConfig
+from vrgcn.training.identity import differences, fingerprint
 from vrgcn.training.interval import duration
-from vrgcn.training.objectives import build_objective
+from vrgcn.training.objectives import Objective, build_objective
 from vrgcn.tuning.leaderboard import Leaderboard
 from vrgcn.tuning.space import SPACE, Search, Settings
-from vrgcn.tuning.study import check_optuna, open_study
+from vrgcn.tuning.study import check_optuna, note_identity, open_study
 from vrgcn.tuning.tuner import Tuner, TuneResult
+
+if TYPE_CHECKING:
+    import optuna
 
 TRIALS_BY_DEFAULT = 40
 
@@ -35,6 +39,7 @@ def tune(
     folder: str | Path | None = None,
     options: dict[str, Any] | None = None,
     verbose: bool = False,
+    on_begin: Callable[[], None] = lambda: None,
     on_note: Callable[[str], None] = print,
 ) -> TuneResult:
     """Search for settings that score well on the validation nodes, and train the best again.
@@ -44,8 +49,10 @@ def tune(
     time_limit: of all of it, such as "5m"; None: that of the config
     search: settings to vary, names of `tuning.space.SPACE`
     folder: for the runs of the trials and the best; a search that was stopped goes on from what is
-        there. None: nothing is kept but what is returned
+        there, and another one, of another graph or other settings, is refused. None: nothing is
+        kept but what is returned
     options: what config.toml of the runs says beside their settings
+    on_begin: called once it is known that the folder is this search's
     """
     check_optuna()
     config = config or TrainConfig()
@@ -72,6 +79,9 @@ def tune(
         study = stack.enter_context(
             open_study(home, larger=objective.better(1.0, 0.0), epochs=config.epochs)
         )
+        if folder is not None:
+            _refuse_another(home, study, _identity(graph, given, search, objective))
+        on_begin()
         leaderboard = stack.enter_context(Leaderboard(objective.metric, verbose))
         tuner = Tuner(
             graph, objective, Search(given, search), study, home, Clock(seconds), leaderboard,
@@ -79,3 +89,30 @@ def tune(
         )  # fmt: skip
         tuner.run(trials)
         return tuner.retrain()
+
+
+def _identity(
+    graph: Graph, given: Settings, search: Sequence[str], objective: Objective
+) -> dict[str, Any]:
+    """What a search is of: trials compare if it is the same."""
+    train = {name: value for name, value in asdict(given.train).items() if name != "threads"}
+    return {
+        "graph": fingerprint(graph),
+        "model": asdict(given.model),
+        "config": train,
+        "run": {"search": list(search), "the metric": objective.metric.title},
+    }
+
+
+def _refuse_another(folder: Path, study: optuna.Study, now: dict[str, Any]) -> None:
+    """Refuse a folder whose trials are of another search than this one."""
+    before, now = note_identity(study, now)
+    if before is None:
+        return
+    before["model"] = asdict(ModelConfig()) | before["model"]  # settings that did not exist yet
+    changed = differences(before, now)
+    if changed:
+        raise ValueError(
+            f"{folder} holds another search: {'; '.join(changed)}; give another folder, or delete "
+            "it to begin again"
+        )
