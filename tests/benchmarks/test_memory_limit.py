@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,10 @@ def test_forgotten_files_are_on_the_disk_alone(tmp_path):
         assert cached(file)
     except OSError:
         pytest.skip("the file system cannot tell what is in memory")
-    forget(tmp_path)
+    for _ in range(20):  # a page that another processor is just at work on stays that once
+        forget(tmp_path)
+        if not cached(file):
+            break
+        time.sleep(0.1)
     assert not cached(file)
     assert file.read_bytes() == bytes(MEGA)

@@ -481,10 +481,11 @@ def test_an_objective_of_ones_own_trains_on_nodes_without_labels() -> None:
     labels = torch.where(ids < 5, ids % 3, -1)
     edges = torch.stack([ids, (ids + 1) % 60])
     graph = Graph(edges, torch.ones(60, 4), labels, train=ids[:5], undirected=True)
-    model = GraphSAGE(4, 8, 3)
+    torch.manual_seed(0)
+    model = GraphSAGE(4, 8, 3, dropout=0.0)
     with torch.no_grad():
         before = predict(model, graph)[:20].square().sum(1).mean()
     result = fit(
         model, graph, TrainConfig(estimator="exact", epochs=1, batch_size=60), objective=Zero(graph)
     )
-    assert result.curve[0].loss == pytest.approx(float(before), rel=0.05)
+    assert result.curve[0].loss == pytest.approx(float(before), rel=1e-5)
