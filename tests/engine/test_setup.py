@@ -82,6 +82,16 @@ def test_an_inductive_setup_has_the_edges_among_training_nodes_and_evaluates_on_
     assert torch.allclose(rows, wanted, atol=1e-12)
 
 
+def test_an_inductive_setup_knows_the_averages_of_nodes_that_it_was_not_told_of() -> None:
+    graph = half_trained()
+    setup = set_up(gcn(), graph, preprocess=True, inductive=True)
+    nodes = torch.tensor([45, 3])  # by gcn a node averages itself, so that no row is zero
+    expected = setup.P[None].to_dense() @ graph.features
+    assert expected[45].abs().sum() > 0
+    averages = setup.inputs(nodes).averaged[None]
+    assert torch.allclose(averages, expected[nodes], atol=1e-12)
+
+
 def test_an_inductive_setup_needs_a_rule_where_a_matrix_would_have_all_edges() -> None:
     matrix = Propagation.from_matrix(P, dtype=torch.float64)
     for rule in (matrix, {"cites": "mean", "knows": matrix}):

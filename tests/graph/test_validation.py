@@ -159,6 +159,15 @@ def test_normalised_propagation_refuses_negative_weights(rule):
         predict(GCN(2, 3, 2), graph, propagation=rule)
 
 
+def test_the_first_negative_weight_is_found_beyond_the_first_piece(monkeypatch):
+    monkeypatch.setattr("vrgcn.graph.propagation.CHUNK_COST", 2)
+    graph = trainable(edge_weight=[1.0, 1.0, -3.0])
+    with pytest.raises(
+        ValueError, match="1 edge has a negative weight, first: -3 on the edge from 2 to 3"
+    ):
+        gcn(graph)
+
+
 def test_own_matrix_may_be_negative():
     P = Propagation.from_matrix(torch.tensor([[0.5, -2.0], [0.0, 1.0]]))
     assert P.to_dense().tolist() == [[0.5, -2.0], [0.0, 1.0]]
