@@ -87,6 +87,12 @@ def test_a_column_for_each_class_gives_several_classes(tmp_path):
     assert graph.labels.tolist() == [[1, 0], [-1, -1], [0, 0], [1, 1]]
 
 
+def test_columns_of_parquet_may_have_a_number_for_unknown(tmp_path):
+    columns = {"id": ["a", "b"], "x": [1, 2], "is_b": [-1, 1], "is_a": [-1, 0]}
+    graph, _ = imported(tmp_path, pa.table(columns), label=("is_*",), missing=("-1",))
+    assert graph.labels.tolist() == [[-1, -1], [1, 0]]
+
+
 @pytest.mark.parametrize(("delimiter", "labels_"), [(None, [-1, -1]), ("|", [[], []])])
 def test_no_label_at_all_is_reported(tmp_path, delimiter, labels_):
     text = "id,x,label\na,1,\nb,2,\n"

@@ -62,7 +62,12 @@ def to_numbers(
     kind = pa.from_numpy_dtype(dtype)
     nowhere = np.empty(0, np.int64)
     if not is_text(column.type):
-        return _array(pc.cast(column, kind, safe=False)), nowhere
+        values = _array(pc.cast(column, kind, safe=False))
+        if missing:
+            # A price of -1.00 is the -1 that the user names.
+            plain = pc.cast(column, pa.float64()) if types.is_decimal(column.type) else column
+            values = np.where(is_missing(to_text(plain), missing), np.nan, values).astype(dtype)
+        return values, nowhere
     if not missing:
         try:
             return _array(pc.cast(column, kind)), nowhere
