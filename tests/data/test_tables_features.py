@@ -155,6 +155,12 @@ def test_dates_of_parquet_and_missing_ones():
         assert features[f"{name}.year.cos"][2] == 0
 
 
+def test_nanoseconds_of_parquet_are_cut_off():
+    times = pa.array([1_700_000_000_000_000_001, 1_700_000_060_000_000_999], pa.timestamp("ns"))
+    named, _, _ = imported(pa.table({"t": times}))
+    assert np.diff(named["t.seconds"]).tolist() == [60]
+
+
 def test_dates_of_any_century_are_read():
     days = [date(1, 1, 1), date(1500, 3, 1), date(9999, 12, 31)]
     seconds = [(day - days[0]).days * 86_400.0 for day in days]

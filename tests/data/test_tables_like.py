@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from vrgcn.data.store import load_graph
@@ -95,6 +98,33 @@ def test_values_are_encoded_as_yesterday_whatever_is_new():
     assert "column 'kind': 1 label of classes that the graph of --like does not have" in text
     assert "column 'city': 1 value of categories that were not there before count as none" in text
     assert "column 'born': 2 missing values, of which there were none before, filled" in text
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.float64(), pa.string(), pa.date32()])
+def test_dates_are_read_alike_whatever_type_tomorrows_column_has(kind):
+    nodes = "who;year\na;2001\nb;1999\nc;2000\nd;2024\n"
+    mine, _ = imported("mine", nodes, "from,to\na,b\n", column=("year=date:%Y",))
+    years = pa.array([2001, 1999, 2000, 2024])
+    if pa.types.is_date(kind):
+        years = pa.array([date(year, 1, 1) for year in years.to_pylist()])
+    pq.write_table(pa.table({"who": ["a", "b", "c", "d"], "year": years.cast(kind)}), "n.parquet")
+    Path("e.csv").write_text("from,to\na,b\n")
+    spec = ImportSpec(
+        nodes=Path("n.parquet"), edges=Path("e.csv"), like=Path("mine"), out=Path("tomorrow")
+    )
+    import_tables(spec)
+    assert load_graph("tomorrow").features.tolist() == mine.features.tolist()
+
+
+def test_a_number_that_is_no_date_is_told_where_dates_were():
+    imported("mine", "who;born\na;2001-01-01\nb;1999-01-01\n", "from,to\na,b\n")
+    table = pa.table({"who": ["a", "b"], "born": [20010101, 7]})
+    pq.write_table(table, "n.parquet")
+    spec = ImportSpec(
+        nodes=Path("n.parquet"), edges=Path("mine-e.csv"), like=Path("mine"), out=Path("tomorrow")
+    )
+    with pytest.raises(ValueError, match="column 'born' is no date such as 2024-03-01, in 1 row: 7"):
+        import_tables(spec)
 
 
 def test_rare_categories_of_tomorrow_are_others_where_there_were_others():
