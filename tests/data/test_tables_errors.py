@@ -235,6 +235,15 @@ def test_a_column_that_is_dropped_and_asked_for(error, flag):
     )
 
 
+@pytest.mark.parametrize("flag", ["id", "split", "source", "target", "weight"])
+def test_a_column_that_a_flag_of_its_own_names_is_not_dropped_too(error, flag):
+    for drop in ("mine", "m*"):
+        text = error(
+            "id,mine\na,1\nb,2\n", "source,target,mine\na,b,1\n", **{flag: "mine"}, drop=(drop,)
+        )
+        assert f"--drop and --{flag} both name 'mine'" in text.splitlines()
+
+
 def test_two_columns_of_the_same_name(error):
     assert error("id,x,x\na,1,2\n") == (
         "nodes.csv has more than one column called 'x'; rename them"

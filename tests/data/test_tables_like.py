@@ -13,6 +13,7 @@ import pytest
 
 from vrgcn.data.store import load_graph
 from vrgcn.data.tables import ImportSpec, import_tables
+from vrgcn.graph.validation import SPLITS
 
 NODES = (
     "who;age;city;born;tags;bio;kind;split\n"
@@ -123,7 +124,9 @@ def test_a_number_that_is_no_date_is_told_where_dates_were():
     spec = ImportSpec(
         nodes=Path("n.parquet"), edges=Path("mine-e.csv"), like=Path("mine"), out=Path("tomorrow")
     )
-    with pytest.raises(ValueError, match="column 'born' is no date such as 2024-03-01, in 1 row: 7"):
+    with pytest.raises(
+        ValueError, match="column 'born' is no date such as 2024-03-01, in 1 row: 7"
+    ):
         import_tables(spec)
 
 
@@ -217,6 +220,13 @@ def test_features_stay_though_tomorrow_drops_their_columns():
     imported("mine", nodes, "source,target\na,b\n")
     graph, _ = like(nodes, "source,target\na,b\n", drop=("f_*",))
     assert graph.features.tolist() == [[1, 3], [2, 4]]
+
+
+def test_a_split_may_be_dropped_tomorrow():
+    imported("mine", NODES, **OPTIONS)
+    graph, _ = like(NODES, drop=("split",))
+    assert graph.labelled.tolist() == [True, True, True, False]
+    assert [len(graph.split(name)) for name in SPLITS] == [0, 0, 0]
 
 
 @pytest.mark.parametrize(("before", "after"), [(",", "."), (".", ","), (None, ",")])

@@ -148,7 +148,8 @@ class Recipe:
         if not label and all(c in table.columns and not dropped(c, drop) for c in self.label):
             label = self.label
         if not label or (split is None and spec.ratio is None):
-            split = self.split if label and self.split in table.columns else None
+            found = self.split in table.columns and not dropped(str(self.split), drop)
+            split = self.split if label and found else None
         if not label:
             # Without labels a split says nothing, and there is no task to name.
             drop = (*drop, *filter(None, [self.split, "split"]))
