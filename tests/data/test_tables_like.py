@@ -130,6 +130,19 @@ def test_a_number_that_is_no_date_is_told_where_dates_were():
         import_tables(spec)
 
 
+@pytest.mark.parametrize(("column", "cells"), [("city", ("Rome", "Oslo")), ("tags", ("x|y", "y"))])
+def test_a_gap_among_categories_that_had_none_is_told(column, cells):
+    rows = "".join(f"{who};{cells[i % 2]}\n" for i, who in enumerate("abcd"))
+    mine, _ = imported("mine", f"who;{column}\n{rows}")
+    again, summary = like(f"who;{column}\n{rows}".replace(f"b;{cells[1]}", "b;"))
+    assert again.features[1].tolist() == [0, 0]
+    assert again.features[2:].tolist() == mine.features[2:].tolist()
+    assert summary.warnings == [
+        f"tomorrow-n.csv: column {column!r}: 1 missing value, of which there were none before, "
+        "counts as no category"
+    ]
+
+
 def test_rare_categories_of_tomorrow_are_others_where_there_were_others():
     nodes = "id,c\n" + "".join(f"{i},{c}\n" for i, c in enumerate("aaabbbcd"))
     imported("mine", nodes, "source,target\n0,1\n", max_categories=2)
