@@ -235,6 +235,20 @@ def test_features_stay_though_tomorrow_drops_their_columns():
     assert graph.features.tolist() == [[1, 3], [2, 4]]
 
 
+def test_one_of_several_label_columns_that_is_not_there_is_told():
+    nodes = "who;x;is_a;is_b;is_c\na;1;1;0;0\nb;2;0;1;1\nc;3;;;\nd;4;0;0;0\n"
+    imported("mine", nodes, label=("is_*",))
+    graph, summary = like("who;x;is_a;is_c\na;1;1;0\nb;2;0;1\nc;3;;\nd;4;0;0\n")
+    assert graph.labels is None
+    assert summary.warnings == [
+        "tomorrow-n.csv: without 'is_b', 1 label column of 3 that mine has, the others are left "
+        "aside and no node is labelled"
+    ]
+    Path("other").mkdir()
+    _, summary = imported("other/none", "who;x\na;1\nb;2\nc;3\nd;4\n", like=Path("mine"))
+    assert summary.warnings == []
+
+
 def test_a_split_may_be_dropped_tomorrow():
     imported("mine", NODES, **OPTIONS)
     graph, _ = like(NODES, drop=("split",))

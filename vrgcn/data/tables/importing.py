@@ -237,6 +237,9 @@ def _notes(source: Source) -> list[str]:
     recipe, edges = source.recipe, source.edge_table
     if recipe is not None and source.edge.weight is None and "weight" in edges.columns:
         notes.append(f"{edges.name}: left aside 'weight', since {recipe.origin} has no weights")
+    nodes, node = source.node_table, source.node
+    if recipe is not None and nodes is not None and node is not None and not node.label:
+        notes += recipe.lacking_labels(nodes, source.spec.drop)
     return notes
 
 

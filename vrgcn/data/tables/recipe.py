@@ -21,6 +21,7 @@ from vrgcn.data.tables.columns import EdgeColumns, NodeColumns, dropped
 from vrgcn.data.tables.encoders import Encoder, encoder_from_state
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec
+from vrgcn.data.tables.wording import counted
 from vrgcn.files.checksums import file_checksum, value_checksum
 from vrgcn.files.parsing import read_json
 from vrgcn.files.tensors import read_tensors, write_tensors
@@ -157,6 +158,18 @@ class Recipe:
             drop += ("label",) if any(e.column == "label" for e in self.encoders) else ()
             spec = replace(spec, task="auto", label_delimiter=None)
         return replace(spec, label=label, split=split, drop=drop)
+
+    def lacking_labels(self, table: Table, drop: Sequence[str]) -> list[str]:
+        """What to tell where some of several label columns are not there: none is of use then."""
+        gone = [c for c in self.label if c not in table.columns or dropped(c, drop)]
+        if len(gone) in (0, len(self.label)):
+            return []
+        shown = ", ".join(map(repr, gone[:3])) + (", ..." if len(gone) > 3 else "")
+        return [
+            f"{table.name}: without {shown}, {counted(len(gone), 'label column')} of "
+            f"{len(self.label)} that {self.origin} has, the others are left aside and no node is "
+            "labelled"
+        ]
 
     def write(self, folder: Path) -> None:
         """Into the folder of a graph."""
