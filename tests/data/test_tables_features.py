@@ -68,6 +68,22 @@ def test_categories_have_a_feature_each_and_one_for_missing():
     assert plan["city"][0] == "2 categories; 2 missing"
 
 
+def test_features_of_the_same_name_are_told_apart():
+    cells = {"x": ["a", "(missing)", "", "a"], "x=a": [1, 2, 3, 4]}
+    options = {"column": ("x=category", "x=a=number"), "unknown_nodes": "add"}
+    named, _, _ = imported(cells, **options)
+    assert named == {
+        "x=(missing)": [0, 1, 0, 0],
+        "x=a": [1, 0, 0, 1],
+        "x=(missing) (2)": [0, 0, 1, 0],
+        "x=a (2)": [1, 2, 3, 4],
+        "(not in the nodes table)": [0, 0, 0, 0],
+    }
+    write(cells)
+    import_tables(ImportSpec(nodes="n.csv", edges="e.csv", like="g", out="again"))
+    assert load_graph("again").names.features == list(named)
+
+
 def test_rare_categories_share_a_feature():
     cells = ["a"] * 5 + ["b"] * 4 + ["c"] * 3 + ["d", "e"]
     features, _, _ = imported({"kind": cells}, max_categories=2)

@@ -95,8 +95,11 @@ class FeatureColumns:
 
     @property
     def names(self) -> list[str]:
-        names = [name for encoder in self._encoders for name in encoder.names]
-        return names + [UNKNOWN_NODE] * self._marked
+        own = [name for encoder in self._encoders for name in encoder.names]
+        if not self._marked:
+            return distinct(own)
+        mark, *names = distinct([UNKNOWN_NODE, *own])
+        return [*names, mark]
 
     def fit(self, on_rows: Callable[[str, int], None]) -> None:
         """Look at the columns that have to be seen as a whole before they can be encoded."""
@@ -151,6 +154,19 @@ def add_rows(folder: Path, row: NDArray[np.float32], count: int) -> None:
     with GrowingArray.reopened(folder / FEATURES) as file:
         for start in range(0, count, _ROWS):
             file.append(np.tile(row, (min(_ROWS, count - start), 1)))
+
+
+def distinct(names: Sequence[str]) -> list[str]:
+    """Names of which one that came before gets a number: `x=a` may be a column, and the category a
+    of column x. A model finds its features by their names."""
+    taken: dict[str, None] = {}
+    for name in names:
+        own, number = name, 1
+        while own in taken:
+            number += 1
+            own = f"{name} ({number})"
+        taken[own] = None
+    return list(taken)
 
 
 def copy_features(
