@@ -445,6 +445,30 @@ def test_what_the_user_says_may_be_wrong(options, message):
 TOPICS = ("goal team match league cup", "song band album guitar tour", "oven salt butter dough")
 
 
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (pa.array([1, 2], pa.timestamp("us")), "number"),
+        (pa.array([1, 2], pa.time64("us")), "date"),
+        (pa.array([b"\xff", b"b"]), "category"),
+        (pa.array([{"a": 1}, {"a": 2}]), "text"),
+        (pa.array([{"a": 1}, {"a": 2}]), "boolean"),
+        (pa.array([[[1]], [[2]]]), "categories"),
+    ],
+)
+def test_a_type_that_cannot_be_what_the_user_says_is_told(values, kind):
+    with pytest.raises(
+        ValueError, match=f"n.parquet: column 'x' holds .*cannot be read as {kind}$"
+    ):
+        imported(pa.table({"x": values}), column=(f"x={kind}",))
+
+
+def test_lists_that_are_all_empty_make_no_features():
+    empty = pa.array([[], []], pa.list_(pa.string()))
+    with pytest.raises(ValueError, match="column 'x' holds no categories"):
+        imported(pa.table({"x": empty}), column=("x=categories",))
+
+
 def prose(rows: int, seed: int = 0) -> list[str]:
     """Texts about three topics in turn."""
     random = np.random.default_rng(seed)

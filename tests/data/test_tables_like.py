@@ -117,6 +117,23 @@ def test_dates_are_read_alike_whatever_type_tomorrows_column_has(kind):
     assert load_graph("tomorrow").features.tolist() == mine.features.tolist()
 
 
+def test_columns_of_other_types_than_can_be_read_are_told():
+    imported("mine", "who;x;city\na;1;Rome\nb;2;Oslo\nc;3;Rome\nd;4;Oslo\n")
+    times = pa.array([1, 2], pa.timestamp("us"))
+    pq.write_table(pa.table({"who": ["a", "b"], "x": times, "city": [["R"], ["O"]]}), "n.parquet")
+    spec = ImportSpec(
+        nodes=Path("n.parquet"), edges=Path("mine-e.csv"), like=Path("mine"), out=Path("tomorrow")
+    )
+    with pytest.raises(ValueError, match="column 'x' holds") as caught:
+        import_tables(spec)
+    assert str(caught.value).splitlines() == [
+        "n.parquet: column 'x' holds timestamp[us], which cannot be read as number, as the "
+        "features of mine were made of it",
+        "n.parquet: column 'city' holds list<element: string>, which cannot be read as category, "
+        "as the features of mine were made of it",
+    ]
+
+
 def test_a_number_that_is_no_date_is_told_where_dates_were():
     imported("mine", "who;born\na;2001-01-01\nb;1999-01-01\n", "from,to\na,b\n")
     table = pa.table({"who": ["a", "b"], "born": [20010101, 7]})

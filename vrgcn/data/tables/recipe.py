@@ -21,6 +21,7 @@ from vrgcn.data.tables.columns import EdgeColumns, NodeColumns, dropped
 from vrgcn.data.tables.encoders import Encoder, encoder_from_state
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec
+from vrgcn.data.tables.values import readable_as
 from vrgcn.data.tables.wording import counted
 from vrgcn.files.checksums import file_checksum, value_checksum
 from vrgcn.files.parsing import read_json
@@ -145,6 +146,14 @@ class Recipe:
                 f"{table.name} lacks {len(missing)} of the {len(self.encoders)} columns that the "
                 f"features of {self.origin} were made of: {shown}"
             )
+        changed = [
+            f"{table.name}: column {e.column!r} holds {table.kind(e.column)}, which cannot be read "
+            f"as {e.kind}, as the features of {self.origin} were made of it"
+            for e in self.encoders
+            if not readable_as(e.kind, table.kind(e.column))
+        ]
+        if changed:
+            raise ValueError("\n".join(changed))
         label, split, drop = spec.label, spec.split, spec.drop
         if not label and all(c in table.columns and not dropped(c, drop) for c in self.label):
             label = self.label

@@ -37,6 +37,19 @@ def is_list(kind: pa.DataType) -> bool:
     return any(test(kind) for test in tests)
 
 
+def readable_as(kind: str, of: pa.DataType) -> bool:
+    """Whether cells of a type can be encoded as a kind that `--column` names."""
+    inner = of.value_type if types.is_dictionary(of) else of
+    if is_list(inner):
+        items = inner.value_type
+        return kind in ("categories", "numbers") and (is_text(items) or is_number(items))
+    if is_text(of) or is_number(of):
+        return True
+    if kind == "date":
+        return bool(types.is_timestamp(inner) or types.is_date(inner))
+    return kind in ("category", "text") and bool(types.is_temporal(inner))
+
+
 def to_text(column: pa.Array) -> pa.Array:
     """A column as a string array, "" where it has nothing."""
     column = _decoded(column)

@@ -59,6 +59,11 @@ class CategoryColumn:
         self.categories = sorted(ranked[: self.most])
         self.other = len(ranked) > self.most
         self._counts.clear()
+        if not self.names:
+            raise ValueError(
+                f"column {self.column!r} holds no categories to make features of; leave it out "
+                f"with --drop {self.column!r}"
+            )
         self.fitted = True
 
     def encode(self, cells: pa.Array, out: NDArray[np.float32], tell: Tell) -> None:
