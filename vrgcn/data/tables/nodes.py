@@ -84,6 +84,7 @@ def read_nodes(
     known_ids = ids.finish()
     known_labels = labels.finish() if labels is not None else None
     codes, notes = split.finish(known_labels) if split is not None else (None, [])
+    notes += [f"{table.name}: {note}" for note in ids.notes()]
     notes += features.notes()
     if isinstance(known_labels, Labels) and classes is not None:
         known_labels, strange = known_labels.under(classes)
