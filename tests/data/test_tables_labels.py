@@ -101,6 +101,15 @@ def test_no_label_at_all_is_reported(tmp_path, delimiter, labels_):
     assert "no node has a label" in summary.warnings
 
 
+def test_nodes_that_all_have_no_class_are_in_no_split(tmp_path):
+    empty = pa.array([[], [], None], pa.list_(pa.string()))
+    table = {"id": ["a", "b", "c"], "x": [1, 2, 3], "label": empty, "split": ["train", "val", ""]}
+    graph, summary = imported(tmp_path, pa.table(table))
+    assert "no node has a label" in summary.warnings
+    assert graph.labelled.tolist() == [False, False, False]
+    assert [len(graph.split(name)) for name in SPLITS] == [0, 0, 0]
+
+
 def test_splits_are_read_in_every_spelling(tmp_path):
     words = ["train", "Val", " valid", "VALIDATION", "test ", "", "none", "Training", "dev"]
     words.append("testing")

@@ -134,7 +134,7 @@ class Graph:
     @property
     def labelled(self) -> Tensor:
         """(nodes,) bool: whether a node's label is known."""
-        if self.labels is None:
+        if self.labels is None or not self.labels.numel():  # several classes per node, of none
             return torch.zeros(self.num_nodes, dtype=torch.bool)
         if self.task == "regression":
             return ~self.labels.isnan()

@@ -72,6 +72,10 @@ class Labels:
         """For as many more nodes, whose classes are not known."""
         return replace(self, known=np.append(self.known, np.zeros(count, bool)))
 
+    def known_of_some(self) -> Labels:
+        """The same, but that of no class at all nothing is known: there is nothing to learn."""
+        return self if self.classes else replace(self, known=np.zeros_like(self.known))
+
     def under(self, classes: list[str]) -> tuple[Labels, dict[str, int]]:
         """The same nodes by the classes of another graph, and how many are of classes that it does
         not have: their classes are not known here."""
