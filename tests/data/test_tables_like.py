@@ -213,6 +213,23 @@ def test_features_from_the_edges_and_from_a_file_are_made_again():
         )
 
 
+def test_a_file_of_features_is_filled_as_before_and_nodes_it_lacks_get_yesterdays_means():
+    np.save("x.npy", np.array([[1.0], [np.nan], [4.0]]))
+    edges = "from,to\na,b\nb,c\nc,z\n"
+    options = {"fill": ("7",), "unknown_nodes": "add", "features_file": Path("x.npy")}
+    mine, _ = imported("mine", "who\na\nb\nc\n", edges, **options)
+    assert mine.features.tolist() == [[1, 0], [7, 0], [4, 0], [4, 1]]
+    np.save("y.npy", np.array([[np.nan], [100.0], [200.0]]))
+    again, _ = like("who\na\nb\nc\n", edges, features_file=Path("y.npy"))
+    assert again.features.tolist() == [[7, 0], [100, 0], [200, 0], [4, 1]]
+    options = {"features_file": Path("y.npy"), "fill": ("8",), "like": Path("mine")}
+    anew, _ = imported("anew", "who\na\nb\nc\n", edges, **options)
+    assert anew.features[0].tolist() == [8, 0]
+    np.save("y.npy", np.ones((3, 2)))
+    with pytest.raises(ValueError, match="there are 3 features, and mine has 2"):
+        imported("other", "who\na\nb\nc\n", edges, like="mine", features_file=Path("y.npy"))
+
+
 def test_numbers_to_be_predicted_stay_numbers():
     nodes = "id,x,price\na,1,5\nb,2,6\n"
     edges = "source,target,weight\na,b,2\n"

@@ -176,11 +176,13 @@ def copy_features(
     fill: float | None,
     added: int = 0,
     marked: bool = False,
+    mean: NDArray[np.float32] | None = None,
 ) -> Features:
     """The features of a `.npy` file, (nodes, width).
 
     added: more nodes, that get the mean of each column
     marked: a last column tells them from the others
+    mean: (width,) of the columns; None: of this file
     """
     array = open_features(file)
     if len(array) != nodes:
@@ -204,9 +206,11 @@ def copy_features(
                 block[bad] = fill or 0
             out.append(np.pad(block, ((0, 0), (0, int(marked)))))
         if added:
-            mean = out.written(None).mean
-            mean[array.shape[1] :] = 1
-            out.append(np.tile(mean, (added, 1)))
+            if mean is None or len(mean) != width:  # of another width it is refused later
+                mean = out.written(None).mean
+            row = mean.copy()
+            row[array.shape[1] :] = 1
+            out.append(np.tile(row, (added, 1)))
     if first is not None:
         raise ValueError(
             f"--features-file: {file} holds {counted(wrong, 'value that is', 'values that are')} "

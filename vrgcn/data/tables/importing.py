@@ -209,6 +209,7 @@ def _features(source: Source, nodes: Nodes, adjacency: Adjacency, folder: Path) 
             fills[0][1].value if fills else None,
             nodes.added,
             source.marked,
+            recipe.mean if recipe is not None else None,
         )
     else:
         features = structural_features(adjacency, folder)

@@ -38,7 +38,7 @@ _MEAN = "mean"
 # Options that another table is read by too, unless it is given others.
 _OPTIONS = (
     *("delimiter", "headerless", "headerless_nodes", "decimal", "tidy_ids", "unknown_nodes"),
-    *("drop", "missing", "label_delimiter", "task", "directed"),
+    *("drop", "missing", "label_delimiter", "task", "directed", "fill"),
 )
 _KEPT = (
     *("id", "label", "split", "source", "target", "weight"),
@@ -88,9 +88,12 @@ class Recipe:
     ) -> Recipe:
         """What was done in an import."""
         features = "file" if spec.features_file is not None else "columns" if encoders else "edges"
+        options = {name: getattr(spec, name) for name in _OPTIONS}
+        if features != "file":
+            options["fill"] = ()  # what fills a column its encoder knows
         return Recipe(
             origin=str(spec.out),
-            options={name: getattr(spec, name) for name in _OPTIONS},
+            options=options,
             id=node.id if node is not None else None,
             label=tuple(node.label) if node is not None else (),
             split=node.split if node is not None else None,

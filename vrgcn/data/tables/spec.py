@@ -142,6 +142,8 @@ class ImportSpec:
         decided = ("features", "column", "max_categories", "text_seed", "fill", "task", "directed")
         defaults = {field.name: field.default for field in fields(ImportSpec)}
         for name in decided:
+            if name == "fill" and self.features_file is not None:
+                continue  # of a file nothing was learned that could fill it
             if getattr(self, name) != defaults[name]:
                 flag = name.replace("_", "-")
                 raise ValueError(f"--{flag} and --like: give one of them; --like decides it")
