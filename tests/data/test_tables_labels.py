@@ -54,6 +54,12 @@ def test_empty_labels_and_the_users_words_for_missing_are_unknown(tmp_path):
     assert summary.classes == {"y": 1}
 
 
+def test_cells_of_spaces_are_unknown(tmp_path):
+    graph, _ = imported(tmp_path, "id,x,label\na,1, \nb,2,\t\nc,3, cat\nd,4,dog\n")
+    assert graph.names.classes == [" cat", "dog"]
+    assert graph.labels.tolist() == [-1, -1, 0, 1]
+
+
 def test_numbers_of_parquet_are_classes_and_nan_is_unknown(tmp_path):
     table = pa.table({"id": ["a", "b", "c", "d"], "x": [1, 2, 3, 4],
                       "label": pa.array([10.0, float("nan"), None, 9.0])})  # fmt: skip

@@ -163,7 +163,9 @@ class OneClass:
 
     def add(self, start: int, batch: pa.RecordBatch) -> None:
         text = to_text(batch.column(self._column))
-        unknown = pa.array(is_missing(text, self._missing))
+        # A cell of spaces looks empty; no class is called so.
+        blank = is_missing(pc.utf8_trim_whitespace(text), ())
+        unknown = pa.array(is_missing(text, self._missing) | blank)
         self._parts.append(pc.if_else(unknown, None, text).dictionary_encode())
 
     def finish(self) -> Labels:
