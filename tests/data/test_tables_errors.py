@@ -335,6 +335,15 @@ def test_text_in_another_encoding(error):
     )
 
 
+def test_rows_whose_line_cannot_be_told_are_told_by_their_number(error, monkeypatch):
+    """Far down in a file, or under a cell that is too long for Python's reader of CSV."""
+    nodes = f"id,x,t\na,1,u\nb,2,{'v' * 200_000}\nc,,u\n"
+    told = "nodes.csv: column 'x' is missing or NaN, in 1 row: row 3"
+    assert error(nodes, fill=("error",)).startswith(f"{told}; give")
+    monkeypatch.setattr(delimited, "LINES", 2)
+    assert error("id,x\na,1\nb,2\nc,\n", fill=("error",)).startswith(f"{told}; give")
+
+
 def test_a_quote_that_is_never_closed(error, monkeypatch):
     nodes = 'id,x\na,1\n"b,2\n' + "".join(f"n{i},1\n" for i in range(200))
     assert error(nodes) == (
