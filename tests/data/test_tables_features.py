@@ -469,6 +469,12 @@ def test_lists_that_are_all_empty_make_no_features():
         imported(pa.table({"x": empty}), column=("x=categories",))
 
 
+def test_a_list_that_is_nested_without_end_is_told_like_any_other():
+    deep = "[" * 100_000 + "]" * 100_000
+    with pytest.raises(ValueError, match=r"column 't' is no list, in 1 row: '\[\["):
+        imported({"x": [1, 2, 3], "t": ['["a"]', deep, '["b"]']}, column=("t=categories:[]",))
+
+
 def prose(rows: int, seed: int = 0) -> list[str]:
     """Texts about three topics in turn."""
     random = np.random.default_rng(seed)
