@@ -535,6 +535,13 @@ def test_a_text_column_without_words_is_told():
         imported({"bio": ["-", "?", "!"], "x": [1, 2, 3]}, column=("bio=text",))
 
 
+def test_a_text_column_of_one_word_is_told():
+    with pytest.raises(
+        ValueError, match=r"n\.csv: column 'bio' holds one word alone; leave it out"
+    ):
+        imported({"bio": ["word", "word", "-"], "x": [1, 2, 3]}, column=("bio=text",))
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=8), st.integers(1, 30))
 def test_a_reservoir_depends_on_the_rows_and_not_on_the_batches(sizes, most):
