@@ -285,6 +285,10 @@ def test_empty_files(error):
     assert error(pa.table({"id": pa.array([], pa.int64())})) == "nodes.parquet has no rows"
 
 
+def test_a_table_without_columns(error):
+    assert error(pa.table({})) == "nodes.parquet has no columns"
+
+
 def test_files_that_are_not_there_or_of_no_known_kind(error):
     assert error(nodes=None, edges=EDGES, features_file=Path("x.npy")) == (
         "--features-file: there is no file x.npy"
@@ -434,6 +438,7 @@ def test_a_features_file_that_is_no_array(error, tmp_path):
         ({"ratio": (0.5, 0.2, 0.2), "split": "split"}, "--split and --ratio: give one of them"),
         ({"features": ("x",), "features_file": Path("x")}, "--features and --features-file"),
         ({"delimiter": ";;"}, "--delimiter: must be one character"),
+        ({"delimiter": "§"}, "--delimiter: '§' is not in ASCII"),
         ({"label_delimiter": ""}, "--label-delimiter: must not be empty"),
         ({"fill": ("nan",)}, "--fill: must be mean, median, a finite number, each also with +mark"),
         ({"fill": ("age=modus",)}, "--fill: must be mean, median, a finite number"),

@@ -103,6 +103,8 @@ class ImportSpec:
         object.__setattr__(self, "delimiter", delimiter)
         if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
             raise ValueError(f"--delimiter: must be one character, or tab; not {delimiter!r}")
+        if delimiter is not None and not delimiter.isascii():
+            raise ValueError(f"--delimiter: {delimiter!r} is not in ASCII, as it has to be")
         if self.decimal not in (None, ",", "."):
             raise ValueError(f"--decimal: must be , or . and not {self.decimal!r}")
         if self.label_delimiter == "":
