@@ -123,6 +123,11 @@ def test_features_and_ratios_are_flags(vrgcn, tmp_path):
     ("flags", "code", "message"),
     [
         (("--edges", "e.csv", "--out", "g", "--directed", "--undirected"), 2, "give one of them"),
+        (
+            ("--edges", "e.csv", "--out", "g", "--like", "h", "--undirected"),
+            2,
+            "--undirected and --like: give one of them; --like decides it",
+        ),
         (("--edges", "e.csv", "--out", "e.csv"), 1, "e.csv exists already"),
         (("--edges", "no.csv", "--out", "g"), 1, "--edges: there is no file no.csv"),
         (("--edges", "e.csv", "--out", "g", "--nodes", "no.csv"), 1, "--nodes: there is no file"),

@@ -8,6 +8,7 @@ from tests.cli.conftest import small_graph
 from tests.data.test_store import of_version_1
 from vrgcn.data import statistics as statistics_module
 from vrgcn.data.store import save_graph
+from vrgcn.graph.graph import Graph
 
 
 @pytest.mark.usefixtures("cached")
@@ -42,6 +43,17 @@ def test_info_of_a_graph_from_disk_and_of_one_too_large_to_count(
     _, out, _ = vrgcn("info", "--graph", tmp_path / "large")
     assert "≈" in out
     assert "(standard error) on average, from 100 random nodes" in out
+
+
+def test_info_says_that_negative_weights_cannot_be_trained_on(vrgcn, tmp_path):
+    graph = Graph(
+        [[0, 1], [1, 2]], [[1.0], [2.0], [3.0]], [0, 1, 0], edge_weight=[-1, 1], train=[0]
+    )
+    save_graph(graph, tmp_path / "negative")
+    code, out, _ = vrgcn("info", tmp_path / "negative")
+    assert code == 0
+    assert "vrgcn train cannot train here: 1 edge has a negative weight, first: -1 on" in out
+    assert "vrgcn train takes" not in out
 
 
 @pytest.mark.parametrize(

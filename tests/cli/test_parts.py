@@ -86,6 +86,16 @@ def test_a_graph_is_trained_and_predicted_in_parts(vrgcn, tmp_path: Path) -> Non
     assert not (tmp_path / "other").exists()
 
 
+@pytest.mark.parametrize("command", [("partition", "--parts", 2), ("reorder",)])
+def test_metis_that_is_not_installed_is_named(vrgcn, tmp_path: Path, monkeypatch, command) -> None:
+    monkeypatch.setitem(sys.modules, "pymetis", None)
+    save_graph(small_graph(), tmp_path / "store")
+    name, *flags = command
+    code, _, err = vrgcn(name, tmp_path / "store", *flags, "--method", "metis", "--out", "new")
+    assert code == 1
+    assert "--method metis: needs pymetis: pip install 'vrgcn[partition]', or choose ldg" in err
+
+
 def test_parts_without_torchrun_or_of_another_number_are_refused(vrgcn, tmp_path: Path) -> None:
     save_graph(small_graph(), tmp_path / "store")
     vrgcn("partition", tmp_path / "store", "--parts", 2, "--out", tmp_path / "parts")

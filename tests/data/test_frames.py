@@ -229,6 +229,17 @@ def test_networkx_weights_that_some_edges_lack_are_1():
         Graph.from_networkx(G, weight="miles")
 
 
+def test_networkx_attributes_may_have_any_name_but_not_the_same():
+    graph = networkx.path_graph(3)
+    networkx.set_node_attributes(graph, {n: {"id": n, "node": 7, "node id": 2 - n} for n in graph})
+    made = Graph.from_networkx(graph, features=["id", "node id"])
+    assert made.names.nodes.to_pylist() == [0, 1, 2]
+    assert made.features.tolist() == [[0, 2], [1, 1], [2, 0]]
+    networkx.set_node_attributes(graph, {n: {1: n, "1": -n} for n in graph})
+    with pytest.raises(ValueError, match="the nodes has more than one column called '1'"):
+        Graph.from_networkx(graph)
+
+
 def test_networkx_nodes_that_are_written_the_same_are_refused():
     with pytest.raises(ValueError, match=r"such as 1 and '1'.*relabel_nodes"):
         Graph.from_networkx(networkx.Graph([(1, "1")]))

@@ -235,6 +235,15 @@ def test_a_column_that_is_dropped_and_asked_for(error, flag):
     )
 
 
+@pytest.mark.parametrize("flag", ["id", "split", "source", "target", "weight"])
+def test_a_column_that_a_flag_of_its_own_names_is_not_dropped_too(error, flag):
+    for drop in ("mine", "m*"):
+        text = error(
+            "id,mine\na,1\nb,2\n", "source,target,mine\na,b,1\n", **{flag: "mine"}, drop=(drop,)
+        )
+        assert f"--drop and --{flag} both name 'mine'" in text.splitlines()
+
+
 def test_two_columns_of_the_same_name(error):
     assert error("id,x,x\na,1,2\n") == (
         "nodes.csv has more than one column called 'x'; rename them"
@@ -274,6 +283,10 @@ def test_empty_files(error):
     assert error(edges="") == "edges.csv is empty"
     assert error(edges="source,target\n") == "edges.csv has a header and no rows under it"
     assert error(pa.table({"id": pa.array([], pa.int64())})) == "nodes.parquet has no rows"
+
+
+def test_a_table_without_columns(error):
+    assert error(pa.table({})) == "nodes.parquet has no columns"
 
 
 def test_files_that_are_not_there_or_of_no_known_kind(error):
@@ -324,6 +337,15 @@ def test_text_in_another_encoding(error):
     assert error("id,größe\na,1\n".encode("latin1")) == (
         "nodes.csv: its first line is not UTF-8 text"
     )
+
+
+def test_rows_whose_line_cannot_be_told_are_told_by_their_number(error, monkeypatch):
+    """Far down in a file, or under a cell that is too long for Python's reader of CSV."""
+    nodes = f"id,x,t\na,1,u\nb,2,{'v' * 200_000}\nc,,u\n"
+    told = "nodes.csv: column 'x' is missing or NaN, in 1 row: row 3"
+    assert error(nodes, fill=("error",)).startswith(f"{told}; give")
+    monkeypatch.setattr(delimited, "LINES", 2)
+    assert error("id,x\na,1\nb,2\nc,\n", fill=("error",)).startswith(f"{told}; give")
 
 
 def test_a_quote_that_is_never_closed(error, monkeypatch):
@@ -416,6 +438,7 @@ def test_a_features_file_that_is_no_array(error, tmp_path):
         ({"ratio": (0.5, 0.2, 0.2), "split": "split"}, "--split and --ratio: give one of them"),
         ({"features": ("x",), "features_file": Path("x")}, "--features and --features-file"),
         ({"delimiter": ";;"}, "--delimiter: must be one character"),
+        ({"delimiter": "§"}, "--delimiter: '§' is not in ASCII"),
         ({"label_delimiter": ""}, "--label-delimiter: must not be empty"),
         ({"fill": ("nan",)}, "--fill: must be mean, median, a finite number, each also with +mark"),
         ({"fill": ("age=modus",)}, "--fill: must be mean, median, a finite number"),

@@ -68,6 +68,22 @@ def test_categories_have_a_feature_each_and_one_for_missing():
     assert plan["city"][0] == "2 categories; 2 missing"
 
 
+def test_features_of_the_same_name_are_told_apart():
+    cells = {"x": ["a", "(missing)", "", "a"], "x=a": [1, 2, 3, 4]}
+    options = {"column": ("x=category", "x=a=number"), "unknown_nodes": "add"}
+    named, _, _ = imported(cells, **options)
+    assert named == {
+        "x=(missing)": [0, 1, 0, 0],
+        "x=a": [1, 0, 0, 1],
+        "x=(missing) (2)": [0, 0, 1, 0],
+        "x=a (2)": [1, 2, 3, 4],
+        "(not in the nodes table)": [0, 0, 0, 0],
+    }
+    write(cells)
+    import_tables(ImportSpec(nodes="n.csv", edges="e.csv", like="g", out="again"))
+    assert load_graph("again").names.features == list(named)
+
+
 def test_rare_categories_share_a_feature():
     cells = ["a"] * 5 + ["b"] * 4 + ["c"] * 3 + ["d", "e"]
     features, _, _ = imported({"kind": cells}, max_categories=2)
@@ -153,6 +169,12 @@ def test_dates_of_parquet_and_missing_ones():
         assert features[f"{name}.seconds"] == [0, 86_400, 43_200]
         assert features[f"{name}.missing"] == [0, 0, 1]
         assert features[f"{name}.year.cos"][2] == 0
+
+
+def test_nanoseconds_of_parquet_are_cut_off():
+    times = pa.array([1_700_000_000_000_000_001, 1_700_000_060_000_000_999], pa.timestamp("ns"))
+    named, _, _ = imported(pa.table({"t": times}))
+    assert np.diff(named["t.seconds"]).tolist() == [60]
 
 
 def test_dates_of_any_century_are_read():
@@ -423,6 +445,36 @@ def test_what_the_user_says_may_be_wrong(options, message):
 TOPICS = ("goal team match league cup", "song band album guitar tour", "oven salt butter dough")
 
 
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (pa.array([1, 2], pa.timestamp("us")), "number"),
+        (pa.array([1, 2], pa.time64("us")), "date"),
+        (pa.array([b"\xff", b"b"]), "category"),
+        (pa.array([{"a": 1}, {"a": 2}]), "text"),
+        (pa.array([{"a": 1}, {"a": 2}]), "boolean"),
+        (pa.array([[[1]], [[2]]]), "categories"),
+    ],
+)
+def test_a_type_that_cannot_be_what_the_user_says_is_told(values, kind):
+    with pytest.raises(
+        ValueError, match=f"n.parquet: column 'x' holds .*cannot be read as {kind}$"
+    ):
+        imported(pa.table({"x": values}), column=(f"x={kind}",))
+
+
+def test_lists_that_are_all_empty_make_no_features():
+    empty = pa.array([[], []], pa.list_(pa.string()))
+    with pytest.raises(ValueError, match="column 'x' holds no categories"):
+        imported(pa.table({"x": empty}), column=("x=categories",))
+
+
+def test_a_list_that_is_nested_without_end_is_told_like_any_other():
+    deep = "[" * 100_000 + "]" * 100_000
+    with pytest.raises(ValueError, match=r"column 't' is no list, in 1 row: '\[\["):
+        imported({"x": [1, 2, 3], "t": ['["a"]', deep, '["b"]']}, column=("t=categories:[]",))
+
+
 def prose(rows: int, seed: int = 0) -> list[str]:
     """Texts about three topics in turn."""
     random = np.random.default_rng(seed)
@@ -481,6 +533,13 @@ def test_without_scikit_learn_texts_are_refused_before_anything_is_read(monkeypa
 def test_a_text_column_without_words_is_told():
     with pytest.raises(ValueError, match=r"n\.csv: column 'bio' holds no words"):
         imported({"bio": ["-", "?", "!"], "x": [1, 2, 3]}, column=("bio=text",))
+
+
+def test_a_text_column_of_one_word_is_told():
+    with pytest.raises(
+        ValueError, match=r"n\.csv: column 'bio' holds one word alone; leave it out"
+    ):
+        imported({"bio": ["word", "word", "-"], "x": [1, 2, 3]}, column=("bio=text",))
 
 
 @settings(max_examples=30, deadline=None)

@@ -54,6 +54,12 @@ def test_empty_labels_and_the_users_words_for_missing_are_unknown(tmp_path):
     assert summary.classes == {"y": 1}
 
 
+def test_cells_of_spaces_are_unknown(tmp_path):
+    graph, _ = imported(tmp_path, "id,x,label\na,1, \nb,2,\t\nc,3, cat\nd,4,dog\n")
+    assert graph.names.classes == [" cat", "dog"]
+    assert graph.labels.tolist() == [-1, -1, 0, 1]
+
+
 def test_numbers_of_parquet_are_classes_and_nan_is_unknown(tmp_path):
     table = pa.table({"id": ["a", "b", "c", "d"], "x": [1, 2, 3, 4],
                       "label": pa.array([10.0, float("nan"), None, 9.0])})  # fmt: skip
@@ -87,12 +93,27 @@ def test_a_column_for_each_class_gives_several_classes(tmp_path):
     assert graph.labels.tolist() == [[1, 0], [-1, -1], [0, 0], [1, 1]]
 
 
+def test_columns_of_parquet_may_have_a_number_for_unknown(tmp_path):
+    columns = {"id": ["a", "b"], "x": [1, 2], "is_b": [-1, 1], "is_a": [-1, 0]}
+    graph, _ = imported(tmp_path, pa.table(columns), label=("is_*",), missing=("-1",))
+    assert graph.labels.tolist() == [[-1, -1], [1, 0]]
+
+
 @pytest.mark.parametrize(("delimiter", "labels_"), [(None, [-1, -1]), ("|", [[], []])])
 def test_no_label_at_all_is_reported(tmp_path, delimiter, labels_):
     text = "id,x,label\na,1,\nb,2,\n"
     graph, summary = imported(tmp_path, text, label_delimiter=delimiter)
     assert graph.labels.tolist() == labels_
     assert "no node has a label" in summary.warnings
+
+
+def test_nodes_that_all_have_no_class_are_in_no_split(tmp_path):
+    empty = pa.array([[], [], None], pa.list_(pa.string()))
+    table = {"id": ["a", "b", "c"], "x": [1, 2, 3], "label": empty, "split": ["train", "val", ""]}
+    graph, summary = imported(tmp_path, pa.table(table))
+    assert "no node has a label" in summary.warnings
+    assert graph.labelled.tolist() == [False, False, False]
+    assert [len(graph.split(name)) for name in SPLITS] == [0, 0, 0]
 
 
 def test_splits_are_read_in_every_spelling(tmp_path):

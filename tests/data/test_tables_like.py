@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from vrgcn.data.store import load_graph
 from vrgcn.data.tables import ImportSpec, import_tables
+from vrgcn.graph.validation import SPLITS
 
 NODES = (
     "who;age;city;born;tags;bio;kind;split\n"
@@ -97,6 +101,65 @@ def test_values_are_encoded_as_yesterday_whatever_is_new():
     assert "column 'born': 2 missing values, of which there were none before, filled" in text
 
 
+@pytest.mark.parametrize("kind", [pa.int64(), pa.float64(), pa.string(), pa.date32()])
+def test_dates_are_read_alike_whatever_type_tomorrows_column_has(kind):
+    nodes = "who;year\na;2001\nb;1999\nc;2000\nd;2024\n"
+    mine, _ = imported("mine", nodes, "from,to\na,b\n", column=("year=date:%Y",))
+    years = pa.array([2001, 1999, 2000, 2024])
+    if pa.types.is_date(kind):
+        years = pa.array([date(year, 1, 1) for year in years.to_pylist()])
+    pq.write_table(pa.table({"who": ["a", "b", "c", "d"], "year": years.cast(kind)}), "n.parquet")
+    Path("e.csv").write_text("from,to\na,b\n")
+    spec = ImportSpec(
+        nodes=Path("n.parquet"), edges=Path("e.csv"), like=Path("mine"), out=Path("tomorrow")
+    )
+    import_tables(spec)
+    assert load_graph("tomorrow").features.tolist() == mine.features.tolist()
+
+
+def test_columns_of_other_types_than_can_be_read_are_told():
+    imported("mine", "who;x;city\na;1;Rome\nb;2;Oslo\nc;3;Rome\nd;4;Oslo\n")
+    times = pa.array([1, 2], pa.timestamp("us"))
+    pq.write_table(pa.table({"who": ["a", "b"], "x": times, "city": [["R"], ["O"]]}), "n.parquet")
+    spec = ImportSpec(
+        nodes=Path("n.parquet"), edges=Path("mine-e.csv"), like=Path("mine"), out=Path("tomorrow")
+    )
+    with pytest.raises(ValueError, match="column 'x' holds") as caught:
+        import_tables(spec)
+    assert str(caught.value).splitlines() == [
+        "n.parquet: column 'x' holds timestamp[us], which cannot be read as number, as the "
+        "features of mine were made of it",
+        "n.parquet: column 'city' holds list<element: string>, which cannot be read as category, "
+        "as the features of mine were made of it",
+    ]
+
+
+def test_a_number_that_is_no_date_is_told_where_dates_were():
+    imported("mine", "who;born\na;2001-01-01\nb;1999-01-01\n", "from,to\na,b\n")
+    table = pa.table({"who": ["a", "b"], "born": [20010101, 7]})
+    pq.write_table(table, "n.parquet")
+    spec = ImportSpec(
+        nodes=Path("n.parquet"), edges=Path("mine-e.csv"), like=Path("mine"), out=Path("tomorrow")
+    )
+    with pytest.raises(
+        ValueError, match="column 'born' is no date such as 2024-03-01, in 1 row: 7"
+    ):
+        import_tables(spec)
+
+
+@pytest.mark.parametrize(("column", "cells"), [("city", ("Rome", "Oslo")), ("tags", ("x|y", "y"))])
+def test_a_gap_among_categories_that_had_none_is_told(column, cells):
+    rows = "".join(f"{who};{cells[i % 2]}\n" for i, who in enumerate("abcd"))
+    mine, _ = imported("mine", f"who;{column}\n{rows}")
+    again, summary = like(f"who;{column}\n{rows}".replace(f"b;{cells[1]}", "b;"))
+    assert again.features[1].tolist() == [0, 0]
+    assert again.features[2:].tolist() == mine.features[2:].tolist()
+    assert summary.warnings == [
+        f"tomorrow-n.csv: column {column!r}: 1 missing value, of which there were none before, "
+        "counts as no category"
+    ]
+
+
 def test_rare_categories_of_tomorrow_are_others_where_there_were_others():
     nodes = "id,c\n" + "".join(f"{i},{c}\n" for i, c in enumerate("aaabbbcd"))
     imported("mine", nodes, "source,target\n0,1\n", max_categories=2)
@@ -150,6 +213,23 @@ def test_features_from_the_edges_and_from_a_file_are_made_again():
         )
 
 
+def test_a_file_of_features_is_filled_as_before_and_nodes_it_lacks_get_yesterdays_means():
+    np.save("x.npy", np.array([[1.0], [np.nan], [4.0]]))
+    edges = "from,to\na,b\nb,c\nc,z\n"
+    options = {"fill": ("7",), "unknown_nodes": "add", "features_file": Path("x.npy")}
+    mine, _ = imported("mine", "who\na\nb\nc\n", edges, **options)
+    assert mine.features.tolist() == [[1, 0], [7, 0], [4, 0], [4, 1]]
+    np.save("y.npy", np.array([[np.nan], [100.0], [200.0]]))
+    again, _ = like("who\na\nb\nc\n", edges, features_file=Path("y.npy"))
+    assert again.features.tolist() == [[7, 0], [100, 0], [200, 0], [4, 1]]
+    options = {"features_file": Path("y.npy"), "fill": ("8",), "like": Path("mine")}
+    anew, _ = imported("anew", "who\na\nb\nc\n", edges, **options)
+    assert anew.features[0].tolist() == [8, 0]
+    np.save("y.npy", np.ones((3, 2)))
+    with pytest.raises(ValueError, match="there are 3 features, and mine has 2"):
+        imported("other", "who\na\nb\nc\n", edges, like="mine", features_file=Path("y.npy"))
+
+
 def test_numbers_to_be_predicted_stay_numbers():
     nodes = "id,x,price\na,1,5\nb,2,6\n"
     edges = "source,target,weight\na,b,2\n"
@@ -187,6 +267,27 @@ def test_features_stay_though_tomorrow_drops_their_columns():
     imported("mine", nodes, "source,target\na,b\n")
     graph, _ = like(nodes, "source,target\na,b\n", drop=("f_*",))
     assert graph.features.tolist() == [[1, 3], [2, 4]]
+
+
+def test_one_of_several_label_columns_that_is_not_there_is_told():
+    nodes = "who;x;is_a;is_b;is_c\na;1;1;0;0\nb;2;0;1;1\nc;3;;;\nd;4;0;0;0\n"
+    imported("mine", nodes, label=("is_*",))
+    graph, summary = like("who;x;is_a;is_c\na;1;1;0\nb;2;0;1\nc;3;;\nd;4;0;0\n")
+    assert graph.labels is None
+    assert summary.warnings == [
+        "tomorrow-n.csv: without 'is_b', 1 label column of 3 that mine has, the others are left "
+        "aside and no node is labelled"
+    ]
+    Path("other").mkdir()
+    _, summary = imported("other/none", "who;x\na;1\nb;2\nc;3\nd;4\n", like=Path("mine"))
+    assert summary.warnings == []
+
+
+def test_a_split_may_be_dropped_tomorrow():
+    imported("mine", NODES, **OPTIONS)
+    graph, _ = like(NODES, drop=("split",))
+    assert graph.labelled.tolist() == [True, True, True, False]
+    assert [len(graph.split(name)) for name in SPLITS] == [0, 0, 0]
 
 
 @pytest.mark.parametrize(("before", "after"), [(",", "."), (".", ","), (None, ",")])

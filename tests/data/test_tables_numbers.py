@@ -61,6 +61,17 @@ def test_parquet_columns_of_any_kind_of_number(kind):
     assert graph.labels.nan_to_num(-1).tolist() == [3, -1, 7]
 
 
+@pytest.mark.parametrize(
+    "kind", [pa.int64(), pa.float32(), pa.float64(), pa.decimal128(21, 2), pa.string()]
+)
+def test_the_users_words_for_missing_hold_for_every_kind_of_column(kind):
+    prices = pa.array([3, -1, None]).cast(kind)
+    table = pa.table({"id": ["a", "b", "c"], "x": [1, 2, 3], "price": prices})
+    graph, _ = imported(table, missing=("-1", "?"))
+    assert graph.labelled.tolist() == [True, False, False]
+    assert graph.labels[0] == 3
+
+
 def test_numbers_keep_64_bits():
     graph, _ = imported("id,x,price\na,1,1700000000.25\nb,1,1700000000.5\n")
     assert graph.labels.tolist() == [1700000000.25, 1700000000.5]

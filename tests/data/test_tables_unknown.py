@@ -127,6 +127,21 @@ def test_ids_of_edges_alone_are_looked_at_too():
     assert any("1 id differs from another only in a .0 at the end" in w for w in summary.warnings)
 
 
+def test_ids_that_are_kept_in_another_spelling_are_told():
+    nodes = "id,x\nAnn,1\nbob,2\nCy ,3\n"
+    graph, summary = imported(nodes, "source,target\nann,BOB\ncy,ann\n", tidy_ids=("case", "space"))
+    assert graph.names.nodes.to_pylist() == ["ann", "bob", "cy"]
+    assert (
+        "n.csv: column 'id': 2 ids are kept as --tidy-ids makes them, also in predictions: 'ann' "
+        "for 'Ann'"
+    ) in summary.warnings
+
+
+def test_ids_that_were_tidy_before_are_not_spoken_of():
+    _, summary = imported("id,x\na,1\nb,2\n", "source,target\nA,b\n", tidy_ids=("case",))
+    assert not any("tidy" in warning for warning in summary.warnings)
+
+
 def test_ids_that_become_the_same_by_tidying_are_repeated():
     with pytest.raises(ValueError, match="repeats the id of an earlier row, in 1 row: 'ada'"):
         imported("id,x\nada,1\nAda,2\n", "source,target\nada,ada\n", tidy_ids=("case",))

@@ -188,6 +188,12 @@ def test_classes_are_counted_from_the_labels_unless_given():
     assert Graph([], X3).labels is None
 
 
+def test_weights_of_repeated_edges_that_sum_to_infinity_are_refused():
+    weights = torch.tensor([3e38, 3e38])
+    with pytest.raises(ValueError, match="repeated edges sum to more than 32 bits hold"):
+        Graph(torch.tensor([[0, 0], [1, 1]]), torch.ones(2, 1), edge_weight=weights)
+
+
 def test_unlabelled_nodes_are_minus_one_and_allowed_outside_the_splits():
     graph = Graph([], X3, [1, -1, 0], train=[0, 2])
     assert graph.labels.tolist() == [1, -1, 0]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import singledispatch
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,7 @@ def _(options: PartitionOptions) -> PartitionOptions:
     if options.out.exists():
         raise FileExistsError(f"--out: {options.out} exists already; choose another folder")
     check_writable(options.out.parent)
+    check_method(options.method)
     return replace(options, dataset=dataset, graph=graph, graph_or_dataset=None)
 
 
@@ -164,7 +166,16 @@ def _(options: GenerateOptions) -> GenerateOptions:
 def _(options: ReorderOptions) -> ReorderOptions:
     check_graph(options.graph)
     check_new(options.out)
+    check_method(options.method)
     return options
+
+
+def check_method(method: str) -> None:
+    """Refuse to divide a graph by a package that is not there."""
+    if method == "metis" and find_spec("pymetis") is None:
+        raise ValueError(
+            "--method metis: needs pymetis: pip install 'vrgcn[partition]', or choose ldg"
+        )
 
 
 def check_new(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rich.table import Table
+from torch import nn
 
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import InfoOptions
@@ -10,8 +11,10 @@ from vrgcn.data import find_dataset
 from vrgcn.data.opening import open_graph
 from vrgcn.data.statistics import Average, Statistics, statistics
 from vrgcn.engine.estimators import ESTIMATORS
+from vrgcn.files.printable import printable
 from vrgcn.files.sizes import bytes_text
 from vrgcn.graph.graph import Graph
+from vrgcn.graph.propagation import build_propagation
 from vrgcn.models.config import ModelConfig
 from vrgcn.models.models import build_model
 from vrgcn.pages.costs import COST_COLUMNS, cost_rows
@@ -44,10 +47,22 @@ def _print_costs(graph: Graph) -> None:
     outputs = build_objective(graph, config).outputs
     built = build_model(model, graph.num_features, outputs, config.seed)
     costs = epoch_costs(built, graph, config, ESTIMATORS)
+    if not costs:
+        _print_refusal(built, graph)
+        return
     title = f"an epoch by each estimator: {model.model}, {model.layers} layers of {model.hidden}"
     print_table(text_table(title, COST_COLUMNS, cost_rows(costs)))
     choice = choice_by(costs)
     print(f"vrgcn train takes {choice.estimator} here: {choice.reason}")
+
+
+def _print_refusal(model: nn.Module, graph: Graph) -> None:
+    """Why no estimator can train here, such as for negative weights; a graph is described all the
+    same."""
+    try:
+        build_propagation(str(model.propagation), graph)
+    except ValueError as error:
+        print(f"vrgcn train cannot train here: {printable(str(error))}")
 
 
 def _table_1(found: Statistics) -> Table:

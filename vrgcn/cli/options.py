@@ -295,6 +295,8 @@ class ImportOptions(ImportSpec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.undirected and self.like is not None:
+            raise ValueError("--undirected and --like: give one of them; --like decides it")
         if self.undirected and self.directed:
             raise ValueError("--undirected and --directed: give one of them")
 

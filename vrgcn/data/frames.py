@@ -66,7 +66,10 @@ def graph_from_networkx(
         attributes = [key for key in attributes if str(key) in roles]
     elif features is not None:
         options["features"] = features
-    id_column = next(name for name in ("id", "node", "node id") if name not in attributes)
+    check_columns("the nodes", ["", *map(str, attributes)])  # attributes may be 1 and "1"
+    id_column = "id"
+    while id_column in map(str, attributes):
+        id_column = f"node {id_column}"
     columns = {id_column: _array(ids)}
     for key in attributes:
         columns[str(key)] = _array([held.get(key) for _, held in G.nodes(data=True)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,7 +42,8 @@ def prediction_file(
 
     Columns of .parquet and .csv: `id`, `label`, and `p_CLASS` for each class; with `top`, instead
     `label_1`, `p_1`, ... from the most probable down. A node of several classes has its labels
-    joined by "|". A .npy file holds the probabilities alone: (count, classes), float32.
+    joined by "|", or as a list in JSON where a class has "|" in its name. A .npy file holds the
+    probabilities alone: (count, classes), float32.
 
     classes: None for numbers. Their columns are `id` and `prediction`, their .npy file holds
         (count,), float64.
@@ -148,6 +150,8 @@ class _Classes:
         self._names = names
         self._classes = pa.array(classes, type=pa.string())
         self._multilabel = multilabel
+        # Otherwise nobody could tell the class a|b from the classes a and b.
+        self._joinable = not any(SEPARATOR in name for name in classes)
         self._top = top
         fields = [("id", id_kind(names))]
         if top is None:
@@ -179,7 +183,10 @@ class _Classes:
         starts = torch.zeros(len(chosen) + 1, dtype=torch.int32)
         starts[1:] = chosen.sum(1).cumsum(0)
         lists = pa.ListArray.from_arrays(pa.array(starts.numpy()), values)
-        return pa.compute.binary_join(lists, SEPARATOR)
+        if self._joinable:
+            return pa.compute.binary_join(lists, SEPARATOR)
+        texts = [json.dumps(row, ensure_ascii=False) for row in lists.to_pylist()]
+        return pa.array(texts, pa.string())
 
 
 def id_kind(names: Names) -> pa.DataType:

@@ -134,7 +134,7 @@ class Graph:
     @property
     def labelled(self) -> Tensor:
         """(nodes,) bool: whether a node's label is known."""
-        if self.labels is None:
+        if self.labels is None or not self.labels.numel():  # several classes per node, of none
             return torch.zeros(self.num_nodes, dtype=torch.bool)
         if self.task == "regression":
             return ~self.labels.isnan()
@@ -308,6 +308,8 @@ def _adjacency(edges: Tensor, weight: Tensor | None, num_nodes: int, undirected:
     elif not ascending and weight is not None:
         key, group = torch.unique(key, return_inverse=True)
         values = torch.zeros(len(key), dtype=weight.dtype).index_add_(0, group, weight).float()
+        if not torch.isfinite(values).all():
+            raise ValueError("the weights of repeated edges sum to more than 32 bits hold")
     rows = torch.div(key, num_nodes, rounding_mode="floor")
     counts = torch.bincount(rows, minlength=num_nodes)
     return CSR(offsets(counts), key - rows * num_nodes, values, num_nodes)

@@ -157,6 +157,14 @@ def check_dropped(tables: Sequence[Table], patterns: Sequence[str]) -> None:
         raise ValueError(f"--drop: there is no column {pattern!r}{hint or ';'} {have}")
 
 
+def check_asked_for(spec: ImportSpec) -> None:
+    """Refuse to drop a column that a flag names; those of --label and --features see `_left`."""
+    for name in ("id", "split", "source", "target", "weight"):
+        column = getattr(spec, name)
+        if column is not None and dropped(column, spec.drop):
+            raise ValueError(f"--drop and --{name} both name {column!r}")
+
+
 def dropped(column: str, patterns: Sequence[str]) -> bool:
     return any(matches(column, pattern) for pattern in patterns)
 

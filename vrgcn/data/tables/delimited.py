@@ -99,7 +99,8 @@ class DelimitedTable:
 
     def where(self, rows: Sequence[int]) -> list[str]:
         lines = self._lines(rows)
-        return [f"row {row + 1:,}" + (f" (line {lines[row]:,})" * (row in lines)) for row in rows]
+        told = {row: f" (line {line:,})" for row, line in lines.items()}
+        return [f"row {row + 1:,}{told.get(row, '')}" for row in rows]
 
     def _stream(
         self,

@@ -95,8 +95,11 @@ class FeatureColumns:
 
     @property
     def names(self) -> list[str]:
-        names = [name for encoder in self._encoders for name in encoder.names]
-        return names + [UNKNOWN_NODE] * self._marked
+        own = [name for encoder in self._encoders for name in encoder.names]
+        if not self._marked:
+            return distinct(own)
+        mark, *names = distinct([UNKNOWN_NODE, *own])
+        return [*names, mark]
 
     def fit(self, on_rows: Callable[[str, int], None]) -> None:
         """Look at the columns that have to be seen as a whole before they can be encoded."""
@@ -153,6 +156,19 @@ def add_rows(folder: Path, row: NDArray[np.float32], count: int) -> None:
             file.append(np.tile(row, (min(_ROWS, count - start), 1)))
 
 
+def distinct(names: Sequence[str]) -> list[str]:
+    """Names of which one that came before gets a number: `x=a` may be a column, and the category a
+    of column x. A model finds its features by their names."""
+    taken: dict[str, None] = {}
+    for name in names:
+        own, number = name, 1
+        while own in taken:
+            number += 1
+            own = f"{name} ({number})"
+        taken[own] = None
+    return list(taken)
+
+
 def copy_features(
     file: Path,
     nodes: int,
@@ -160,11 +176,13 @@ def copy_features(
     fill: float | None,
     added: int = 0,
     marked: bool = False,
+    mean: NDArray[np.float32] | None = None,
 ) -> Features:
     """The features of a `.npy` file, (nodes, width).
 
     added: more nodes, that get the mean of each column
     marked: a last column tells them from the others
+    mean: (width,) of the columns; None: of this file
     """
     array = open_features(file)
     if len(array) != nodes:
@@ -188,9 +206,11 @@ def copy_features(
                 block[bad] = fill or 0
             out.append(np.pad(block, ((0, 0), (0, int(marked)))))
         if added:
-            mean = out.written(None).mean
-            mean[array.shape[1] :] = 1
-            out.append(np.tile(mean, (added, 1)))
+            if mean is None or len(mean) != width:  # of another width it is refused later
+                mean = out.written(None).mean
+            row = mean.copy()
+            row[array.shape[1] :] = 1
+            out.append(np.tile(row, (added, 1)))
     if first is not None:
         raise ValueError(
             f"--features-file: {file} holds {counted(wrong, 'value that is', 'values that are')} "

@@ -139,13 +139,34 @@ class IdReader:
         self._column = column
         self._tidy = tidy
         self._problems = problems
+        self._changed = 0
+        self._example = ("", "")
         self._parts: list[pa.Array] = []
 
     def add(self, start: int, batch: pa.RecordBatch) -> None:
-        text = id_texts(batch.column(self._column), self._tidy)
+        given = to_text(batch.column(self._column))
+        text = tidied(given, self._tidy)
+        self._note_changed(given, text)
         empty = np.flatnonzero(pc.equal(text, "").to_numpy(zero_copy_only=False))
         self._problems.add("is empty", self._column, empty + start, advice="every node needs an id")
         self._parts.append(text)
+
+    def notes(self) -> list[str]:
+        """What people should know who look for their ids again."""
+        if not self._changed:
+            return []
+        given, kept = self._example
+        some = counted(self._changed, "id is", "ids are")
+        return [
+            f"column {self._column!r}: {some} kept as --tidy-ids makes them, also in predictions: "
+            f"{kept!r} for {given!r}"
+        ]
+
+    def _note_changed(self, given: pa.Array, text: pa.Array) -> None:
+        rows = np.flatnonzero(pc.not_equal(given, text).to_numpy(zero_copy_only=False))
+        if len(rows) and not self._changed:
+            self._example = (given[int(rows[0])].as_py(), text[int(rows[0])].as_py())
+        self._changed += len(rows)
 
     def finish(self) -> NodeIds:
         text = joined(self._parts)

@@ -13,6 +13,7 @@ from vrgcn.data.tables.adjacency import Adjacency, write_adjacency
 from vrgcn.data.tables.columns import (
     EdgeColumns,
     NodeColumns,
+    check_asked_for,
     check_dropped,
     edge_columns,
     node_columns,
@@ -119,10 +120,12 @@ def run_import(
 def _opened(spec: ImportSpec, on_plan: Plan, opener: Opener) -> Source:
     """The tables and their columns; everything that is wrong with them is told at once."""
     recipe = read_recipe(spec.like, spec.decimal) if spec.like is not None else None
-    dropped = spec.drop
+    asked = spec  # not what --like adds to it
     if recipe is not None:
         spec = recipe.applied(spec)
     found = Collected()
+    with found.step():
+        check_asked_for(asked)
     edge_table = node_table = edge = node = None
     with found.step():
         edge_table = opener(spec.edges, "--edges", spec.delimiter, not spec.headerless)
@@ -132,7 +135,7 @@ def _opened(spec: ImportSpec, on_plan: Plan, opener: Opener) -> Source:
     tables = [table for table in (edge_table, node_table) if table is not None]
     if len(tables) == 1 + (spec.nodes is not None):
         with found.step():
-            check_dropped(tables, dropped)
+            check_dropped(tables, asked.drop)
     if edge_table is not None:
         with found.step():
             for_edges = recipe.for_edges(spec) if recipe is not None else spec
@@ -206,6 +209,7 @@ def _features(source: Source, nodes: Nodes, adjacency: Adjacency, folder: Path) 
             fills[0][1].value if fills else None,
             nodes.added,
             source.marked,
+            recipe.mean if recipe is not None else None,
         )
     else:
         features = structural_features(adjacency, folder)
@@ -234,6 +238,9 @@ def _notes(source: Source) -> list[str]:
     recipe, edges = source.recipe, source.edge_table
     if recipe is not None and source.edge.weight is None and "weight" in edges.columns:
         notes.append(f"{edges.name}: left aside 'weight', since {recipe.origin} has no weights")
+    nodes, node = source.node_table, source.node
+    if recipe is not None and nodes is not None and node is not None and not node.label:
+        notes += recipe.lacking_labels(nodes, source.spec.drop)
     return notes
 
 

@@ -72,6 +72,10 @@ class Labels:
         """For as many more nodes, whose classes are not known."""
         return replace(self, known=np.append(self.known, np.zeros(count, bool)))
 
+    def known_of_some(self) -> Labels:
+        """The same, but that of no class at all nothing is known: there is nothing to learn."""
+        return self if self.classes else replace(self, known=np.zeros_like(self.known))
+
     def under(self, classes: list[str]) -> tuple[Labels, dict[str, int]]:
         """The same nodes by the classes of another graph, and how many are of classes that it does
         not have: their classes are not known here."""
@@ -159,7 +163,9 @@ class OneClass:
 
     def add(self, start: int, batch: pa.RecordBatch) -> None:
         text = to_text(batch.column(self._column))
-        unknown = pa.array(is_missing(text, self._missing))
+        # A cell of spaces looks empty; no class is called so.
+        blank = is_missing(pc.utf8_trim_whitespace(text), ())
+        unknown = pa.array(is_missing(text, self._missing) | blank)
         self._parts.append(pc.if_else(unknown, None, text).dictionary_encode())
 
     def finish(self) -> Labels:

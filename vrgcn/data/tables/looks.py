@@ -129,7 +129,7 @@ def lists_look(cells: pa.Array, delimiter: str | None, decimal: str | None) -> L
     lengths = lengths[lengths > 0]
     options: dict[str, Any] = {"delimiter": delimiter}
     if not len(lengths):
-        return Look("drop", "nothing but empty lists", missing)
+        return Look("drop", "nothing but empty lists", missing, options=options)
     flat = lists.flatten()
     if not (is_number(flat.type) or is_text(flat.type)):
         return Look("drop", f"lists of {flat.type}, of which no feature can be made", missing)

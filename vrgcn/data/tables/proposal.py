@@ -22,7 +22,7 @@ from vrgcn.data.tables.looks import Look, dates_look, lists_look, look, numbers_
 from vrgcn.data.tables.overrides import Fill, Override, matches, parse_fills
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec
-from vrgcn.data.tables.values import is_list, is_text
+from vrgcn.data.tables.values import is_list, is_number, is_text, readable_as
 from vrgcn.data.tables.wording import counted
 
 SAMPLE = 10_000  # rows
@@ -153,13 +153,15 @@ def _as_told(cells: pa.Array, seen: Look, override: Override, spec: ImportSpec) 
     kind, option = override.kind, override.option
     if is_list(cells.type) and kind not in ("categories", "numbers"):
         raise ValueError(f"holds lists, which are categories or numbers and no {kind}")
+    if not readable_as(kind, cells.type):
+        raise ValueError(f"holds {cells.type}, which cannot be read as {kind}")
     if seen.doubt and seen.kind == kind and not option:
         return seen
     if kind == "number":
         decimal = option if option in (",", ".") else seen.options.get("decimal", spec.decimal)
         return numbers_look(cells, decimal)
     if kind == "date":
-        if not (is_text(cells.type) or pa.types.is_temporal(cells.type)):
+        if is_number(cells.type):
             raise ValueError(f"holds {cells.type}; dates are texts or timestamps")
         return dates_look(cells, option or seen.options.get("format"))
     if kind in ("numbers", "categories"):

@@ -128,6 +128,8 @@ def tidy_names(given: list[str], notes: list[str]) -> list[str]:
 
 def check_columns(name: str, columns: list[str]) -> None:
     """Refuse a table with two columns of the same name."""
+    if not columns:
+        raise ValueError(f"{name} has no columns")
     [(column, count)] = Counter(columns).most_common(1)
     if count > 1:
         raise ValueError(f"{name} has more than one column called {column!r}; rename them")

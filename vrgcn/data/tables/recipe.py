@@ -21,6 +21,8 @@ from vrgcn.data.tables.columns import EdgeColumns, NodeColumns, dropped
 from vrgcn.data.tables.encoders import Encoder, encoder_from_state
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec
+from vrgcn.data.tables.values import readable_as
+from vrgcn.data.tables.wording import counted
 from vrgcn.files.checksums import file_checksum, value_checksum
 from vrgcn.files.parsing import read_json
 from vrgcn.files.tensors import read_tensors, write_tensors
@@ -36,7 +38,7 @@ _MEAN = "mean"
 # Options that another table is read by too, unless it is given others.
 _OPTIONS = (
     *("delimiter", "headerless", "headerless_nodes", "decimal", "tidy_ids", "unknown_nodes"),
-    *("drop", "missing", "label_delimiter", "task", "directed"),
+    *("drop", "missing", "label_delimiter", "task", "directed", "fill"),
 )
 _KEPT = (
     *("id", "label", "split", "source", "target", "weight"),
@@ -86,9 +88,12 @@ class Recipe:
     ) -> Recipe:
         """What was done in an import."""
         features = "file" if spec.features_file is not None else "columns" if encoders else "edges"
+        options = {name: getattr(spec, name) for name in _OPTIONS}
+        if features != "file":
+            options["fill"] = ()  # what fills a column its encoder knows
         return Recipe(
             origin=str(spec.out),
-            options={name: getattr(spec, name) for name in _OPTIONS},
+            options=options,
             id=node.id if node is not None else None,
             label=tuple(node.label) if node is not None else (),
             split=node.split if node is not None else None,
@@ -144,11 +149,20 @@ class Recipe:
                 f"{table.name} lacks {len(missing)} of the {len(self.encoders)} columns that the "
                 f"features of {self.origin} were made of: {shown}"
             )
+        changed = [
+            f"{table.name}: column {e.column!r} holds {table.kind(e.column)}, which cannot be read "
+            f"as {e.kind}, as the features of {self.origin} were made of it"
+            for e in self.encoders
+            if not readable_as(e.kind, table.kind(e.column))
+        ]
+        if changed:
+            raise ValueError("\n".join(changed))
         label, split, drop = spec.label, spec.split, spec.drop
         if not label and all(c in table.columns and not dropped(c, drop) for c in self.label):
             label = self.label
         if not label or (split is None and spec.ratio is None):
-            split = self.split if label and self.split in table.columns else None
+            found = self.split in table.columns and not dropped(str(self.split), drop)
+            split = self.split if label and found else None
         if not label:
             # Without labels a split says nothing, and there is no task to name.
             drop = (*drop, *filter(None, [self.split, "split"]))
@@ -156,6 +170,18 @@ class Recipe:
             drop += ("label",) if any(e.column == "label" for e in self.encoders) else ()
             spec = replace(spec, task="auto", label_delimiter=None)
         return replace(spec, label=label, split=split, drop=drop)
+
+    def lacking_labels(self, table: Table, drop: Sequence[str]) -> list[str]:
+        """What to tell where some of several label columns are not there: none is of use then."""
+        gone = [c for c in self.label if c not in table.columns or dropped(c, drop)]
+        if len(gone) in (0, len(self.label)):
+            return []
+        shown = ", ".join(map(repr, gone[:3])) + (", ..." if len(gone) > 3 else "")
+        return [
+            f"{table.name}: without {shown}, {counted(len(gone), 'label column')} of "
+            f"{len(self.label)} that {self.origin} has, the others are left aside and no node is "
+            "labelled"
+        ]
 
     def write(self, folder: Path) -> None:
         """Into the folder of a graph."""

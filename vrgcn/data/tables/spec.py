@@ -103,6 +103,8 @@ class ImportSpec:
         object.__setattr__(self, "delimiter", delimiter)
         if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
             raise ValueError(f"--delimiter: must be one character, or tab; not {delimiter!r}")
+        if delimiter is not None and not delimiter.isascii():
+            raise ValueError(f"--delimiter: {delimiter!r} is not in ASCII, as it has to be")
         if self.decimal not in (None, ",", "."):
             raise ValueError(f"--decimal: must be , or . and not {self.decimal!r}")
         if self.label_delimiter == "":
@@ -142,6 +144,8 @@ class ImportSpec:
         decided = ("features", "column", "max_categories", "text_seed", "fill", "task", "directed")
         defaults = {field.name: field.default for field in fields(ImportSpec)}
         for name in decided:
+            if name == "fill" and self.features_file is not None:
+                continue  # of a file nothing was learned that could fill it
             if getattr(self, name) != defaults[name]:
                 flag = name.replace("_", "-")
                 raise ValueError(f"--{flag} and --like: give one of them; --like decides it")

@@ -37,6 +37,19 @@ def is_list(kind: pa.DataType) -> bool:
     return any(test(kind) for test in tests)
 
 
+def readable_as(kind: str, of: pa.DataType) -> bool:
+    """Whether cells of a type can be encoded as a kind that `--column` names."""
+    inner = of.value_type if types.is_dictionary(of) else of
+    if is_list(inner):
+        items = inner.value_type
+        return kind in ("categories", "numbers") and (is_text(items) or is_number(items))
+    if is_text(of) or is_number(of):
+        return True
+    if kind == "date":
+        return bool(types.is_timestamp(inner) or types.is_date(inner))
+    return kind in ("category", "text") and bool(types.is_temporal(inner))
+
+
 def to_text(column: pa.Array) -> pa.Array:
     """A column as a string array, "" where it has nothing."""
     column = _decoded(column)
@@ -62,7 +75,12 @@ def to_numbers(
     kind = pa.from_numpy_dtype(dtype)
     nowhere = np.empty(0, np.int64)
     if not is_text(column.type):
-        return _array(pc.cast(column, kind, safe=False)), nowhere
+        values = _array(pc.cast(column, kind, safe=False))
+        if missing:
+            # A price of -1.00 is the -1 that the user names.
+            plain = pc.cast(column, pa.float64()) if types.is_decimal(column.type) else column
+            values = np.where(is_missing(to_text(plain), missing), np.nan, values).astype(dtype)
+        return values, nowhere
     if not missing:
         try:
             return _array(pc.cast(column, kind)), nowhere

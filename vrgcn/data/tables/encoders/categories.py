@@ -39,6 +39,7 @@ class CategoryColumn:
         self.other = self.missing = False
         self._counts: Counter[str] = Counter()
         self._unseen: Counter[str] = Counter()
+        self._gaps = 0
 
     @property
     def names(self) -> list[str]:
@@ -58,6 +59,11 @@ class CategoryColumn:
         self.categories = sorted(ranked[: self.most])
         self.other = len(ranked) > self.most
         self._counts.clear()
+        if not self.names:
+            raise ValueError(
+                f"column {self.column!r} holds no categories to make features of; leave it out "
+                f"with --drop {self.column!r}"
+            )
         self.fitted = True
 
     def encode(self, cells: pa.Array, out: NDArray[np.float32], tell: Tell) -> None:
@@ -76,17 +82,26 @@ class CategoryColumn:
                 self._unseen[pair["values"]] += pair["counts"]
         if self.missing:
             out[~known, -1] = 1
+        else:
+            self._gaps += int((~known).sum())
 
     def plan(self) -> str:
         return f"a feature for each, {self.most:,} at most"
 
     def notes(self) -> list[str]:
-        if not self._unseen:
-            return []
-        cells = counted(sum(self._unseen.values()), "value")
-        shown = ", ".join(repr(name) for name, _ in self._unseen.most_common(3))
-        more = ", ..." if len(self._unseen) > 3 else ""
-        return [f"{cells} of categories that were not there before count as none: {shown}{more}"]
+        notes = []
+        if self._unseen:
+            cells = counted(sum(self._unseen.values()), "value")
+            shown = ", ".join(repr(name) for name, _ in self._unseen.most_common(3))
+            more = ", ..." if len(self._unseen) > 3 else ""
+            notes.append(
+                f"{cells} of categories that were not there before count as none: {shown}{more}"
+            )
+        if self._gaps:
+            count = "counts" if self._gaps == 1 else "count"
+            cells = counted(self._gaps, "missing value")
+            notes.append(f"{cells}, of which there were none before, {count} as no category")
+        return notes
 
     def state(self) -> dict[str, Any]:
         return {

@@ -43,6 +43,8 @@ def _parsed(cell: str) -> list[str] | None:
     """The values of a list in JSON or in Python's spelling, as texts; None if it is no list."""
     try:
         values = json.loads(cell)
+    except RecursionError:  # brackets in brackets, by the thousand
+        return None
     except ValueError:
         try:
             values = ast.literal_eval(cell)  # 'single quotes'; reads values, runs nothing

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from vrgcn.data.tables.encoders.encoder import Arrays, Tell, drop_advice
 from vrgcn.data.tables.encoders.filling import FilledColumn, Filling
 from vrgcn.data.tables.overrides import Fill
-from vrgcn.data.tables.values import is_nothing, is_text, to_text
+from vrgcn.data.tables.values import is_nothing, is_number, is_text, to_text
 from vrgcn.data.tables.wording import counted
 
 DAY = 86_400
@@ -104,9 +104,14 @@ class DateColumn(FilledColumn):
 def parse_dates(
     cells: pa.Array, format: str | None
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Seconds since 1970, NaN where a cell has none, and the places of what is no date."""
-    if not is_text(cells.type):
-        stamps = pc.cast(cells, pa.timestamp("us", getattr(cells.type, "tz", None)))
+    """Seconds since 1970, NaN where a cell has none, and the places of what is no date.
+
+    Numbers are read as they are written, 2024 under %Y: as times they would be microseconds.
+    """
+    if not (is_text(cells.type) or is_number(cells.type)):
+        kind = pa.timestamp("us", getattr(cells.type, "tz", None))
+        # Nanoseconds are cut off: 32 bits would not hold them.
+        stamps = pc.cast(cells, options=pc.CastOptions(kind, allow_time_truncate=True))
         return _seconds(stamps), np.empty(0, np.int64)
     text = pc.utf8_trim_whitespace(to_text(cells))
     nothing = is_nothing(text)

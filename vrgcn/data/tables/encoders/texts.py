@@ -68,10 +68,10 @@ class TextColumn:
         least = 2 if (texts >= 2).sum() >= self.width else 1
         self._buckets = np.sort(frequent[texts[frequent] >= least])
         width = min(self.width, len(self._buckets), counts.shape[0])
-        if width == 0:
+        if len(self._buckets) < 2:  # an SVD has at least two columns
+            words = "one word alone" if width else "no words to make features of"
             raise ValueError(
-                f"column {self.column!r} holds no words to make features of; leave it out with "
-                f"--drop {self.column!r}"
+                f"column {self.column!r} holds {words}; leave it out with --drop {self.column!r}"
             )
         tfidf = TfidfTransformer(sublinear_tf=True).fit(counts[:, self._buckets])
         rows = tfidf.transform(counts[:, self._buckets])
