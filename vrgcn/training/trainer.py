@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
@@ -25,7 +26,7 @@ from vrgcn.training.callbacks import Callbacks, StopTraining
 from vrgcn.training.choice import choose_estimator
 from vrgcn.training.clock import Clock
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.divergence import diverged
+from vrgcn.training.divergence import diverged, finite_weights
 from vrgcn.training.interval import duration
 from vrgcn.training.monitor import Monitor
 from vrgcn.training.objectives import Objective, build_objective
@@ -260,6 +261,8 @@ class Trainer:
         early: before all of its minibatches came
         """
         progress = self.progress
+        if not finite_weights(self.model):
+            self._diverge("the weights became infinite or NaN")
         point = self._measure(early=early)
         progress.curve.append(point)
         progress.loss, progress.sampled, progress.history_reads = 0.0, 0, 0
@@ -334,13 +337,16 @@ class Trainer:
         batch.mean(losses).backward()
         value = self._of_all(losses.sum().item())
         if not math.isfinite(value):
-            rate = self.optimizer.param_groups[0]["lr"]
-            raise diverged(f"the training loss became {value}", self.minibatches.position, rate)
+            self._diverge(f"the training loss became {value}")
         if self.config.clip is not None:
             clip_grad_norm_(self.model.parameters(), self.config.clip)
         self.optimizer.step()
         self.schedule.updated(self.minibatches.step + 1)
         return value
+
+    def _diverge(self, what: str) -> NoReturn:
+        rate = self.optimizer.param_groups[0]["lr"]
+        raise diverged(what, self.minibatches.position, rate)
 
     def _of_all(self, loss: float) -> float:
         """The loss, as it is; where several processes train together the sum of theirs, and then
@@ -351,7 +357,11 @@ class Trainer:
         if not len(nodes):
             return None
         start = time.perf_counter()
-        value = self.objective.score(self.evaluation.outputs(nodes), nodes)
+        outputs = self.evaluation.outputs(nodes)
+        # They would be a class all the same. Of test nodes `predict` tells: training is over.
+        if nodes is self.graph.val and not bool(outputs.isfinite().all()):
+            self._diverge("outputs for the validation nodes became infinite or NaN")
+        value = self.objective.score(outputs, nodes)
         took = time.perf_counter() - start
         self.progress.evaluation_seconds += took
         self.clock.evaluated(took)
