@@ -133,9 +133,9 @@ class Trainer:
         """What the training led to; the model gets the chosen weights."""
         progress, stopped = self.progress, self.stopped
         # The time was over in the middle of an epoch: of the first one, or of one whose weights are
-        # kept whatever they score.
+        # kept whatever they score, be it that none was scored yet.
         within = 0 < self.minibatches.position.place < len(self.minibatches)
-        last = self.config.select == "last" or not self.validated
+        last = self.config.select == "last" or progress.best is None
         if not progress.curve or (within and last):
             with self.random.drawn():
                 self._close_epoch(early=True)
