@@ -80,11 +80,7 @@ class Trainer:
             model, self.minibatches, config.diagnostics, config.seed, self.objective
         )
         self.optimizer = build_optimizer(model, config)
-        if config.schedule == "plateau" and not self.validated:
-            raise ValueError(
-                "schedule plateau (--schedule) waits for validation scores, and the graph has no "
-                "validation nodes: choose cosine, or give it a val split"
-            )
+        self._check_validated()
         self.schedule = Schedule(
             self.optimizer,
             config,
@@ -106,6 +102,21 @@ class Trainer:
         self.random = RandomNumbers(
             config.seed, setup.device, default=setup.training.default_random
         )
+
+    def _check_validated(self) -> None:
+        """Where there are no validation scores, refuse or tell of settings that wait for them."""
+        if self.validated:
+            return
+        missing = "waits for validation scores, and the graph has no validation nodes"
+        if self.config.schedule == "plateau":
+            raise ValueError(
+                f"schedule plateau (--schedule) {missing}: choose cosine, or give it a val split"
+            )
+        if self.config.patience is not None and self.callbacks.on_note is not None:
+            self.callbacks.on_note(
+                f"patience {self.config.patience} (--patience) {missing}: training ends with its "
+                "epochs or its time, and the last weights are kept"
+            )
 
     def _build_minibatches(
         self,
