@@ -491,6 +491,18 @@ def test_an_objective_of_ones_own_trains_on_nodes_without_labels() -> None:
     assert result.curve[0].loss == pytest.approx(float(before), rel=1e-5)
 
 
+def test_an_objective_that_trains_on_no_node_is_refused() -> None:
+    class Nobody(OneClass):
+        def __init__(self, graph: Graph, config: TrainConfig) -> None:
+            super().__init__(graph, config)
+            self.trained[:] = False
+
+    for estimator in ("exact", "cvd", "two-way", "auto"):
+        config = TrainConfig(epochs=1, estimator=estimator)
+        with pytest.raises(ValueError, match=r"counts in the loss|needs nodes with a loss"):
+            fit(model(), graph(), config, objective=Nobody(graph(), config))
+
+
 def test_patience_without_validation_nodes_is_told() -> None:
     notes: list[str] = []
     config = TrainConfig(epochs=2, patience=1, estimator="exact")
