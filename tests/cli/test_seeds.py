@@ -89,3 +89,30 @@ def test_one_seed_has_no_deviation(vrgcn, graph_folder, count, code):
     found, _, err = vrgcn("train", "--graph", graph_folder, "--seeds", count)
     assert found == code
     assert "--seeds must be at least 2" in err
+
+
+def test_stopped_in_the_first_epoch_of_the_first_it_keeps_the_checkpoint(
+    vrgcn, graph_folder, tmp_path, monkeypatch
+):
+    given = ("train", "--graph", graph_folder, *FLAGS)
+    shown = EpochProgress.step
+
+    def step(self, done: int, total: int) -> None:
+        shown(self, done, total)
+        if done == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(EpochProgress, "step", step)
+    code, out, _ = vrgcn(*given, "--out", "cut")
+    monkeypatch.setattr(EpochProgress, "step", shown)
+    assert code == 130
+    kept = tmp_path / "cut" / "seed-4" / "checkpoints" / "step-00000002"
+    assert "stopped in epoch 1, after step 2 of 4; everything is kept in" in out
+    assert "vrgcn train --resume cut goes on with it" in out
+    assert kept.is_dir()
+    code, out, err = vrgcn("train", "--resume", "cut")
+    assert code == 0, err
+    assert "going on after epoch 0" in out
+    assert vrgcn(*given, "--out", "whole")[0] == 0
+    ends = [outcome(tmp_path / name / "seed-4") for name in ("cut", "whole")]
+    assert ends[0] == ends[1]
