@@ -155,6 +155,8 @@ class TrainConfig:
         at_least(1, evaluate_every=self.evaluate_every, patience=self.patience)
         at_least(1, threads=self.threads, history_cap=self.history_cap)
         at_least(0, weight_decay=self.weight_decay, seed=self.seed)
+        if self.seed >= 2**63:
+            raise ValueError(f"seed must be below 2**63, not {self.seed}")
         at_least(0, diagnostics=self.diagnostics)
         at_least(0, warmup=self.warmup)
         if self.time_limit is not None and duration(self.time_limit) is None:
