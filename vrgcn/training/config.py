@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from vrgcn.engine.estimators import find_estimator
 from vrgcn.models.config import check_choices
 from vrgcn.training.interval import Interval, duration
 
 AUTO = "auto"
+
+# Settings that count something.
+WHOLE = (
+    *("sample_size", "history_cap", "epochs", "batch_size", "block", "warmup", "evaluate_every"),
+    *("patience", "diagnostics", "seed", "threads"),
+)
 
 # Settings that a run may go on with changed: they decide when it ends, what is measured beside it,
 # what is kept of it and how fast it is. Threads change the order of sums, and with it last bits.
@@ -145,6 +151,7 @@ class TrainConfig:
             find_estimator(self.estimator)
         object.__setattr__(self, "checkpoint_every", str(self.checkpoint_every))
         Interval.parse(self.checkpoint_every)
+        whole(**{name: getattr(self, name) for name in WHOLE})
         at_least(
             1,
             epochs=self.epochs,
@@ -171,6 +178,14 @@ class TrainConfig:
             )
         if self.warmup > self.epochs:
             raise ValueError(f"warmup {self.warmup} is longer than the run, epochs {self.epochs}")
+
+
+def whole(**values: Any) -> None:
+    """Refuse a named value that is no whole number: 2.5 epochs would never be over. None stands for
+    a default."""
+    for name, value in values.items():
+        if value is not None and not hasattr(value, "__index__"):
+            raise ValueError(f"{name} must be a whole number, not {value!r}")
 
 
 def at_least(least: int, **values: float | None) -> None:
