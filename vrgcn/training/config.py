@@ -86,8 +86,8 @@ class TrainConfig:
     decay: Literal["first", "all"] = "first"
     """Weights under the L2 penalty: the first weight matrix alone, or all parameters."""
     schedule: Literal["none", "cosine", "plateau"] = "none"
-    """Learning rate over the epochs: the same; down to 0 along half a cosine; or halved whenever 5
-    evaluations have brought no better validation score."""
+    """Learning rate over the epochs: the same; down to 0 along half a cosine; or halved whenever 6
+    evaluations in a row have brought no better validation score."""
     warmup: int = 0
     """Epochs in which the learning rate rises from nothing to its full size, step by step."""
     clip: float | None = None
