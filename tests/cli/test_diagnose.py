@@ -113,3 +113,14 @@ def test_without_matplotlib_it_says_what_to_install_before_any_work(
     assert code == 1
     assert "pip install 'vrgcn[plots]'" in err
     assert out == ""
+
+
+def test_a_run_is_diagnosed_whatever_ended_or_began_it(vrgcn, graph_folder):
+    """Its warm-up and its time are over; its schedule and checkpoints were for validation."""
+    few = ("--epochs", 6, "--batch-size", 20, "--hidden", 8, "--estimator", "cv")
+    flags = ("--warmup", 5, "--schedule", "plateau", "--on-nan", "rollback", "--time-limit", "1h")
+    code, _, err = vrgcn("train", graph_folder, *few, *flags, "--out", "r")
+    assert code == 0, err
+    code, out, err = vrgcn("diagnose", "r", "--passes", 2, "--compare", "ns")
+    assert code == 0, err
+    assert "after 3 epochs" in out

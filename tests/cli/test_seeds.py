@@ -12,6 +12,7 @@ from statistics import fmean, stdev
 import pytest
 
 from tests.cli.test_resume import outcome
+from vrgcn.cli import train as cli
 from vrgcn.training.progress import EpochProgress
 
 FLAGS = ("--batch-size", 16, "--epochs", 3, "--hidden", 8, "--seeds", 3, "--seed", 4)
@@ -89,3 +90,56 @@ def test_one_seed_has_no_deviation(vrgcn, graph_folder, count, code):
     found, _, err = vrgcn("train", "--graph", graph_folder, "--seeds", count)
     assert found == code
     assert "--seeds must be at least 2" in err
+
+
+def test_stopped_in_the_first_epoch_of_the_first_it_keeps_the_checkpoint(
+    vrgcn, graph_folder, tmp_path, monkeypatch
+):
+    given = ("train", "--graph", graph_folder, *FLAGS)
+    shown = EpochProgress.step
+
+    def step(self, done: int, total: int) -> None:
+        shown(self, done, total)
+        if done == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(EpochProgress, "step", step)
+    code, out, _ = vrgcn(*given, "--out", "cut")
+    monkeypatch.setattr(EpochProgress, "step", shown)
+    assert code == 130
+    kept = tmp_path / "cut" / "seed-4" / "checkpoints" / "step-00000002"
+    assert "stopped in epoch 1, after step 2 of 4; everything is kept in" in out
+    assert "vrgcn train --resume cut goes on with it" in out
+    assert kept.is_dir()
+    code, out, err = vrgcn("train", "--resume", "cut")
+    assert code == 0, err
+    assert "going on after epoch 0" in out
+    assert vrgcn(*given, "--out", "whole")[0] == 0
+    ends = [outcome(tmp_path / name / "seed-4") for name in ("cut", "whole")]
+    assert ends[0] == ends[1]
+
+
+def test_runs_that_were_to_be_made_longer_are_not_taken_for_finished(
+    vrgcn, graph_folder, tmp_path, monkeypatch
+):
+    """Stopped after the first of them was, and before the second was begun again."""
+    vrgcn("train", "--graph", graph_folder, *FLAGS, "--out", "many")
+    train_in, begun = cli.train_in, []
+
+    def stop(folder: Path, *given, **options):
+        begun.append(folder)
+        if len(begun) == 2:
+            raise KeyboardInterrupt
+        return train_in(folder, *given, **options)
+
+    monkeypatch.setattr(cli, "train_in", stop)
+    code, out, _ = vrgcn("train", "--resume", "many", "--epochs", 5)
+    monkeypatch.setattr(cli, "train_in", train_in)
+    assert (code, "vrgcn train --resume many goes on with it" in out) == (130, True)
+    code, out, err = vrgcn("train", "--resume", "many")
+    assert code == 0, err
+    assert out.count("has finished already") == 1  # the first
+    for seed in (4, 5, 6):
+        lines = (tmp_path / "many" / f"seed-{seed}" / "metrics.jsonl").read_text().splitlines()
+        assert len(lines) == 5
+    assert "many has finished already" in vrgcn("train", "--resume", "many")[1]

@@ -16,6 +16,7 @@ from tests.cli.conftest import small_graph
 from vrgcn.cli.tune import _print_result
 from vrgcn.data.store import save_graph
 from vrgcn.training.metrics import METRICS
+from vrgcn.training.trainer import Trainer
 from vrgcn.tuning.leaderboard import Leaderboard
 from vrgcn.tuning.study import Tried
 
@@ -137,3 +138,25 @@ def test_a_search_does_not_go_on_with_another_graph_and_stays_as_it_is(
     graph_folder.rename(tmp_path / "moved")
     code, _, err = vrgcn("tune", "--resume", "t", "--trials", 2, "--graph", "moved")
     assert code == 0, err
+
+
+def test_stopped_in_the_first_epoch_of_the_first_trial_it_goes_on(
+    vrgcn, graph_folder, tmp_path, monkeypatch
+):
+    step, done = Trainer._step, []
+
+    def stop(self, batch) -> None:
+        step(self, batch)
+        done.append(batch)
+        if len(done) == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(Trainer, "_step", stop)
+    code, out, err = vrgcn("tune", graph_folder, *FLAGS, "--out", "cut")
+    assert code == 130, err
+    assert "vrgcn tune --resume cut goes on with it" in out
+    assert (tmp_path / "cut" / "trials" / "trial-000" / "checkpoints" / "step-00000001").is_dir()
+    code, _, err = vrgcn("tune", "--resume", "cut")
+    assert code == 0, err
+    vrgcn("tune", graph_folder, *FLAGS, "--out", "whole")
+    assert trials(tmp_path / "cut") == trials(tmp_path / "whole")

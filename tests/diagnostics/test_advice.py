@@ -141,3 +141,37 @@ def test_exact_training_and_training_without_estimates_are_told_so():
     nothing = diagnosis("cv", exact=empty, ns=empty, cv=empty)
     assert said(nothing)[0].startswith("nothing is estimated")
     assert "was not among" in said(diagnosis("cvd"))[0]
+
+
+def test_a_larger_fan_out_is_not_asked_for_and_refused_at_once():
+    """Against a bias it helps, however little of the noise is by sampling."""
+    others = {"exact": measured((0, 0.3), (0, 0.5)), "ns": measured((0, 0.9), (0, 0.9))}
+    biased = {"two-way": measured((0, 0.3), (0.3, 0.5))}
+    (advice,) = said(diagnosis("two-way", **others, **biased, tables=[table(0.4)]))
+    assert "raise the fan-out" in advice
+    calm = {"two-way": measured((0, 0.3), (0.05, 0.5))}
+    (advice,) = said(diagnosis("two-way", **others, **calm))
+    assert "leave the fan-out" in advice
+
+
+def test_what_decides_how_many_neighbours_are_computed_is_named_by_sampler():
+    biased, calm = measured((0, 0.1), (0.3, 0.1)), measured((0, 0.4), (0, 0.6))
+    (advice,) = said(diagnosis("is", **{"is": biased}))
+    assert advice.endswith("does not average out: raise the sample size (--sample-size)")
+    (advice,) = said(diagnosis("is", **{"is": calm}))
+    assert advice.endswith("; a larger sample size (--sample-size) lowers the noise")
+    (advice,) = said(diagnosis("history", history=biased, tables=[table(0.25)]))
+    assert advice.endswith("lower the learning rate, or refresh (--visit all, --refresh always)")
+    noisy = {"exact": measured((0, 0.3), (0, 0.5)), "ns": measured((0, 0.9), (0, 0.9))}
+    quiet = measured((0, 0.3), (0.05, 0.5))
+    (advice,) = said(diagnosis("history", **noisy, history=quiet))
+    assert advice.endswith(": nothing to change")
+
+
+def test_where_exact_training_is_cheap_there_is_something_to_change():
+    cheap = Advice("try --estimator exact", "it costs hardly more")
+    fine = diagnosis(cv=measured((0, 0.4), (0, 0.6)))
+    assert "nothing to change" in advise(fine)[0].action
+    assert advise(fine, cheap) == [cheap]
+    noisy = diagnosis(cv=measured((0, 1.5), (0, 0.6)))
+    assert advise(noisy, cheap) == [cheap, *advise(noisy)]

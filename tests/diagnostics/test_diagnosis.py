@@ -238,3 +238,12 @@ def test_the_documented_python_runs(capsys):
     torch.manual_seed(0)
     exec(block, {"model": GCN(6, 8, 3, **KIPF), "graph": float_graph()})
     assert "minibatches" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("settings", [{"schedule": "plateau"}, {"schedule": "cosine"}, {}])
+def test_the_rate_is_the_one_that_is_named_whatever_a_runs_schedule(settings):
+    config = TrainConfig(estimator="ns", epochs=3, batch_size=17, on_nan="rollback", **settings)
+    plain = train_beside(gcn(), GRAPH, TrainConfig(estimator="ns", epochs=3, batch_size=17))
+    found = train_beside(gcn(), GRAPH, config)
+    for name, value in found.model.state_dict().items():
+        assert torch.equal(value, plain.model.state_dict()[name])

@@ -198,6 +198,8 @@ BAD_CONFIGS = {
     "history_cap": ({"history_cap": 0}, "history_cap must be at least 1"),
     "weight_decay": ({"weight_decay": -1e-4}, "weight_decay must be at least 0"),
     "weight_decay NaN": ({"weight_decay": NAN}, "weight_decay must be at least 0"),
+    "epochs that are not whole": ({"epochs": 2.5}, "epochs must be a whole number, not 2.5"),
+    "batch_size of a text": ({"batch_size": "8"}, "batch_size must be a whole number, not '8'"),
     "fanout": ({"fanout": -1}, "fanout must be at least 0, not -1"),
     "one fanout of several": ({"fanout": (2, -3)}, "fanout must be at least 0, not -3"),
     "no fanout": ({"fanout": ()}, "fanout"),

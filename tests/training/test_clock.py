@@ -130,3 +130,14 @@ def test_a_callback_may_end_the_training(tmp_path: Path, capsys) -> None:
 def test_a_limit_that_is_no_time_is_refused(text: object) -> None:
     with pytest.raises(ValueError, match="is no time, such as 90s, 10m or 2h"):
         TrainConfig(time_limit=text)
+
+
+def test_a_limit_before_any_evaluation_keeps_the_epoch_that_it_is_in(
+    tmp_path: Path, time: Time
+) -> None:
+    on = {"on_step": time.step}
+    given = {"epochs": 9, "evaluate_every": 9}
+    result = train(tmp_path, time_limit="10s", on=on, **given)  # in the middle of the third
+    assert (result.stopped, result.epoch, len(result.curve)) == ("time", 3, 3)
+    assert [p.val for p in result.curve] == [None, None, result.val]
+    assert_same(train(resume=tmp_path, **given), train(**given))

@@ -489,3 +489,25 @@ def test_an_objective_of_ones_own_trains_on_nodes_without_labels() -> None:
         model, graph, TrainConfig(estimator="exact", epochs=1, batch_size=60), objective=Zero(graph)
     )
     assert result.curve[0].loss == pytest.approx(float(before), rel=1e-5)
+
+
+def test_an_objective_that_trains_on_no_node_is_refused() -> None:
+    class Nobody(OneClass):
+        def __init__(self, graph: Graph, config: TrainConfig) -> None:
+            super().__init__(graph, config)
+            self.trained[:] = False
+
+    for estimator in ("exact", "cvd", "two-way", "auto"):
+        config = TrainConfig(epochs=1, estimator=estimator)
+        with pytest.raises(ValueError, match=r"counts in the loss|needs nodes with a loss"):
+            fit(model(), graph(), config, objective=Nobody(graph(), config))
+
+
+def test_patience_without_validation_nodes_is_told() -> None:
+    notes: list[str] = []
+    config = TrainConfig(epochs=2, patience=1, estimator="exact")
+    result = fit(model(), graph(val=None), config, on_note=notes.append)
+    assert (len(result.curve), result.stopped) == (2, "epochs")
+    assert "patience 1 (--patience) waits for validation scores, and the graph has no" in notes[0]
+    fit(model(), graph(), config, on_note=notes.append)
+    assert len(notes) == 1

@@ -146,3 +146,12 @@ def test_a_negative_interval_is_refused():
 def test_fit_takes_the_interval_itself_too():
     curve = fit(gcn(), GRAPH, TrainConfig(epochs=4, batch_size=11), diagnostics=2).curve
     assert [point.epoch for point in curve if point.gradient_noise is not None] == [2, 4]
+
+
+def test_a_seed_may_be_as_large_as_the_time_of_a_day():
+    """Such as 20261117131500: what is measured has seeds that are larger still."""
+    for seed in (20261117131500, 2**63 - 1):
+        curve = train(gcn(), estimator="ns", epochs=1, diagnostics=1, seed=seed).curve
+        assert curve[0].gradient_noise is not None
+    with pytest.raises(ValueError, match=r"seed must be below 2\*\*63"):
+        TrainConfig(seed=2**63)

@@ -348,3 +348,18 @@ def test_weights_of_nodes_multiply_their_losses_and_are_1_on_average():
         weighted.loss(z, nodes), base.loss(z, nodes) * torch.tensor([2, 0.5])
     )
     assert weighted.score(z, nodes) == base.score(z, nodes)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"class_weights": "balanced"}, "class_weights 'balanced' is of the usual loss"),
+        ({"label_smoothing": 0.1}, "label_smoothing 0.1 is of the usual loss"),
+    ],
+)
+def test_settings_of_the_usual_loss_are_refused_beside_ones_own(settings, words):
+    def own(outputs, labels):
+        return F.cross_entropy(outputs, labels, reduction="none")
+
+    with pytest.raises(ValueError, match=words):
+        fit(MLP(2, 4, 4), graph(ONE), TrainConfig(epochs=1, **settings), objective=own)

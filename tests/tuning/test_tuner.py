@@ -21,6 +21,7 @@ from vrgcn.models.config import ModelConfig
 from vrgcn.training import clock as clocks
 from vrgcn.training.divergence import DivergedError
 from vrgcn.training.objectives import build_objective
+from vrgcn.training.trainer import Trainer
 from vrgcn.tuning import tuner as module
 from vrgcn.tuning.leaderboard import Leaderboard, ranked
 from vrgcn.tuning.space import SPACE, Search, Settings
@@ -393,3 +394,36 @@ def test_optunas_own_log_is_quiet(found, capfd, tmp_path) -> None:
     out, err = capfd.readouterr()
     assert (out, err) == ("", "")
     assert optuna.logging.get_verbosity() == before
+
+
+def test_a_trial_has_the_score_of_the_model_that_it_keeps_be_it_the_last(tmp_path) -> None:
+    wild = TrainConfig(epochs=3, batch_size=8, learning_rate=0.3, seed=2, select="last")
+    result = tune(GRAPH, MODEL, wild, trials=1, folder=tmp_path)
+    lines = (tmp_path / "trials" / "trial-000" / "metrics.jsonl").read_text().splitlines()
+    scores = [json.loads(line)["val"] for line in lines]
+    assert scores[-1] < max(scores)
+    assert result.best.val == result.result.val == scores[-1]
+
+
+def test_epochs_before_a_rollback_are_no_part_of_a_trial(monkeypatch) -> None:
+    update, done = Trainer._update, [0]
+
+    def lost(self, batch) -> float:
+        done[0] += 1
+        if done[0] == 3:  # in the third epoch, which begins again with the first
+            raise DivergedError("the training loss became nan", "")
+        return update(self, batch)
+
+    monkeypatch.setattr(Trainer, "_update", lost)
+    config = replace(CONFIG, batch_size=999, on_nan="rollback", checkpoint_every="0")
+    result = tune(GRAPH, MODEL, config, trials=1, on_note=lambda note: None)
+    (trial,) = result.trials
+    assert done[0] == 2 * CONFIG.epochs + 3  # and the best again
+    assert trial.epochs == CONFIG.epochs
+
+
+def test_a_trial_that_is_cut_before_its_first_evaluation_has_a_score(seconds) -> None:
+    seldom = TrainConfig(epochs=100, evaluate_every=100, batch_size=32, seed=2)
+    result = tune(GRAPH, MODEL, seldom, time_limit="24s", trials=2)
+    assert [t.state for t in result.trials] == ["complete", "complete"]
+    assert all(t.val is not None for t in result.trials)

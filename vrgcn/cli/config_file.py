@@ -19,8 +19,8 @@ def expand_config(options: type, flags: list[str]) -> list[str]:
 
     `--resume RUN` stands for the run's own config.toml. Where a command takes a `target`, a run
     folder does too, all but its graph, which is found through the run, its epochs, which are over,
-    where it was logged to, and how several runs or processes shared the work. The graph of a file
-    is left out where the user names one, by whichever option.
+    as are its warm-up and its time, where it was logged to, and how several runs or processes
+    shared the work. The graph of a file is left out where the user names one, by whichever option.
     """
     kinds = option_kinds(options)
     if not kinds.keys() & {"config", "resume", "target"}:
@@ -38,7 +38,8 @@ def expand_config(options: type, flags: list[str]) -> list[str]:
     if place is None:
         return _before(expanded, flags)
     run = flags[place]
-    left_out = (*_GRAPH, "epochs", "log", "seeds", "halo", "halo_every", "rank_timeout")
+    over = ("epochs", "warmup", "time_limit")
+    left_out = (*_GRAPH, *over, "log", "seeds", "halo", "halo_every", "rank_timeout")
     theirs = read_flags(Path(run) / runs.CONFIG, kinds, without=left_out)
     return _before([*theirs, *expanded], [run, *flags[:place], *flags[place + 1 :]])
 

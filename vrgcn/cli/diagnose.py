@@ -66,7 +66,7 @@ def run_diagnose(options: DiagnoseOptions) -> None:
     used = subject.config.estimator
     costs = epoch_costs(subject.model, subject.graph, subject.config, [used, REFERENCE])
     cheap = exact_advice(used, costs, REFERENCE)
-    advice = ([] if cheap is None else [cheap]) + advise(diagnosis)
+    advice = advise(diagnosis, cheap)
     _print(diagnosis, advice)
     page(diagnosis, advice, subject.title).write(out)
     print(f"page: {out}")

@@ -59,11 +59,13 @@ def nothing_left(options: RunOptions) -> bool:
     folder = options.resume
     if folder is None or unfinished(folder) is not None:
         return False
-    before, now = read_config(folder), _as_written(options)
-    for name in ("epochs", "patience", "time_limit", "seeds", "trials"):
-        if name in before and _length(now.get(name)) > _length(before[name]):
-            return False
-    for run in (folder, *member_runs(folder)):
+    runs, now = (folder, *member_runs(folder)), _as_written(options)
+    # Of several runs each by itself: those that were to be made longer may not have been begun yet.
+    for before in map(read_config, runs):
+        for name in ("epochs", "patience", "time_limit", "seeds", "trials"):
+            if name in before and _length(now.get(name)) > _length(before[name]):
+                return False
+    for run in runs:
         with locked(run):
             remove_partial(run)
     return True

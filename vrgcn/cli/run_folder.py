@@ -20,6 +20,7 @@ from vrgcn.training.runs import (
     METRICS,
     RESULT,
     SEED,
+    TRIAL,
     TRIALS,
     member_runs,
 )
@@ -50,9 +51,7 @@ def run_folder(options: RunOptions) -> Iterator[Path]:
             try:
                 yield folder
             except BaseException:
-                checkpoints = checkpoints_in(folder / CHECKPOINTS)
-                worth = bool(options.resume or checkpoints or member_runs(folder))
-                worth = worth or (folder / MODEL).exists()
+                worth = bool(options.resume) or goes_on(folder) or (folder / MODEL).exists()
                 if not worth:
                     with suppress(OSError):  # what made training fail is what is told
                         _clear(folder)
@@ -61,6 +60,14 @@ def run_folder(options: RunOptions) -> Iterator[Path]:
         if not worth:
             with suppress(OSError):  # somebody's own files are in it
                 folder.rmdir()
+
+
+def goes_on(folder: Path) -> bool:
+    """Whether a folder holds what --resume goes on with: a checkpoint or, of several runs, one that
+    has ended an epoch or has a checkpoint of its first."""
+    homes = (folder, *folder.glob(f"{SEED}*"), *folder.glob(f"{TRIALS}/{TRIAL}*"))
+    found = any(checkpoints_in(home / CHECKPOINTS) for home in homes)
+    return found or bool(member_runs(folder))
 
 
 def _folder(options: RunOptions) -> Path:

@@ -12,7 +12,7 @@ from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import TrainingOptions, TrainOptions
 from vrgcn.cli.output import unbroken_output
 from vrgcn.cli.resuming import described, nothing_left
-from vrgcn.cli.run_folder import run_folder
+from vrgcn.cli.run_folder import goes_on, run_folder
 from vrgcn.cli.seeds import run_seeds
 from vrgcn.data import find_dataset
 from vrgcn.data.opening import open_graph
@@ -24,7 +24,6 @@ from vrgcn.graph.scaling import Scaling, scale_graph
 from vrgcn.inference import MODEL
 from vrgcn.models.models import GraphModel, build_model
 from vrgcn.pages.costs import cost_line, exact_advice
-from vrgcn.training.checkpoint import checkpoints_in
 from vrgcn.training.choice import choose_estimator
 from vrgcn.training.cost import epoch_costs
 from vrgcn.training.interrupts import Interrupted
@@ -32,7 +31,6 @@ from vrgcn.training.memory import memory_explained
 from vrgcn.training.objectives import Objective, build_objective
 from vrgcn.training.progress import filling_bars
 from vrgcn.training.recording import train_in
-from vrgcn.training.runs import CHECKPOINTS, member_runs
 from vrgcn.training.state import Epoch
 from vrgcn.training.store_watch import StoreWatch
 from vrgcn.training.tensorboard import TensorBoardLog
@@ -95,7 +93,7 @@ def _build(options: TrainOptions, graph: Graph, objective: Objective) -> GraphMo
 
 
 def what_is_kept(folder: Path) -> str:
-    if checkpoints_in(folder / CHECKPOINTS) or member_runs(folder):
+    if goes_on(folder):
         return f"vrgcn train --resume {folder} goes on with it"
     if (folder / MODEL).exists():
         return f"the best model so far is in {folder}; there is no checkpoint to go on from"

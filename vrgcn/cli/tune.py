@@ -9,11 +9,11 @@ from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import TuneOptions
 from vrgcn.cli.output import unbroken_output
 from vrgcn.cli.resuming import described, nothing_left
-from vrgcn.cli.run_folder import run_folder
+from vrgcn.cli.run_folder import goes_on, run_folder
 from vrgcn.cli.train import scaled_graph
 from vrgcn.engine.devices import find_device
 from vrgcn.training.interrupts import Interrupted
-from vrgcn.training.runs import BEST, CONFIG, RESULT, member_runs, write_config
+from vrgcn.training.runs import BEST, CONFIG, RESULT, write_config
 from vrgcn.tuning.study import check_optuna
 from vrgcn.tuning.tune import tune
 from vrgcn.tuning.tuner import TuneResult
@@ -65,7 +65,7 @@ def run_tune(options: TuneOptions) -> None:
 
 
 def _what_is_kept(folder: Path) -> str:
-    if member_runs(folder):
+    if goes_on(folder):
         return f"vrgcn tune --resume {folder} goes on with it"
     return "nothing was kept"
 

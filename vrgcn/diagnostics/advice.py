@@ -25,6 +25,9 @@ UNWRITTEN = 0.05  # share of the rows read
 BETTER = 1.5  # times smaller added error of the gradient: another estimator is worth a try
 DROWNED = 2.0  # times the added noise: that of exact training itself is what matters
 SAMPLING = "ns"  # the baseline for noise
+NOTHING = "nothing to change"
+# By sampler, what decides how many neighbours are computed; the others compute all of them or none.
+_SIZES = {"uniform": "fan-out", "few": "fan-out", "importance": "sample size (--sample-size)"}
 
 
 class Advice(NamedTuple):
@@ -38,12 +41,17 @@ class Advice(NamedTuple):
         return f"{self.reason}: {self.action}"
 
 
-def advise(diagnosis: Diagnosis) -> list[Advice]:
-    """The most pressing first; at least one."""
+def advise(diagnosis: Diagnosis, cheap: Advice | None = None) -> list[Advice]:
+    """The most pressing first; at least one.
+
+    cheap: what was said of the cost, which comes first
+    """
+    if cheap is not None:  # then there is something to change
+        return [cheap, *(piece for piece in advise(diagnosis) if NOTHING not in piece.action)]
     if not any(measured.layers for measured in diagnosis.estimators.values()):
         return [
             Advice(
-                "nothing to change",
+                NOTHING,
                 "nothing is estimated, for the model propagates only what is computed once, "
                 "exactly",
             )
@@ -58,13 +66,10 @@ def advise(diagnosis: Diagnosis) -> list[Advice]:
         return [*found, _no_gradient(diagnosis)]
     if used == REFERENCE:
         return [_of_exact(diagnosis)]
-    found = [
-        *_unwritten(diagnosis, used),
-        *_noisier_than_ns(diagnosis, used),
-        *_biased(diagnosis, used),
-        *_better(diagnosis, used),
-        *_drowned(diagnosis, used),
-    ]
+    more = [*_noisier_than_ns(diagnosis, used), *_biased(diagnosis, used)]
+    found = [*_unwritten(diagnosis, used), *more, *_better(diagnosis, used)]
+    if not more:  # which may ask for a larger fan-out, be it not for its noise
+        found += _drowned(diagnosis, used)
     return found or [_fine(diagnosis, used)]
 
 
@@ -140,6 +145,13 @@ def _random(used: str) -> bool:
     return bool(kind.random)
 
 
+def _size(used: str) -> str:
+    """What decides how many neighbours an estimator computes; nothing where it computes all of
+    them, or none."""
+    sampler = find_estimator(used).sampler
+    return _SIZES.get(sampler, "") if isinstance(sampler, str) else ""
+
+
 def _biased(diagnosis: Diagnosis, used: str) -> Iterator[Advice]:
     gradient = diagnosis.estimators[used].gradient
     if not (gradient.biased and gradient.bias > BIASED):
@@ -158,21 +170,21 @@ def _remedy(diagnosis: Diagnosis, used: str) -> tuple[str, str]:
     stale = {"h": 0.0, "g": 0.0}
     for table in diagnosis.staleness.get(used, []):
         stale[table.kind] = max(stale[table.kind], table.relative)
+    larger = f", raise the {_size(used)}" if _size(used) else ""
     if stale["g"] > max(STALE, stale["h"]):
         correct = "" if _random(used) else ", or correct them by samples (--estimator two-way-cv)"
         return (
-            f"lower the learning rate, raise the fan-out{correct}",
+            f"lower the learning rate{larger}{correct}",
             f"the gradients it reads of neighbours are off by {stale['g']:.0%}",
         )
     if stale["h"] > STALE:
         return (
-            "lower the learning rate, raise the fan-out, or refresh (--visit all, "
-            "--refresh always)",
+            f"lower the learning rate{larger}, or refresh (--visit all, --refresh always)",
             f"the histories it reads are off by {stale['h']:.0%} of the activations",
         )
     if _random(used):
         return (
-            "raise the fan-out",
+            f"raise the {_size(used)}",
             "noise that passes through nonlinear layers does not average out",
         )
     if estimator.backward == "none":
@@ -217,11 +229,13 @@ def _more_bias(diagnosis: Diagnosis, best: str, used: str) -> str:
 
 
 def _drowned(diagnosis: Diagnosis, used: str) -> Iterator[Advice]:
+    if not _size(used):
+        return
     exact = diagnosis.estimators[REFERENCE].gradient
     added = added_noise(diagnosis.estimators[used].gradient, exact)
     if exact.std > DROWNED * added and exact.std > ROUNDING:
         yield Advice(
-            "leave the fan-out: a larger one would lower the noise little",
+            f"leave the {_size(used)}: a larger one would lower the noise little",
             "the choice of minibatches and dropout make the gradient of exact training vary by "
             f"{exact.std:.0%}, {used} adds {added:.0%}",
         )
@@ -230,8 +244,9 @@ def _drowned(diagnosis: Diagnosis, used: str) -> Iterator[Advice]:
 def _fine(diagnosis: Diagnosis, used: str) -> Advice:
     gradient = diagnosis.estimators[used].gradient
     bias = f"bias {gradient.bias:.0%}" if gradient.biased else f"bias below {gradient.floor:.0%}"
+    larger = f"; a larger {_size(used)} lowers the noise" if _random(used) else ""
     return Advice(
-        "nothing to change; a larger fan-out lowers the noise",
+        f"{NOTHING}{larger}",
         f"{used}'s gradient is off by {_gradient_errors(diagnosis)[used]} a step, the noise of "
         f"exact training aside (noise {gradient.std:.0%}, {bias}), and none of the others is much "
         "better",
@@ -255,10 +270,10 @@ def _no_gradient(diagnosis: Diagnosis) -> Advice:
 def _of_exact(diagnosis: Diagnosis) -> Advice:
     errors = _gradient_errors(diagnosis)
     if not errors:
-        return Advice("nothing to change", "nothing was compared with exact training")
+        return Advice(NOTHING, "nothing was compared with exact training")
     best = min(errors, key=lambda name: errors[name].most)
     return Advice(
-        "nothing to change",
+        NOTHING,
         f"training is exact; of the others {best} comes closest, its gradient off by "
         f"{errors[best]} a step, the noise of exact training aside",
     )

@@ -62,6 +62,9 @@ def train_beside(
     """Train a copy of the model as the config says, all `estimators` keeping histories beside it.
 
     The validation scores are of no interest here, so none are computed, and the last weights stay.
+    Nor is the end of a schedule: how stale histories are is told of the rate that the config names,
+    and along a cosine it would be that of a rate of next to nothing. There are no checkpoints to go
+    back to: a loss of NaN is an error.
     """
     config = visiting(config, estimators)
     model = copy.deepcopy(model).to(find_device(config.device))
@@ -76,7 +79,14 @@ def train_beside(
     fit(
         model,
         unscored,
-        replace(config, diagnostics=0, select="last", patience=None),
+        replace(
+            config,
+            diagnostics=0,
+            select="last",
+            patience=None,
+            schedule="none",
+            on_nan="stop",
+        ),
         propagation=propagation,
         on_batch=followers.follow,
         on_step=on_step,

@@ -27,7 +27,7 @@ def build_minibatches(
 ) -> MiniBatches:
     """The minibatches that `fit` trains on."""
     objective = objective or build_objective(graph, config)
-    return MiniBatches(
+    batches = MiniBatches(
         model,
         graph,
         estimator=estimator or config.estimator,
@@ -45,6 +45,12 @@ def build_minibatches(
         directory=directory,
         seed=config.seed,
     )
+    if not bool(batches.trained[batches.nodes].any()):
+        raise ValueError(
+            "none of the nodes that an epoch visits counts in the loss: an objective says which "
+            "nodes do by `trained`, and which are visited by `visit`"
+        )
+    return batches
 
 
 def visited_nodes(config: TrainConfig, objective: Objective, estimator: Estimator | None) -> Any:

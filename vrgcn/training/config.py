@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from vrgcn.engine.estimators import find_estimator
 from vrgcn.models.config import check_choices
 from vrgcn.training.interval import Interval, duration
 
 AUTO = "auto"
+
+# Settings that count something.
+WHOLE = (
+    *("sample_size", "history_cap", "epochs", "batch_size", "block", "warmup", "evaluate_every"),
+    *("patience", "diagnostics", "seed", "threads"),
+)
 
 # Settings that a run may go on with changed: they decide when it ends, what is measured beside it,
 # what is kept of it and how fast it is. Threads change the order of sums, and with it last bits.
@@ -80,8 +86,8 @@ class TrainConfig:
     decay: Literal["first", "all"] = "first"
     """Weights under the L2 penalty: the first weight matrix alone, or all parameters."""
     schedule: Literal["none", "cosine", "plateau"] = "none"
-    """Learning rate over the epochs: the same; down to 0 along half a cosine; or halved whenever 5
-    evaluations have brought no better validation score."""
+    """Learning rate over the epochs: the same; down to 0 along half a cosine; or halved whenever 6
+    evaluations in a row have brought no better validation score."""
     warmup: int = 0
     """Epochs in which the learning rate rises from nothing to its full size, step by step."""
     clip: float | None = None
@@ -145,6 +151,7 @@ class TrainConfig:
             find_estimator(self.estimator)
         object.__setattr__(self, "checkpoint_every", str(self.checkpoint_every))
         Interval.parse(self.checkpoint_every)
+        whole(**{name: getattr(self, name) for name in WHOLE})
         at_least(
             1,
             epochs=self.epochs,
@@ -155,6 +162,8 @@ class TrainConfig:
         at_least(1, evaluate_every=self.evaluate_every, patience=self.patience)
         at_least(1, threads=self.threads, history_cap=self.history_cap)
         at_least(0, weight_decay=self.weight_decay, seed=self.seed)
+        if self.seed >= 2**63:
+            raise ValueError(f"seed must be below 2**63, not {self.seed}")
         at_least(0, diagnostics=self.diagnostics)
         at_least(0, warmup=self.warmup)
         if self.time_limit is not None and duration(self.time_limit) is None:
@@ -169,6 +178,14 @@ class TrainConfig:
             )
         if self.warmup > self.epochs:
             raise ValueError(f"warmup {self.warmup} is longer than the run, epochs {self.epochs}")
+
+
+def whole(**values: Any) -> None:
+    """Refuse a named value that is no whole number: 2.5 epochs would never be over. None stands for
+    a default."""
+    for name, value in values.items():
+        if value is not None and not hasattr(value, "__index__"):
+            raise ValueError(f"{name} must be a whole number, not {value!r}")
 
 
 def at_least(least: int, **values: float | None) -> None:

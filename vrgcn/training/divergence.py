@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from vrgcn.engine.batch import Position
 from vrgcn.training.state import TrainState
@@ -38,6 +38,11 @@ def all_finite(state: TrainState) -> bool:
     moments = [part for weight in state.optimizer["state"].values() for part in weight.values()]
     tensors = [t for t in moments if isinstance(t, Tensor)]
     return all(map(_finite, (*state.model.values(), *tensors, *state.histories.values())))
+
+
+def finite_weights(model: nn.Module) -> bool:
+    """Whether what was trained is. The last step of a run has no loss after it that would tell."""
+    return all(map(_finite, model.parameters()))
 
 
 def _finite(tensor: Tensor) -> bool:

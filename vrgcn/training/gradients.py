@@ -33,6 +33,7 @@ def frozen(model: nn.Module, seed: int, *, dropout: bool = True) -> Iterator[tor
         training
     """
     device = device_of(model)
+    seed %= 2**63  # a product of a run's seed may be larger than what PyTorch takes
     own = torch.Generator(device).manual_seed(seed)
     buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
     with (

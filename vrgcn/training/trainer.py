@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
@@ -25,7 +26,7 @@ from vrgcn.training.callbacks import Callbacks, StopTraining
 from vrgcn.training.choice import choose_estimator
 from vrgcn.training.clock import Clock
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.divergence import diverged
+from vrgcn.training.divergence import diverged, finite_weights
 from vrgcn.training.interval import duration
 from vrgcn.training.monitor import Monitor
 from vrgcn.training.objectives import Objective, build_objective
@@ -79,11 +80,7 @@ class Trainer:
             model, self.minibatches, config.diagnostics, config.seed, self.objective
         )
         self.optimizer = build_optimizer(model, config)
-        if config.schedule == "plateau" and not self.validated:
-            raise ValueError(
-                "schedule plateau (--schedule) waits for validation scores, and the graph has no "
-                "validation nodes: choose cosine, or give it a val split"
-            )
+        self._check_validated()
         self.schedule = Schedule(
             self.optimizer,
             config,
@@ -105,6 +102,21 @@ class Trainer:
         self.random = RandomNumbers(
             config.seed, setup.device, default=setup.training.default_random
         )
+
+    def _check_validated(self) -> None:
+        """Where there are no validation scores, refuse or tell of settings that wait for them."""
+        if self.validated:
+            return
+        missing = "waits for validation scores, and the graph has no validation nodes"
+        if self.config.schedule == "plateau":
+            raise ValueError(
+                f"schedule plateau (--schedule) {missing}: choose cosine, or give it a val split"
+            )
+        if self.config.patience is not None and self.callbacks.on_note is not None:
+            self.callbacks.on_note(
+                f"patience {self.config.patience} (--patience) {missing}: training ends with its "
+                "epochs or its time, and the last weights are kept"
+            )
 
     def _build_minibatches(
         self,
@@ -132,9 +144,9 @@ class Trainer:
         """What the training led to; the model gets the chosen weights."""
         progress, stopped = self.progress, self.stopped
         # The time was over in the middle of an epoch: of the first one, or of one whose weights are
-        # kept whatever they score.
+        # kept whatever they score, be it that none was scored yet.
         within = 0 < self.minibatches.position.place < len(self.minibatches)
-        last = self.config.select == "last" or not self.validated
+        last = self.config.select == "last" or progress.best is None
         if not progress.curve or (within and last):
             with self.random.drawn():
                 self._close_epoch(early=True)
@@ -260,6 +272,8 @@ class Trainer:
         early: before all of its minibatches came
         """
         progress = self.progress
+        if not finite_weights(self.model):
+            self._diverge("the weights became infinite or NaN")
         point = self._measure(early=early)
         progress.curve.append(point)
         progress.loss, progress.sampled, progress.history_reads = 0.0, 0, 0
@@ -334,13 +348,16 @@ class Trainer:
         batch.mean(losses).backward()
         value = self._of_all(losses.sum().item())
         if not math.isfinite(value):
-            rate = self.optimizer.param_groups[0]["lr"]
-            raise diverged(f"the training loss became {value}", self.minibatches.position, rate)
+            self._diverge(f"the training loss became {value}")
         if self.config.clip is not None:
             clip_grad_norm_(self.model.parameters(), self.config.clip)
         self.optimizer.step()
         self.schedule.updated(self.minibatches.step + 1)
         return value
+
+    def _diverge(self, what: str) -> NoReturn:
+        rate = self.optimizer.param_groups[0]["lr"]
+        raise diverged(what, self.minibatches.position, rate)
 
     def _of_all(self, loss: float) -> float:
         """The loss, as it is; where several processes train together the sum of theirs, and then
@@ -351,7 +368,11 @@ class Trainer:
         if not len(nodes):
             return None
         start = time.perf_counter()
-        value = self.objective.score(self.evaluation.outputs(nodes), nodes)
+        outputs = self.evaluation.outputs(nodes)
+        # They would be a class all the same. Of test nodes `predict` tells: training is over.
+        if nodes is self.graph.val and not bool(outputs.isfinite().all()):
+            self._diverge("outputs for the validation nodes became infinite or NaN")
+        value = self.objective.score(outputs, nodes)
         took = time.perf_counter() - start
         self.progress.evaluation_seconds += took
         self.clock.evaluated(took)

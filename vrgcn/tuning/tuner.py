@@ -176,20 +176,21 @@ class Tuner:
         settings = self.search.given
         try:
             settings = self.search.draw(trial)
-            state, reason = self._train(trial, settings, seen)
+            state, reason, val = self._train(trial, settings, seen)
         except (MemoryError, FloatingPointError, ValueError, RuntimeError) as error:
             if isinstance(error, RuntimeError) and not is_out_of_memory(error):
                 raise
-            state, reason = "failed", (str(error).splitlines() or [type(error).__name__])[0]
-        values, best = dict(trial.params), self._best_of(seen)
-        return Tried(trial.number, state, best, values, len(seen), clock.used, reason)  # type: ignore[arg-type]
+            state, val = "failed", self._best_of(seen)
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+        values = dict(trial.params)
+        return Tried(trial.number, state, val, values, len(seen), clock.used, reason)  # type: ignore[arg-type]
 
     def _train(
         self, trial: optuna.Trial, settings: Settings, seen: list[Epoch]
-    ) -> tuple[str, str | None]:
-        """How it ended, and why."""
+    ) -> tuple[str, str | None, float | None]:
+        """How it ended, why, and its score: that of the model that was kept."""
         folder = self.folder / TRIALS / f"{TRIAL}{trial.number:03d}"
-        reported = self.study.get_trials(deepcopy=False)[trial.number].intermediate_values
+        reported = set(self.study.get_trials(deepcopy=False)[trial.number].intermediate_values)
         passed = max(reported, default=0) - 1  # epochs after which it was let go on, before a kill
         pruned = False
         left, share = self._left(), self._share(trial.number)
@@ -208,9 +209,13 @@ class Tuner:
                 return
             if point.epoch not in reported:
                 trial.report(best, point.epoch)
+                reported.add(point.epoch)  # after a rollback it comes again
             if trial.should_prune() and trial.number:  # of the first the pruner is told too
                 pruned = True
                 raise StopTraining
+
+        def on_restore(curve: list[Epoch]) -> None:
+            seen[:] = curve  # what came after it, before a rollback, is of no model any more
 
         limit = min(left, share)
         config = replace(
@@ -226,16 +231,17 @@ class Tuner:
             options=self._described(settings),
             resume=(folder / CONFIG).is_file(),
             on_epoch=on_epoch,
-            on_restore=seen.extend,
+            on_restore=on_restore,
             on_note=self.on_note,
         )
         remove_folder(folder / CHECKPOINTS)  # nothing goes on from here
         if pruned:
-            return "pruned", None
+            return "pruned", None, self._best_of(seen)
         if result.stopped != "time":
-            return "complete", None
-        counts = share < left or not trial.number or self._leads(self._best_of(seen))
-        return ("complete", _CUT) if counts else ("pruned", _OVER)
+            return "complete", None, result.val
+        counts = share < left or not trial.number or self._leads(result.val)
+        state, reason = ("complete", _CUT) if counts else ("pruned", _OVER)
+        return state, reason, result.val
 
     def _leads(self, score: float | None) -> bool:
         """Whether a score is better than that of every trial which ran to its end."""

@@ -48,6 +48,12 @@ def find_objective(given: Objective | Loss | None, graph: Graph, config: TrainCo
         return given
     if not callable(given):
         raise TypeError(f"objective: {given!r} is neither an Objective nor a function")
+    for name in ("loss", "class_weights", "label_smoothing"):
+        if getattr(config, name) != getattr(TrainConfig, name):
+            raise ValueError(
+                f"{name} {getattr(config, name)!r} is of the usual loss, and means nothing for a "
+                "loss of one's own: leave it out"
+            )
     return OwnLoss(build_objective(graph, config), graph, given)
 
 
