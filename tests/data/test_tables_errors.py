@@ -244,6 +244,25 @@ def test_a_column_that_a_flag_of_its_own_names_is_not_dropped_too(error, flag):
         assert f"--drop and --{flag} both name 'mine'" in text.splitlines()
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"column": ("label=number",)}, "--column is about features, and of 'label' none is made"),
+        ({"fill": ("i*=0",)}, "--fill is about features, and of 'id' none is made"),
+        (
+            {"features": ("x",), "column": ("y=category",)},
+            "--column is about features, and of 'y' none is made",
+        ),
+        (
+            {"drop": ("label",), "label_delimiter": "|"},
+            "--label-delimiter: nodes.csv has no column",
+        ),
+    ],
+)
+def test_flags_that_would_do_nothing(error, options, message):
+    assert message in error("id,x,y,label\na,1,2,p\nb,2,3,q\n", **options)
+
+
 def test_two_columns_of_the_same_name(error):
     assert error("id,x,x\na,1,2\n") == (
         "nodes.csv has more than one column called 'x'; rename them"
@@ -438,6 +457,11 @@ def test_a_features_file_that_is_no_array(error, tmp_path):
         ({"ratio": (0.5, 0.2, 0.2), "split": "split"}, "--split and --ratio: give one of them"),
         ({"features": ("x",), "features_file": Path("x")}, "--features and --features-file"),
         ({"delimiter": ";;"}, "--delimiter: must be one character"),
+        (
+            {"column": ("x=text",), "features_file": Path("x.npy")},
+            "--column and --features-file: give one of them",
+        ),
+        ({"nodes": None, "fill": ("0",)}, "--fill: needs a file of nodes"),
         ({"delimiter": "§"}, "--delimiter: '§' is not in ASCII"),
         ({"label_delimiter": ""}, "--label-delimiter: must not be empty"),
         ({"fill": ("nan",)}, "--fill: must be mean, median, a finite number, each also with +mark"),

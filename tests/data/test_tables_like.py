@@ -283,6 +283,13 @@ def test_one_of_several_label_columns_that_is_not_there_is_told():
     assert summary.warnings == []
 
 
+def test_a_split_that_is_asked_for_needs_labels_tomorrow_too():
+    imported("mine", NODES, **OPTIONS)
+    nodes = NODES.replace(";kind;split", ";sort;part")
+    with pytest.raises(ValueError, match="has the split column 'part' and no label column"):
+        like(nodes, split="part")
+
+
 def test_a_split_may_be_dropped_tomorrow():
     imported("mine", NODES, **OPTIONS)
     graph, _ = like(NODES, drop=("split",))

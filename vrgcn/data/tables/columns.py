@@ -68,10 +68,11 @@ def node_columns(table: Table, spec: ImportSpec, chosen: list[str] | None = None
         split = _named(table, spec.split, "--split") or ("split" if "split" in left else None)
     with missing.step():
         features = _left(table, spec.features, "--features", left)
-    for flag, patterns in (
-        ("--column", [Override.parse(text).pattern for text in spec.column]),
-        ("--fill", [pattern for pattern, _ in parse_fills(spec.fill) if pattern is not None]),
-    ):
+    said = {
+        "--column": [Override.parse(text).pattern for text in spec.column],
+        "--fill": [pattern for pattern, _ in parse_fills(spec.fill) if pattern is not None],
+    }
+    for flag, patterns in said.items():
         with missing.step():
             _matching(table, patterns, flag)
     missing.raise_if_any()
@@ -90,6 +91,8 @@ def node_columns(table: Table, spec: ImportSpec, chosen: list[str] | None = None
         rest = [column for column in rest if not column]
     columns = NodeColumns(id_column, features, label, split, rest)
     _check_roles(table, columns)
+    for flag, patterns in said.items():
+        _check_features(table, patterns, flag, features)
     for column in [id_column, *label, *filter(None, [split])]:
         _check_readable(table, column, lists=column in label)
     return columns
@@ -230,6 +233,19 @@ def _check_roles(table: Table, columns: NodeColumns) -> None:
         raise ValueError(
             f"{table.name}: column {column!r} cannot be two of id, feature, label and split"
         )
+
+
+def _check_features(
+    table: Table, patterns: Sequence[str], flag: str, features: Sequence[str]
+) -> None:
+    """Refuse what is said about columns that are no features: nothing would come of it."""
+    for pattern in patterns:
+        found = _matching(table, [pattern], flag)
+        if not set(found) & set(features):
+            raise ValueError(
+                f"{table.name}: {flag} is about features, and of {_listed(found)} none is made: "
+                "it is the id, the label or the split, or is left out"
+            )
 
 
 def _check_readable(table: Table, column: str, lists: bool) -> None:

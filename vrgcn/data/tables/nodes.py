@@ -158,6 +158,10 @@ def check_split(table: Table, columns: NodeColumns, spec: ImportSpec) -> None:
         return
     if spec.task != "auto":
         raise ValueError(f"--task: {table.name} has no column 'label'; give --label COLUMN")
+    if spec.label_delimiter is not None:
+        raise ValueError(
+            f"--label-delimiter: {table.name} has no column 'label'; give --label COLUMN"
+        )
     if spec.ratio is not None:
         raise ValueError(f"--ratio: {table.name} has no label column to split by; give --label")
     if columns.split is not None:

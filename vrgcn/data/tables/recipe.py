@@ -160,7 +160,7 @@ class Recipe:
         label, split, drop = spec.label, spec.split, spec.drop
         if not label and all(c in table.columns and not dropped(c, drop) for c in self.label):
             label = self.label
-        if not label or (split is None and spec.ratio is None):
+        if split is None and spec.ratio is None:
             found = self.split in table.columns and not dropped(str(self.split), drop)
             split = self.split if label and found else None
         if not label:

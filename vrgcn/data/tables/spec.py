@@ -129,6 +129,8 @@ class ImportSpec:
         """What is said about feature columns."""
         if self.features and self.features_file is not None:
             raise ValueError("--features and --features-file: give one of them")
+        if self.column and self.features_file is not None:
+            raise ValueError("--column and --features-file: give one of them")
         for text in self.column:
             Override.parse(text)
         fills = parse_fills(self.fill)
@@ -165,6 +167,8 @@ class ImportSpec:
             if getattr(self, name):
                 flag = name.replace("_", "-")
                 raise ValueError(f"--{flag}: needs a file of nodes; give --nodes FILE")
+        if self.fill and self.features_file is None:
+            raise ValueError("--fill: needs a file of nodes; give --nodes FILE")
 
 
 def _path(name: str, given: object) -> Path | None:
