@@ -125,6 +125,21 @@ def test_files_from_before_there_was_regression_are_read(tmp_path: Path):
     assert torch.equal(loaded.model(x, lambda h: h), model(x, lambda h: h))
 
 
+@pytest.mark.parametrize("kind", ["none", "standard"])
+def test_columns_are_put_in_order_once_however_often_a_graph_is_prepared(kind: str):
+    graph, scaling = scale_graph(_graph(Names(features=list("wxyz"))), kind)
+    saved = SavedModel(GCN(4, 8, 3), "gcn", scaling, features=list("wxyz"))
+    expected = saved.predict(graph)
+    plain = _graph().features
+    for order in ([2, 0, 3, 1], [1, 2, 0, 3, 0]):  # the last has a column too many
+        columns = ["wxyz"[i] for i in order[:4]] + ["more"] * (len(order) - 4)
+        other = Graph(graph.edge_index(), plain[:, order], names=Names(features=columns))
+        prepared = saved.prepare(other)
+        assert prepared.names.features == list("wxyz")
+        assert torch.equal(saved.predict(other), expected)
+        assert torch.equal(saved.predict(prepared), expected)
+
+
 def _graph(names: Names | None = None) -> Graph:
     torch.manual_seed(0)
     edges = torch.tensor([[0, 1, 2, 3, 4], [1, 2, 3, 4, 0]])
