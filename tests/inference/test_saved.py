@@ -58,6 +58,14 @@ def test_a_model_of_numbers_is_saved_as_one(tmp_path: Path):
     assert load_model(tmp_path / "m.safetensors").task == "regression"
 
 
+def test_a_model_of_other_features_than_the_named_ones_can_be_loaded(tmp_path: Path):
+    graph = _graph(Names(features=list("wxyz")))
+    model = GCN(2, 8, 3)
+    fit(model, graph.with_features(graph.features[:, :2]), TrainConfig(epochs=1))
+    save_model(model, tmp_path / "m.safetensors")
+    assert load_model(tmp_path / "m.safetensors").features is None
+
+
 def test_the_folder_of_a_run_stands_for_its_model(tmp_path: Path):
     save_model(GCN(4, 8, 3), tmp_path / "model.safetensors")
     assert isinstance(load_model(tmp_path).model, GCN)
