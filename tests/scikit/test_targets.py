@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vrgcn.scikit.targets import read_classes
+from vrgcn.scikit.targets import read_classes, read_numbers
 
 NAN = float("nan")
 
@@ -45,3 +45,12 @@ def test_texts_and_numbers_are_not_mixed() -> None:
         with pytest.raises(ValueError, match="y mixes texts, such as 'a', and 1"):
             read_classes(y, -1)
     assert read_classes([True, None, 1], -1).known.tolist() == [True, False, True]
+
+
+def test_numbers_may_be_written_as_texts_and_what_is_none_is_named() -> None:
+    found = read_numbers(np.array([1, None, "2.5"], dtype=object))
+    assert found.known.tolist() == [True, False, True]
+    assert found.values[found.known].tolist() == [1, 2.5]
+    for y in (["1", "tall"], np.array(["1", "tall"]), np.array([1, "tall"], dtype=object)):
+        with pytest.raises(ValueError, match="'tall'"):
+            read_numbers(y)

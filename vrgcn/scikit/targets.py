@@ -96,9 +96,10 @@ def read_numbers(y: Any) -> Target:
     if values.ndim != 1:
         raise ValueError(f"y must be one number per row, (rows,), not {values.shape}")
     missing = _missing(values)
-    values = np.where(missing, np.nan, values).astype(np.float64)
-    assert_all_finite(values[~missing], input_name="y")
-    return Target(values, ~missing)
+    numbers = np.full(values.shape, np.nan)
+    numbers[~missing] = values[~missing].astype(np.float64)
+    assert_all_finite(numbers[~missing], input_name="y")
+    return Target(numbers, ~missing)
 
 
 def as_column(y: Any) -> NDArray[Any]:
