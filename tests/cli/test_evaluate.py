@@ -55,3 +55,14 @@ def test_evaluate_matches_classes_by_name(vrgcn, run, tmp_path):
     before = json.loads((run / "evaluation-test.json").read_text())
     assert vrgcn("evaluate", "run", "--graph", "turned")[0] == 0
     assert json.loads((run / "evaluation-test.json").read_text()) == before
+
+
+def test_pictures_of_several_runs_in_one_folder_keep_their_numbers(vrgcn, run, tmp_path):
+    assert vrgcn("evaluate", "run", "--out", "pictures/a.png", "--split", "val")[0] == 0
+    code, out, err = vrgcn("evaluate", "run", "--out", "pictures/b.svg")
+    assert code == 0, err
+    assert "numbers: pictures/evaluation-b.json" in out
+    names = sorted(file.name for file in (tmp_path / "pictures").iterdir())
+    assert names == ["a.png", "b.svg", "evaluation-a.json", "evaluation-b.json"]
+    a, b = (json.loads((tmp_path / "pictures" / name).read_text()) for name in names[2:])
+    assert (a["split"], b["split"]) == ("val", "test")

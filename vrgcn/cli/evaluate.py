@@ -99,7 +99,9 @@ def show_evaluation(
     """outputs, labels: of all nodes of the graph"""
     split = _split(options.split, graph)
     picture = _picture(options, run, split)
-    numbers = picture.with_name(f"evaluation-{split}.json")
+    # Beside a picture that was named, under its name: pictures of several runs may share a folder.
+    name = split if options.out is None else picture.stem
+    numbers = picture.with_name(f"evaluation-{name}.json")
     metric = find_metric(run.config.get("metric"), run.saved.task)
     evaluated = _Evaluated(run, graph, outputs, labels, split, metric)
     show = _show_numbers if run.saved.regression else _show_classes
