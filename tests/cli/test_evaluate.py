@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -66,3 +69,14 @@ def test_pictures_of_several_runs_in_one_folder_keep_their_numbers(vrgcn, run, t
     assert names == ["a.png", "b.svg", "evaluation-a.json", "evaluation-b.json"]
     a, b = (json.loads((tmp_path / "pictures" / name).read_text()) for name in names[2:])
     assert (a["split"], b["split"]) == ("val", "test")
+
+
+def test_files_are_written_though_nobody_reads_on(run):
+    """As by `vrgcn evaluate run | head -1`."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-u", "-m", "vrgcn", "evaluate", str(run)]
+    ended = subprocess.run(command, check=False, stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert {"confusion-test.png", "evaluation-test.json"} <= {file.name for file in run.iterdir()}

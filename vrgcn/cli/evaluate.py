@@ -13,6 +13,7 @@ from torch import Tensor
 
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import EvaluateOptions
+from vrgcn.cli.output import unbroken_output
 from vrgcn.data.tables.wording import counted
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.files.scratch import table_folder
@@ -106,9 +107,10 @@ def show_evaluation(
     evaluated = _Evaluated(run, graph, outputs, labels, split, metric)
     show = _show_numbers if run.saved.regression else _show_classes
     found = {"metric": metric.title, "scores": _known(evaluated.by_split(metric)), "split": split}
-    found |= show(evaluated, picture)
-    write_text(numbers, json.dumps(found, indent=2) + "\n")
-    print(f"picture: {picture}\nnumbers: {numbers}")
+    with unbroken_output():  # a reader who has seen enough of the scores still wants the files
+        found |= show(evaluated, picture)
+        write_text(numbers, json.dumps(found, indent=2) + "\n")
+        print(f"picture: {picture}\nnumbers: {numbers}")
 
 
 def _picture(options: EvaluateOptions, run: Run, split: str) -> Path:
