@@ -304,3 +304,17 @@ def test_files_beside_the_runs_are_left_out_and_named(vrgcn, tmp_path):
     code, _, err = vrgcn("report", given[1])
     assert code == 1
     assert "runs/cora-diagnosis.html is a file; name the folder of a run" in err
+
+
+def test_runs_that_are_called_like_seeds_have_a_mean_where_they_differ_in_nothing_else(
+    vrgcn, tmp_path
+):
+    write_run(tmp_path / "runs" / "seed-a", estimator="cv", seed=0)
+    write_run(tmp_path / "runs" / "seed-b", estimator="exact", seed=1)
+    assert vrgcn("report", "runs/seed-a", "runs/seed-b", "--no-scores")[0] == 0
+    assert "standard deviation" not in text_of(tmp_path / "report.html")
+    write_run(tmp_path / "runs" / "seed-c", estimator="cv", seed=2)
+    runs = [f"runs/seed-{name}" for name in "abc"]
+    assert vrgcn("report", *runs, "--no-scores")[0] == 0
+    page = text_of(tmp_path / "report.html")
+    assert "runs: 2 seeds, marked their mean ± standard deviation" in page
