@@ -318,3 +318,10 @@ def test_runs_that_are_called_like_seeds_have_a_mean_where_they_differ_in_nothin
     assert vrgcn("report", *runs, "--no-scores")[0] == 0
     page = text_of(tmp_path / "report.html")
     assert "runs: 2 seeds, marked their mean ± standard deviation" in page
+
+
+def test_a_folder_that_is_called_trials_is_scored_as_any_other(vrgcn, trained, tmp_path):
+    (tmp_path / "trials").mkdir()
+    (trained / "cvd").rename(tmp_path / "trials" / "trial-1")
+    assert vrgcn("report", "trials/trial-1")[0] == 0
+    assert "trial-1: 30 test nodes" in text_of(tmp_path / "report.html")
