@@ -8,11 +8,14 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 from tests.cli.conftest import CLASSES, expected
 from vrgcn.data.store import load_graph, save_graph
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
+from vrgcn.graph.validation import SPLITS
+from vrgcn.pages.figures import MOST_CLASSES
 
 
 def test_evaluate_prints_and_writes_scores_by_split_and_class(vrgcn, run, tmp_path):
@@ -80,3 +83,24 @@ def test_files_are_written_though_nobody_reads_on(run):
     os.close(writer)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert {"confusion-test.png", "evaluation-test.json"} <= {file.name for file in run.iterdir()}
+
+
+def test_a_thousand_classes_and_more_are_not_squared(vrgcn, tmp_path):
+    count = MOST_CLASSES + 20
+    nodes = torch.arange(3 * count)
+    labels, x = nodes % count, torch.randn(len(nodes), 4)
+    splits = {name: nodes[n * count : (n + 1) * count] for n, name in enumerate(SPLITS)}
+    save_graph(Graph([nodes.tolist(), nodes.tolist()], x, labels, **splits), tmp_path / "many")
+    flags = ("--epochs", 1, "--hidden", 4, "--out", "run")
+    assert vrgcn("train", "--graph", "many", *flags)[0] == 0
+    code, _, err = vrgcn("evaluate", "run", "--out", "p.svg")
+    assert code == 0, err
+    assert "the 1,000 largest of 1,020 classes" in (tmp_path / "p.svg").read_text()
+    numbers = json.loads((tmp_path / "evaluation-p.json").read_text())
+    assert numbers["confusion"] is None
+    pairs = numbers["confusion_pairs"]
+    assert sum(nodes for _, _, nodes in pairs) == count
+    assert sum(nodes for true, guess, nodes in pairs if true == guess) == round(
+        count * numbers["scores"]["test"]
+    )
+    assert sorted(true for true, _, nodes in pairs for _ in range(nodes)) == list(range(count))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from rich.table import Table
 from torch import Tensor
 
@@ -23,7 +24,13 @@ from vrgcn.graph.validation import SPLITS
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import model_labels
 from vrgcn.pages.classes import CLASS_COLUMNS, class_row, main_classes
-from vrgcn.pages.figures import check_figure, draw_class_scores, draw_confusion, draw_predicted
+from vrgcn.pages.figures import (
+    MOST_CLASSES,
+    check_figure,
+    draw_class_scores,
+    draw_confusion,
+    draw_predicted,
+)
 from vrgcn.pages.terminal import print_table, text_table
 from vrgcn.training.metrics import (
     METRICS,
@@ -140,12 +147,13 @@ def _show_classes(evaluated: _Evaluated, picture: Path) -> dict[str, Any]:
     roc_auc = METRICS["roc-auc"].compute(outputs, labels)
     _print_splits(evaluated.graph, {metric: evaluated.by_split(metric)})
     print_table(_table(classes, by_class, roc_auc, evaluated.split))
+    matrix: dict[str, Any] = {"confusion": None}
     if saved.multilabel:
         draw_class_scores(by_class, classes, picture, evaluated.title)
-        matrix = None
     else:
-        matrix = confusion(outputs, labels)
-        draw_confusion(matrix, classes, picture, evaluated.title)
+        counts = confusion(outputs, labels)
+        draw_confusion(counts, classes, picture, evaluated.title)
+        matrix = _matrix(counts)
     return {
         "macro_f1": by_class.macro_f1,
         "roc_auc": _number(roc_auc),
@@ -155,8 +163,18 @@ def _show_classes(evaluated: _Evaluated, picture: Path) -> dict[str, Any]:
         "f1": [_number(value) for value in by_class.f1.tolist()],
         "support": by_class.support.tolist(),
         "predicted": by_class.predicted.tolist(),
-        "confusion": None if matrix is None else matrix.tolist(),
+        **matrix,
     }
+
+
+def _matrix(counts: Tensor) -> dict[str, Any]:
+    """The confusion matrix for the file; of many classes, whose squares are millions of zeros, its
+    other entries alone."""
+    if len(counts) <= MOST_CLASSES:
+        return {"confusion": counts.tolist()}
+    pairs = counts.nonzero()
+    entries = torch.cat([pairs, counts[pairs[:, 0], pairs[:, 1]][:, None]], dim=1)
+    return {"confusion": None, "confusion_pairs": entries.tolist()}
 
 
 def _print_splits(graph: Graph, scores: dict[Metric, dict[str, float]]) -> None:
