@@ -14,6 +14,8 @@ from tests.cli.conftest import named, small_graph
 from vrgcn.data.store import save_graph
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
+from vrgcn.pages.runs.curves import EPOCHS, _score_axis, draw
+from vrgcn.pages.runs.records import read_runs
 from vrgcn.training.runs import write_config
 
 
@@ -325,3 +327,13 @@ def test_a_folder_that_is_called_trials_is_scored_as_any_other(vrgcn, trained, t
     (trained / "cvd").rename(tmp_path / "trials" / "trial-1")
     assert vrgcn("report", "trials/trial-1")[0] == 0
     assert "trial-1: 30 test nodes" in text_of(tmp_path / "report.html")
+
+
+def test_a_score_that_no_file_names_is_drawn_whatever_its_size(tmp_path):
+    """Of a run that has not finished and whose model is gone: of numbers, it is an error."""
+    run = write_run(tmp_path / "run", done=False)
+    change_metrics(run, val=500.0)
+    [record] = read_runs([run])
+    figure = draw([record], EPOCHS, _score_axis(record.metric), {record.label: 0})
+    low, high = figure.axes[0].get_ylim()
+    assert low < 500 < high
