@@ -104,3 +104,10 @@ def test_a_thousand_classes_and_more_are_not_squared(vrgcn, tmp_path):
         count * numbers["scores"]["test"]
     )
     assert sorted(true for true, _, nodes in pairs for _ in range(nodes)) == list(range(count))
+
+
+def test_a_run_has_its_name_on_the_picture_also_from_inside_its_folder(vrgcn, run, monkeypatch):
+    monkeypatch.chdir(run)
+    code, _, err = vrgcn("evaluate", ".", "--out", "p.svg")
+    assert code == 0, err
+    assert "run: test nodes" in (run / "p.svg").read_text()

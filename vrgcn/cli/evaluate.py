@@ -71,7 +71,8 @@ class _Evaluated:
 
     @property
     def title(self) -> str:
-        return f"{self.run.folder.name}: {self.split} nodes"
+        folder = self.run.folder.absolute()  # "." has no name
+        return f"{folder.name}: {self.split} nodes"
 
 
 def run_evaluate(options: EvaluateOptions) -> None:
