@@ -127,26 +127,6 @@ def test_bad_requests_are_named_without_a_traceback(vrgcn, run, tmp_path, flags,
     assert (tmp_path / "bad.txt.csv").read_text() == "kept"
 
 
-def test_classes_of_a_node_can_be_told_apart_though_a_name_has_the_usual_separator(vrgcn, tmp_path):
-    graph = small_graph()
-    labels = torch.stack([graph.labels == 0, graph.labels != 1, graph.labels < 3], dim=1).float()
-    splits = {name: graph.split(name) for name in ("train", "val", "test")}
-    names = Names(classes=["a|b", "a", "b"])
-    save_graph(
-        Graph(graph.edge_index(), graph.features, labels, names=names, **splits), tmp_path / "g"
-    )
-    assert vrgcn("train", "--graph", "g", "--epochs", 15, "--out", "run")[0] == 0
-    code, out, err = vrgcn("predict", "run", "--out", "p.csv")
-    assert code == 0, err
-    assert "joined by ';': the name of one has a '|' in it" in out
-    table = pa.csv.read_csv(tmp_path / "p.csv")
-    chances = [table[f"p_{name}"].to_numpy() > 0.5 for name in names.classes]
-    assert len(set(table["label"].to_pylist())) > 1
-    for label, *has in zip(table["label"].to_pylist(), *chances, strict=True):
-        assert label.split(";") == [n for n, own in zip(names.classes, has, strict=True) if own]
-    assert "joined" not in vrgcn("predict", "run", "--out", "p.npy")[1]
-
-
 def test_a_run_of_several_classes_per_node_predicts_and_evaluates(vrgcn, tmp_path):
     graph = small_graph()
     labels = torch.stack([graph.labels == 0, graph.labels != 1], dim=1).float()

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from vrgcn.cli.exact_run import opened_sweeps, shown, too_large
-from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import PredictOptions
-from vrgcn.data.predictions import SEPARATORS, check_path, prediction_file, separator
+from vrgcn.data.predictions import check_path, prediction_file
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.files.memory import memory_advice
 from vrgcn.inference.predict import check_outputs
@@ -48,19 +47,8 @@ def _predict(options: PredictOptions) -> None:
             for chunk, outputs in sweeps.stream(opened.nodes):
                 check_outputs(graph, chunk, outputs)
                 file.write(chunk, outputs)
-    print_note(joined_note(saved, options))
     print(f"exact predictions of {opened.count:,} nodes written to {options.out}")
 
 
 def class_names(saved: SavedModel) -> list[str]:
     return saved.classes or [str(i) for i in range(saved.num_classes or 0)]
-
-
-def joined_note(saved: SavedModel, options: PredictOptions) -> str | None:
-    """By what the classes of a node are joined, where it is not what people expect."""
-    if not saved.multilabel or options.top is not None or options.out.suffix == ".npy":
-        return None
-    usual, used = SEPARATORS[0], separator(class_names(saved))
-    if used == usual:
-        return None
-    return f"the classes of a node are joined by {used!r}: the name of one has a {usual!r} in it"

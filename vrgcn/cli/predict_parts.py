@@ -8,9 +8,8 @@ from pathlib import Path
 import torch
 
 from vrgcn.cli.exact_run import read_nodes
-from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import PredictOptions
-from vrgcn.cli.predict import class_names, joined_note
+from vrgcn.cli.predict import class_names
 from vrgcn.cli.train_parts import check_launch, check_size, told_once
 from vrgcn.data.predictions import check_path, prediction_file
 from vrgcn.distributed.config import DistributedConfig
@@ -68,7 +67,6 @@ def run_predict_parts(options: PredictOptions, folder: Path) -> None:
                 if out is not None:
                     out.write(chunk, outputs)
         if group.first:
-            print_note(joined_note(saved, options))
             print(f"exact predictions of {asked:,} nodes written to {options.out}")
 
 

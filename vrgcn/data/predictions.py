@@ -19,8 +19,7 @@ from vrgcn.files.writing import new_file
 from vrgcn.graph.names import Names
 
 SUFFIXES = (".parquet", ".csv", ".npy")
-# Between the classes of a node that has several: the first that no class has in its name.
-SEPARATORS = ("|", ";", ",", "\t", "\n")
+SEPARATOR = "|"  # between the classes of a node that has several
 
 
 class Writer(Protocol):
@@ -42,8 +41,7 @@ def prediction_file(
 
     Columns of .parquet and .csv: `id`, `label`, and `p_CLASS` for each class; with `top`, instead
     `label_1`, `p_1`, ... from the most probable down. A node of several classes has its labels
-    joined by "|", or see `separator`. A .npy file holds the probabilities alone: (count, classes),
-    float32.
+    joined by "|". A .npy file holds the probabilities alone: (count, classes), float32.
 
     classes: None for numbers. Their columns are `id` and `prediction`, their .npy file holds
         (count,), float64.
@@ -84,13 +82,6 @@ def check_path(path: Path, classes: int | None, top: int | None) -> None:
     check_top(top, classes, "--top")
     if top is not None and path.suffix == ".npy":
         raise ValueError("--top: a .npy file holds all probabilities; use .parquet or .csv")
-
-
-def separator(classes: list[str]) -> str:
-    """What joins the classes of a node so that they can be told apart again; "|" where nothing
-    can."""
-    free = (one for one in SEPARATORS if not any(one in name for name in classes))
-    return next(free, SEPARATORS[0])
 
 
 def check_top(top: int | None, classes: int | None, name: str = "top") -> None:
@@ -171,7 +162,6 @@ class _Classes:
         self._classes = pa.array(classes, type=pa.string())
         self._multilabel = multilabel
         self._top = top
-        self._separator = separator(classes)
         fields = [("id", id_kind(names))]
         if top is None:
             fields.append(("label", pa.string()))
@@ -202,7 +192,7 @@ class _Classes:
         starts = torch.zeros(len(chosen) + 1, dtype=torch.int32)
         starts[1:] = chosen.sum(1).cumsum(0)
         lists = pa.ListArray.from_arrays(pa.array(starts.numpy()), values)
-        return pa.compute.binary_join(lists, self._separator)
+        return pa.compute.binary_join(lists, SEPARATOR)
 
 
 def id_kind(names: Names) -> pa.DataType:
