@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from tests.cli.conftest import named, small_graph
-from vrgcn.data.store import save_graph
+from vrgcn import embeddings, load_model
+from vrgcn.data.store import load_graph, save_graph
 from vrgcn.graph.names import Names
 
 ODD_NAMES = ["[deleted]", "[/x]", "$x^$", "$10-$20", "\x1b[2J", "two\nlines", "<b>&"]
@@ -115,6 +116,14 @@ def test_features_that_are_nan_are_no_prediction(vrgcn, run: Path, tmp_path: Pat
         assert "the prediction of node 'n-" in err
         assert "features hold NaN or infinite values (at least 1), first: node 7, column 2" in err
     assert not (tmp_path / "p.csv").exists()
+    for layer in (0, -2):
+        flags = ("--graph", tmp_path / "bad", "--layer", layer, "--out", "e.npy")
+        code, _, err = vrgcn("embed", run, *flags)
+        assert code == 1
+        assert "the embedding of node 'n-" in err
+        assert not (tmp_path / "e.npy").exists()
+        with pytest.raises(ValueError, match=r"the embedding of node 'n-\d+' is not a finite"):
+            embeddings(load_model(run), load_graph(tmp_path / "bad"), layer)
 
 
 @pytest.mark.parametrize("size", [1e30, 3e38])

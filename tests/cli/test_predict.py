@@ -52,6 +52,23 @@ def test_the_most_probable_classes_alone(vrgcn, run, tmp_path):
     assert table["label_2"].to_pylist() == [CLASSES[i] for i in best.indices[:, 1]]
 
 
+@pytest.mark.parametrize("scaling", ["none", "row"])
+def test_the_order_of_columns_is_nothing_to_any_command(scaling, vrgcn, tmp_path):
+    save_graph(named(small_graph()), tmp_path / "graph")
+    save_graph(named(small_graph(), [3, 1, 0, 2, 7, 6, 5, 4]), tmp_path / "shuffled")
+    flags = ("--graph", "graph", "--epochs", 2, "--scaling", scaling, "--out", "run")
+    assert vrgcn("train", *flags)[0] == 0
+    for command in ("predict", "embed"):
+        for graph in ("graph", "shuffled"):
+            out = f"{command}-{graph}.npy"
+            code, _, err = vrgcn(command, "run", "--graph", graph, "--out", out)
+            assert code == 0, err
+        same, moved = (np.load(f"{command}-{graph}.npy") for graph in ("graph", "shuffled"))
+        assert np.allclose(same, moved, atol=1e-5)
+    own, other = (vrgcn("evaluate", "run", "--graph", graph)[1] for graph in ("graph", "shuffled"))
+    assert own == other
+
+
 def test_another_graph_with_its_columns_in_another_order_is_predicted_alike(vrgcn, run, tmp_path):
     other = small_graph(nodes=90, seed=5)
     save_graph(named(other), tmp_path / "other")

@@ -68,3 +68,22 @@ def test_the_first_process_alone_needs_names_and_files_in_place_of_memory_are_re
         found = commands(2, [*command, *flags])
         assert [code for code, _, _ in found] == [1, 1]
         assert sum("--memory disk is for one process" in err for _, _, err in found) == 1, found
+
+
+def test_outputs_that_are_no_numbers_have_no_scores(vrgcn, tmp_path: Path) -> None:
+    graph = small_graph()
+    features = graph.features.clone()
+    features[graph.test] = 3e38 * features[graph.test].sign()
+    for name, made in (("good", graph), ("large", graph.with_features(features))):
+        save_graph(made, tmp_path / name)
+        out = tmp_path / f"{name}-parts"
+        assert vrgcn("partition", tmp_path / name, "--parts", 2, "--out", out)[0] == 0
+    run, flags = str(tmp_path / "run"), ["--epochs", "1", "--hidden", "8", "--scaling", "none"]
+    train = ["train", "--graph", str(tmp_path / "good-parts"), "--out", run]
+    found = commands(2, [*train, *flags])
+    assert [code for code, _, _ in found] == [0, 0], found
+    command = ["evaluate", run, "--graph"]
+    alone = [vrgcn(*command, tmp_path / "large")]
+    for found in (alone, commands(2, [*command, str(tmp_path / "large-parts")])):
+        assert {code for code, _, _ in found} == {1}, found
+        assert sum("is not a finite number" in err for _, _, err in found) == 1, found

@@ -14,6 +14,8 @@ from tests.cli.conftest import named, small_graph
 from vrgcn.data.store import save_graph
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
+from vrgcn.pages.runs.curves import EPOCHS, _score_axis, draw
+from vrgcn.pages.runs.records import read_runs
 from vrgcn.training.runs import write_config
 
 
@@ -304,3 +306,34 @@ def test_files_beside_the_runs_are_left_out_and_named(vrgcn, tmp_path):
     code, _, err = vrgcn("report", given[1])
     assert code == 1
     assert "runs/cora-diagnosis.html is a file; name the folder of a run" in err
+
+
+def test_runs_that_are_called_like_seeds_have_a_mean_where_they_differ_in_nothing_else(
+    vrgcn, tmp_path
+):
+    write_run(tmp_path / "runs" / "seed-a", estimator="cv", seed=0)
+    write_run(tmp_path / "runs" / "seed-b", estimator="exact", seed=1)
+    assert vrgcn("report", "runs/seed-a", "runs/seed-b", "--no-scores")[0] == 0
+    assert "standard deviation" not in text_of(tmp_path / "report.html")
+    write_run(tmp_path / "runs" / "seed-c", estimator="cv", seed=2)
+    runs = [f"runs/seed-{name}" for name in "abc"]
+    assert vrgcn("report", *runs, "--no-scores")[0] == 0
+    page = text_of(tmp_path / "report.html")
+    assert "runs: 2 seeds, marked their mean ± standard deviation" in page
+
+
+def test_a_folder_that_is_called_trials_is_scored_as_any_other(vrgcn, trained, tmp_path):
+    (tmp_path / "trials").mkdir()
+    (trained / "cvd").rename(tmp_path / "trials" / "trial-1")
+    assert vrgcn("report", "trials/trial-1")[0] == 0
+    assert "trial-1: 30 test nodes" in text_of(tmp_path / "report.html")
+
+
+def test_a_score_that_no_file_names_is_drawn_whatever_its_size(tmp_path):
+    """Of a run that has not finished and whose model is gone: of numbers, it is an error."""
+    run = write_run(tmp_path / "run", done=False)
+    change_metrics(run, val=500.0)
+    [record] = read_runs([run])
+    figure = draw([record], EPOCHS, _score_axis(record.metric), {record.label: 0})
+    low, high = figure.axes[0].get_ylim()
+    assert low < 500 < high

@@ -11,6 +11,7 @@ from vrgcn import (
     GCN,
     Graph,
     MiniBatches,
+    SavedModel,
     TrainConfig,
     fit,
     load_model,
@@ -18,6 +19,7 @@ from vrgcn import (
     save_model,
     scale_graph,
 )
+from vrgcn.graph.names import Names
 from vrgcn.graph.sparse import CSR
 from vrgcn.inference.predict import exact_sweeps
 from vrgcn.inference.sweeps import ExactSweeps
@@ -117,6 +119,28 @@ def test_a_saved_model_predicts_for_a_graph_as_it_was_loaded(raw, trained, tmp_p
     ):
         torch.testing.assert_close(outputs, wanted)
     torch.testing.assert_close(saved.predict(raw, nodes=[7, 3]), wanted[[7, 3]])
+
+
+@pytest.mark.parametrize("kind", ["none", "row"])
+def test_a_bare_model_refuses_columns_in_another_order(raw, kind):
+    columns = [f"f{i}" for i in range(raw.num_features)]
+    edges = raw.edge_index()
+
+    def graph(order) -> Graph:
+        names = Names(features=[columns[i] for i in order])
+        return Graph(edges, raw.features[:, order], raw.labels, train=raw.train, names=names)
+
+    order = list(range(raw.num_features))
+    same, turned = graph(order), graph(order[::-1])
+    model = GCN(raw.num_features, 8, raw.num_classes)
+    fit(model, scale_graph(same, kind)[0], TrainConfig(epochs=1))
+    saved = SavedModel.of(model)
+    assert torch.allclose(saved.predict(turned), saved.predict(same), atol=1e-5)
+    scaled = scale_graph(turned, kind)[0]
+    with pytest.raises(ValueError, match=r"column 0 is 'f\d', and that of the model 'f0'"):
+        predict(model, scaled)
+    fit(model, scaled, TrainConfig(epochs=1))  # which makes it a model of these
+    assert len(predict(model, scaled)) == raw.num_nodes
 
 
 def test_a_bare_model_refuses_features_that_are_not_scaled_as_in_training(raw, trained, tmp_path):

@@ -54,6 +54,15 @@ def test_chosen_nodes_and_the_most_probable_classes():
     assert (frame["p_1"] >= 1 / 3).all()
 
 
+@pytest.mark.parametrize("top", [0, 4])
+def test_as_many_classes_as_there_are_can_be_chosen_from(top: int):
+    g = graph()
+    found = predictions(trained(g, 3), g)
+    assert len(found.to_arrow(top=3).column_names) == 7
+    with pytest.raises(ValueError, match=r"^top: must be between 1 and the number of classes, 3"):
+        found.to_arrow(top=top)
+
+
 def test_nodes_and_classes_without_names_have_their_numbers():
     g = graph()
     table = predictions(trained(g, 3), g).to_arrow()
@@ -68,6 +77,8 @@ def test_numbers_are_predicted_in_their_unit():
     assert min(found.to_arrow()["prediction"].to_pylist()) > 900
     with pytest.raises(ValueError, match="numbers, which have no probabilities"):
         _ = found.probabilities
+    with pytest.raises(ValueError, match=r"^top: the model predicts numbers"):
+        found.to_arrow(top=1)
 
 
 def test_without_pandas_the_error_says_what_to_install(monkeypatch):

@@ -58,6 +58,14 @@ def test_a_model_of_numbers_is_saved_as_one(tmp_path: Path):
     assert load_model(tmp_path / "m.safetensors").task == "regression"
 
 
+def test_a_model_of_other_features_than_the_named_ones_can_be_loaded(tmp_path: Path):
+    graph = _graph(Names(features=list("wxyz")))
+    model = GCN(2, 8, 3)
+    fit(model, graph.with_features(graph.features[:, :2]), TrainConfig(epochs=1))
+    save_model(model, tmp_path / "m.safetensors")
+    assert load_model(tmp_path / "m.safetensors").features is None
+
+
 def test_the_folder_of_a_run_stands_for_its_model(tmp_path: Path):
     save_model(GCN(4, 8, 3), tmp_path / "model.safetensors")
     assert isinstance(load_model(tmp_path).model, GCN)
@@ -123,6 +131,21 @@ def test_files_from_before_there_was_regression_are_read(tmp_path: Path):
     assert loaded.task == "multilabel"
     x = torch.randn(5, 4)
     assert torch.equal(loaded.model(x, lambda h: h), model(x, lambda h: h))
+
+
+@pytest.mark.parametrize("kind", ["none", "standard"])
+def test_columns_are_put_in_order_once_however_often_a_graph_is_prepared(kind: str):
+    graph, scaling = scale_graph(_graph(Names(features=list("wxyz"))), kind)
+    saved = SavedModel(GCN(4, 8, 3), "gcn", scaling, features=list("wxyz"))
+    expected = saved.predict(graph)
+    plain = _graph().features
+    for order in ([2, 0, 3, 1], [1, 2, 0, 3, 0]):  # the last has a column too many
+        columns = ["wxyz"[i] for i in order[:4]] + ["more"] * (len(order) - 4)
+        other = Graph(graph.edge_index(), plain[:, order], names=Names(features=columns))
+        prepared = saved.prepare(other)
+        assert prepared.names.features == list("wxyz")
+        assert torch.equal(saved.predict(other), expected)
+        assert torch.equal(saved.predict(prepared), expected)
 
 
 def _graph(names: Names | None = None) -> Graph:

@@ -224,6 +224,16 @@ def test_sample_weights_move_what_is_predicted(data):
     assert (same.predict_proba(data.X) == weighted.predict_proba(data.X)).all()
 
 
+@pytest.mark.parametrize(
+    ("weight", "words"),
+    [(-1.0, "not negative"), (np.nan, "finite"), (0.0, "zero for all classes of y")],
+)
+def test_weights_of_classes_that_make_no_sense_are_refused(data, weight, words):
+    given = dict.fromkeys(["red", "green", "blue"], weight)
+    with pytest.raises(ValueError, match=f"class_weight .*{words}"):
+        classifier(class_weight=given).fit(data.X, data.y)
+
+
 def test_rows_of_weight_zero_are_not_trained_on(data):
     wrong = np.where(data.train, data.y, "blue")
     weights = data.train.astype(float)

@@ -44,6 +44,16 @@ def test_splits_of_a_graph_stand_where_no_mask_is_given() -> None:
     assert (np.flatnonzero(train).tolist(), np.flatnonzero(val).tolist()) == ([4, 5], [3])
 
 
+def test_test_nodes_of_a_graph_are_not_trained_on_where_it_names_no_others() -> None:
+    graph = Graph([[0], [1]], X, [0, 1, 0, 1, 0, 1], test=[0, 2], val=[1])
+    train, val = split_of(graph, None, None, np.ones(6, bool))
+    assert np.flatnonzero(train).tolist() == [3, 4, 5]
+    assert val is not None
+    assert np.flatnonzero(val).tolist() == [1]
+    train, _ = split_of(graph, mask(0, 4), None, np.ones(6, bool))  # unless they are asked for
+    assert np.flatnonzero(train).tolist() == [0, 4]
+
+
 def test_a_share_is_set_aside_by_its_seed_and_not_trained_on() -> None:
     given = np.arange(50) < 40
     train, val = set_aside(given, 0.25, seed=3)

@@ -11,6 +11,7 @@ from vrgcn.data.predictions import check_path
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.files.memory import memory_advice
 from vrgcn.inference.embed import find_layer
+from vrgcn.inference.predict import check_outputs
 from vrgcn.training.runs import open_run
 
 
@@ -36,6 +37,7 @@ def _embed(options: EmbedOptions) -> None:
                 options.out, opened.graph.names, count=opened.count, width=width
             ) as file:
                 for chunk, h in chain([first], chunks):
+                    check_outputs(opened.graph, chunk, h, what="embedding")
                     file.write(chunk, h)
     print(
         f"exact embeddings of {opened.count:,} nodes, {width} numbers each, written to "

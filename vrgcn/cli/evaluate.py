@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from rich.table import Table
 from torch import Tensor
 
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import EvaluateOptions
+from vrgcn.cli.output import unbroken_output
 from vrgcn.data.tables.wording import counted
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.files.scratch import table_folder
@@ -22,7 +24,13 @@ from vrgcn.graph.validation import SPLITS
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import model_labels
 from vrgcn.pages.classes import CLASS_COLUMNS, class_row, main_classes
-from vrgcn.pages.figures import check_figure, draw_class_scores, draw_confusion, draw_predicted
+from vrgcn.pages.figures import (
+    MOST_CLASSES,
+    check_figure,
+    draw_class_scores,
+    draw_confusion,
+    draw_predicted,
+)
 from vrgcn.pages.terminal import print_table, text_table
 from vrgcn.training.metrics import (
     METRICS,
@@ -63,7 +71,8 @@ class _Evaluated:
 
     @property
     def title(self) -> str:
-        return f"{self.run.folder.name}: {self.split} nodes"
+        folder = self.run.folder.absolute()  # "." has no name
+        return f"{folder.name}: {self.split} nodes"
 
 
 def run_evaluate(options: EvaluateOptions) -> None:
@@ -99,14 +108,17 @@ def show_evaluation(
     """outputs, labels: of all nodes of the graph"""
     split = _split(options.split, graph)
     picture = _picture(options, run, split)
-    numbers = picture.with_name(f"evaluation-{split}.json")
+    # Beside a picture that was named, under its name: pictures of several runs may share a folder.
+    name = split if options.out is None else picture.stem
+    numbers = picture.with_name(f"evaluation-{name}.json")
     metric = find_metric(run.config.get("metric"), run.saved.task)
     evaluated = _Evaluated(run, graph, outputs, labels, split, metric)
     show = _show_numbers if run.saved.regression else _show_classes
     found = {"metric": metric.title, "scores": _known(evaluated.by_split(metric)), "split": split}
-    found |= show(evaluated, picture)
-    write_text(numbers, json.dumps(found, indent=2) + "\n")
-    print(f"picture: {picture}\nnumbers: {numbers}")
+    with unbroken_output():  # a reader who has seen enough of the scores still wants the files
+        found |= show(evaluated, picture)
+        write_text(numbers, json.dumps(found, indent=2) + "\n")
+        print(f"picture: {picture}\nnumbers: {numbers}")
 
 
 def _picture(options: EvaluateOptions, run: Run, split: str) -> Path:
@@ -136,12 +148,13 @@ def _show_classes(evaluated: _Evaluated, picture: Path) -> dict[str, Any]:
     roc_auc = METRICS["roc-auc"].compute(outputs, labels)
     _print_splits(evaluated.graph, {metric: evaluated.by_split(metric)})
     print_table(_table(classes, by_class, roc_auc, evaluated.split))
+    matrix: dict[str, Any] = {"confusion": None}
     if saved.multilabel:
         draw_class_scores(by_class, classes, picture, evaluated.title)
-        matrix = None
     else:
-        matrix = confusion(outputs, labels)
-        draw_confusion(matrix, classes, picture, evaluated.title)
+        counts = confusion(outputs, labels)
+        draw_confusion(counts, classes, picture, evaluated.title)
+        matrix = _matrix(counts)
     return {
         "macro_f1": by_class.macro_f1,
         "roc_auc": _number(roc_auc),
@@ -151,8 +164,18 @@ def _show_classes(evaluated: _Evaluated, picture: Path) -> dict[str, Any]:
         "f1": [_number(value) for value in by_class.f1.tolist()],
         "support": by_class.support.tolist(),
         "predicted": by_class.predicted.tolist(),
-        "confusion": None if matrix is None else matrix.tolist(),
+        **matrix,
     }
+
+
+def _matrix(counts: Tensor) -> dict[str, Any]:
+    """The confusion matrix for the file; of many classes, whose squares are millions of zeros, its
+    other entries alone."""
+    if len(counts) <= MOST_CLASSES:
+        return {"confusion": counts.tolist()}
+    pairs = counts.nonzero()
+    entries = torch.cat([pairs, counts[pairs[:, 0], pairs[:, 1]][:, None]], dim=1)
+    return {"confusion": None, "confusion_pairs": entries.tolist()}
 
 
 def _print_splits(graph: Graph, scores: dict[Metric, dict[str, float]]) -> None:

@@ -196,7 +196,8 @@ class EvaluateOptions:
     """The split of the table by class and of the picture. None: test, else val, else train."""
     out: Path | None = None
     """Where to draw the picture (.png, .svg or .pdf). None: confusion-SPLIT.png, of numbers
-    predicted-SPLIT.png, in the run's folder. The scores are written beside it."""
+    predicted-SPLIT.png, in the run's folder. The scores are written beside it, to
+    evaluation-SPLIT.json; of a picture NAME.png to evaluation-NAME.json."""
     memory: Literal["ram", "disk"] = "ram"
     """Keep hidden layers and scaled and averaged features in memory, or in files: beside the
     picture and gone afterwards, or made once and kept in the folder of a graph from disk."""

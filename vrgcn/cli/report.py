@@ -16,7 +16,7 @@ from vrgcn.pages.runs.scores import NoScores, RunScores, Scorer, scores_name, sh
 from vrgcn.pages.runs.seeds import show_seeds
 from vrgcn.pages.runs.tables import show_options, show_results
 from vrgcn.training.progress import progress_bar
-from vrgcn.training.runs import TRIALS, member_runs
+from vrgcn.training.runs import CONFIG, TRIAL, TRIALS, member_runs
 
 _SUFFIXES = (".html", ".htm")
 
@@ -46,7 +46,7 @@ def run_report(options: ReportOptions) -> None:
     page.heading("Options")
     show_options(page, records)
     if options.scores:  # not of trials, which are chosen by validation alone
-        scored = by_graph(r for r in records if r.folder.resolve().parent.name != TRIALS)
+        scored = by_graph(r for r in records if not _is_trial(r.folder.resolve()))
         _add_scores(page, scored, Scorer(options.data_root, device))
     page.write(options.out)
     twice = len(folders) - len(records)
@@ -72,6 +72,13 @@ def _add_scores(page: Page, graphs: dict[str, list[Record]], scorer: Scorer) -> 
             failed += show_scores(page, runs, score_run)
     for line in failed:
         print_note(line)
+
+
+def _is_trial(folder: Path) -> bool:
+    """Whether `vrgcn tune` wrote a run as one of its trials; a folder of one's own may be called
+    like theirs."""
+    named = folder.parent.name == TRIALS and folder.name.startswith(TRIAL)
+    return named and (folder.parents[1] / CONFIG).is_file()
 
 
 def _folders(given: Sequence[Path]) -> list[Path]:

@@ -81,12 +81,25 @@ def check_path(path: Path, classes: int | None, top: int | None) -> None:
         )
     if path.exists():
         raise FileExistsError(f"--out: {path} exists already; choose another name")
-    if top is not None and classes is None:
-        raise ValueError("--top: the model predicts numbers, which have no classes to choose from")
-    if top is not None and classes is not None and not 1 <= top <= classes:
-        raise ValueError(f"--top: must be between 1 and the number of classes, {classes}")
+    check_top(top, classes, "--top")
     if top is not None and path.suffix == ".npy":
         raise ValueError("--top: a .npy file holds all probabilities; use .parquet or .csv")
+
+
+def check_top(top: int | None, classes: int | None, name: str = "top") -> None:
+    """Refuse to choose the most probable where there are none, or not so many.
+
+    classes: how many; None for numbers
+    name: of the argument, for errors
+    """
+    if top is None:
+        return
+    if classes is None:
+        raise ValueError(
+            f"{name}: the model predicts numbers, which have no classes to choose from"
+        )
+    if not 1 <= top <= classes:
+        raise ValueError(f"{name}: must be between 1 and the number of classes, {classes}")
 
 
 def probabilities(outputs: Tensor, multilabel: bool) -> Tensor:

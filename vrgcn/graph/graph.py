@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -169,7 +170,8 @@ class Graph:
         return part
 
     def with_features(self, features: Tensor, scaling: Scaling | None = None) -> Graph:
-        """The same graph with other features (nodes, width).
+        """The same graph with other features (nodes, width); their names are kept where there are
+        as many of them.
 
         scaling: what was done to them, where they are scaled
         """
@@ -177,6 +179,8 @@ class Graph:
             raise ValueError(f"{features.shape[0]} rows of features for {self.num_nodes} nodes")
         graph = self._replaced(self.adjacency, features)
         graph.scaling, graph.sums = scaling, self.sums
+        if graph.num_features != self.num_features:
+            graph.names = replace(self.names, features=None)
         return graph
 
     def with_splits(self, splits: dict[str, Tensor]) -> Graph:

@@ -51,9 +51,13 @@ def find_trained_on(model: nn.Module) -> TrainedOn | None:
 
 
 def check_scaled(model: nn.Module, graph: Graph) -> None:
-    """Refuse a graph whose features are not scaled as those were that the model learned from."""
+    """Refuse a graph whose features are not scaled as those were that the model learned from, or
+    are other columns."""
     trained_on = find_trained_on(model)
-    if trained_on is None or trained_on.scaling.same(graph.scaling or Scaling()):
+    if trained_on is None:
+        return
+    if trained_on.scaling.same(graph.scaling or Scaling()):
+        _check_columns(trained_on.features, graph.names.features)
         return
     if graph.scaling is None:
         raise ValueError(
@@ -66,4 +70,20 @@ def check_scaled(model: nn.Module, graph: Graph) -> None:
         f"the features of this graph are scaled ({graph.scaling.kind}) in another way than those "
         f"that the model was trained on ({trained_on.scaling.kind}): give the graph as it was "
         "before it was scaled"
+    )
+
+
+def _check_columns(ours: list[str] | None, theirs: list[str] | None) -> None:
+    """Refuse columns that are known to be others, or in another order."""
+    if ours is None or theirs is None or ours == theirs:
+        return
+    place = next((n for n, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), None)
+    if place is None:
+        first = f"{len(theirs)} of them, and the model {len(ours)}"
+    else:
+        first = f"column {place} is {theirs[place]!r}, and that of the model {ours[place]!r}"
+    raise ValueError(
+        f"the feature columns of this graph are not those that the model was trained on: {first}. "
+        "A saved model puts columns in its order: predict(SavedModel.of(model), graph), of a graph "
+        "that is not scaled yet"
     )

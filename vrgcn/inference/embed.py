@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.graph.validation import check_nodes
-from vrgcn.inference.predict import exact_sweeps
+from vrgcn.inference.predict import check_all_outputs, exact_sweeps
 from vrgcn.inference.saved import SavedModel
 from vrgcn.inference.sweeps import ExactSweeps
 
@@ -41,7 +41,9 @@ def embeddings(
         model, graph, propagation=propagation, directory=directory, on_chunk=on_chunk
     )
     asked = None if nodes is None else check_nodes(nodes, graph.num_nodes)
-    return sweeps.outputs(asked, find_layer(sweeps, layer))
+    found = sweeps.outputs(asked, find_layer(sweeps, layer))
+    check_all_outputs(sweeps, asked, found, "embedding")
+    return found
 
 
 def find_layer(sweeps: ExactSweeps, layer: int) -> int | None:

@@ -44,22 +44,37 @@ def predict(
     )
     asked = None if nodes is None else check_nodes(nodes, graph.num_nodes)
     outputs = sweeps.outputs(asked)
-    asked = torch.arange(graph.num_nodes) if asked is None else asked
-    for some, theirs in zip(asked.split(_ROWS), outputs.split(_ROWS), strict=True):
-        check_outputs(sweeps.setup.graph, some, theirs)
+    check_all_outputs(sweeps, asked, outputs)
     return outputs
 
 
-def check_outputs(graph: Graph, nodes: Tensor, outputs: Tensor, names: Names | None = None) -> None:
+def check_all_outputs(
+    sweeps: ExactSweeps, nodes: Tensor | None, outputs: Tensor, what: str = "prediction"
+) -> None:
+    """`check_outputs` of as many as there may be, some at a time. nodes: None for all"""
+    graph = sweeps.setup.graph
+    nodes = torch.arange(graph.num_nodes) if nodes is None else nodes
+    for some, theirs in zip(nodes.split(_ROWS), outputs.split(_ROWS), strict=True):
+        check_outputs(graph, some, theirs, what=what)
+
+
+def check_outputs(
+    graph: Graph,
+    nodes: Tensor,
+    outputs: Tensor,
+    names: Names | None = None,
+    what: str = "prediction",
+) -> None:
     """Refuse outputs (nodes, classes) that are no numbers: they would be a class all the same.
 
     names: of the nodes, if not the graph's
+    what: they are, for the error
     """
     wrong = ~torch.isfinite(outputs).all(1)
     if not wrong.any():
         return
     node = (names or graph.names).node_ids(nodes[wrong][:1].numpy())[0].as_py()
-    text = f"the prediction of node {node!r} is not a finite number"
+    text = f"the {what} of node {node!r} is not a finite number"
     if not is_sparse(graph.features):
         try:
             check_finite_rows(graph.features)

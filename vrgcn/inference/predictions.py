@@ -9,7 +9,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor, nn
 
-from vrgcn.data.predictions import prediction_rows, probabilities
+from vrgcn.data.predictions import check_top, prediction_rows, probabilities
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.graph.validation import check_nodes
@@ -47,6 +47,7 @@ class Predictions:
 
         top: of the most probable classes, so many: `label_1`, `p_1`, ...
         """
+        check_top(top, None if self.classes is None else len(self.classes))
         rows = prediction_rows(self.names, self.classes, multilabel=self.multilabel, top=top)
         return pa.Table.from_batches([rows.batch(self.nodes, self.outputs)])
 

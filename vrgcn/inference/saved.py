@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -249,6 +249,9 @@ def fit_features(saved: SavedModel, graph: Graph, scaled: Path | None = None) ->
         place = {name: column for column, name in enumerate(names)}
         columns = torch.tensor([place[name] for name in saved.features])
         graph = graph.with_features(select_columns(graph.features, columns))
+        # Under the model's names from here on: who is given this graph must not move its columns
+        # once more.
+        graph.names = replace(graph.names, features=saved.features)
     if wanted is not None and graph.num_features != wanted:
         raise ValueError(
             f"the model was trained on {wanted} feature columns, and the graph has "

@@ -18,6 +18,7 @@ from vrgcn.training.state import Epoch
 
 SUFFIXES = (".png", ".svg", ".pdf")
 MOST_POINTS = 10_000  # of a cloud: more of them hide each other
+MOST_CLASSES = 1_000  # of a picture: more of them are less than a dot each
 
 
 def check_figure(path: Path, suffixes: Sequence[str] = SUFFIXES) -> None:
@@ -54,14 +55,22 @@ def draw_validation(
 
 
 def draw_confusion(matrix: Tensor, classes: list[str], path: Path, title: str) -> None:
-    """(classes, classes) counts as a picture: rows are the true class, shares of the row."""
+    """(classes, classes) counts as a picture: rows are the true class, shares of the row. Of many
+    classes it has the largest."""
     from matplotlib.figure import Figure
 
+    totals = matrix.sum(1)
+    chosen, title = _largest(totals, title)
+    matrix, totals, classes = (
+        matrix[chosen][:, chosen],
+        totals[chosen],
+        [classes[i] for i in chosen],
+    )
     size = min(max(4.0, 0.35 * len(classes) + 2), 16)
     figure = Figure(figsize=(size + 1, size), layout="constrained")
     axes = figure.subplots()
-    shares = matrix / matrix.sum(1, keepdim=True).clamp(min=1)
-    image = axes.imshow(shares.tolist(), cmap="Blues", vmin=0, vmax=1)
+    shares = matrix / totals[:, None].clamp(min=1)
+    image = axes.imshow(shares.numpy(), cmap="Blues", vmin=0, vmax=1)
     figure.colorbar(image, label="share of the true class", shrink=0.8)
     axes.set(xlabel="predicted class", ylabel="true class", title=picture_text(title))
     if len(classes) <= 60:
@@ -78,16 +87,18 @@ def draw_confusion(matrix: Tensor, classes: list[str], path: Path, title: str) -
 
 
 def draw_class_scores(scores: ClassScores, classes: list[str], path: Path, title: str) -> None:
-    """Precision and recall of each class as bars, for nodes of several classes."""
+    """Precision and recall of each class as bars, for nodes of several classes; of many classes,
+    of the largest."""
     from matplotlib.figure import Figure
 
+    chosen, title = _largest(scores.support, title)
+    precision, recall = scores.precision[chosen], scores.recall[chosen]
+    classes = [classes[i] for i in chosen]
     figure = Figure(figsize=(min(max(6.0, 0.3 * len(classes) + 2), 24), 4), layout="constrained")
     axes = figure.subplots()
     places = [float(place) for place in range(len(classes))]
-    axes.bar(
-        [p - 0.2 for p in places], scores.precision.nan_to_num().tolist(), 0.4, label="precision"
-    )
-    axes.bar([p + 0.2 for p in places], scores.recall.nan_to_num().tolist(), 0.4, label="recall")
+    axes.bar([p - 0.2 for p in places], precision.nan_to_num().tolist(), 0.4, label="precision")
+    axes.bar([p + 0.2 for p in places], recall.nan_to_num().tolist(), 0.4, label="recall")
     axes.set(ylim=(0, 1), title=picture_text(title), xlabel="class")
     if len(classes) <= 60:
         axes.set_xticks(places, [picture_text(name) for name in classes], rotation=90)
@@ -110,6 +121,18 @@ def draw_predicted(predicted: Tensor, actual: Tensor, path: Path, title: str) ->
     axes.set(xlabel="actual", ylabel="predicted", title=picture_text(title))
     axes.grid(alpha=0.3)
     _save(figure, path)
+
+
+def _largest(sizes: Tensor, title: str) -> tuple[Tensor, str]:
+    """The classes that a picture has room for, in their order, and what it is called then.
+
+    sizes: (classes,) how many nodes each has
+    """
+    count = len(sizes)
+    if count <= MOST_CLASSES:
+        return torch.arange(count), title
+    chosen = sizes.argsort(descending=True, stable=True)[:MOST_CLASSES].sort().values
+    return chosen, f"{title}, the {MOST_CLASSES:,} largest of {count:,} classes"
 
 
 def _save(figure: Any, path: Path) -> None:

@@ -104,6 +104,10 @@ class VRGCNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         if target.several:
             raise ValueError('class_weight of several classes per row is None or "balanced"')
         weights[train] = compute_sample_weight(self.class_weight, target.values[train])
+        if not np.isfinite(weights).all() or (weights < 0).any():
+            raise ValueError("class_weight must be finite and not negative")
+        if not weights[train].any():
+            raise ValueError("class_weight is zero for all classes of y: at least one must count")
         return weights
 
     def _extra_settings(self) -> dict[str, Any]:

@@ -111,7 +111,8 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         sample_weight: (rows,) how much each counts in the loss
         edge_index: (2, edges) integer, from row to row of X; edge_weight: (edges,) their weights
         train_mask, val_mask: (rows,) bool, the rows to train on and those to choose the best epoch
-            by; without them the rows whose label is known, and the splits of a `Graph`
+            by; without them the rows whose label is known, and the splits of a `Graph`, whose test
+            nodes are not trained on
         """
         rows = self._rows(X, edge_index, edge_weight, reset=True)
         check_different(rows.nodes)

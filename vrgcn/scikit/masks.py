@@ -29,8 +29,11 @@ def split_of(
                 f"train_mask and val_mask overlap in {int((train & val).sum())} rows, first: "
                 f"{int(np.flatnonzero(train & val)[0])}"
             )
-    elif val is not None:
+        return train, val
+    if val is not None:
         train &= ~val
+    if isinstance(X, Graph):  # which may name test nodes and leave all others to training
+        train &= ~as_mask(X.test, count)
     return train, val
 
 

@@ -44,6 +44,11 @@ def read_classes(y: Any, unlabeled: Any) -> Target:
     """y: (rows,) of any classes, or (rows, classes) of 0 and 1. None and NaN are unknown, and what
     equals `unlabeled`; of several classes a whole row of it."""
     values = as_column(y)
+    if values.dtype.kind == "U" and unlabeled != "nan" and (values == "nan").any():
+        raise ValueError(
+            'y has the text "nan", which NumPy makes of NaN among texts: where a label is unknown '
+            "give None, in an array of dtype=object; if it is a class, give y.astype(object)"
+        )
     known = ~_missing(values)
     if unlabeled is not None:
         known &= ~_equal(values, unlabeled)
@@ -51,6 +56,7 @@ def read_classes(y: Any, unlabeled: Any) -> Target:
         known = np.any(known, axis=1)
     told = values[known]
     if told.dtype == object and len(told):
+        _check_alike(told)
         told = np.array(told.tolist())  # of numbers with None among them, numbers
     if told.dtype.kind in "fc":
         assert_all_finite(told, input_name="y")
@@ -63,6 +69,16 @@ def read_classes(y: Any, unlabeled: Any) -> Target:
     filled = np.zeros(values.shape, told.dtype)
     filled[known] = told
     return Target(filled, known)
+
+
+def _check_alike(told: NDArray[Any]) -> None:
+    """Classes come back as they were given: of texts and numbers, NumPy would make texts."""
+    texts = [isinstance(value, str) for value in told.flat]
+    if any(texts) and not all(texts):
+        text, other = told.flat[texts.index(True)], told.flat[texts.index(False)]
+        raise ValueError(
+            f"y mixes texts, such as {text!r}, and {other!r}: give classes of one kind"
+        )
 
 
 def _check_not_a_class(told: NDArray[Any], values: NDArray[Any], unlabeled: Any) -> None:
@@ -80,9 +96,10 @@ def read_numbers(y: Any) -> Target:
     if values.ndim != 1:
         raise ValueError(f"y must be one number per row, (rows,), not {values.shape}")
     missing = _missing(values)
-    values = np.where(missing, np.nan, values).astype(np.float64)
-    assert_all_finite(values[~missing], input_name="y")
-    return Target(values, ~missing)
+    numbers = np.full(values.shape, np.nan)
+    numbers[~missing] = values[~missing].astype(np.float64)
+    assert_all_finite(numbers[~missing], input_name="y")
+    return Target(numbers, ~missing)
 
 
 def as_column(y: Any) -> NDArray[Any]:
@@ -90,6 +107,9 @@ def as_column(y: Any) -> NDArray[Any]:
     if hasattr(y, "tocsr"):
         y = y.toarray()
     values = np.asarray(y)
+    if values.dtype.kind == "U" and not hasattr(y, "dtype"):
+        # Of a list, NumPy would write NaN and -1 among texts as texts, and these were classes.
+        values = np.asarray(y, dtype=object)
     if values.ndim == 2 and values.shape[1] > 1:
         return check_array(values, dtype=None, ensure_all_finite="allow-nan", input_name="y")
     column: NDArray[Any] = column_or_1d(values, warn=True)
@@ -109,7 +129,10 @@ def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _equal(values: NDArray[Any], one: Any) -> NDArray[np.bool_]:
-    """Where values are `one`: of texts and numbers, which NumPy refuses to compare, nowhere."""
+    """Where values are `one`: of texts where it is written so, for NumPy makes "-1" of a -1 that is
+    set among texts; of other things that cannot be compared, nowhere."""
+    if values.dtype.kind == "U" and isinstance(one, int | float | np.number):
+        return np.asarray(values == str(one))
     numbers = values.dtype.kind in "biuf"
     if values.dtype != object and numbers != isinstance(one, int | float | np.number):
         return np.zeros(values.shape, np.bool_)

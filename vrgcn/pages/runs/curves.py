@@ -100,9 +100,10 @@ def _present(records: Sequence[Record], axis: Axis) -> bool:
 
 
 def _score_axis(metric: str) -> Axis:
-    """Shares end at 1; errors have no end, and are spread where they need it."""
+    """Shares end at 1; errors have no end, and are spread where they need it. So is a score that
+    no file names: it may be an error."""
     known = titled_metric(metric)
-    error = known is not None and known.error
+    error = known is None or known.error
     label = f"validation {metric}"
     return Axis("val", label) if error else Axis("val", label, log=False, most=1.0)
 

@@ -12,14 +12,16 @@ from vrgcn.training.runs import SEED
 from vrgcn.training.wording import deviation
 
 
-def by_seed(records: Sequence[Record]) -> dict[Path, list[Record]]:
-    """Of each folder that `vrgcn train --seeds` wrote, the runs in it that have ended."""
-    groups: dict[Path, list[Record]] = {}
+def by_seed(records: Sequence[Record]) -> list[list[Record]]:
+    """Of each folder that `vrgcn train --seeds` wrote, the runs in it that have ended. Runs of
+    other options that a user called alike have no mean."""
+    groups: dict[tuple[Path, str], list[Record]] = {}
     for record in records:
         folder = record.folder.resolve()
         if folder.name.startswith(SEED) and record.result is not None:
-            groups.setdefault(folder.parent, []).append(record)
-    return {folder: runs for folder, runs in groups.items() if len(runs) > 1}
+            others = sorted((k, v) for k, v in record.config.items() if k != "seed")
+            groups.setdefault((folder.parent, repr(others)), []).append(record)
+    return [runs for runs in groups.values() if len(runs) > 1]
 
 
 def seed_columns(runs: Sequence[Record]) -> list[str]:
@@ -56,7 +58,8 @@ def seed_rows(runs: Sequence[Record]) -> list[list[str]]:
 
 def show_seeds(page: Page, records: Sequence[Record]) -> None:
     """A table for each folder of seeds among the runs."""
-    for folder, runs in by_seed(records).items():
+    for runs in by_seed(records):
+        folder = runs[0].folder.resolve().parent
         rows = seed_rows(runs)
         last = [(len(rows) - 1, column) for column in range(1, len(rows[0]))]
         caption = f"{folder.name}: {len(runs)} seeds, marked their mean ± standard deviation"
