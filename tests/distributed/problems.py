@@ -171,6 +171,7 @@ def train_whole(graph: Graph, case: Case, ranks: list[Steps]) -> Steps:
         fanout=config.fanout,
         nodes="all",
         trained=trained,
+        batch_size=BATCH,
         history_dtype="float64",
     )
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE)

@@ -69,6 +69,28 @@ def test_batches_part_both_kinds_and_the_smaller_ones_come_last() -> None:
     assert len({back for _, back in batches[:5]}) == 2
 
 
+@pytest.mark.parametrize(
+    ("size", "count", "one"), [(4, None, False), (5, None, True), (5, 6, False)]
+)
+def test_what_fits_into_one_minibatch_is_one(size: int, count: int | None, one: bool) -> None:
+    visits = Visits(torch.tensor([1, 4]), torch.tensor([0, 2, 3])).fitted(size, count)
+    assert visits.count == 5
+    assert len(visits.batches(size, seeded(0))) == (1 if one else 2)
+    assert visits.backward.tolist() == ([0, 1, 2, 3, 4] if one else [1, 4])
+
+
+def test_a_minibatch_of_all_nodes_reads_no_node_that_another_was_to_compute() -> None:
+    """2 is read by 1, and no gradient comes to it: with one level, from 0 to 1 alone."""
+    graph = Graph([[1, 2], [0, 1]], torch.eye(3), [0, 1, 1], train=[0], undirected=False)
+    model = GCN(3, 4, 2, layers=2)
+    batches = MiniBatches(model, graph, estimator="two-way", nodes="all", batch_size=3)
+    (batch,) = batches
+    assert sorted(batch.nodes.tolist()) == [0, 1, 2]
+    assert batch.needs_gradient
+    assert len(batches) == 1
+    assert len(MiniBatches(model, graph, estimator="two-way", nodes="all", batch_size=2)) == 2
+
+
 def test_without_a_training_node_there_is_no_gradient_to_keep() -> None:
     graph = Graph(torch.tensor([[0, 1], [1, 2]]), torch.eye(3), torch.zeros(3, dtype=torch.int64))
     with pytest.raises(ValueError, match="needs nodes with a loss"):

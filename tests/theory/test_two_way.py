@@ -124,8 +124,11 @@ def test_unlabelled_nodes_pass_gradients_on() -> None:
     """Few labels: some nodes get no gradient, and are visited forward only, or not at all."""
     graph = undirected(train=torch.arange(0, 40, 13))
     model = gcn(3)
-    batches = double_minibatches(model, graph, estimator="two-way", nodes="all", batch_size=40)
-    backward, forward = batches.visits.backward, batches.visits.forward
+    several = double_minibatches(model, graph, estimator="two-way", nodes="all", batch_size=4)
+    backward, forward = several.visits.backward, several.visits.forward
+    batches = double_minibatches(  # in which all that go back are one
+        model, graph, estimator="two-way", nodes="all", batch_size=len(backward)
+    )
     reached = exact_gradients(model, graph)
     assert 0 < len(forward) < 40 - len(backward) < 40 - 4
     assert not torch.isin(backward, forward).any()

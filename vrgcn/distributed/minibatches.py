@@ -99,7 +99,9 @@ class PartMiniBatches(MiniBatches):
         if not self.estimator.gradient_history:
             return all_visits(self.nodes)
         levels = [level.values() for level in self.setup.matrices if level]
-        return reached_visits(self.nodes, self.trained, levels, self.halo)
+        found = reached_visits(self.nodes, self.trained, levels, self.halo)
+        (count,) = self.halo.group.total(found.count)
+        return found.fitted(self.batch_size, int(count))
 
     def steps(self) -> list[tuple[bool, int, list[int]]]:
         """For each step of an epoch, the same in all processes: whether it has a backward pass, its

@@ -140,7 +140,8 @@ class MiniBatches:
                 "visits, and there are none: give the graph a train split, or `trained`"
             )
         levels = [level.values() for level in self.setup.matrices if level]
-        return reached_visits(self.nodes, self.trained, levels, self.graph.num_nodes)
+        found = reached_visits(self.nodes, self.trained, levels, self.graph.num_nodes)
+        return found.fitted(self.batch_size)
 
     def sibling(self, estimator: str | Estimator) -> MiniBatches:
         """The same minibatches by another estimator, its histories empty; P and P X are shared.

@@ -2,7 +2,7 @@
 
 Where gradients have a history they pass through every visited node, labelled or not. A node that no
 gradient can reach has none to pass on: it is visited forward only, to keep its activations fresh,
-and not at all if nobody reads those.
+and not at all if nobody reads those. Where all visited nodes fit into one minibatch, they are one.
 """
 
 from __future__ import annotations
@@ -29,6 +29,16 @@ class Visits:
     @property
     def count(self) -> int:
         return len(self.backward) + len(self.forward)
+
+    def fitted(self, batch_size: int, count: int | None = None) -> Visits:
+        """The same where there are several minibatches. Nodes that all fit into one are one: it is
+        full-batch training from its first step, and what is read was not left to another step.
+
+        count: how many nodes are visited, by all processes; None: by this one alone
+        """
+        if (self.count if count is None else count) > batch_size or not len(self.forward):
+            return self
+        return all_visits(torch.cat([self.backward, self.forward]).sort().values)
 
     def batches(
         self, batch_size: int, generator: torch.Generator, run: int = 1
