@@ -171,6 +171,8 @@ class CSR:
         return _Product.apply(dense, self)
 
     def to(self, device: torch.device | str) -> CSR:
+        if self.indices.device == torch.device(device):
+            return self  # as tensors do
         return CSR(
             self.indptr.to(device),
             self.indices.to(device),
