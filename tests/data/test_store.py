@@ -17,6 +17,7 @@ from vrgcn.data.store import load_graph, save_graph
 from vrgcn.data.store_format import signed
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
+from vrgcn.graph.scaling import scale_graph
 from vrgcn.graph.validation import SPLITS
 
 EDGES = torch.tensor([[1, 2, 3, 0, 0], [0, 0, 1, 3, 2]])
@@ -98,6 +99,16 @@ def test_a_loaded_graph_can_be_saved_again(saved: Path, tmp_path: Path) -> None:
     save_graph(load_graph(saved), tmp_path / "copy")
     for file in saved.iterdir():
         assert (tmp_path / "copy" / file.name).read_bytes() == file.read_bytes()
+
+
+def test_a_scaled_graph_is_not_saved_as_if_it_were_not(saved: Path, tmp_path: Path) -> None:
+    graph = load_graph(saved)
+    scaled, _ = scale_graph(graph, "standard")
+    with pytest.raises(ValueError, match=r"scaled \(standard\), which a saved graph would not say"):
+        save_graph(scaled, tmp_path / "scaled")
+    assert not (tmp_path / "scaled").exists()
+    save_graph(scaled.with_features(scaled.features), tmp_path / "scaled")
+    assert torch.equal(load_graph(tmp_path / "scaled").features, scaled.features)
 
 
 def test_ones_are_not_stored_as_weights(saved: Path) -> None:

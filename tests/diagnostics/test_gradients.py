@@ -21,8 +21,8 @@ FEW_TRAINED = Graph(
 )  # fmt: skip
 
 
-def siblings(model, names, graph=GRAPH, **settings) -> dict[str, MiniBatches]:
-    first = double_minibatches(model, graph, nodes="all", batch_size=12, **settings)
+def siblings(model, names, graph=GRAPH, batch_size=12, **settings) -> dict[str, MiniBatches]:
+    first = double_minibatches(model, graph, nodes="all", batch_size=batch_size, **settings)
     return {name: first.sibling(ESTIMATORS[name]) for name in names}
 
 
@@ -96,7 +96,7 @@ def test_minibatches_are_of_nodes_that_every_estimator_visits():
         path, torch.ones(10, 5, dtype=torch.float64), torch.zeros(10, dtype=torch.int64),
         train=[0], undirected=True,
     )  # fmt: skip
-    batches = siblings(gcn(3), ["exact", "two-way"], graph)
+    batches = siblings(gcn(3), ["exact", "two-way"], graph, batch_size=2)
     assert reached_nodes({"exact": batches["exact"]}).tolist() == list(range(10))
     assert reached_nodes(batches).tolist() == [0, 1, 2]
 

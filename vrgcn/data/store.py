@@ -54,6 +54,13 @@ from vrgcn.graph.validation import SPLITS, Task
 
 def save_graph(graph: Graph, path: str | Path) -> None:
     """Write `graph` to the new folder `path`; parent folders are made."""
+    if graph.scaling is not None:
+        raise ValueError(
+            f"the features of the graph are scaled ({graph.scaling.kind}), which a saved graph "
+            "would not say, so that a model would scale it again: save it as it was before, "
+            "models scale it themselves; or, to keep these numbers as features like any others, "
+            "save graph.with_features(graph.features)"
+        )
     with new_folder(path) as folder:
         for name, tensor in _arrays(graph).items():
             write_array(folder, name, tensor.numpy())
