@@ -31,10 +31,12 @@ class Visits:
         return len(self.backward) + len(self.forward)
 
     def fitted(self, batch_size: int, count: int | None = None) -> Visits:
-        """The same where there are several minibatches. Nodes that all fit into one are one: it is
-        full-batch training from its first step, and what is read was not left to another step.
+        """One minibatch, forward and backward, if all visited nodes fit into it; else the same.
 
-        count: how many nodes are visited, by all processes; None: by this one alone
+        Such a step is full-batch training: were some of its nodes visited in another step, it
+        would read zeros of them in the first epoch.
+
+        count: nodes that all processes together visit; None: this is the only one
         """
         if (self.count if count is None else count) > batch_size or not len(self.forward):
             return self
