@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,25 @@ def test_what_is_no_toml_is_refused_by_its_name(text: bytes, tmp_path: Path) -> 
     (tmp_path / "a.toml").write_bytes(text)
     with pytest.raises(ValueError, match=r"a\.toml: not a TOML file"):
         read_toml(tmp_path / "a.toml")
+
+
+def test_a_toml_file_that_would_take_minutes_is_refused_before_it_is_parsed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tomllib, "loads", lambda text: pytest.fail("it was parsed"))
+    for key in ("a." * 300 + "a", "[" + "a . " * 300 + "a]", '"a".' * 300 + "a"):
+        (tmp_path / "a.toml").write_text(f"epochs = 3\n{key} = 1\n")
+        with pytest.raises(ValueError, match=r"a\.toml: not a TOML file: line 2 has 300 dots"):
+            read_toml(tmp_path / "a.toml")
+    (tmp_path / "a.toml").write_text("# long\n" * 10_000)
+    with pytest.raises(ValueError, match=r"a\.toml: not a TOML file .* more than 65,536 bytes"):
+        read_toml(tmp_path / "a.toml")
+
+
+def test_dots_in_values_are_no_deep_key(tmp_path: Path) -> None:
+    numbers = ", ".join(["0.5"] * 200)
+    (tmp_path / "a.toml").write_text(f'ratio = [{numbers}]\ngraph = "../../a.b/c"\n')
+    assert len(read_toml(tmp_path / "a.toml")["ratio"]) == 200
 
 
 def test_a_checksum_is_of_the_bytes_and_of_the_values(tmp_path: Path) -> None:

@@ -7,6 +7,11 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+MOST_TOML = 1 << 16  # bytes; options take a few thousand
+# tomllib takes time quadratic in the parts of a dotted key, which is on one line. Options have
+# keys without dots; paths, names and numbers have some.
+_MOST_DOTS = 256
+
 
 def read_json(file: Path) -> Any:
     """What a JSON file holds."""
@@ -24,10 +29,27 @@ def parse_json(text: str | bytes, where: str) -> Any:
 
 
 def read_toml(file: Path) -> dict[str, Any]:
-    """What a TOML file holds."""
+    """What a TOML file of options holds; a file too large or too deep to be one is refused unread,
+    since `tomllib` would take minutes or more for it."""
+    with open(file, "rb") as opened:
+        data = opened.read(MOST_TOML + 1)
+    if len(data) > MOST_TOML:
+        raise ValueError(
+            f"{file}: not a TOML file of options: it has more than {MOST_TOML:,} bytes; name the "
+            "config.toml of a run, or a file like it"
+        )
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        text = data.decode()
+        _check_dots(text)
+        return tomllib.loads(text)
     except RecursionError:
         raise ValueError(f"{file}: not a TOML file: it is nested too deeply") from None
     except ValueError as error:  # of TOML, of UTF-8, or a number of thousands of digits
         raise ValueError(f"{file}: not a TOML file: {error}") from None
+
+
+def _check_dots(text: str) -> None:
+    for number, line in enumerate(text.split("\n"), 1):
+        dots = line.count(".")
+        if dots > _MOST_DOTS:
+            raise ValueError(f"line {number} has {dots:,} dots; keys of options have none")
