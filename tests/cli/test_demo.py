@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from vrgcn.cli import demo
+from vrgcn.cli.demo import RUNS
 from vrgcn.cli.options import DemoOptions
 from vrgcn.data.synthetic import COMMUNITIES, community_graph
-from vrgcn.experiments.demo import RUNS
 
 SMALL = replace(COMMUNITIES, nodes=600, pairs=6_000, classes=4, train=300, val=150, test=150)
 
