@@ -25,7 +25,7 @@ LAYERS = (
     ("distributed",),
     ("diagnostics", "scikit"),
     ("pages",),
-    ("experiments", "benchmarks", "tuning"),
+    ("tuning",),
     ("cli",),
 )
 # The arrows that may point back, (importer, imported), each inside a function alone: class methods
@@ -74,7 +74,7 @@ def imported_by(node: ast.AST, importer: str) -> list[str]:
     if isinstance(node, ast.ImportFrom):
         parents = importer.split(".")[: -node.level] if node.level else []
         origin = ".".join([*parents, *([node.module] if node.module else [])])
-        # `from vrgcn import data` and `from vrgcn.benchmarks import step` name modules too.
+        # `from vrgcn import data` and `from vrgcn.data import store` name modules too.
         return [f"{origin}.{alias.name}" for alias in node.names]
     if isinstance(node, ast.Constant) and MODULE.fullmatch(str(node.value)):
         return [f"{str(node.value).rstrip('.')}.*"]
@@ -136,7 +136,7 @@ def test_doors_are_used_and_open_inside_functions_alone() -> None:
 
 
 def test_scripts_beside_the_package_do_without_the_command_line() -> None:
-    scripts = [*ROOT.glob("benchmarks/*.py"), *ROOT.glob("examples/*.py")]
+    scripts = [*ROOT.glob("lab/**/*.py"), *ROOT.glob("examples/*.py")]
     assert len(scripts) >= 2
     for path in scripts:
         imported = {arrow.imported for arrow in arrows(path.read_text(encoding="utf-8"), path.stem)}

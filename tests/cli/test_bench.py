@@ -7,8 +7,8 @@ from typing import get_args
 
 import pytest
 
-from vrgcn.benchmarks.algorithms import ALGORITHMS
-from vrgcn.benchmarks.run import SECTIONS
+from lab.bench.algorithms import ALGORITHMS
+from lab.bench.run import SECTIONS
 from vrgcn.cli.options import SectionName
 
 
@@ -52,7 +52,7 @@ def test_a_quick_run_prints_a_table_a_section_and_writes_the_numbers(vrgcn, tmp_
 
 
 def test_with_check_a_missed_limit_is_exit_code_1(vrgcn, monkeypatch):
-    from vrgcn.benchmarks import epoch
+    from lab.bench import epoch
 
     measured = epoch.ratio
     flags = ("bench", "--quick", "--threads", 1, "--sections", "epoch", "--out", "b.json")

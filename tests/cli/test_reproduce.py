@@ -9,14 +9,14 @@ from typing import get_args, get_type_hints
 
 import pytest
 
+from lab.paper import reproduce
+from lab.paper.experiment import Choice, Experiment, Unit, Verdict
+from lab.paper.records import read_records
+from lab.paper.reproduce import EXPERIMENTS, find_experiment
+from lab.paper.version import code_version
 from vrgcn.cli import reproduce as command_module
 from vrgcn.cli.options import ReproduceOptions
 from vrgcn.cli.reproduce import command, run_reproduce
-from vrgcn.experiments import reproduce
-from vrgcn.experiments.experiment import Choice, Experiment, Unit, Verdict
-from vrgcn.experiments.records import read_records
-from vrgcn.experiments.reproduce import EXPERIMENTS, find_experiment
-from vrgcn.experiments.version import code_version
 
 
 def test_the_command_line_offers_every_experiment():

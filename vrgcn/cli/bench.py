@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from vrgcn.benchmarks.bench import Bench, scratch_folder
-from vrgcn.benchmarks.run import run_sections
-from vrgcn.benchmarks.scale import FULL, QUICK, QUICK_GRAPH, Scale
+from lab.bench.bench import Bench, scratch_folder
+from lab.bench.run import run_sections
+from lab.bench.scale import FULL, QUICK, QUICK_GRAPH, Scale
 from vrgcn.cli.options import BenchOptions
 from vrgcn.data.opening import open_graph
 from vrgcn.data.synthetic import community_graph

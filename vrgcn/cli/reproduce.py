@@ -6,12 +6,12 @@ import shlex
 import time
 from pathlib import Path
 
+from lab.paper.experiment import Choice
+from lab.paper.page import PAGE
+from lab.paper.reproduce import EXPERIMENTS, reproduce
+from lab.paper.settings import absent, setting
 from vrgcn.cli.options import ReproduceOptions
 from vrgcn.data import root_folder
-from vrgcn.experiments.experiment import Choice
-from vrgcn.experiments.page import PAGE
-from vrgcn.experiments.reproduce import EXPERIMENTS, reproduce
-from vrgcn.experiments.settings import absent, setting
 from vrgcn.pages.page import VERDICTS
 from vrgcn.training.wording import seconds_text
 

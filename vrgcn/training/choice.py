@@ -1,6 +1,6 @@
 """`auto`: which estimator a run uses where none was asked for.
 
-benchmarks/staleness_map.py compares the estimators after equal seconds (docs/two-way.md has the
+lab/studies/staleness_map.py compares the estimators after equal seconds (docs/two-way.md has the
 map). Histories of both kinds win where nodes have many neighbours. Where they have few, exact
 training computes hardly more nodes, and it has neither noise nor staleness.
 """

@@ -1,0 +1,73 @@
+"""What all sections are given: the graph, how much to do, and where earlier results are."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rich.console import Console
+from rich.progress import track
+
+from lab.bench.algorithms import Architecture
+from lab.bench.scale import Scale
+from vrgcn.data.store import save_graph
+from vrgcn.graph.graph import Graph
+
+T = TypeVar("T")
+
+
+@dataclass
+class Bench:
+    """graph: what is trained on, features scaled
+    folder: for files that live as long as the run
+    results: of the sections that ran before, by name
+    """
+
+    graph: Graph
+    scale: Scale
+    threads: int
+    console: Console
+    folder: Path
+    results: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def architecture(self) -> Architecture:
+        scale = self.scale
+        return Architecture(
+            hidden=scale.hidden, batch=scale.batch, history_dtype=scale.history_dtype
+        )
+
+    def steps(self, slow: bool) -> int:
+        """Steps in a turn."""
+        return self.scale.slow_steps if slow else self.scale.steps
+
+    def track(self, items: Sequence[T], what: str) -> Iterator[T]:
+        """The items, with a bar on a terminal."""
+        yield from track(
+            items,
+            what,
+            console=self.console,
+            transient=True,
+            disable=not self.console.is_terminal,
+        )
+
+    @cached_property
+    def saved_graph(self) -> Path:
+        """The graph on disk, for processes that map it into memory as training does."""
+        return self.save(self.graph, "graph")
+
+    def save(self, graph: Graph, name: str) -> Path:
+        path = self.folder / name
+        save_graph(graph, path)
+        return path
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="vrgcn-bench-") as name:
+        yield Path(name)

@@ -1,0 +1,139 @@
+"""Where the time of a training step goes, measured from outside.
+
+What the engine is given is wrapped in objects that look at the clock: the model, the `propagate`
+that it is handed, and the history tables. Nothing inside the engine is changed.
+
+    plan        drawing neighbours, slicing rows of P
+    gather      copying the rows of X and P X, until the model is first called
+    average     P h̄ from the history tables
+    estimate    the rest of `propagate`: own edges, sampled edges, reading h̄
+    dense       the rest of the forward passes, with the loss
+    backward
+    optimiser
+    commit      writing the histories
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from lab.bench.algorithms import Algorithm
+from vrgcn.engine.history import History
+from vrgcn.engine.plan import Relation
+from vrgcn.graph.sparse import CSR
+from vrgcn.training.objectives import loss_per_node
+
+STAGES = ("plan", "gather", "average", "estimate", "dense", "backward", "optimiser", "commit")
+
+
+class Clock:
+    """Seconds by name."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+
+
+class StagedAlgorithm:
+    """An algorithm whose steps say how long each stage took."""
+
+    def __init__(self, algorithm: Algorithm) -> None:
+        self.algorithm = algorithm
+        self.clock = Clock()
+        self.model = _TimedModel(algorithm.model, self.clock)
+        algorithm.run(1)  # makes the history tables
+        tables = algorithm.batches.histories.tables
+        for key, table in tables.items():
+            tables[key] = _TimedHistory(table, self.clock)
+
+    def step(self) -> dict[str, float]:
+        """One step: seconds of each stage."""
+        algorithm, clock = self.algorithm, self.clock
+        clock.seconds = {}
+        with clock("plan"):
+            batch = algorithm.batch()
+        assert batch.labels is not None
+        self.model.called = None
+        start = time.perf_counter()
+        outputs = batch.run(self.model)
+        run = time.perf_counter() - start
+        assert self.model.called is not None
+        with clock("loss"):
+            loss = batch.mean(loss_per_node(outputs, batch.labels))
+        with clock("optimiser"):
+            algorithm.optimizer.zero_grad()
+        with clock("backward"):
+            loss.backward()
+        with clock("optimiser"):
+            algorithm.optimizer.step()
+        with clock("commit"):
+            batch.commit()
+        taken = dict.fromkeys(STAGES, 0.0) | clock.seconds
+        taken["gather"] = self.model.called - start
+        taken["estimate"] = taken.pop("propagate") - taken["average"]
+        taken["dense"] = run - taken["gather"] - taken["average"] - taken["estimate"]
+        taken["dense"] += taken.pop("loss")
+        return taken
+
+
+class _TimedModel(nn.Module):
+    """called: when it was first called since `called` was set to None"""
+
+    def __init__(self, model: nn.Module, clock: Clock) -> None:
+        super().__init__()
+        self.model = model
+        self.clock = clock
+        self.called: float | None = None
+
+    def forward(self, x: Tensor, propagate: Any) -> Tensor:
+        if self.called is None:
+            self.called = time.perf_counter()
+        output: Tensor = self.model(x, _TimedPropagate(propagate, self.clock))
+        return output
+
+
+class _TimedPropagate:
+    """Every way to call `propagate`, and its methods, timed."""
+
+    def __init__(self, propagate: Any, clock: Clock) -> None:
+        self._propagate = propagate
+        self._clock = clock
+
+    def __call__(self, h: Tensor, over: Relation = None) -> Tensor:
+        with self._clock("propagate"):
+            answer: Tensor = self._propagate(h, over)
+        return answer
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self._propagate, name)
+
+        def timed(*arguments: Any, **named: Any) -> Any:
+            with self._clock("propagate"):
+                return method(*arguments, **named)
+
+        return timed
+
+
+class _TimedHistory(History):
+    """The same table, its average timed."""
+
+    def __init__(self, table: History, clock: Clock) -> None:
+        super().__init__(table.values, table.written)
+        self._clock = clock
+
+    def average(self, rows: CSR, dtype: torch.dtype) -> Tensor:
+        with self._clock("average"):
+            return super().average(rows, dtype)

@@ -1,0 +1,169 @@
+"""Run the units that have no record yet, then write the page of all records.
+
+A new experiment is a module that exports EXPERIMENT and a line in `EXPERIMENTS`; its name goes into
+the options of `vrgcn reproduce` too, which the command line reads without loading anything.
+"""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.progress import (
+    BarColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+
+from lab.paper.estimate import about, seconds_of
+from lab.paper.experiment import Choice, Experiment, Unit, Verdict
+from lab.paper.page import write_page
+from lab.paper.records import append_record, missing_units, read_records
+from lab.paper.version import code_version
+from vrgcn.data.tables.wording import counted
+from vrgcn.engine.devices import use_threads
+from vrgcn.pages.destination import check_out_folder
+from vrgcn.training.progress import TimeLeftColumn, progress_bar
+from vrgcn.training.result import check_drawing
+from vrgcn.training.wording import seconds_text
+
+# name: module, in the order of the page
+EXPERIMENTS = {
+    "table1": "lab.paper.table1",
+    "table2": "lab.paper.table2",
+    "table3": "lab.paper.table3",
+    "table4": "lab.paper.table4",
+    "fig-loss": "lab.paper.fig_loss",
+    "fig-accuracy": "lab.paper.fig_accuracy",
+    "fig-testing": "lab.paper.fig_testing",
+    "fig-gradient": "lab.paper.fig_gradient",
+    "fig-correlation": "lab.paper.fig_correlation",
+}
+
+
+def reproduce(
+    names: Sequence[str], choice: Choice, folder: Path, command: str
+) -> dict[str, list[Verdict]]:
+    """Run what is missing, write the page; the verdicts of each experiment that was asked for.
+
+    names: of `EXPERIMENTS`
+    folder: of the records, figures and the page, which is made of all records there
+    command: what was typed, for the page
+    """
+    check_drawing()
+    check_out_folder(folder)
+    use_threads(choice.threads)
+    code_version()  # now: files may change while units run
+    failed = _run(_plan([find_experiment(name) for name in names], choice, folder), folder)
+    experiments = [find_experiment(name) for name in EXPERIMENTS]
+    verdicts = write_page(experiments, folder, choice.quick, command)
+    if failed:
+        raise ValueError(
+            f"{counted(len(failed), 'unit')} failed and {'has' if len(failed) == 1 else 'have'} no "
+            f"record; the page is made of the others. {'; '.join(failed)}"
+        )
+    return {name: verdicts.get(name, []) for name in names}
+
+
+def find_experiment(name: str) -> Experiment:
+    """The experiment of a name, its module imported now."""
+    experiment: Experiment = importlib.import_module(EXPERIMENTS[name]).EXPERIMENT
+    return experiment
+
+
+class _Planned(NamedTuple):
+    """A unit to run, and how long it may take."""
+
+    experiment: Experiment
+    unit: Unit
+    seconds: float
+
+
+def _plan(experiments: Sequence[Experiment], choice: Choice, folder: Path) -> list[_Planned]:
+    """All units without a record, experiment by experiment; what is told before they start."""
+    planned: list[_Planned] = []
+    for experiment in experiments:
+        units = experiment.units(choice)
+        records = read_records(_records(experiment, folder))
+        missing = missing_units(units, records)
+        mine = [
+            _Planned(experiment, unit, seconds_of(experiment.name, unit, records))
+            for unit in missing
+        ]
+        planned += mine
+        there = len(units) - len(missing)
+        note = "" if units else "; none of its data sets was asked for or is here"
+        time_text = f"; about {about(sum(part.seconds for part in mine))}" if mine else ""
+        head = f"{experiment.name}: {len(missing)} units to run, {there} there already"
+        print(f"{head}{note}{time_text}")
+    if planned:
+        total = about(sum(part.seconds for part in planned))
+        print(
+            f"about {total} in all, by what such units took before; Ctrl-C loses one unit at most"
+        )
+    return planned
+
+
+def _run(planned: Sequence[_Planned], folder: Path) -> list[str]:
+    """The bar is one over everything, in seconds as estimated. A unit that fails by its numbers
+    would do so again: the others are run, and what failed is given back."""
+    failed = []
+    with progress_bar(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[done]}/{task.fields[units]}"),
+        TimeElapsedColumn(),
+        TimeLeftColumn(),
+    ) as progress:
+        console = progress.console
+        total = sum(part.seconds for part in planned)
+        task = progress.add_task("", total=total, done=0, units=len(planned))
+        for done, (experiment, unit, expected) in enumerate(planned, start=1):
+            title = f"{experiment.name} {_title(unit)}"
+            progress.update(task, description=title)
+            try:
+                seconds = _run_unit(experiment, unit, folder)
+            except (ArithmeticError, ValueError) as error:
+                failed.append(f"{title}: {error}")
+                console.print(f"{title} failed: {error}", highlight=False, soft_wrap=True)
+                progress.update(task, advance=expected, done=done)
+                continue
+            except BaseException:
+                console.print(f"{title}: not finished", highlight=False)
+                console.print("the records before it are kept; the same command goes on")
+                raise
+            progress.update(task, advance=expected, done=done)
+            line = f"{done}/{len(planned)} {title}: {seconds_text(seconds)}"
+            console.print(line, highlight=False, soft_wrap=True)
+    return failed
+
+
+def _run_unit(experiment: Experiment, unit: Unit, folder: Path) -> float:
+    start = time.perf_counter()
+    result = unit.run()
+    seconds = time.perf_counter() - start
+    made = {
+        "seconds": round(seconds, 3),
+        "version": code_version(),
+        "date": datetime.now(UTC).isoformat(timespec="minutes"),
+    }
+    record = unit.key | result | made
+    append_record(_records(experiment, folder), record)
+    return seconds
+
+
+def _records(experiment: Experiment, folder: Path) -> Path:
+    return folder / f"{experiment.name}.jsonl"
+
+
+def _title(unit: Unit) -> str:
+    """The key in short: its values, and the names of numbers."""
+    return " ".join(
+        str(value) if isinstance(value, str) else f"{name} {value}"
+        for name, value in unit.key.items()
+        if name != "quick"
+    )

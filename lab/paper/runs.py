@@ -1,0 +1,131 @@
+"""One training run of an experiment, as a record."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+from torch import nn
+
+from lab.paper.experiment import Record
+from vrgcn.engine.setup import set_up
+from vrgcn.graph.graph import Graph
+from vrgcn.inference.sweeps import ExactSweeps
+from vrgcn.training.config import TrainConfig
+from vrgcn.training.fit import fit
+from vrgcn.training.objectives import loss_per_node
+from vrgcn.training.result import TrainResult
+from vrgcn.training.state import Epoch
+
+
+class _EnoughError(Exception):
+    """Ends a run that has reached what it was run for."""
+
+
+def train_run(
+    model: nn.Module,
+    graph: Graph,
+    config: TrainConfig,
+    *,
+    until: float | None = None,
+    measure: Callable[[], float] | None = None,
+    every: int = 1,
+) -> Record:
+    """Train, and give back what happened, JSON-able.
+
+    until: stop after the first epoch whose validation score is at least this
+    measure: called after each epoch whose number `every` divides and after the last; its values are
+        "measured". Where it is not finite the run has diverged
+
+    planned: how many epochs it was to have; epochs: how many it had
+    loss, val, epoch_seconds: an entry for each of them (val: for each that was evaluated)
+    at: the epochs of "measured", or else those of "val"
+    test: score of the last weights; None if the run stopped early
+    diverged: the error's text if the loss became infinite, else None
+    """
+    points: list[Epoch] = []
+    measured: dict[int, float] = {}
+
+    def on_epoch(point: Epoch) -> None:
+        points.append(point)
+        if measure is not None and (point.epoch % every == 0 or point.epoch == config.epochs):
+            value = measure()
+            if not math.isfinite(value):
+                raise FloatingPointError(f"the loss was {value} after epoch {point.epoch}")
+            measured[point.epoch] = rounded(value)
+        if until is not None and point.val is not None and point.val >= until:
+            raise _EnoughError
+
+    result: TrainResult | None = None
+    diverged = None
+    try:
+        result = fit(model, graph, config, on_epoch=on_epoch)
+    except _EnoughError:
+        pass
+    except FloatingPointError as error:  # it is a result too: this algorithm does not converge
+        diverged = str(error)
+    seconds = [0.0, *(point.seconds for point in points)]
+    evaluated = [point.epoch for point in points if point.val is not None]
+    record: Record = {
+        "planned": config.epochs,
+        "epochs": len(points),
+        "at": list(measured) if measure is not None else evaluated,
+        "loss": [rounded(point.loss) for point in points],
+        "val": [rounded(point.val) for point in points if point.val is not None],
+        "epoch_seconds": [rounded(b - a) for a, b in pairwise(seconds)],
+        "test": None if result is None or result.test is None else rounded(result.test),
+        "diverged": diverged,
+    }
+    return record | ({"measured": list(measured.values())} if measure is not None else {})
+
+
+def exact_training_loss(model: nn.Module, graph: Graph, config: TrainConfig) -> Callable[[], float]:
+    """Mean loss over the training nodes, each neighbour average exact and without dropout.
+
+    It is the objective that every estimator means to minimise, on the edges that it trains on;
+    the mean of a run's own minibatch losses would flatter an estimator whose noise was fitted.
+    The weight decay is not in it.
+    """
+    setup = set_up(
+        model,
+        graph,
+        propagation=config.propagation,
+        preprocess=config.preprocess,
+        inductive=config.inductive,
+    )
+    sweeps = ExactSweeps(model, setup)
+    assert graph.labels is not None
+    labels = graph.labels[graph.train]
+    return lambda: float(loss_per_node(sweeps.outputs(graph.train), labels).mean())
+
+
+def of(records: Sequence[Record], **wanted: Any) -> list[Record]:
+    """The records with these entries."""
+    return [r for r in records if all(r.get(name) == value for name, value in wanted.items())]
+
+
+def label_seeds(records: Sequence[Record]) -> list[Record]:
+    """The same records, with the seed in the label where a data set has several: each is shown and
+    judged alone, and two of the same name could not be told apart."""
+    seeds = {
+        name: {r["seed"] for r in of(records, dataset=name)}
+        for name in in_order(records, "dataset")
+    }
+    return [
+        record | {"label": f"{record['label']}, seed {record['seed']}"}
+        if len(seeds[record["dataset"]]) > 1
+        else record
+        for record in records
+    ]
+
+
+def in_order(records: Sequence[Record], field: str) -> list[Any]:
+    """The values of a field, each once, in the order of their first appearance."""
+    return list(dict.fromkeys(record[field] for record in records))
+
+
+def rounded(value: float) -> float:
+    """Six digits are more than the noise, and a tenth of the bytes. Infinity is not JSON."""
+    return float(f"{value:.6g}") if math.isfinite(value) else 1e30
