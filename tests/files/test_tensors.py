@@ -72,8 +72,8 @@ def test_a_large_table_is_not_copied_as_a_whole(
 
 
 def test_a_type_that_the_format_lacks_is_named() -> None:
-    with pytest.raises(TypeError, match=r"phase: tensors of torch\.complex64"):
-        write_tensors(io.BytesIO(), {"phase": torch.zeros(1, dtype=torch.complex64)})
+    with pytest.raises(TypeError, match=r"phase: tensors of torch\.complex128"):
+        write_tensors(io.BytesIO(), {"phase": torch.zeros(1, dtype=torch.complex128)})
 
 
 @pytest.mark.parametrize("keep", [0, 4, 20, -1])

@@ -135,7 +135,18 @@ def _contents(folder: Path) -> dict[str, object]:
             if path.name == "meta.json":
                 with suppress(ValueError):
                     found[str(path)] = repr(json.loads(path.read_bytes()))
+            if path.name == "m.safetensors":
+                with suppress(ValueError, AttributeError, LookupError, TypeError):
+                    found[str(path)] = _model(path.read_bytes())
     return found
+
+
+def _model(data: bytes) -> object:
+    """What a model file holds."""
+    end = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:end])
+    metadata = header.pop("__metadata__")
+    return repr((sorted(header.items()), json.loads(metadata["vrgcn-model"]))), data[end:]
 
 
 def _told(error: BaseException) -> str:

@@ -34,6 +34,7 @@ from vrgcn.files.checksums import file_checksum
 from vrgcn.files.npy import map_array
 from vrgcn.files.tensors import read_tensors, write_tensors
 from vrgcn.graph.graph import Graph
+from vrgcn.inference.model_file import signed
 from vrgcn.inference.saved import load_model, save_model
 from vrgcn.models.models import GCN
 from vrgcn.training.checkpoint import (
@@ -180,7 +181,7 @@ def test_whatever_a_saved_model_says_of_itself_it_is_read_or_refused(
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
         # Entries that are there get other values, and others are added.
         values = dict(zip(sorted(said), changes.values(), strict=False)) | changes
-        text = json.dumps(said | values)
+        text = json.dumps(signed(said | values, tensors))
         save_file(tensors, place / "m.safetensors", metadata={"vrgcn-model": text})
         with read_or_refused("m.safetensors"):
             assert len(load_model(place / "m.safetensors").model.state_dict()) == len(tensors)

@@ -18,6 +18,7 @@ from vrgcn.cli.config_file import option_kinds, read_flags
 from vrgcn.cli.options import TrainOptions
 from vrgcn.files.checksums import file_checksum
 from vrgcn.graph.scaling import Scaling
+from vrgcn.inference.model_file import signed
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel, load_model, save_model
 from vrgcn.models.models import GCN, GraphSAGE
@@ -47,11 +48,9 @@ def _make_model(folder: Path) -> None:
     save_model(saved, folder / "m.safetensors")
 
 
-def _damage_model(folder: Path, draw: random.Random) -> None:
+def _damage_signed_model(folder: Path, draw: random.Random) -> None:
+    """By somebody who writes the checksum again, or takes it out as in older files."""
     file = folder / "m.safetensors"
-    if draw.random() < 0.5:
-        file.write_bytes(bytes_changed(file.read_bytes(), draw))
-        return
     with safe_open(file, framework="pt") as opened:
         description = json.loads(opened.metadata()["vrgcn-model"])
         tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
@@ -68,6 +67,10 @@ def _damage_model(folder: Path, draw: random.Random) -> None:
         ).contiguous()
     else:
         description = value_changed(description, draw)
+    if isinstance(description, dict):
+        description = signed(description, tensors)
+        if draw.random() < 0.3:
+            del description["checksum"]
     save_file(tensors, file, metadata={"vrgcn-model": json.dumps(description)})
 
 
@@ -169,7 +172,8 @@ def _resume(folder: Path) -> None:
 
 
 TRAINING: dict[str, Target] = {
-    "model": Target(_make_model, _damage_model, _read_model),
+    "model": Target(_make_model, damage_any, _read_model, sealed=True),
+    "signed model": Target(_make_model, _damage_signed_model, _read_model),
     "run": Target(_make_run, _damage_run, _read_run),
     "options": Target(_make_options, _damage_run, _read_config),
     "checkpoint": Target(_make_checkpoint, damage_any, _read_checkpoint, sealed=True),

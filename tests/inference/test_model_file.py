@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import math
 import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,7 +17,10 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
+from vrgcn.files import tensors
 from vrgcn.graph.scaling import Scaling
+from vrgcn.inference import model_file
+from vrgcn.inference.model_file import read_model_file, signed
 from vrgcn.inference.saved import SavedModel, load_model, save_model
 from vrgcn.models.models import GraphSAGE
 
@@ -30,7 +38,8 @@ def path(tmp_path: Path) -> Path:
 def change(
     path: Path, description: dict | str | None = None, arguments: dict | None = None, **tensors
 ):
-    """Write the file again with entries of its description and tensors changed; None: without."""
+    """Write the file again with entries of its description and tensors changed, None: without; and
+    its checksum with them, as somebody would who means harm."""
     with safe_open(path, framework="pt") as file:
         found = json.loads(file.metadata()["vrgcn-model"])
         held = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -41,7 +50,7 @@ def change(
         arguments if isinstance(arguments, str) else found["arguments"] | (arguments or {})
     )
     held = {name: value for name, value in (held | tensors).items() if value is not None}
-    text = description if isinstance(description, str) else json.dumps(found)
+    text = description if isinstance(description, str) else json.dumps(signed(found, held))
     save_file(held, path, metadata={"vrgcn-model": text})
 
 
@@ -95,6 +104,91 @@ def test_a_file_that_cannot_be_is_refused(changes: dict, message: str, path: Pat
     with pytest.raises(ValueError, match=rf"m\.safetensors.*{message}"):
         load_model(path)
     assert time.monotonic() - start < 10  # a thousand million layers would take an hour
+
+
+def test_a_flipped_bit_anywhere_is_refused_or_changes_nothing(path: Path) -> None:
+    right, whole = path.read_bytes(), read_model_file(path)
+    told, refused = "", 0
+    for place in range(len(right)):
+        for bit in {0, place % 8}:  # each bit in one of eight bytes: every entry is longer
+            damaged = bytearray(right)
+            damaged[place] ^= 1 << bit
+            path.write_bytes(damaged)
+            try:
+                description, tensors = read_model_file(path)
+            except ValueError as error:
+                refused, told = refused + 1, f"{told}\n{error}"
+                continue
+            assert description == whole[0]
+            assert tensors.keys() == whole[1].keys()
+            assert all(torch.equal(value, whole[1][name]) for name, value in tensors.items())
+    header = int.from_bytes(right[:8], "little")
+    assert refused > len(right) - header  # every bit of the numbers, and more
+    assert told.count("its checksum is another") > (len(right) - header) / 2
+
+
+def test_the_checksum_is_what_the_documentation_says(path: Path) -> None:
+    with safe_open(path, framework="pt") as file:
+        said = json.loads(file.metadata()["vrgcn-model"])
+        held = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    checksum = said.pop("checksum")
+    tensors = {
+        name: ["F32", list(value.shape), hashlib.sha256(value.numpy().tobytes()).hexdigest()]
+        for name, value in held.items()
+    }
+    text = json.dumps(
+        {"description": said, "tensors": tensors}, sort_keys=True, separators=(",", ":")
+    )
+    assert hashlib.sha256(text.encode()).hexdigest() == checksum
+
+
+def test_a_file_from_before_there_were_checksums_is_read_without_a_word(path: Path) -> None:
+    with safe_open(path, framework="pt") as file:
+        said = json.loads(file.metadata()["vrgcn-model"])
+        held = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    del said["checksum"]
+    save_file(held, path, metadata={"vrgcn-model": json.dumps(said)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert load_model(path).classes == ["a", "b", "c"]
+    # A checksum whose name is damaged does not make a file an old one.
+    text = json.dumps(said | {"chucksum": "0"})
+    save_file(held, path, metadata={"vrgcn-model": text})
+    with pytest.raises(ValueError, match="is damaged: it has no checksum, and an entry 'chucksum'"):
+        load_model(path)
+
+
+def test_a_model_is_written_a_piece_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Tied(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.one = torch.nn.Linear(64, 64)
+            self.other = self.one  # which safetensors' own writer refuses
+            self.register_buffer("seen", torch.ones(3, dtype=torch.bool))
+
+    sizes: list[int] = []
+
+    class Counted(io.BytesIO):
+        def write(self, data) -> int:
+            sizes.append(len(data))
+            return super().write(data)
+
+    @contextmanager
+    def new_file(path: Path, *, size: int) -> Iterator[io.BytesIO]:
+        file = Counted()
+        yield file
+        path.write_bytes(file.getvalue())
+
+    monkeypatch.setattr(tensors, "PIECE", 1024)
+    monkeypatch.setattr(model_file, "new_file", new_file)
+    model = Tied()
+    save_model(model, tmp_path / "m.safetensors")
+    assert max(sizes[1:]) == 1024  # the header is first
+    loaded = load_model(tmp_path / "m.safetensors", model=Tied).model.state_dict()
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, loaded[name])
 
 
 def test_what_is_changed_to_itself_is_read(path: Path) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from math import prod
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -30,15 +30,23 @@ DTYPES = {
     torch.int16: "I16",
     torch.int8: "I8",
     torch.uint8: "U8",
+    torch.uint64: "U64",
+    torch.uint32: "U32",
+    torch.uint16: "U16",
+    torch.float8_e4m3fn: "F8_E4M3",
+    torch.float8_e5m2: "F8_E5M2",
+    torch.complex64: "C64",
     torch.bool: "BOOL",
 }
 
 
-def write_tensors(file: BinaryIO, tensors: Mapping[str, Tensor]) -> str:
+def write_tensors(
+    file: BinaryIO, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None
+) -> str:
     """Write the tensors, wherever they are, to an open file; gives the SHA-256 of what it holds."""
     digest = hashlib.sha256()
     parts = (part for tensor in tensors.values() for part in pieces(tensor))
-    for part in chain([memoryview(_header(tensors))], parts):
+    for part in chain([memoryview(_header(tensors, metadata))], parts):
         file.write(part)
         digest.update(part)
     return digest.hexdigest()
@@ -46,10 +54,16 @@ def write_tensors(file: BinaryIO, tensors: Mapping[str, Tensor]) -> str:
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """The tensors of a file, mapped into memory: read when they are used."""
+    return read_with_metadata(path)[0]
+
+
+def read_with_metadata(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The same, and the texts that the file's header has beside the tensors."""
     try:
         with safe_open(path, framework="pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            return tensors, file.metadata() or {}
+    except (SafetensorError, ValueError, OverflowError) as error:
         raise ValueError(f"{path}: not a safetensors file, or not all of one: {error}") from None
 
 
@@ -64,13 +78,22 @@ def pieces(tensor: Tensor) -> Iterator[memoryview]:
         yield flat.view(torch.uint8).numpy().data
 
 
+def tensor_checksum(tensor: Tensor) -> str:
+    """SHA-256 of a tensor's bytes, as a file holds them."""
+    digest = hashlib.sha256()
+    for piece in pieces(tensor):
+        digest.update(piece)
+    return digest.hexdigest()
+
+
 def size_of(tensors: Mapping[str, Tensor]) -> int:
     """Bytes that the tensors take in memory, and in a file."""
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
 
 
-def _header(tensors: Mapping[str, Tensor]) -> bytes:
-    entries, end = {}, 0
+def _header(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None) -> bytes:
+    entries: dict[str, Any] = {} if metadata is None else {"__metadata__": dict(metadata)}
+    end = 0
     for name, tensor in tensors.items():
         if tensor.dtype not in DTYPES:
             raise TypeError(f"{name}: tensors of {tensor.dtype} cannot be written")

@@ -1,4 +1,5 @@
-"""The file of a saved model, read without trust: what it says must agree with its tensors.
+"""The file of a saved model, read without trust: what it says must agree with its tensors, and both
+with its checksum.
 
 Nothing is built before that is known: a file that claims a thousand million layers, or a layer of
 terabytes, is refused by counting the tensors that it has.
@@ -6,13 +7,14 @@ terabytes, is refused by counting the tensors that it has.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from vrgcn.files.checksums import value_checksum
 from vrgcn.files.kinds import (
     FLAG,
     NAMES,
@@ -26,6 +28,8 @@ from vrgcn.files.kinds import (
     shown,
 )
 from vrgcn.files.parsing import parse_json
+from vrgcn.files.tensors import DTYPES, read_with_metadata, size_of, tensor_checksum, write_tensors
+from vrgcn.files.writing import new_file
 from vrgcn.graph.propagation import PROPAGATIONS
 from vrgcn.graph.scaling import KINDS
 from vrgcn.models.models import ACTIVATIONS, MODELS, GraphModel
@@ -34,6 +38,7 @@ FORMAT = "vrgcn-model"
 # That are read. 2 predicts numbers, 3 is a model or has a matrix of one's own; each is written for
 # these alone.
 VERSIONS = (1, 2, 3)
+CHECKSUM = "checksum"  # of tensors and description; files of before there was one have none
 _PREFIX = "model."
 _SCALE = ("output_scale.mean", "output_scale.deviation")
 
@@ -45,15 +50,10 @@ def read_model_file(path: Path) -> tuple[Description, Tensors]:
     """What the file says of the model, its entries of the right kind, and all tensors, finite."""
     if not path.is_file():
         raise FileNotFoundError(f"there is no model file {path}")
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = (file.metadata() or {}).get(FORMAT)
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, ValueError, OverflowError) as error:
-        raise ValueError(f"{path}: not a safetensors file, or not all of one: {error}") from None
-    if metadata is None:
+    tensors, metadata = read_with_metadata(path)
+    if FORMAT not in metadata:
         raise ValueError(f"{path}: was not written by vrgcn; it lacks the entry {FORMAT!r}")
-    description = parse_json(metadata, f"{path}: its entry {FORMAT!r}")
+    description = parse_json(metadata[FORMAT], f"{path}: its entry {FORMAT!r}")
     if not isinstance(description, dict):
         raise ValueError(f"{path}: its entry {FORMAT!r} must be an object")
     version = description.get("version")
@@ -62,6 +62,7 @@ def read_model_file(path: Path) -> tuple[Description, Tensors]:
             f"{path}: is of version {shown(version)}, and this vrgcn reads "
             f"{' and '.join(map(str, VERSIONS))}"
         )
+    _check_checksum(path, description, tensors)
     for key in ("regression", "own_matrix"):  # files from before there were such models
         description.setdefault(key, False)
     own = version == 3 and description.get("model") is None
@@ -77,6 +78,45 @@ def read_model_file(path: Path) -> tuple[Description, Tensors]:
             raise ValueError(f"{path}: {name} holds NaN or infinite numbers; train the model again")
     _check_agreement(path, description, tensors)
     return description, tensors
+
+
+def write_model_file(path: Path, description: Description, tensors: Tensors) -> None:
+    """Write a model with its checksum, a piece of a tensor at a time: all of it or nothing."""
+    text = json.dumps(signed(description, tensors))
+    with new_file(path, size=size_of(tensors)) as file:
+        write_tensors(file, tensors, {FORMAT: text})
+
+
+def signed(description: Description, tensors: Tensors) -> Description:
+    """The same with the checksum of it and of the tensors."""
+    # As it will be read: JSON has no tuples, and its keys are texts.
+    said = json.loads(json.dumps(description))
+    said.pop(CHECKSUM, None)
+    held = {
+        name: [DTYPES.get(value.dtype), list(value.shape), tensor_checksum(value)]
+        for name, value in tensors.items()
+    }
+    return said | {CHECKSUM: value_checksum({"description": said, "tensors": held})}
+
+
+def _check_checksum(path: Path, description: Description, tensors: Tensors) -> None:
+    if CHECKSUM in description:
+        try:
+            right = signed(description, tensors)[CHECKSUM]
+        except RecursionError:
+            raise ValueError(f"{path}: its entry {FORMAT!r} is nested too deeply") from None
+        if description[CHECKSUM] != right:
+            raise ValueError(
+                f"{path}: is damaged, or was changed by hand: its checksum is another; copy it "
+                "again from where it was made, or train the model again"
+            )
+        return
+    unknown = description.keys() - {"format", "version", *_OWN_KINDS}
+    if unknown:
+        raise ValueError(
+            f"{path}: is damaged: it has no checksum, and an entry {shown(min(unknown))}, which "
+            "files without one do not have"
+        )
 
 
 def weights_of(tensors: Tensors) -> Tensors:

@@ -1,26 +1,23 @@
 """Saved models: one safetensors file with all that a prediction needs.
 
 Weights and feature scaling are tensors; architecture, propagation and names are JSON in the file's
-metadata. Loading reads tensors and JSON, never pickled code. A model of one's own is made anew by
-the class or the function that the user names (own_models.py).
+metadata, with a checksum of all of it. Loading reads tensors and JSON, never pickled code. A model
+of one's own is made anew by the class or the function that the user names (own_models.py).
 
 Features and labels of a graph are matched with a saved model by the names of columns and classes.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save
 from torch import Tensor, nn
 
 from vrgcn.engine.setup import note_propagation, propagation_of
-from vrgcn.files.writing import new_file
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PROPAGATIONS, PropagationLike
 from vrgcn.graph.scaling import Scaling
@@ -34,6 +31,7 @@ from vrgcn.inference.model_file import (
     build_saved,
     read_model_file,
     weights_of,
+    write_model_file,
 )
 from vrgcn.inference.own_models import Factory, describe_own, make_own
 from vrgcn.models.models import MODELS
@@ -140,7 +138,6 @@ def save_model(model: nn.Module | SavedModel, path: str | Path) -> None:
     if not isinstance(model, nn.Module | SavedModel):
         raise TypeError(f"save_model(model, path): {model!r} is not a model")
     saved = model if isinstance(model, SavedModel) else SavedModel.of(model)
-    path = Path(path)
     own = type(saved.model) not in MODELS.values()
     itself = own or saved.own_matrix
     if saved.propagation not in PROPAGATIONS and not (itself and saved.propagation is None):
@@ -161,10 +158,7 @@ def save_model(model: nn.Module | SavedModel, path: str | Path) -> None:
     if saved.scaling.mean is not None and saved.scaling.deviation is not None:
         tensors["scaling.mean"] = saved.scaling.mean
         tensors["scaling.deviation"] = saved.scaling.deviation
-    # Copies: tied weights share their memory, which safetensors refuses.
-    tensors = {n: v.detach().cpu().contiguous().clone() for n, v in tensors.items()}
-    with new_file(path) as file:
-        file.write(save(tensors, metadata={FORMAT: json.dumps(description)}))
+    write_model_file(Path(path), description, tensors)
 
 
 def load_model(path: str | Path, model: Factory | None = None) -> SavedModel:
