@@ -22,6 +22,8 @@ LAYERS = (
     ("engine", "models", "data"),  # data needs Graph alone, and a run opens the graph it is of
     ("inference",),
     ("training",),
+    ("costs",),
+    ("runs",),
     ("distributed",),
     ("diagnostics", "scikit"),
     ("pages",),
@@ -151,7 +153,7 @@ def test_scripts_beside_the_package_do_without_the_command_line() -> None:
         ("vrgcn.graph.graph", "from vrgcn import engine"),
         ("vrgcn.graph.graph", "from ..engine import history"),
         ("vrgcn.graph.graph", "def late():\n    from vrgcn.cli.train import run_train"),
-        ("vrgcn.graph.graph", "if TYPE_CHECKING:\n    from vrgcn.training.fit import Epoch"),
+        ("vrgcn.graph.graph", "if TYPE_CHECKING:\n    from vrgcn.runs.fit import Epoch"),
         ("vrgcn.graph.graph", 'import_module("vrgcn.data.frames")'),
         ("vrgcn.graph.graph", 'import_module(f"vrgcn.data.{name}")'),
         ("vrgcn.engine.plan", "from vrgcn.models.models import GCN"),
@@ -166,9 +168,9 @@ def test_an_import_of_a_higher_layer_is_caught(importer: str, source: str) -> No
 @pytest.mark.parametrize(
     ("importer", "source"),
     [
-        ("vrgcn.training.fit", "from vrgcn.graph.graph import Graph"),
-        ("vrgcn.training.fit", "from vrgcn.training.config import TrainConfig"),
-        ("vrgcn.training.fit", "from . import config"),
+        ("vrgcn.runs.fit", "from vrgcn.graph.graph import Graph"),
+        ("vrgcn.runs.fit", "from vrgcn.training.config import TrainConfig"),
+        ("vrgcn.runs.fit", "from . import config"),
         ("vrgcn.cli.train", "from vrgcn import data"),
         ("vrgcn.graph.graph", "from vrgcn import __version__"),
         ("vrgcn.graph.graph", "import torch"),

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from vrgcn.models.config import ModelConfig
     from vrgcn.models.dropout import Dropout
     from vrgcn.models.models import GCN, MLP, GraphSAGE
+    from vrgcn.runs.fit import fit
     from vrgcn.scikit.classifier import VRGCNClassifier as VRGCNClassifier
     from vrgcn.scikit.regressor import VRGCNRegressor as VRGCNRegressor
     from vrgcn.training.callbacks import StopTraining
     from vrgcn.training.config import TrainConfig
-    from vrgcn.training.fit import fit
     from vrgcn.training.result import TrainResult
     from vrgcn.training.state import Epoch
     from vrgcn.training.tensorboard import TensorBoardLog
@@ -67,7 +67,7 @@ _HOME = {
     "StopTraining": "training.callbacks",
     "TensorBoardLog": "training.tensorboard",
     "TrainResult": "training.result",
-    "fit": "training.fit",
+    "fit": "runs.fit",
     "TuneResult": "tuning.tuner",
     "tune": "tuning.tune",
     "VRGCNClassifier": "scikit.classifier",

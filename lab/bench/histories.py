@@ -17,8 +17,8 @@ from vrgcn.data.synthetic import community_graph
 from vrgcn.engine.history import Histories
 from vrgcn.graph.propagation import build_propagation
 from vrgcn.graph.sparse import CSR
+from vrgcn.runs.fit import fit
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.fit import fit
 
 DTYPES = ("float32", "float16", "bfloat16")
 _BATCHES = 8  # in turn, so that no batch finds its own rows in the cache

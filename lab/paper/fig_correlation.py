@@ -43,7 +43,7 @@ from vrgcn.graph.propagation import Propagation
 from vrgcn.graph.sparse import CSR
 from vrgcn.pages.page import Page
 from vrgcn.pages.panels import save_panels, show_panels
-from vrgcn.training.fit import fit
+from vrgcn.runs.fit import fit
 
 DATASETS = ("cora",)
 LAYERS = 10

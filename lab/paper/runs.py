@@ -13,8 +13,8 @@ from lab.paper.experiment import Record
 from vrgcn.engine.setup import set_up
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.sweeps import ExactSweeps
+from vrgcn.runs.fit import fit
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.fit import fit
 from vrgcn.training.objectives import loss_per_node
 from vrgcn.training.result import TrainResult
 from vrgcn.training.state import Epoch

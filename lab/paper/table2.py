@@ -34,8 +34,8 @@ from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.graph.graph import Graph
 from vrgcn.pages.page import Page
 from vrgcn.pages.panels import save_panels, show_panels
+from vrgcn.runs.fit import fit
 from vrgcn.training.batches import build_minibatches
-from vrgcn.training.fit import fit
 from vrgcn.training.state import Epoch
 
 DATASETS = ("cora", "communities")

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from vrgcn import GraphSAGE, TrainConfig, fit, load_dataset
 from vrgcn.files.sizes import bytes_text
-from vrgcn.training.checkpoint import checkpoints_in
+from vrgcn.runs.checkpoint import checkpoints_in
 from vrgcn.training.interval import Interval
 
 LIMIT = 0.03

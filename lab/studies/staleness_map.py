@@ -25,11 +25,11 @@ import torch
 from torch import nn
 
 from vrgcn import TrainConfig
+from vrgcn.costs.choice import choose_estimator
 from vrgcn.data.synthetic import COMMUNITIES, SPARSE_COMMUNITIES, community_graph
 from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
 from vrgcn.models.models import build_model
-from vrgcn.training.choice import choose_estimator
 from vrgcn.training.trainer import Trainer
 
 ESTIMATORS = ("two-way", "two-way-cv", "cvd", "history", "exact")

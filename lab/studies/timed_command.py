@@ -28,7 +28,7 @@ from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.engine.setup import Setup
 from vrgcn.graph.scaling import Scaling
 from vrgcn.inference.sweeps import ExactSweeps
-from vrgcn.training.checkpointing import Checkpoints
+from vrgcn.runs.checkpointing import Checkpoints
 from vrgcn.training.trainer import Trainer
 
 EVERY = 30.0  # seconds

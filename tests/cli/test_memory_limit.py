@@ -18,7 +18,7 @@ from vrgcn.graph.graph import Graph
 LIMITED = """
 import sys, resource
 from vrgcn.cli import main, {module}
-import vrgcn.data.tables.importing, vrgcn.engine.setup, vrgcn.training.runs
+import vrgcn.data.tables.importing, vrgcn.engine.setup, vrgcn.runs.folder
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + {room}, used + {room}))
 main(sys.argv[1:])

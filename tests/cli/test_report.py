@@ -16,7 +16,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.pages.runs.curves import EPOCHS, _score_axis, draw
 from vrgcn.pages.runs.records import read_runs
-from vrgcn.training.runs import write_config
+from vrgcn.runs.folder import write_config
 
 
 def text_of(path: Path) -> str:

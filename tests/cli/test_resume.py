@@ -17,9 +17,9 @@ import pytest
 
 from vrgcn.cli import run_folder
 from vrgcn.files.writing import DiskFullError, remove_folder
-from vrgcn.training import checkpointing, recording, store_watch
-from vrgcn.training.checkpoint import checkpoints_in
-from vrgcn.training.lock import locked
+from vrgcn.runs import checkpointing, record, store_watch
+from vrgcn.runs.checkpoint import checkpoints_in
+from vrgcn.runs.lock import locked
 from vrgcn.training.progress import EpochProgress
 
 FLAGS = (
@@ -36,9 +36,9 @@ def outcome(run: Path) -> tuple[list[dict], bytes, dict]:
     """What a run ends in: metrics, model file, result; all but the seconds."""
     points = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     result = json.loads((run / "result.json").read_text())
-    for record in (*points, result):
-        for key in [key for key in record if key.endswith("seconds")]:
-            del record[key]
+    for line in (*points, result):
+        for key in [key for key in line if key.endswith("seconds")]:
+            del line[key]
     return points, (run / "model.safetensors").read_bytes(), result
 
 
@@ -315,10 +315,10 @@ def test_a_full_disk_for_a_while_costs_nothing_but_notes(
     vrgcn, graph_folder, tmp_path, monkeypatch
 ):
     train(vrgcn, graph_folder, "--out", "whole")
-    from vrgcn.training import metrics_file
+    from vrgcn.runs import metrics_file
 
     shown = EpochProgress.epoch
-    monkeypatch.setattr(recording, "save_model", full)
+    monkeypatch.setattr(record, "save_model", full)
     monkeypatch.setattr(checkpointing, "save_checkpoint", full)
     monkeypatch.setattr(metrics_file, "write_text", full)
 

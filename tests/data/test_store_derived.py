@@ -17,7 +17,7 @@ from vrgcn.data.store_derived import DERIVED, DerivedTables
 from vrgcn.engine.setup import set_up
 from vrgcn.graph.mapped import Tell
 from vrgcn.graph.scaling import Scaling, scale_graph
-from vrgcn.training.store_watch import StoreWatch
+from vrgcn.runs.store_watch import StoreWatch
 
 
 @pytest.fixture

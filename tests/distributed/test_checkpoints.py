@@ -24,9 +24,9 @@ from vrgcn.distributed.parts import load_part
 from vrgcn.distributed.trainer import PartTrainer
 from vrgcn.engine.history import NEVER
 from vrgcn.files.writing import DiskFullError
-from vrgcn.training.checkpoint import HISTORIES, checkpoints_in
+from vrgcn.runs.checkpoint import HISTORIES, checkpoints_in
+from vrgcn.runs.interrupts import SIGNALS, Interrupted, StopRequest
 from vrgcn.training.divergence import DivergedError
-from vrgcn.training.interrupts import SIGNALS, Interrupted, StopRequest
 
 DEEP = Case("deep", "gcn", 3, "two-way", True, settings={"fanout": (0,)})
 EACH_EPOCH = replace(DEEP, settings={"fanout": (0,), "checkpoint_every": "1"})

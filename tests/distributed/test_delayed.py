@@ -17,7 +17,7 @@ from vrgcn.distributed.trainer import PartTrainer
 from vrgcn.engine.batch import Batch
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import predict
-from vrgcn.training.interrupts import StopRequest
+from vrgcn.runs.interrupts import StopRequest
 
 DEEP = Case("deep", "gcn", 3, "two-way", True, 40, {"fanout": (0,)})
 DROPPED = Case("cvd with few labels", "graphsage", 2, "cvd", False, 40, {"visit": "train"})

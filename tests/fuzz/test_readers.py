@@ -37,14 +37,14 @@ from vrgcn.graph.graph import Graph
 from vrgcn.inference.model_file import signed
 from vrgcn.inference.saved import load_model, save_model
 from vrgcn.models.models import GCN
-from vrgcn.training.checkpoint import (
+from vrgcn.runs.checkpoint import (
     STATE,
     _sums,
     load_checkpoint,
     save_checkpoint,
 )
-from vrgcn.training.identity import PARTS
-from vrgcn.training.runs import write_config
+from vrgcn.runs.folder import write_config
+from vrgcn.runs.identity import PARTS
 from vrgcn.training.state import Progress, TrainState
 
 quick = settings(max_examples=30, deadline=None)

@@ -25,8 +25,7 @@ from vrgcn.models.models import GCN, GraphSAGE
 from vrgcn.pages.page import Page
 from vrgcn.pages.runs.records import read_runs
 from vrgcn.pages.runs.tables import show_options, show_results
-from vrgcn.training.callbacks import Callbacks
-from vrgcn.training.checkpoint import (
+from vrgcn.runs.checkpoint import (
     HISTORIES,
     STATE,
     SUMS,
@@ -34,11 +33,12 @@ from vrgcn.training.checkpoint import (
     load_checkpoint,
     save_checkpoint,
 )
-from vrgcn.training.checkpointing import Checkpoints
+from vrgcn.runs.checkpointing import Checkpoints
+from vrgcn.runs.folder import write_config
+from vrgcn.runs.identity import identity
+from vrgcn.training.callbacks import Callbacks
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.divergence import DivergedError
-from vrgcn.training.identity import identity
-from vrgcn.training.runs import write_config
 from vrgcn.training.trainer import Trainer
 
 

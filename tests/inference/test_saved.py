@@ -15,8 +15,8 @@ from vrgcn.graph.names import Names
 from vrgcn.graph.scaling import Scaling, scale_graph
 from vrgcn.inference.saved import SavedModel, load_model, save_model
 from vrgcn.models.models import GCN, GraphSAGE
+from vrgcn.runs.fit import fit
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.fit import fit
 
 
 def test_a_model_comes_back_whole(tmp_path: Path):

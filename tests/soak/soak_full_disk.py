@@ -22,7 +22,7 @@ from tests.cli.conftest import named, small_graph
 from tests.soak.processes import outcome, output, start, wait
 from vrgcn.data.store import save_graph, verify_graph
 from vrgcn.inference.saved import load_model
-from vrgcn.training.checkpoint import checkpoints_in, load_checkpoint
+from vrgcn.runs.checkpoint import checkpoints_in, load_checkpoint
 
 DISK = 2_000_000  # bytes; a checkpoint of these runs takes some 100,000
 TRIALS = 24  # of training, and as many of each other command

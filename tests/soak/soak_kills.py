@@ -26,8 +26,8 @@ from tests.cli.conftest import small_graph
 from tests.soak.processes import outcome, output, start, wait
 from tests.soak.soak_full_disk import write_tables
 from vrgcn.data.store import save_graph
-from vrgcn.training.checkpoint import checkpoints_in, load_checkpoint
-from vrgcn.training.runs import member_runs
+from vrgcn.runs.checkpoint import checkpoints_in, load_checkpoint
+from vrgcn.runs.folder import member_runs
 
 SECONDS = 480.0  # of all of it
 _SMALL = ("--batch-size", "8", "--hidden", "8", "--threads", "1")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.training.test_checkpointing import CrashError, assert_same, crash_after, train
+from tests.runs.test_checkpointing import CrashError, assert_same, crash_after, train
 from vrgcn import TrainConfig
 from vrgcn.training import clock as module
 from vrgcn.training.callbacks import StopTraining

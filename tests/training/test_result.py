@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.training.test_fit import graph, model
+from tests.runs.test_fit import graph, model
 from vrgcn import TrainConfig, fit
 from vrgcn.training.wording import seconds_text
 

@@ -10,9 +10,9 @@ from torch import nn
 
 from tests.training.test_state import advance, graph, trainer
 from vrgcn import Graph, GraphSAGE, TrainConfig, fit
-from vrgcn.training.checkpointing import Checkpoints
+from vrgcn.runs.checkpointing import Checkpoints
+from vrgcn.runs.interrupts import StopRequest
 from vrgcn.training.divergence import DivergedError
-from vrgcn.training.interrupts import StopRequest
 from vrgcn.training.schedule import Schedule
 from vrgcn.training.trainer import Trainer
 
@@ -108,9 +108,8 @@ def test_minibatches_that_move_no_weights_count_as_steps_of_the_schedule() -> No
     """Few labels: most minibatches of such an epoch only refresh histories."""
     edges, x, y = graph().edge_index(), graph().features, graph().labels
     few = Graph(edges, x, y, train=[3, 40], val=range(50, 90))
-    config = TrainConfig(
-        epochs=4, batch_size=8, schedule="cosine", visit="all", learning_rate=RATE, diagnostics=0
-    )
+    settings = {"epochs": 4, "batch_size": 8, "schedule": "cosine", "visit": "all"}
+    config = TrainConfig(estimator="two-way", learning_rate=RATE, diagnostics=0, **settings)
     torch.manual_seed(0)
     run = Trainer(GraphSAGE(5, 8, 3), few, config)
     total = 4 * len(run.minibatches)

@@ -27,7 +27,8 @@ def graph() -> Graph:
 
 
 def trainer(**given: object) -> Trainer:
-    settings = {"epochs": EPOCHS, "batch_size": BATCH, "diagnostics": 0, "seed": 4, **given}
+    usual = {"epochs": EPOCHS, "batch_size": BATCH, "estimator": "two-way"}
+    settings = {**usual, "diagnostics": 0, "seed": 4, **given}
     layers = settings.pop("layers", 2)
     torch.manual_seed(7)
     model = GraphSAGE(5, 8, 3, dropout=0.3, layers=layers)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.training.test_checkpointing import train
+from tests.runs.test_checkpointing import train
 from vrgcn.training.tensorboard import TensorBoardLog
 
 

@@ -31,8 +31,8 @@ from vrgcn.cli.resuming import check_resumed
 from vrgcn.data.sources import Source, check_graph, find_source, has_parts
 from vrgcn.files.writing import is_partial
 from vrgcn.pages.destination import check_suffix, check_writable
-from vrgcn.training.lock import LOCK
-from vrgcn.training.runs import CONFIG, check_run, parts_of_run, read_config, unfinished
+from vrgcn.runs.folder import CONFIG, check_run, parts_of_run, read_config, unfinished
+from vrgcn.runs.lock import LOCK
 
 FIGURES = (".png", ".svg", ".pdf")
 PAGES = (".html", ".htm")

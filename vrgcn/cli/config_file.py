@@ -9,7 +9,7 @@ from typing import Any, get_args, get_type_hints
 
 from vrgcn.cli.parsing import count_plain, read_words
 from vrgcn.files.parsing import read_toml
-from vrgcn.training import runs
+from vrgcn.runs import folder as runs
 
 _GRAPH = ("dataset", "graph")  # the options that name one
 

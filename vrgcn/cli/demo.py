@@ -13,8 +13,8 @@ from vrgcn.models.config import ModelConfig
 from vrgcn.models.models import build_model
 from vrgcn.pages.figures import check_figure, draw_validation
 from vrgcn.pages.terminal import print_table, text_table
+from vrgcn.runs.fit import fit
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.fit import fit
 from vrgcn.training.progress import progress_bar
 from vrgcn.training.result import TrainResult
 from vrgcn.training.state import Epoch

@@ -10,6 +10,8 @@ from rich.table import Table
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import DiagnoseOptions
 from vrgcn.cli.train import scaled_graph
+from vrgcn.costs.choice import choose_estimator
+from vrgcn.costs.epoch_cost import epoch_costs
 from vrgcn.diagnostics.advice import Advice, advise
 from vrgcn.diagnostics.diagnosis import REFERENCE, Diagnosis, diagnose
 from vrgcn.engine.devices import find_device, use_threads
@@ -32,12 +34,10 @@ from vrgcn.pages.diagnosis import (
 from vrgcn.pages.figures import check_figure
 from vrgcn.pages.runs.records import read_metrics
 from vrgcn.pages.terminal import print_table, text_table
-from vrgcn.training.choice import choose_estimator
+from vrgcn.runs.folder import METRICS, open_run, open_run_graph, parts_of_run
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.cost import epoch_costs
 from vrgcn.training.objectives import build_objective
 from vrgcn.training.progress import progress_bar
-from vrgcn.training.runs import METRICS, open_run, open_run_graph, parts_of_run
 
 
 @dataclass(frozen=True)

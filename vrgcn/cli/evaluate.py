@@ -32,6 +32,7 @@ from vrgcn.pages.figures import (
     draw_predicted,
 )
 from vrgcn.pages.terminal import print_table, text_table
+from vrgcn.runs.folder import Run, open_run, open_run_graph, parts_of_run
 from vrgcn.training.metrics import (
     METRICS,
     ClassScores,
@@ -41,7 +42,6 @@ from vrgcn.training.metrics import (
     find_metric,
 )
 from vrgcn.training.progress import filling_bars
-from vrgcn.training.runs import Run, open_run, open_run_graph, parts_of_run
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ from torch import nn
 
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import InfoOptions
+from vrgcn.costs.choice import choice_by
+from vrgcn.costs.epoch_cost import epoch_costs
 from vrgcn.data import find_dataset
 from vrgcn.data.opening import open_graph
 from vrgcn.data.statistics import Average, Statistics, statistics
@@ -19,9 +21,7 @@ from vrgcn.models.config import ModelConfig
 from vrgcn.models.models import build_model
 from vrgcn.pages.costs import COST_COLUMNS, cost_rows
 from vrgcn.pages.terminal import print_table, text_table
-from vrgcn.training.choice import choice_by
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.cost import epoch_costs
 from vrgcn.training.objectives import build_objective
 
 

@@ -15,8 +15,8 @@ from vrgcn.pages.runs.records import Record, by_graph, read_runs
 from vrgcn.pages.runs.scores import NoScores, RunScores, Scorer, scores_name, show_scores
 from vrgcn.pages.runs.seeds import show_seeds
 from vrgcn.pages.runs.tables import show_options, show_results
+from vrgcn.runs.folder import CONFIG, TRIAL, TRIALS, member_runs
 from vrgcn.training.progress import progress_bar
-from vrgcn.training.runs import CONFIG, TRIAL, TRIALS, member_runs
 
 _SUFFIXES = (".html", ".htm")
 

@@ -12,10 +12,7 @@ from typing import Any
 from vrgcn.cli.config_file import flatten
 from vrgcn.cli.options import RunOptions, TuneOptions
 from vrgcn.files.writing import remove_partial
-from vrgcn.training.config import free_settings
-from vrgcn.training.interval import duration
-from vrgcn.training.lock import locked
-from vrgcn.training.runs import (
+from vrgcn.runs.folder import (
     GRAPH_CHECKSUM,
     config_text,
     graph_checksum,
@@ -23,6 +20,9 @@ from vrgcn.training.runs import (
     read_config,
     unfinished,
 )
+from vrgcn.runs.lock import locked
+from vrgcn.training.config import free_settings
+from vrgcn.training.interval import duration
 
 _EXCHANGE = ("halo", "halo_every", "rank_timeout")  # when processes hear of each other
 _PLACE = ("graph", "data_root")  # the same graph may lie elsewhere now: its fingerprint decides

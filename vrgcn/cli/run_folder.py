@@ -11,9 +11,8 @@ from vrgcn.cli.options import RunOptions, TuneOptions
 from vrgcn.files.writing import explained, make_folder, remove_folder, remove_partial
 from vrgcn.inference import MODEL
 from vrgcn.models.models import MODELS
-from vrgcn.training.checkpoint import checkpoints_in
-from vrgcn.training.lock import locked
-from vrgcn.training.runs import (
+from vrgcn.runs.checkpoint import checkpoints_in
+from vrgcn.runs.folder import (
     BEST,
     CHECKPOINTS,
     CONFIG,
@@ -24,6 +23,7 @@ from vrgcn.training.runs import (
     TRIALS,
     member_runs,
 )
+from vrgcn.runs.lock import locked
 from vrgcn.tuning.study import STUDY
 from vrgcn.tuning.tuner import LEADERBOARD
 

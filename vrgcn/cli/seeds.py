@@ -12,7 +12,7 @@ from vrgcn.cli.run_folder import run_folder
 from vrgcn.pages.runs.records import read_runs
 from vrgcn.pages.runs.seeds import seed_columns, seed_rows
 from vrgcn.pages.terminal import print_table, text_table
-from vrgcn.training.runs import CONFIG, SEED, member_runs, write_config
+from vrgcn.runs.folder import CONFIG, SEED, member_runs, write_config
 
 
 def run_seeds(

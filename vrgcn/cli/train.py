@@ -14,6 +14,9 @@ from vrgcn.cli.output import unbroken_output
 from vrgcn.cli.resuming import described, nothing_left
 from vrgcn.cli.run_folder import goes_on, run_folder
 from vrgcn.cli.seeds import run_seeds
+from vrgcn.costs.choice import choose_estimator
+from vrgcn.costs.epoch_cost import epoch_costs
+from vrgcn.costs.out_of_memory import memory_explained
 from vrgcn.data import find_dataset
 from vrgcn.data.opening import open_graph
 from vrgcn.data.sources import has_parts
@@ -24,15 +27,12 @@ from vrgcn.graph.scaling import Scaling, scale_graph
 from vrgcn.inference import MODEL
 from vrgcn.models.models import GraphModel, build_model
 from vrgcn.pages.costs import cost_line, exact_advice
-from vrgcn.training.choice import choose_estimator
-from vrgcn.training.cost import epoch_costs
-from vrgcn.training.interrupts import Interrupted
-from vrgcn.training.memory import memory_explained
+from vrgcn.runs.interrupts import Interrupted
+from vrgcn.runs.record import train_in
+from vrgcn.runs.store_watch import StoreWatch
 from vrgcn.training.objectives import Objective, build_objective
 from vrgcn.training.progress import filling_bars
-from vrgcn.training.recording import train_in
 from vrgcn.training.state import Epoch
-from vrgcn.training.store_watch import StoreWatch
 from vrgcn.training.tensorboard import TensorBoardLog
 
 

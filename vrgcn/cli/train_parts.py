@@ -25,12 +25,12 @@ from vrgcn.distributed.trainer import PartTrainer, part_objective
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.files.sizes import bytes_text
 from vrgcn.models.models import build_model
+from vrgcn.runs.folder import CHECKPOINTS, CONFIG
+from vrgcn.runs.interrupts import Interrupted, stop_requests
+from vrgcn.runs.record import recorded
 from vrgcn.training.callbacks import Callbacks
-from vrgcn.training.interrupts import Interrupted, stop_requests
 from vrgcn.training.progress import EpochProgress
-from vrgcn.training.recording import recorded
 from vrgcn.training.result import TrainResult
-from vrgcn.training.runs import CHECKPOINTS, CONFIG
 from vrgcn.training.state import Epoch
 
 

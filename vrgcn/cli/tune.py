@@ -12,8 +12,8 @@ from vrgcn.cli.resuming import described, nothing_left
 from vrgcn.cli.run_folder import goes_on, run_folder
 from vrgcn.cli.train import scaled_graph
 from vrgcn.engine.devices import find_device
-from vrgcn.training.interrupts import Interrupted
-from vrgcn.training.runs import BEST, CONFIG, RESULT, write_config
+from vrgcn.runs.folder import BEST, CONFIG, RESULT, write_config
+from vrgcn.runs.interrupts import Interrupted
 from vrgcn.tuning.study import check_optuna
 from vrgcn.tuning.tune import tune
 from vrgcn.tuning.tuner import TuneResult

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from vrgcn.costs.choice import choose_estimator
 from vrgcn.diagnostics.gradients import (
     Gradients,
     measure_gradients,
@@ -27,7 +28,6 @@ from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.graph.sparse import first_rows, is_sparse, select_columns
-from vrgcn.training.choice import choose_estimator
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.gradients import frozen
 from vrgcn.training.moments import Deviation, Moments, deviation

@@ -21,9 +21,9 @@ from vrgcn.engine.estimators import ESTIMATORS, Estimator
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
+from vrgcn.runs.fit import fit
 from vrgcn.training.batches import build_minibatches, refreshed_nodes
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.fit import fit
 from vrgcn.training.gradients import frozen, gradient, trainable
 from vrgcn.training.objectives import Objective, build_objective
 

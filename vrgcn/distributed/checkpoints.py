@@ -36,7 +36,7 @@ from vrgcn.files.writing import (
     remove_folder,
 )
 from vrgcn.graph.scaling import Scaling
-from vrgcn.training.checkpoint import (
+from vrgcn.runs.checkpoint import (
     Checkpoint,
     DamagedCheckpointError,
     checkpoint_name,
@@ -44,9 +44,9 @@ from vrgcn.training.checkpoint import (
     load_checkpoint,
     write_checkpoint,
 )
-from vrgcn.training.checkpointing import Checkpoints
-from vrgcn.training.identity import identity
-from vrgcn.training.interrupts import SIGNALS, StopRequest
+from vrgcn.runs.checkpointing import Checkpoints
+from vrgcn.runs.identity import identity
+from vrgcn.runs.interrupts import SIGNALS, StopRequest
 from vrgcn.training.state import TrainState
 
 _T = TypeVar("_T")

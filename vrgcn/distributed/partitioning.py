@@ -38,7 +38,7 @@ from vrgcn.graph.propagation import Propagation, chunks, column_sums, is_symmetr
 from vrgcn.graph.scaling import Scaling
 from vrgcn.graph.sparse import CSR, is_sparse, offsets
 from vrgcn.graph.validation import SPLITS
-from vrgcn.training.identity import fingerprint
+from vrgcn.runs.identity import fingerprint
 from vrgcn.training.objectives.number import mean_and_deviation
 from vrgcn.training.objectives.one_class import balanced_weights
 from vrgcn.training.objectives.several_classes import balanced_presence

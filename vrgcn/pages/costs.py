@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from vrgcn.costs.choice import hardly_more
+from vrgcn.costs.epoch_cost import Cost, counted
 from vrgcn.diagnostics.advice import Advice
 from vrgcn.files.sizes import bytes_text
-from vrgcn.training.choice import hardly_more
-from vrgcn.training.cost import Cost, counted
 
 COST_COLUMNS = ("estimator", "nodes computed", "neighbours averaged", "memory")
 

@@ -29,6 +29,7 @@ from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel
 from vrgcn.models.config import ModelConfig
 from vrgcn.models.models import GraphModel, build_model
+from vrgcn.runs.fit import fit
 from vrgcn.scikit.masks import as_mask, row_weights, set_aside, split_of
 from vrgcn.scikit.rows import (
     Rows,
@@ -39,7 +40,6 @@ from vrgcn.scikit.rows import (
 )
 from vrgcn.scikit.targets import Target, target_of_graph
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.fit import fit
 from vrgcn.training.objectives import build_objective
 from vrgcn.training.objectives.own_loss import Weighted
 from vrgcn.training.result import TrainResult

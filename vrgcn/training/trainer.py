@@ -23,7 +23,6 @@ from vrgcn.graph.trained_on import TrainedOn, note_trained_on
 from vrgcn.inference.sweeps import ExactSweeps
 from vrgcn.training.batches import build_minibatches, refreshed_nodes
 from vrgcn.training.callbacks import Callbacks, StopTraining
-from vrgcn.training.choice import choose_estimator
 from vrgcn.training.clock import Clock
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.divergence import diverged, finite_weights
@@ -36,8 +35,24 @@ from vrgcn.training.schedule import Schedule
 from vrgcn.training.state import Epoch, Progress, TrainState
 
 
+def note_training(
+    model: nn.Module,
+    graph: Graph,
+    config: TrainConfig,
+    propagation: PropagationLike | None = None,
+) -> None:
+    """Note on the model which graph and propagation it is trained with."""
+    rule = config.propagation if propagation is None else propagation
+    named = rule is None or isinstance(rule, str)
+    note_trained_on(model, TrainedOn.of(graph, own_matrix=not named))
+    if isinstance(rule, str):
+        note_propagation(model, rule)
+
+
 class Trainer:
     """Trains a model in place, on random numbers of its own.
+
+    config: its estimator has a name; what `auto` stands for is decided before
 
     `advance` makes one step; between two of them `state` and `restore` take the run's state and
     put it back.
@@ -57,15 +72,7 @@ class Trainer:
         callbacks: Callbacks | None = None,
         directory: Path | None = None,
     ) -> None:
-        rule = config.propagation if propagation is None else propagation
-        named = rule is None or isinstance(rule, str)
-        note_trained_on(model, TrainedOn.of(graph, own_matrix=not named))
-        if isinstance(rule, str):
-            note_propagation(model, rule)
-        if estimator is None:
-            config, choice = choose_estimator(model, graph, config, propagation, objective)
-            if choice is not None and callbacks is not None and callbacks.on_note is not None:
-                callbacks.on_note(f"estimator {choice.estimator}: {choice.reason}")
+        note_training(model, graph, config, propagation)
         limit = config.time_limit
         self.clock = Clock(None if limit is None else duration(limit))
         self.model = model

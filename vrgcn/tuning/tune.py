@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from vrgcn.engine.devices import use_threads
 from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
+from vrgcn.runs.identity import differences, fingerprint
 from vrgcn.training.clock import Clock
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.identity import differences, fingerprint
 from vrgcn.training.interval import duration
 from vrgcn.training.objectives import Objective, build_objective
 from vrgcn.tuning.leaderboard import Leaderboard

@@ -17,20 +17,20 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vrgcn.costs.choice import choose_estimator
+from vrgcn.costs.epoch_cost import epoch_costs
 from vrgcn.files.memory import free_memory, is_out_of_memory
 from vrgcn.files.sizes import bytes_text
 from vrgcn.files.writing import remove_folder, remove_partial, write_text
 from vrgcn.graph.graph import Graph
 from vrgcn.models.models import GraphModel, build_model
+from vrgcn.runs.folder import BEST, CHECKPOINTS, CONFIG, TRIAL, TRIALS
+from vrgcn.runs.record import train_in
 from vrgcn.training.callbacks import StopTraining
-from vrgcn.training.choice import choose_estimator
 from vrgcn.training.clock import Clock
 from vrgcn.training.config import AUTO
-from vrgcn.training.cost import epoch_costs
 from vrgcn.training.objectives import Objective
-from vrgcn.training.recording import train_in
 from vrgcn.training.result import TrainResult
-from vrgcn.training.runs import BEST, CHECKPOINTS, CONFIG, TRIAL, TRIALS
 from vrgcn.training.state import Epoch
 from vrgcn.tuning.leaderboard import Leaderboard, ranked, settings_text
 from vrgcn.tuning.space import PORTFOLIO, Search, Settings

@@ -8,8 +8,8 @@ import torch
 from lab.bench.algorithms import ALGORITHMS, Algorithm, Recipe
 from lab.bench.race import Outcome, Runner, Validation, chosen, race, summary
 from vrgcn.graph.graph import Graph
+from vrgcn.runs.fit import fit
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.fit import fit
 
 
 def test_parts_of_an_epoch_are_all_its_steps(bench):

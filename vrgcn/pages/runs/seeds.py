@@ -8,7 +8,7 @@ from statistics import fmean
 
 from vrgcn.pages.page import Page
 from vrgcn.pages.runs.records import NONE, Record
-from vrgcn.training.runs import SEED
+from vrgcn.runs.folder import SEED
 from vrgcn.training.wording import deviation
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from vrgcn.pages.page import Page
 from vrgcn.pages.runs.records import NONE, Record, by_graph, by_metric
-from vrgcn.training.runs import CONFIG
+from vrgcn.runs.folder import CONFIG
 
 
 def show_results(page: Page, records: Sequence[Record]) -> None:

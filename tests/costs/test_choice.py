@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from vrgcn import GCN, MLP, Graph, GraphSAGE, TrainConfig, fit, scale_graph
+from vrgcn.costs.choice import choose_estimator
 from vrgcn.diagnostics.diagnosis import diagnose
-from vrgcn.training.choice import choose_estimator
 from vrgcn.training.config import AUTO
 
 

@@ -13,8 +13,8 @@ import pytest
 import torch
 
 from vrgcn import Graph, save_graph
-from vrgcn.training import store_watch
-from vrgcn.training.store_watch import StoreChangedError, StoreWatch
+from vrgcn.runs import store_watch
+from vrgcn.runs.store_watch import StoreChangedError, StoreWatch
 
 
 @pytest.fixture

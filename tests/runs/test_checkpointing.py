@@ -14,16 +14,16 @@ from torch import nn
 from tests.training.test_state import BATCH, EPOCHS, SETTINGS, graph
 from vrgcn import Graph, GraphSAGE, TrainConfig, TrainResult, fit
 from vrgcn.files.writing import DiskFullError
-from vrgcn.training import checkpointing
-from vrgcn.training.checkpoint import (
+from vrgcn.runs import checkpointing
+from vrgcn.runs.checkpoint import (
     HISTORIES,
     checkpoint_name,
     checkpoints_in,
     load_checkpoint,
 )
+from vrgcn.runs.interrupts import Interrupted
+from vrgcn.runs.lock import LOCK, LockedError, locked
 from vrgcn.training.divergence import DivergedError
-from vrgcn.training.interrupts import Interrupted
-from vrgcn.training.lock import LOCK, LockedError, locked
 
 EVERY_STEP = "0.0000001m"
 STEPS = 4  # minibatches of an epoch

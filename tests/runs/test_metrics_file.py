@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from vrgcn.training.metrics_file import MetricsFile
+from vrgcn.runs.metrics_file import MetricsFile
 from vrgcn.training.state import Epoch
 
 

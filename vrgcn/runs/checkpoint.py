@@ -31,7 +31,7 @@ from vrgcn.files.checksums import file_checksum
 from vrgcn.files.kinds import POSITIVE, TEXT, Kind, check_kinds
 from vrgcn.files.tensors import read_tensors, size_of, write_tensors
 from vrgcn.files.writing import new_folder, remove_folder
-from vrgcn.training.identity import PARTS
+from vrgcn.runs.identity import PARTS
 from vrgcn.training.state import Epoch, Progress, TrainState
 
 FORMAT, VERSION = "vrgcn-checkpoint", 1

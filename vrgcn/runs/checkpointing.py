@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from vrgcn.files.writing import DiskFullError, remove_folder, remove_partial
-from vrgcn.training.checkpoint import (
+from vrgcn.runs.checkpoint import (
     Checkpoint,
     DamagedCheckpointError,
     checkpoints_in,
@@ -18,11 +18,11 @@ from vrgcn.training.checkpoint import (
     save_checkpoint,
     step_of,
 )
+from vrgcn.runs.identity import differences, identity
+from vrgcn.runs.interrupts import Interrupted, StopRequest
+from vrgcn.runs.restoring import check_state
 from vrgcn.training.divergence import DivergedError, all_finite, diverged
-from vrgcn.training.identity import differences, identity
-from vrgcn.training.interrupts import Interrupted, StopRequest
 from vrgcn.training.interval import Interval
-from vrgcn.training.restoring import check_state
 from vrgcn.training.result import TrainResult
 from vrgcn.training.state import TrainState
 from vrgcn.training.trainer import Trainer

@@ -21,9 +21,9 @@ from vrgcn import (
     load_graph,
     save_graph,
 )
+from vrgcn.costs.epoch_cost import epoch_costs
 from vrgcn.pages.costs import cost_line
 from vrgcn.training.batches import build_minibatches
-from vrgcn.training.cost import epoch_costs
 
 GRAPH = random_graph().with_features(random_graph().features.float())
 CONFIG = TrainConfig(batch_size=16, refresh="never", fanout=2, sample_size=20)

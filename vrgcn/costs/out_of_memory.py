@@ -10,13 +10,13 @@ from dataclasses import replace
 
 from torch import nn
 
+from vrgcn.costs.epoch_cost import Cost, epoch_costs
 from vrgcn.engine.estimators import find_estimator
 from vrgcn.files.memory import free_addresses, free_memory, is_out_of_memory, taken_memory
 from vrgcn.files.sizes import bytes_text
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import is_sparse
 from vrgcn.training.config import AUTO, TrainConfig
-from vrgcn.training.cost import Cost, epoch_costs
 
 _THERE = ("edges", "features")  # of a cost: read, or mapped, before training begins
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from vrgcn.training.interrupts import SIGNALS, Interrupted, stop_requests
+from vrgcn.runs.interrupts import SIGNALS, Interrupted, stop_requests
 
 
 @pytest.mark.parametrize("number", SIGNALS)
@@ -41,7 +41,7 @@ def test_signals_that_the_process_was_started_to_ignore_stay_so() -> None:
 
 NOTED = """
 import os, signal
-from vrgcn.training.interrupts import stop_requests
+from vrgcn.runs.interrupts import stop_requests
 with stop_requests() as stop:
     os.kill(os.getpid(), signal.SIGTERM)
 os._exit(0 if stop.signal == signal.SIGTERM else 1)

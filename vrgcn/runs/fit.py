@@ -9,24 +9,25 @@ from pathlib import Path
 
 from torch import nn
 
+from vrgcn.costs.choice import choose_estimator
+from vrgcn.costs.out_of_memory import memory_explained
 from vrgcn.engine.batch import Batch
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.engine.estimators import Estimator
 from vrgcn.files.scratch import table_folder
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
+from vrgcn.runs.checkpoint import checkpoints_in
+from vrgcn.runs.checkpointing import Checkpoints
+from vrgcn.runs.interrupts import stop_requests
+from vrgcn.runs.lock import locked
 from vrgcn.training.callbacks import Callbacks
-from vrgcn.training.checkpoint import checkpoints_in
-from vrgcn.training.checkpointing import Checkpoints
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.interrupts import stop_requests
-from vrgcn.training.lock import locked
-from vrgcn.training.memory import memory_explained
 from vrgcn.training.objectives import Loss, Objective, find_objective
 from vrgcn.training.progress import EpochProgress
 from vrgcn.training.result import TrainResult
 from vrgcn.training.state import Epoch
-from vrgcn.training.trainer import Trainer
+from vrgcn.training.trainer import Trainer, note_training
 
 
 def fit(
@@ -77,13 +78,21 @@ def fit(
 
     def run(stack: ExitStack) -> TrainResult:
         directory = stack.enter_context(table_folder(config.memory, folder or Path()))
+        model.to(device)
+        found = find_objective(objective, graph, config)
+        settled = config
+        note_training(model, graph, config, propagation)
+        if estimator is None:
+            settled, choice = choose_estimator(model, graph, config, propagation, found)
+            if choice is not None and on_note is not None:
+                on_note(f"estimator {choice.estimator}: {choice.reason}")
         trainer = Trainer(
-            model.to(device),
+            model,
             graph,
-            config,
+            settled,
             estimator=estimator,
             propagation=propagation,
-            objective=find_objective(objective, graph, config),
+            objective=found,
             callbacks=Callbacks(
                 on_epoch, on_kept, on_step, on_batch, on_checkpoint, on_restore, on_note
             ),

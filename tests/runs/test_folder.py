@@ -14,7 +14,7 @@ from vrgcn.graph.scaling import Scaling
 from vrgcn.inference import MODEL
 from vrgcn.inference.saved import SavedModel, save_model
 from vrgcn.models.models import GCN
-from vrgcn.training.runs import (
+from vrgcn.runs.folder import (
     CONFIG,
     METRICS,
     RESULT,

@@ -16,14 +16,14 @@ from vrgcn.files.writing import FULL, write_text
 from vrgcn.graph.graph import Graph
 from vrgcn.inference import MODEL
 from vrgcn.inference.saved import save_model
+from vrgcn.runs.checkpoint import checkpoints_in
+from vrgcn.runs.fit import fit
+from vrgcn.runs.folder import CHECKPOINTS, CONFIG, METRICS, RESULT, write_config
+from vrgcn.runs.metrics_file import MetricsFile
 from vrgcn.training.callbacks import Callbacks
-from vrgcn.training.checkpoint import checkpoints_in
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.fit import fit
-from vrgcn.training.metrics_file import MetricsFile
 from vrgcn.training.objectives import Objective
 from vrgcn.training.result import TrainResult
-from vrgcn.training.runs import CHECKPOINTS, CONFIG, METRICS, RESULT, write_config
 from vrgcn.training.state import Epoch
 
 

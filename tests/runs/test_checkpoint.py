@@ -17,8 +17,8 @@ import torch
 from tests.training.test_state import advance, assert_same, finish, trainer
 from vrgcn.files import writing
 from vrgcn.files.writing import DiskFullError
-from vrgcn.training import checkpoint as module
-from vrgcn.training.checkpoint import (
+from vrgcn.runs import checkpoint as module
+from vrgcn.runs.checkpoint import (
     HISTORIES,
     STATE,
     SUMS,
@@ -29,7 +29,7 @@ from vrgcn.training.checkpoint import (
     newest_checkpoint,
     save_checkpoint,
 )
-from vrgcn.training.identity import identity
+from vrgcn.runs.identity import identity
 from vrgcn.training.state import TrainState
 from vrgcn.training.trainer import Trainer
 

@@ -12,7 +12,7 @@ import torch
 
 from tests.training.test_state import SETTINGS, advance, trainer
 from vrgcn.engine.batch import Position
-from vrgcn.training.restoring import check_state
+from vrgcn.runs.restoring import check_state
 from vrgcn.training.state import TrainState
 
 

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from vrgcn import Graph, GraphSAGE, TrainConfig
+from vrgcn.costs.epoch_cost import epoch_costs
+from vrgcn.costs.out_of_memory import Needs, advice, memory_explained
 from vrgcn.files.sizes import bytes_text
 from vrgcn.graph.mapped import zeros
-from vrgcn.training.cost import epoch_costs
-from vrgcn.training.memory import Needs, advice, memory_explained
 
 GRAPH = Graph([[0, 1], [1, 2]], torch.zeros(1000, 25))
 SAID = "[enforce fail at alloc_cpu.cpp:132] err == 0. DefaultCPUAllocator: can't allocate memory: "

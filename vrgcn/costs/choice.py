@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 from torch import nn
 
+from vrgcn.costs.epoch_cost import Cost, counted, epoch_costs
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.training.config import AUTO, TrainConfig
-from vrgcn.training.cost import Cost, counted, epoch_costs
 from vrgcn.training.objectives import Objective
 
 EXACT = "exact"

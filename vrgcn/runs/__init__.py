@@ -1,0 +1,1 @@
+"""Runs: settings, the job that they prepare, its folder, records, checkpoints and resuming."""
