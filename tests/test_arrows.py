@@ -1,4 +1,4 @@
-"""Imports inside `vrgcn` point one way: down the list below, never back up."""
+"""Imports inside `vrgcn`, and inside `lab`, point one way: down the lists below, never back up."""
 
 from __future__ import annotations
 
@@ -31,18 +31,25 @@ LAYERS = (
     ("cli",),
 )
 # The arrows that may point back, (importer, imported), each inside a function alone: class methods
-# that people look for on Graph, and that are made of what lies above it.
+# that people look for on Graph, and that are made of what lies above it; and the commands that open
+# lab, which lies beside the package and is not installed with it.
 DOORS = {
     ("vrgcn.graph.graph", "vrgcn.data.frames"),  # Graph.from_pandas, Graph.from_networkx
+    ("vrgcn.cli.bench", "lab.bench.command"),
+    ("vrgcn.cli.reproduce", "lab.paper.reproduce"),
 }
-MODULE = re.compile(r"vrgcn(\.\w+)+\.?")  # a text that is nothing else
+# The folders of lab, the same way. Each may import all of vrgcn but its command line.
+LAB_LAYERS = (("harness",), ("paper", "bench"), ("studies",))
+MODULE = re.compile(r"(vrgcn|lab)(\.\w+)+\.?")  # a text that is nothing else
 LAYER = {folder: height for height, layer in enumerate(LAYERS) for folder in layer}
+LAB_LAYER = {f"lab/{folder}": height for height, layer in enumerate(LAB_LAYERS) for folder in layer}
 PACKAGE = Path(vrgcn.__file__).parent
 ROOT = Path(__file__).resolve().parents[1]
+LAB = ROOT / "lab"
 
 
 class Arrow(NamedTuple):
-    """An import of one module of vrgcn by another, by its place in the source."""
+    """An import of one module of vrgcn or lab by another, by its place in the source."""
 
     importer: str
     line: int
@@ -51,7 +58,7 @@ class Arrow(NamedTuple):
 
 
 def arrows(source: str, importer: str) -> Iterator[Arrow]:
-    """Every import of something in vrgcn that a source makes.
+    """Every import of something in vrgcn or lab that a source makes.
 
     importer: the module's dotted name, such as vrgcn.graph.graph
     """
@@ -64,7 +71,7 @@ def arrows(source: str, importer: str) -> Iterator[Arrow]:
     }
     for node in ast.walk(tree):
         for name in imported_by(node, importer):
-            if name.split(".")[0] == "vrgcn" and name != "vrgcn.__version__":
+            if name.split(".")[0] in ("vrgcn", "lab") and name != "vrgcn.__version__":
                 yield Arrow(importer, node.lineno, name, node not in late)
 
 
@@ -84,29 +91,36 @@ def imported_by(node: ast.AST, importer: str) -> list[str]:
 
 
 def points_back(arrow: Arrow) -> bool:
-    """Whether a module imports from a higher layer, or from another folder of its own."""
+    """Whether a module imports from a higher layer, or from another folder of its own. For vrgcn
+    all of lab is a higher layer; for lab the command line is."""
     here, there = folder(arrow.importer), folder(arrow.imported)
-    return here != there and LAYER.get(there, len(LAYERS)) >= LAYER[here]
+    if here in LAB_LAYER and not there.startswith("lab"):
+        return there == "cli"
+    layers = LAB_LAYER if here in LAB_LAYER else LAYER
+    return here != there and layers.get(there, len(layers)) >= layers[here]
 
 
 def folder(module: str) -> str:
-    """The folder of a module; of a name that vrgcn itself exports, "vrgcn": the top of all."""
-    parts = module.split(".")
-    return parts[1] if len(parts) > 1 and parts[1] in LAYER else "vrgcn"
+    """The folder of a module, of lab such as "lab/bench"; of a name that vrgcn itself exports,
+    "vrgcn": the top of all."""
+    package, *parts = module.split(".")
+    if package == "lab":
+        return "/".join(["lab", *parts[:1]])
+    return parts[0] if parts and parts[0] in LAYER else "vrgcn"
 
 
-def modules() -> Iterator[tuple[Path, str]]:
-    """Every file of the package but its public surface, and its dotted name."""
-    for path in sorted(PACKAGE.rglob("*.py")):
-        if path.parent != PACKAGE:
-            yield path, ".".join(["vrgcn", *path.relative_to(PACKAGE).with_suffix("").parts])
+def modules(package: Path = PACKAGE) -> Iterator[tuple[Path, str]]:
+    """Every file of a package but its public surface, and its dotted name."""
+    for path in sorted(package.rglob("*.py")):
+        if path.parent != package:
+            yield path, ".".join([package.name, *path.relative_to(package).with_suffix("").parts])
 
 
 @cache
-def all_arrows() -> list[Arrow]:
+def all_arrows(package: Path = PACKAGE) -> list[Arrow]:
     return [
         arrow
-        for path, name in modules()
+        for path, name in modules(package)
         for arrow in arrows(path.read_text(encoding="utf-8"), name)
     ]
 
@@ -124,10 +138,12 @@ def told(arrow: Arrow) -> str:
 
 def test_every_folder_of_the_package_has_a_layer() -> None:
     assert {name.split(".")[1] for _, name in modules()} == LAYER.keys()
+    assert {folder(name) for _, name in modules(LAB)} == LAB_LAYER.keys()
 
 
 def test_no_import_points_back() -> None:
-    back = [arrow for arrow in all_arrows() if points_back(arrow) and ends(arrow) not in DOORS]
+    everything = all_arrows() + all_arrows(LAB)
+    back = [arrow for arrow in everything if points_back(arrow) and ends(arrow) not in DOORS]
     assert not back, "these imports point back up the layers:\n" + "\n".join(map(told, back))
 
 
@@ -137,9 +153,9 @@ def test_doors_are_used_and_open_inside_functions_alone() -> None:
     assert not [told(arrow) for arrow in through if arrow.on_load]
 
 
-def test_scripts_beside_the_package_do_without_the_command_line() -> None:
-    scripts = [*ROOT.glob("lab/**/*.py"), *ROOT.glob("examples/*.py")]
-    assert len(scripts) >= 2
+def test_examples_do_without_the_command_line() -> None:
+    scripts = list(ROOT.glob("examples/*.py"))
+    assert scripts
     for path in scripts:
         imported = {arrow.imported for arrow in arrows(path.read_text(encoding="utf-8"), path.stem)}
         assert not [name for name in imported if folder(name) == "cli"], path
@@ -159,6 +175,12 @@ def test_scripts_beside_the_package_do_without_the_command_line() -> None:
         ("vrgcn.engine.plan", "from vrgcn.models.models import GCN"),
         ("vrgcn.pages.page", "from vrgcn import fit"),
         ("vrgcn.data.store", "import vrgcn"),
+        ("vrgcn.cli.train", "import lab"),
+        ("vrgcn.cli.train", "from lab.bench.timing import ratio"),
+        ("vrgcn.cli.train", 'import_module("lab.bench.command")'),
+        ("lab.bench.step", "from vrgcn.cli.train import run_train"),
+        ("lab.bench.step", "from lab.paper.settings import setting"),
+        ("lab.harness.race", "from lab.bench.step import run"),
     ],
 )
 def test_an_import_of_a_higher_layer_is_caught(importer: str, source: str) -> None:
@@ -174,6 +196,9 @@ def test_an_import_of_a_higher_layer_is_caught(importer: str, source: str) -> No
         ("vrgcn.cli.train", "from vrgcn import data"),
         ("vrgcn.graph.graph", "from vrgcn import __version__"),
         ("vrgcn.graph.graph", "import torch"),
+        ("lab.bench.step", "from vrgcn import fit"),
+        ("lab.bench.step", "from vrgcn.pages.page import Page"),
+        ("lab.bench.step", "from lab.harness.race import race"),
         ("vrgcn.graph.graph", '"""As vrgcn.data.frames does."""'),
     ],
 )

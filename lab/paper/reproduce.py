@@ -21,12 +21,15 @@ from rich.progress import (
 
 from lab.paper.estimate import about, seconds_of
 from lab.paper.experiment import Choice, Experiment, Unit, Verdict
-from lab.paper.page import write_page
+from lab.paper.page import PAGE, write_page
 from lab.paper.records import append_record, missing_units, read_records
+from lab.paper.settings import absent, setting
 from lab.paper.version import code_version
+from vrgcn.data import root_folder
 from vrgcn.data.tables.wording import counted
 from vrgcn.engine.devices import use_threads
 from vrgcn.pages.destination import check_out_folder
+from vrgcn.pages.page import VERDICTS
 from vrgcn.training.progress import TimeLeftColumn, progress_bar
 from vrgcn.training.result import check_drawing
 from vrgcn.training.wording import seconds_text
@@ -43,6 +46,52 @@ EXPERIMENTS = {
     "fig-gradient": "lab.paper.fig_gradient",
     "fig-correlation": "lab.paper.fig_correlation",
 }
+
+
+def run_reproduce(
+    *,
+    what: Sequence[str],
+    datasets: tuple[str, ...] | None,
+    runs: int | None,
+    epochs: int | None,
+    quick: bool,
+    out: Path | None,
+    data_root: Path | None,
+    threads: int | None,
+    command: str,
+) -> None:
+    """`vrgcn reproduce`, given the values of its flags: run, write the page, print the verdicts.
+
+    command: what was typed, for the page
+    """
+    start = time.perf_counter()
+    folder = out or Path("results-quick" if quick else "results")
+    choice = Choice(datasets, runs, quick, data_root, threads, epochs)
+    names = list(EXPERIMENTS) if "all" in what else list(dict.fromkeys(what))
+    _check_datasets(choice)
+    for verdicts in reproduce(names, choice, folder, command).values():
+        for verdict in verdicts:
+            print(f"{VERDICTS[verdict.holds]}: {verdict.text}")
+    print(f"report: {folder / PAGE}")
+    print(f"{seconds_text(time.perf_counter() - start)} in all")
+
+
+def _check_datasets(choice: Choice) -> None:
+    """Refuse data sets that were asked for and are not here; say which of the others are not."""
+    for name in choice.datasets or ():
+        setting(name)
+    missing = absent(choice)
+    if missing and choice.datasets:
+        raise ValueError(
+            f"--datasets: the files of {', '.join(missing)} are not in "
+            f"{root_folder(choice.data_root)}; say with --data-root where they are, or leave "
+            f"{'it' if len(missing) == 1 else 'them'} out (`vrgcn datasets` lists them)"
+        )
+    if missing:
+        print(
+            f"left out, their files are not here: {', '.join(missing)} "
+            "(`vrgcn datasets` says where they are looked for)"
+        )
 
 
 def reproduce(

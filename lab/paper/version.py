@@ -9,17 +9,21 @@ from pathlib import Path
 import vrgcn
 from vrgcn import __version__
 
-PACKAGE = Path(vrgcn.__file__).resolve().parent
+ROOT = Path(vrgcn.__file__).resolve().parents[1]
+CODE = ("vrgcn", "lab")  # the folders whose files make a record
 
 
 @lru_cache(maxsize=1)
-def code_version(package: Path = PACKAGE) -> str:
-    """Such as "0.1.0, commit 1a2b3c4 of 2026-11-17"; "changed" follows where files of the package
-    are not as committed, and the version alone stands for a package that is no checkout."""
-    commit = _git(package, "log", "-1", "--format=%h of %cs", "--abbrev=7")
-    if not commit or not _git(package, "ls-files", "__init__.py"):
+def code_version(root: Path = ROOT) -> str:
+    """The version of the package in `root`, such as "0.1.0, commit 1a2b3c4 of 2026-11-17".
+
+    "changed" follows where files of `CODE` are not as committed; the version stands alone for a
+    package that is no checkout.
+    """
+    commit = _git(root, "log", "-1", "--format=%h of %cs", "--abbrev=7")
+    if not commit or not _git(root, "ls-files", "vrgcn/__init__.py"):
         return __version__
-    changed = ", changed" if _git(package, "status", "--porcelain", ".") else ""
+    changed = ", changed" if _git(root, "status", "--porcelain", *CODE) else ""
     return f"{__version__}, commit {commit}{changed}"
 
 

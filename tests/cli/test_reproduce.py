@@ -14,7 +14,6 @@ from lab.paper.experiment import Choice, Experiment, Unit, Verdict
 from lab.paper.records import read_records
 from lab.paper.reproduce import EXPERIMENTS, find_experiment
 from lab.paper.version import code_version
-from vrgcn.cli import reproduce as command_module
 from vrgcn.cli.options import ReproduceOptions
 from vrgcn.cli.reproduce import command, run_reproduce
 
@@ -84,8 +83,7 @@ def counted(monkeypatch):
         return [Verdict(len(records) == 4, f"{len(records)} squares are four")]
 
     experiment = Experiment("table1", "Squares", units, render)
-    for module in (reproduce, command_module):
-        monkeypatch.setattr(module, "EXPERIMENTS", {"table1": ""})
+    monkeypatch.setattr(reproduce, "EXPERIMENTS", {"table1": ""})
     monkeypatch.setattr(reproduce, "find_experiment", lambda name: experiment)
     return state
 

@@ -1,0 +1,1 @@
+"""What the paper, the bench and the studies share."""
