@@ -76,6 +76,12 @@ def test_a_run_whose_graph_was_moved_is_diagnosed_where_it_is_now(vrgcn, graph_f
         (("runs/a", "--hidden", "16"), "--hidden 16: the run's model has 8"),
         (("runs/a", "--model", "graphsage"), "--model graphsage: the run's model has gcn"),
         (("runs/a", "--dataset", "cora"), "runs/a is a run, which is diagnosed on its own graph"),
+        (
+            ("runs/a", "--ratio", 0.5, 0.2, 0.3),
+            "--ratio: runs/a is a run, which is diagnosed with its own (None); leave it out",
+        ),
+        (("runs/a", "--scaling", "row"), "--scaling: runs/a is a run, which is diagnosed with"),
+        (("runs/a", "--split-seed", 3), "--split-seed: runs/a is a run, which is diagnosed with"),
         (("runs/nowhere",), "there is no folder runs/nowhere, and no data set of that name"),
         (("runs",), "runs is no graph: it has no meta.json"),
         (("small", "--dataset", "cora"), "small and --dataset cora: give one graph, not 2"),

@@ -139,6 +139,11 @@ def test_features_and_ratios_are_flags(vrgcn, tmp_path):
             "--ratio takes three numbers: train, val, test; not 0.6 0.2",
         ),
         (("--edges", "e.csv", "--out", "g", "--drop", "taget"), 1, "did you mean 'target'?"),
+        (
+            ("--edges", "e.csv", "--nodes", "e.csv", "--out", "g", "--split-seed", 3),
+            2,
+            "--split-seed 3: is the seed of --ratio, and without --ratio no split is drawn",
+        ),
     ],
 )
 def test_bad_flags_are_named_without_a_traceback(vrgcn, tmp_path, flags, code, message):

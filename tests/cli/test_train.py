@@ -215,3 +215,22 @@ def test_shares_that_are_none_name_the_flag(vrgcn, graph_folder):
     code, _, err = vrgcn("train", "--graph", graph_folder, "--ratio", 0.9, 0.2, 0.2)
     assert code == 2
     assert "--ratio: the shares sum to 1.3, more than 1" in err
+
+
+@pytest.mark.parametrize("command", ["train", "tune", "diagnose"])
+def test_a_seed_of_no_split_names_the_flags(vrgcn, graph_folder, command):
+    code, _, err = vrgcn(command, "--graph", graph_folder, "--split-seed", 3)
+    assert code != 0
+    assert "--split-seed 3: is the seed of --ratio, and without --ratio no split is drawn" in err
+
+
+def test_a_run_that_was_started_with_a_seed_of_no_split_goes_on(vrgcn, graph_folder, tmp_path):
+    flags = ("--graph", graph_folder, "--epochs", 2, "--checkpoint-every", 1)
+    assert vrgcn("train", *flags, "--out", "old")[0] == 0
+    config = tmp_path / "old" / "config.toml"
+    text = config.read_text()
+    assert "split_seed = 0" in text
+    config.write_text(text.replace("split_seed = 0", "split_seed = 5"))
+    code, _, err = vrgcn("train", "--resume", "old", "--epochs", 3)
+    assert code == 0, err
+    assert vrgcn("diagnose", "old", "--passes", 2, "--epochs", 1)[0] == 0

@@ -257,10 +257,55 @@ def test_a_column_that_a_flag_of_its_own_names_is_not_dropped_too(error, flag):
             {"drop": ("label",), "label_delimiter": "|"},
             "--label-delimiter: nodes.csv has no column",
         ),
+        (
+            {"drop": ("label",), "missing": ("?",)},
+            "--missing: is about labels and splits, and nodes.csv has no column of either",
+        ),
+        ({"text_seed": 3}, "--text-seed 3: nodes.csv has no column that is read as text"),
     ],
 )
 def test_flags_that_would_do_nothing(error, options, message):
     assert message in error("id,x,y,label\na,1,2,p\nb,2,3,q\n", **options)
+
+
+@pytest.mark.parametrize(
+    ("column", "cells", "options", "becomes"),
+    [
+        ("city", ["rome", "", "oslo", "rome"], {}, "holds categories: its empty cells become"),
+        ("city", ["rome", "", "oslo", "rome"], {"fill": ("c*=0",)}, "holds categories"),
+        ("city", ["rome", "", "oslo", "rome"], {"fill": ("city=error",)}, "holds categories"),
+        ("tags", ["p|q", "q", "", "p|q"], {}, "holds lists of categories"),
+        ("note", ["a", "b", "", "d"], {"column": ("note=text",)}, "holds texts"),
+        ("age", ["1", "2", "", "3"], {"column": ("age=drop",)}, "is left out"),
+    ],
+)
+def test_a_fill_of_a_column_that_no_number_fills(error, column, cells, options, becomes):
+    options = {"fill": (f"{column}=mean",)} | options
+    rows = "".join(f"{node},{cell},1\n" for node, cell in zip("abcd", cells, strict=True))
+    message = error(f"id,{column},x\n{rows}", TWO, **options)
+    assert message.startswith(
+        f"nodes.csv: column '{column}': --fill is for numbers, true and false, lists of numbers "
+        f"and dates, and this column {becomes}"
+    )
+    assert message.endswith(f"if the column holds numbers, give --column {column}=number")
+
+
+def test_flags_about_text_files_where_there_are_none(error):
+    nodes, edges = pa.table({"id": ["a", "b"], "x": [1, 2]}), pa.table({"s": ["a"], "t": ["b"]})
+    assert error(nodes, edges, headerless=True) == (
+        "--headerless: edges.parquet is a Parquet file, which names its columns; leave it out"
+    )
+    assert "--headerless-nodes: nodes.parquet is" in error(nodes, edges, headerless_nodes=True)
+    assert "--delimiter: is for text files" in error(nodes, edges, delimiter=";")
+    assert "--delimiter" not in error(nodes, "source;target\na;z\n", delimiter=";")
+
+
+def test_a_delimiter_of_classes_that_are_lists(error):
+    nodes = pa.table({"id": ["a", "b"], "x": [1, 2], "label": [["u"], ["v", "u"]]})
+    assert error(nodes, TWO, label_delimiter="|") == (
+        "--label-delimiter: column 'label' of nodes.parquet holds lists, whose classes need no "
+        "delimiter; leave it out"
+    )
 
 
 def test_two_columns_of_the_same_name(error):
@@ -480,6 +525,19 @@ def test_a_features_file_that_is_no_array(error, tmp_path):
         ),
         ({"nodes": None, "label": ("y",)}, "--label: needs a file of nodes; give --nodes FILE"),
         ({"nodes": None, "headerless_nodes": True}, "--headerless-nodes: needs a file of nodes"),
+        ({"nodes": None, "missing": ("?",)}, "--missing: needs a file of nodes"),
+        ({"nodes": None, "max_categories": 9}, "--max-categories: needs a file of nodes"),
+        ({"nodes": None, "text_seed": 1}, "--text-seed: needs a file of nodes"),
+        ({"features_file": Path("x"), "text_seed": 1}, "--text-seed and --features-file"),
+        ({"features_file": Path("x"), "max_categories": 9}, "--max-categories and --features-file"),
+        (
+            {"split_seed": 3},
+            "--split-seed 3: is the seed of --ratio, and without --ratio no split is drawn; give "
+            "--ratio 0.6 0.2 0.2 too, or leave --split-seed out",
+        ),
+        ({"split": "split", "split_seed": 3}, "--split-seed 3: is the seed of --ratio"),
+        ({"ratio": (0.5, 0.2, 0.3), "split_seed": -1}, "--split-seed: must be at least 0, not -1"),
+        ({"text_seed": -1}, "--text-seed: must be at least 0, not -1"),
     ],
 )
 def test_options_that_make_no_sense(options, message):

@@ -76,6 +76,13 @@ def test_columns_may_come_in_another_order_and_with_others_and_without_labels():
     assert not summary.warnings
 
 
+def test_words_for_unknown_are_no_mistake_where_tomorrow_has_no_labels():
+    imported("mine", NODES, **OPTIONS, missing=("?",))
+    rows = [line.rsplit(";", 2)[0] for line in NODES.splitlines()]
+    graph, _ = like("\n".join(rows) + "\n")
+    assert graph.labels is None
+
+
 def test_values_are_encoded_as_yesterday_whatever_is_new():
     mine, _ = imported("mine", NODES, **OPTIONS)
     rows = (

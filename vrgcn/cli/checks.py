@@ -29,6 +29,7 @@ from vrgcn.cli.options import (
 )
 from vrgcn.cli.resuming import check_resumed
 from vrgcn.data.sources import Source, check_graph, find_source, has_parts
+from vrgcn.data.tables.spec import check_split_seed
 from vrgcn.files.writing import is_partial
 from vrgcn.pages.destination import check_suffix, check_writable
 from vrgcn.runs.folder import CONFIG, check_run, parts_of_run, read_config, unfinished
@@ -96,9 +97,23 @@ def _(options: DiagnoseOptions) -> DiagnoseOptions:
                 "--graph says where the graph is now, if it was moved"
             )
         find_source(*source, needed=False)
+        _check_own_split(options, Path(target))
         return options
+    check_split_seed(options.split_seed, options.ratio)
     dataset, graph = find_source(options.dataset, options.graph, target)
     return replace(options, dataset=dataset, graph=graph, target=None)
+
+
+def _check_own_split(options: DiagnoseOptions, run: Path) -> None:
+    """Refuse another split and another scaling than the run's: its model was trained with these."""
+    own = read_config(run)
+    for name, default in (("ratio", None), ("split_seed", 0), ("scaling", "auto")):
+        before, now = own.get(name, default), getattr(options, name)
+        if (list(now) if isinstance(now, tuple) else now) != before:
+            raise ValueError(
+                f"--{name.replace('_', '-')}: {run} is a run, which is diagnosed with its own "
+                f"({before}); leave it out, or name the graph to train another model on it"
+            )
 
 
 @check.register

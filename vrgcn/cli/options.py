@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from vrgcn.cli.flags import Positional, Repeated
 from vrgcn.data.generate_spec import GenerateSpec
-from vrgcn.data.tables.spec import ImportSpec, check_ratio
+from vrgcn.data.tables.spec import ImportSpec, check_ratio, check_split_seed
 from vrgcn.distributed.config import DistributedConfig
 from vrgcn.engine.estimators import ESTIMATORS, find_estimator
 from vrgcn.models.config import ModelConfig
@@ -64,6 +64,11 @@ class RunOptions(TrainingOptions):
     """Begin again where the folder holds a run already: its files are removed first."""
     config: Path | None = None
     """TOML file with any of these options; flags win over it."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.resume is None:  # older runs may have been started with a seed of nothing
+            check_split_seed(self.split_seed, self.ratio)
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ from vrgcn.data.tables.nodes import (
 from vrgcn.data.tables.overrides import parse_fills
 from vrgcn.data.tables.problems import Collected, Problems
 from vrgcn.data.tables.proposal import propose, rows_of
-from vrgcn.data.tables.reading import Table, open_table
+from vrgcn.data.tables.reading import ParquetTable, Table, open_table
 from vrgcn.data.tables.recipe import Recipe, read_recipe
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.summary import ImportSummary, summarise
@@ -136,6 +136,8 @@ def _opened(spec: ImportSpec, on_plan: Plan, opener: Opener) -> Source:
     if len(tables) == 1 + (spec.nodes is not None):
         with found.step():
             check_dropped(tables, asked.drop)
+        with found.step():
+            _check_text_options(asked, edge_table, node_table)
     if edge_table is not None:
         with found.step():
             for_edges = recipe.for_edges(spec) if recipe is not None else spec
@@ -156,6 +158,22 @@ def _opened(spec: ImportSpec, on_plan: Plan, opener: Opener) -> Source:
     if recipe is not None:
         marked = recipe.marked
     return Source(spec, edge_table, edge, node_table, node, encoders, marked, recipe)
+
+
+def _check_text_options(spec: ImportSpec, edges: Table | None, nodes: Table | None) -> None:
+    """Refuse options about text files where the file is none."""
+    for flag, given, table in (
+        ("--headerless", spec.headerless, edges),
+        ("--headerless-nodes", spec.headerless_nodes, nodes),
+    ):
+        if given and isinstance(table, ParquetTable):
+            raise ValueError(
+                f"{flag}: {table.name} is a Parquet file, which names its columns; leave it out"
+            )
+    tables = [table for table in (edges, nodes) if table is not None]
+    if spec.delimiter is not None and all(isinstance(table, ParquetTable) for table in tables):
+        names = " and ".join(f"{table.name} is Parquet" for table in tables)
+        raise ValueError(f"--delimiter: is for text files; {names}; leave it out")
 
 
 def _node_columns(

@@ -133,6 +133,11 @@ def label_reader(
             )
         return ColumnPerClass(columns, spec.missing, problems)
     [column] = columns
+    if spec.label_delimiter is not None and is_list(table.kind(column)):
+        raise ValueError(
+            f"--label-delimiter: column {column!r} of {table.name} holds lists, whose classes need "
+            "no delimiter; leave it out"
+        )
     if spec.label_delimiter is not None or is_list(table.kind(column)):
         return ClassesInACell(table.name, column, spec.label_delimiter, spec.missing)
     if spec.task == "multilabel":

@@ -153,7 +153,7 @@ def _strange_classes(table: Table, columns: NodeColumns, strange: dict[str, int]
 
 
 def check_split(table: Table, columns: NodeColumns, spec: ImportSpec) -> None:
-    """Refuse a task and a split without labels, before anything is read."""
+    """Refuse a split without labels and options about labels, before anything is read."""
     if columns.label:
         return
     if spec.task != "auto":
@@ -164,6 +164,11 @@ def check_split(table: Table, columns: NodeColumns, spec: ImportSpec) -> None:
         )
     if spec.ratio is not None:
         raise ValueError(f"--ratio: {table.name} has no label column to split by; give --label")
+    if spec.missing and columns.split is None:
+        raise ValueError(
+            f"--missing: is about labels and splits, and {table.name} has no column of either; "
+            "give --label COLUMN"
+        )
     if columns.split is not None:
         raise ValueError(
             f"{table.name} has the split column {columns.split!r} and no label column; say which "

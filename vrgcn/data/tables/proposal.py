@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from vrgcn.data.tables.encoders import (
     TextColumn,
     VectorColumn,
 )
+from vrgcn.data.tables.encoders.filling import FilledColumn
 from vrgcn.data.tables.encoders.texts import WIDTH, check_installed
 from vrgcn.data.tables.looks import Look, dates_look, lists_look, look, numbers_look
 from vrgcn.data.tables.overrides import Fill, Override, matches, parse_fills
@@ -26,6 +27,13 @@ from vrgcn.data.tables.values import is_list, is_number, is_text, readable_as
 from vrgcn.data.tables.wording import counted
 
 SAMPLE = 10_000  # rows
+# Kind of a column that no number fills -> what becomes of its empty cells.
+_WITHOUT_FILL = {
+    "category": "holds categories: its empty cells become the category (missing)",
+    "categories": "holds lists of categories: its empty cells become the category (missing)",
+    "text": "holds texts: its empty cells are texts without words, all 0",
+    "drop": "is left out",
+}
 SHOWN = 12  # rows of the table of columns; of more, neighbours alike share one
 
 
@@ -78,9 +86,16 @@ def propose(table: Table, columns: Sequence[str], spec: ImportSpec) -> Proposal:
             proposals.append(_proposed(column, sample.column(column), overrides[column], spec))
         except ValueError as error:
             doubts.append(f"{table.name}: column {column!r} {error}")
+    doubts += _useless_fills(table, proposals, spec)
     if doubts:
         raise ValueError("\n".join(doubts))
-    check_installed([p.column for p in proposals if isinstance(p.encoder, TextColumn)])
+    texts = [p.column for p in proposals if isinstance(p.encoder, TextColumn)]
+    check_installed(texts)
+    if spec.text_seed and not texts:
+        raise ValueError(
+            f"--text-seed {spec.text_seed}: {table.name} has no column that is read as text, so "
+            "nothing is drawn; give --column COLUMN=text, or leave --text-seed out"
+        )
     return Proposal(title, proposals)
 
 
@@ -203,6 +218,20 @@ def _encoder(
         case "text":
             made = TextColumn(column, int(option or WIDTH), spec.text_seed)
     return made
+
+
+def _useless_fills(table: Table, proposals: Sequence[Proposed], spec: ImportSpec) -> Iterator[str]:
+    """Errors about a `--fill COLUMN=...` that names no column whose gaps a number can fill."""
+    for pattern, _ in parse_fills(spec.fill):
+        named = [p for p in proposals if pattern is not None and matches(p.column, pattern)]
+        if not named or any(isinstance(p.encoder, FilledColumn) for p in named):
+            continue
+        kind = named[0].encoder.kind if named[0].encoder is not None else "drop"
+        yield (
+            f"{table.name}: column {named[0].column!r}: --fill is for numbers, true and false, "
+            f"lists of numbers and dates, and this column {_WITHOUT_FILL[kind]}; leave this --fill "
+            f"out, or if the column holds numbers, give --column {named[0].column}=number"
+        )
 
 
 def _fill(column: str, gaps: bool, spec: ImportSpec) -> Fill:

@@ -168,7 +168,7 @@ class Recipe:
             drop = (*drop, *filter(None, [self.split, "split"]))
             # Nor is a feature a label for its name.
             drop += ("label",) if any(e.column == "label" for e in self.encoders) else ()
-            spec = replace(spec, task="auto", label_delimiter=None)
+            spec = replace(spec, task="auto", label_delimiter=None, missing=())
         return replace(spec, label=label, split=split, drop=drop)
 
     def lacking_labels(self, table: Table, drop: Sequence[str]) -> list[str]:

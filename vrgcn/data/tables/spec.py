@@ -120,6 +120,7 @@ class ImportSpec:
             self._check_like()
         if self.ratio is not None:
             check_ratio(self.ratio)
+        check_split_seed(self.split_seed, self.ratio)
         if self.nodes is None:
             self._check_no_node_file()
             if self.task != "auto":
@@ -129,8 +130,9 @@ class ImportSpec:
         """What is said about feature columns."""
         if self.features and self.features_file is not None:
             raise ValueError("--features and --features-file: give one of them")
-        if self.column and self.features_file is not None:
-            raise ValueError("--column and --features-file: give one of them")
+        for name in ("column", "max_categories", "text_seed"):
+            if self.features_file is not None and self._given(name):
+                raise ValueError(f"{_flag(name)} and --features-file: give one of them")
         for text in self.column:
             Override.parse(text)
         fills = parse_fills(self.fill)
@@ -138,19 +140,18 @@ class ImportSpec:
             len(fills) > 1 or any(p is not None or f.how != "constant" or f.mark for p, f in fills)
         ):
             raise ValueError("--fill: with --features-file it must be one number")
-        if self.max_categories < 1:
-            raise ValueError(f"--max-categories: must be at least 1, not {self.max_categories}")
+        for name, least in (("max_categories", 1), ("text_seed", 0)):
+            if (value := getattr(self, name)) < least:
+                raise ValueError(f"{_flag(name)}: must be at least {least}, not {value}")
 
     def _check_like(self) -> None:
         """Refuse what the graph of --like decides."""
         decided = ("features", "column", "max_categories", "text_seed", "fill", "task", "directed")
-        defaults = {field.name: field.default for field in fields(ImportSpec)}
         for name in decided:
             if name == "fill" and self.features_file is not None:
                 continue  # of a file nothing was learned that could fill it
-            if getattr(self, name) != defaults[name]:
-                flag = name.replace("_", "-")
-                raise ValueError(f"--{flag} and --like: give one of them; --like decides it")
+            if self._given(name):
+                raise ValueError(f"{_flag(name)} and --like: give one of them; --like decides it")
 
     def _check_no_node_file(self) -> None:
         for name in (
@@ -161,14 +162,28 @@ class ImportSpec:
             "label",
             "label_delimiter",
             "split",
+            "missing",
             "ratio",
             "headerless_nodes",
+            "max_categories",
+            "text_seed",
         ):
-            if getattr(self, name):
-                flag = name.replace("_", "-")
-                raise ValueError(f"--{flag}: needs a file of nodes; give --nodes FILE")
+            if self._given(name):
+                raise ValueError(f"{_flag(name)}: needs a file of nodes; give --nodes FILE")
         if self.fill and self.features_file is None:
             raise ValueError("--fill: needs a file of nodes; give --nodes FILE")
+
+    def _given(self, name: str) -> bool:
+        """True if an option differs from its default."""
+        value = getattr(self, name)
+        return bool(value) and value != _DEFAULTS[name]
+
+
+_DEFAULTS = {field.name: field.default for field in fields(ImportSpec)}
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _path(name: str, given: object) -> Path | None:
@@ -178,6 +193,17 @@ def _path(name: str, given: object) -> Path | None:
     if not isinstance(given, str):
         raise TypeError(f"{name}: {given!r} is not the path of a file or folder")
     return Path(given)
+
+
+def check_split_seed(seed: int, ratio: tuple[float, ...] | None) -> None:
+    """Refuse a seed that draws nothing."""
+    if seed < 0:
+        raise ValueError(f"--split-seed: must be at least 0, not {seed}")
+    if seed and ratio is None:
+        raise ValueError(
+            f"--split-seed {seed}: is the seed of --ratio, and without --ratio no split is drawn; "
+            "give --ratio 0.6 0.2 0.2 too, or leave --split-seed out"
+        )
 
 
 def check_ratio(ratio: tuple[float, ...]) -> None:
