@@ -99,6 +99,47 @@ def test_what_is_missing_or_of_another_kind_is_named():
         Graph.from_pyg(many)
 
 
+@pytest.mark.parametrize(
+    "dtype", [torch.bool, torch.uint8, torch.int32, torch.int64, torch.float32]
+)
+def test_masks_may_be_0_and_1_of_any_type(dtype):
+    given = data()
+    for name in ("train_mask", "val_mask", "test_mask"):
+        given[name] = given[name].to(dtype)
+    graph = Graph.from_pyg(given)
+    assert [graph.train.tolist(), graph.val.tolist(), graph.test.tolist()] == [[0, 1], [2], [3]]
+    given.val_mask = torch.zeros(4, 1, dtype=dtype)
+    assert len(Graph.from_pyg(given).val) == 0
+
+
+def test_a_mask_of_0_and_1_is_never_read_as_node_numbers():
+    two = Data(
+        x=torch.randn(2, 2),
+        edge_index=torch.tensor([[0], [1]]),
+        y=torch.tensor([0, 1]),
+        train_mask=torch.tensor([0, 1]),
+    )
+    assert Graph.from_pyg(two).train.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("mask", "words"),
+    [
+        (torch.tensor([0, 2, 1, 0]), "for each node, and node 1 has 2; if it holds node numbers,"),
+        (torch.tensor([0.0, float("nan"), 1, 0]), "0 or 1 for each node, and node 1 has nan"),
+        (torch.tensor([0, -1, 1, 0]), "and node 1 has -1"),
+        (torch.tensor([0, 3]), r"must have one value per node, \(4,\), not \(2,\); if it holds"),
+        (torch.tensor([True, False]), r"data\.train_mask must have one value per node"),
+        (["a", "b", "c", "d"], r"data\.train_mask must be a tensor or an array of numbers"),
+    ],
+)
+def test_what_is_no_mask_is_told_by_its_name(mask, words):
+    given = data()
+    given.train_mask = mask
+    with pytest.raises((ValueError, TypeError), match=words):
+        Graph.from_pyg(given)
+
+
 def test_a_graph_without_labels_or_splits_goes_both_ways():
     graph = Graph([[0, 1], [1, 0]], torch.randn(2, 3))
     back = Graph.from_pyg(graph.to_pyg())

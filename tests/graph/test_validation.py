@@ -100,6 +100,7 @@ BAD_SPLITS = {
     "empty list": ({"train": []}, "train is empty; leave it out"),
     "empty mask": ({"val": [False] * N}, "val is empty"),
     "named twice": ({"train": [0, 1, 1]}, "train names 1 nodes more than once"),
+    "mask of 0 and 1": ({"train": [1, 1, 0, 1]}, "train names 2 nodes more than once; if it is a mask, make it boolean: train == 1"),
     "out of range": ({"test": [0, 7, 9]}, "test names 2 nodes outside 0..3, first: 7"),
     "negative": ({"test": [-1]}, "test names 1 nodes outside 0..3, first: -1"),
     "mask of the wrong length": ({"train": [True, False]}, "train is a mask of 2 for 4 nodes"),

@@ -196,6 +196,8 @@ class Graph:
     def from_pyg(cls, data: Any, task: Task | None = None) -> Graph:
         """A graph from PyG's `Data`: x, edge_index, y, masks, edge_weight or edge_attr.
 
+        Masks hold true and false, or 0 and 1, for each node.
+
         task: "regression" where y holds numbers to be predicted
         """
         from vrgcn.graph.pyg import graph_from_pyg

@@ -8,15 +8,15 @@ import torch
 from torch import Tensor
 
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.validation import SPLITS, Task
+from vrgcn.graph.validation import SPLITS, Task, as_tensor
 
 
 def graph_from_pyg(data: Any, task: Task | None = None) -> Graph:
     """A Graph of `Data` with x and edge_index, and where present y, masks and edge weights.
 
-    Edge weights are `edge_weight`, or else `edge_attr` if it has one number per edge. Masks that
-    leave no node in a split leave the split out. Whole numbers in y are classes, unless `task` is
-    "regression".
+    Edge weights are `edge_weight`, or else `edge_attr` if it has one number per edge. Masks hold
+    true and false, or 0 and 1; a mask without a node leaves its split out. Whole numbers in y are
+    classes, unless `task` is "regression".
     """
     if getattr(data, "x", None) is None:
         raise ValueError("data.x is missing: a graph needs node features (nodes, width)")
@@ -91,12 +91,37 @@ def _labels(data: Any, task: Task | None) -> Tensor | None:
 
 
 def _mask(data: Any, name: str) -> Tensor | None:
-    mask = getattr(data, name, None)
-    if mask is None or not mask.any():
+    """A split's mask as (nodes,) bool: true and false, or 0 and 1 of any type, as older PyG has it.
+
+    Never node numbers: nobody could tell [0, 1] of two nodes from a mask.
+    """
+    given = getattr(data, name, None)
+    if given is None:
         return None
+    mask = as_tensor(given, f"data.{name}")
+    if mask.dim() == 2 and mask.shape[1] == 1:
+        mask = mask[:, 0]
     if mask.dim() == 2:
         raise ValueError(
             f"data.{name} holds {mask.shape[1]} splits, one a column: choose one, "
             f"data.{name} = data.{name}[:, 0]"
         )
-    return mask
+    if mask.shape != (len(data.x),):
+        raise ValueError(
+            f"data.{name} must have one value per node, ({len(data.x)},), not {tuple(mask.shape)}"
+            f"{_FROM_NUMBERS}"
+        )
+    wrong = ((mask != 0) & (mask != 1)).nonzero()
+    if len(wrong):
+        node = int(wrong[0, 0])
+        raise ValueError(
+            f"data.{name} is a mask, true or false or 0 or 1 for each node, and node {node} has "
+            f"{mask[node].item()}{_FROM_NUMBERS}"
+        )
+    return mask == 1 if mask.any() else None
+
+
+_FROM_NUMBERS = (
+    "; if it holds node numbers, make it a mask: mask = torch.zeros(nodes, dtype=torch.bool); "
+    "mask[numbers] = True"
+)

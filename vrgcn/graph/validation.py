@@ -17,7 +17,7 @@ Task = Literal["classes", "multilabel", "regression"]
 TASKS: tuple[Task, ...] = get_args(Task)
 
 
-def _tensor(value: Any, name: str) -> Tensor:
+def as_tensor(value: Any, name: str) -> Tensor:
     """A CPU tensor of a tensor, an array or a list."""
     if isinstance(value, Tensor):
         return value.detach().cpu()
@@ -42,7 +42,7 @@ def check_features(features: Any) -> Tensor:
             size=matrix.shape,
             check_invariants=False,  # checked below
         )
-    x = _tensor(features, "features")
+    x = as_tensor(features, "features")
     if not isinstance(features, Tensor):
         x = x.to(torch.get_default_dtype()) if x.dtype == torch.float64 else x  # NumPy's default
     if x.layout == torch.sparse_coo and x.dim() == 2:
@@ -102,7 +102,7 @@ def _raise_not_finite(count: int, row: int, column: int) -> None:
 
 
 def check_edges(edge_index: Any, edge_weight: Any, num_nodes: int) -> tuple[Tensor, Tensor | None]:
-    edges = _tensor(edge_index, "edge_index")
+    edges = as_tensor(edge_index, "edge_index")
     if edges.numel() == 0 and edges.dim() <= 2:
         edges = edges.reshape(2, -1).long()
     if edges.dim() != 2 or edges.shape[0] != 2:
@@ -121,7 +121,7 @@ def check_edges(edge_index: Any, edge_weight: Any, num_nodes: int) -> tuple[Tens
         )
     if edge_weight is None:
         return edges, None
-    weight = _tensor(edge_weight, "edge_weight")
+    weight = as_tensor(edge_weight, "edge_weight")
     if weight.shape != (edges.shape[1],):
         raise ValueError(
             f"edge_weight must be one number per edge, ({edges.shape[1]},), "
@@ -153,7 +153,7 @@ def check_labels(
         raise ValueError(f'num_classes is {num_classes}, and task="regression" has no classes')
     if labels is None:
         return None, num_classes or 0, task or "classes"
-    y = _tensor(labels, "labels")
+    y = as_tensor(labels, "labels")
     if task == "regression":
         return _check_numbers(y, num_nodes), 0, task
     if y.dim() not in (1, 2) or y.shape[0] != num_nodes or 0 in y.shape:
@@ -243,7 +243,7 @@ def check_splits(splits: dict[str, Any], num_nodes: int) -> tuple[Tensor, Tensor
 def _split_ids(given: Any, name: str, num_nodes: int) -> Tensor:
     if given is None:
         return torch.empty(0, dtype=torch.int64)
-    ids = _tensor(given, name)
+    ids = as_tensor(given, name)
     if ids.dim() != 1:
         raise ValueError(f"{name} must be one-dimensional, not of shape {tuple(ids.shape)}")
     if ids.numel() and ids.dtype == torch.bool:
@@ -256,13 +256,15 @@ def _split_ids(given: Any, name: str, num_nodes: int) -> Tensor:
         raise TypeError(f"{name} must be node ids or a boolean mask, not {ids.dtype}")
     ordered = torch.unique(_inside(ids.long(), name, num_nodes))
     if len(ordered) != len(ids):
-        raise ValueError(f"{name} names {len(ids) - len(ordered)} nodes more than once")
+        mask = len(ids) == num_nodes and int(ordered[-1]) <= 1
+        hint = f"; if it is a mask, make it boolean: {name} == 1" if mask else ""
+        raise ValueError(f"{name} names {len(ids) - len(ordered)} nodes more than once{hint}")
     return ordered
 
 
 def check_nodes(given: Any, num_nodes: int) -> Tensor:
     """Node ids for a pass of the model, int64 in the given order."""
-    ids = _tensor(given, "nodes")
+    ids = as_tensor(given, "nodes")
     if ids.dim() != 1 or not len(ids) or not _is_integer(ids):
         raise ValueError("nodes must be a list of at least one node id")
     return _inside(ids.long(), "nodes", num_nodes)
