@@ -290,14 +290,12 @@ def test_a_fill_of_a_column_that_no_number_fills(error, column, cells, options, 
     assert message.endswith(f"if the column holds numbers, give --column {column}=number")
 
 
-def test_flags_about_text_files_where_there_are_none(error):
+def test_a_parquet_file_is_never_headerless(error):
     nodes, edges = pa.table({"id": ["a", "b"], "x": [1, 2]}), pa.table({"s": ["a"], "t": ["b"]})
     assert error(nodes, edges, headerless=True) == (
         "--headerless: edges.parquet is a Parquet file, which names its columns; leave it out"
     )
     assert "--headerless-nodes: nodes.parquet is" in error(nodes, edges, headerless_nodes=True)
-    assert "--delimiter: is for text files" in error(nodes, edges, delimiter=";")
-    assert "--delimiter" not in error(nodes, "source;target\na;z\n", delimiter=";")
 
 
 def test_a_delimiter_of_classes_that_are_lists(error):

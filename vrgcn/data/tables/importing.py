@@ -137,7 +137,7 @@ def _opened(spec: ImportSpec, on_plan: Plan, opener: Opener) -> Source:
         with found.step():
             check_dropped(tables, asked.drop)
         with found.step():
-            _check_text_options(asked, edge_table, node_table)
+            _check_headerless(asked, edge_table, node_table)
     if edge_table is not None:
         with found.step():
             for_edges = recipe.for_edges(spec) if recipe is not None else spec
@@ -160,8 +160,8 @@ def _opened(spec: ImportSpec, on_plan: Plan, opener: Opener) -> Source:
     return Source(spec, edge_table, edge, node_table, node, encoders, marked, recipe)
 
 
-def _check_text_options(spec: ImportSpec, edges: Table | None, nodes: Table | None) -> None:
-    """Refuse options about text files where the file is none."""
+def _check_headerless(spec: ImportSpec, edges: Table | None, nodes: Table | None) -> None:
+    """Refuse to take the names of columns from a Parquet file, which has them."""
     for flag, given, table in (
         ("--headerless", spec.headerless, edges),
         ("--headerless-nodes", spec.headerless_nodes, nodes),
@@ -170,10 +170,6 @@ def _check_text_options(spec: ImportSpec, edges: Table | None, nodes: Table | No
             raise ValueError(
                 f"{flag}: {table.name} is a Parquet file, which names its columns; leave it out"
             )
-    tables = [table for table in (edges, nodes) if table is not None]
-    if spec.delimiter is not None and all(isinstance(table, ParquetTable) for table in tables):
-        names = " and ".join(f"{table.name} is Parquet" for table in tables)
-        raise ValueError(f"--delimiter: is for text files; {names}; leave it out")
 
 
 def _node_columns(
