@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from vrgcn.data.store import load_graph
@@ -200,3 +203,34 @@ def test_from_messy_tables_to_predictions_on_those_of_tomorrow(vrgcn, tmp_path):
     lines = (tmp_path / "p.csv").read_text().splitlines()
     assert lines[0] == '"id","label","p_music","p_sport"'
     assert [line.split(",")[0] for line in lines[1:]] == ['"x"', '"y"']
+
+
+def test_predictions_and_embeddings_come_under_the_ids_that_the_tables_write(vrgcn, tmp_path):
+    rows = "".join(f"Node{i},{i % 5},{'pq'[i % 2]}\n" for i in range(20))
+    ring = "".join(f"NODE{i},node{(i + 2) % 20}\n" for i in range(20))
+    with gzip.open(tmp_path / "n.csv.gz", "wt") as file:
+        file.write("id,x,topic\n" + rows)
+    (tmp_path / "e.csv").write_text("source,target\n" + ring)
+    code, _, err = vrgcn(
+        "import", "--nodes", "n.csv.gz", "--edges", "e.csv", "--label", "topic", "--ratio", 0.6,
+        0.2, 0.2, "--tidy-ids", "case", "--out", "mine",
+    )  # fmt: skip
+    assert code == 0, err
+    assert vrgcn("train", "--graph", "mine", "--epochs", 1, "--out", "run")[0] == 0
+    own = [f"Node{i}" for i in range(20)]
+    for command in ("predict", "embed"):
+        code, _, err = vrgcn(command, "run", "--out", f"{command}.parquet")
+        assert code == 0, err
+        assert pq.read_table(tmp_path / f"{command}.parquet")["id"].to_pylist() == own
+    (tmp_path / "ids.txt").write_text("Node7\nNode3\n")
+    code, _, err = vrgcn("predict", "run", "--nodes", "ids.txt", "--out", "two.parquet")
+    assert code == 0, err
+    assert pq.read_table(tmp_path / "two.parquet")["id"].to_pylist() == ["Node7", "Node3"]
+    pq.write_table(pa.table({"id": ["Ada", "BOB"], "x": [1, 2]}), tmp_path / "n2.parquet")
+    pq.write_table(pa.table({"source": ["ADA"], "target": ["bob"]}), tmp_path / "e2.parquet")
+    flags = ("--nodes", "n2.parquet", "--edges", "e2.parquet", "--out", "tomorrow")
+    code, _, err = vrgcn("import", "--like", "mine", *flags)
+    assert code == 0, err
+    code, _, err = vrgcn("predict", "run", "--graph", "tomorrow", "--out", "p.parquet")
+    assert code == 0, err
+    assert pq.read_table(tmp_path / "p.parquet")["id"].to_pylist() == ["Ada", "BOB"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from vrgcn.data.store import load_graph
@@ -109,8 +111,8 @@ def test_ids_in_another_spelling_are_found_as_the_error_says():
     assert "in another spelling it has some: give --tidy-ids space decimal;" in lines[0]
     assert "in another spelling it has some: give --tidy-ids case;" in lines[1]
     graph, summary = imported(nodes, edges, tidy_ids=("space", "decimal", "case"))
-    assert graph.names.nodes.to_pylist() == ["34", "ada", "bob"]
-    assert edge_set(graph) == {("34", "ada"), ("ada", "34"), ("bob", "34"), ("34", "bob")}
+    assert graph.names.nodes.to_pylist() == ["34", "Ada", "Bob "]
+    assert edge_set(graph) == {("34", "Ada"), ("Ada", "34"), ("Bob ", "34"), ("34", "Bob ")}
     assert not [warning for warning in summary.warnings if "differ" in warning]
 
 
@@ -127,24 +129,56 @@ def test_ids_of_edges_alone_are_looked_at_too():
     assert any("1 id differs from another only in a .0 at the end" in w for w in summary.warnings)
 
 
-def test_ids_that_are_kept_in_another_spelling_are_told():
-    nodes = "id,x\nAnn,1\nbob,2\nCy ,3\n"
-    graph, summary = imported(nodes, "source,target\nann,BOB\ncy,ann\n", tidy_ids=("case", "space"))
-    assert graph.names.nodes.to_pylist() == ["ann", "bob", "cy"]
-    assert (
-        "n.csv: column 'id': 2 ids are kept as --tidy-ids makes them, also in predictions: 'ann' "
-        "for 'Ann'"
-    ) in summary.warnings
-
-
-def test_ids_that_were_tidy_before_are_not_spoken_of():
-    _, summary = imported("id,x\na,1\nb,2\n", "source,target\nA,b\n", tidy_ids=("case",))
+def test_tidied_ids_are_compared_and_come_back_as_the_table_writes_them():
+    nodes = "id,x\nAnn,1\nbob,2\nCy ,3\n7.0,4\n"
+    edges = "source,target\nann,BOB\ncy,ANN\n7,bob\n"
+    graph, summary = imported(nodes, edges, tidy_ids=("case", "space", "decimal"), directed=True)
+    assert graph.names.nodes.to_pylist() == ["Ann", "bob", "Cy ", "7.0"]
+    assert edge_set(graph) == {("Ann", "bob"), ("Cy ", "Ann"), ("7.0", "bob")}
     assert not any("tidy" in warning for warning in summary.warnings)
 
 
+@pytest.mark.parametrize("batch", [1, 100])
+def test_nodes_that_edges_alone_name_have_the_first_spelling_and_the_order_of_tidied_ids(
+    monkeypatch, batch
+):
+    monkeypatch.setattr("vrgcn.data.tables.reading.BATCH_ROWS", batch)
+    ends = {"source": ["b", "C", "A", "c"], "target": ["B", "b", "c", "a"]}
+    pq.write_table(pa.table(ends), "e.parquet")
+    summary = import_tables(
+        ImportSpec(edges=Path("e.parquet"), out=Path("g"), tidy_ids=("case",), directed=True)
+    )
+    graph = load_graph("g")
+    assert graph.names.nodes.to_pylist() == ["A", "b", "C"]
+    assert edge_set(graph) == {("b", "b"), ("C", "b"), ("A", "C"), ("C", "A")}
+    assert summary.self_loops == 1
+
+
+def test_added_nodes_have_the_first_spelling_of_the_edges():
+    nodes, edges = "id,x\nAda,1\nBob,2\n", "source,target\nZoe,ada\nzoe,BOB\nyan,ZOE\n"
+    graph, summary = imported(nodes, edges, tidy_ids=("case",), unknown_nodes="add")
+    assert graph.names.nodes.to_pylist() == ["Ada", "Bob", "yan", "Zoe"]
+    assert any("added without labels: 'yan', 'Zoe'" in warning for warning in summary.warnings)
+
+
+def test_numbers_of_the_rows_of_a_features_file_stay_numbers():
+    np.save("x.npy", np.ones((4, 2), np.float32))
+    graph, _ = imported(
+        None, "source,target\n3.0,1\n", tidy_ids=("decimal",), features_file=Path("x.npy")
+    )
+    assert graph.names.nodes.to_pylist() == [0, 1, 2, 3]
+
+
 def test_ids_that_become_the_same_by_tidying_are_repeated():
-    with pytest.raises(ValueError, match="repeats the id of an earlier row, in 1 row: 'ada'"):
+    with pytest.raises(ValueError, match="repeats the id of an earlier row, in 1 row: 'Ada'"):
         imported("id,x\nada,1\nAda,2\n", "source,target\nada,ada\n", tidy_ids=("case",))
+
+
+def test_an_unknown_node_is_told_as_the_edges_write_it_and_with_all_that_finds_it():
+    with pytest.raises(ValueError, match="names a node that") as caught:
+        imported("id,x\nada,1\nbob,2\n", "source,target\nADA ,bob\n", tidy_ids=("case",))
+    assert "'ADA ' in row 1" in str(caught.value)
+    assert "give --tidy-ids case space;" in str(caught.value)
 
 
 def test_all_problems_of_both_tables_are_told_at_once():

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from vrgcn.data.tables.adjacency import Pairs
 from vrgcn.data.tables.columns import EdgeColumns
-from vrgcn.data.tables.ids import NodeIds, id_texts, tidying_that_finds
+from vrgcn.data.tables.ids import NodeIds, tidied, tidying_that_finds
 from vrgcn.data.tables.looks import sure_decimal
 from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.proposal import SAMPLE
@@ -41,13 +41,13 @@ def read_edges(
     folder: for the temporary files
     """
     pairs = Pairs(table.name, folder, len(ids), weighted=columns.weight is not None)
-    ends = _Ends(table, ids, owner, skip=spec.unknown_nodes == "skip")
+    ends = _Ends(table, ids, owner, spec.unknown_nodes == "skip", spec.tidy_ids)
     names = (columns.source, columns.target)
     decimal = spec.decimal
     with pairs, ThreadPoolExecutor(len(names)) as pool:
         for start, batch in _large_batches(table, columns, len(ids)):
-            texts = [_texts(batch.column(name), spec.tidy_ids) for name in names]
-            source, target = pool.map(ids.places, texts)
+            texts = [_texts(batch.column(name)) for name in names]
+            source, target = pool.map(lambda text: ids.places(tidied(text, spec.tidy_ids)), texts)
             for name, text, places in zip(names, texts, (source, target), strict=True):
                 ends.check(name, start, text, places)
             weight = None
@@ -64,8 +64,11 @@ def read_edges(
 class _Ends:
     """The ends of edges that are no node: problems, or edges to be skipped."""
 
-    def __init__(self, table: Table, ids: NodeIds, owner: str, skip: bool) -> None:
+    def __init__(
+        self, table: Table, ids: NodeIds, owner: str, skip: bool, tidy: Sequence[Tidying]
+    ) -> None:
         self.problems = Problems(table)
+        self._tidy = tidy
         self._table = table
         self._ids = ids
         self._owner = owner
@@ -80,7 +83,7 @@ class _Ends:
         if not len(unknown):
             return
         cells = text.take(pa.array(unknown)).combine_chunks()
-        empty = pc.equal(cells, "").to_numpy(zero_copy_only=False)
+        empty = pc.equal(tidied(cells, self._tidy), "").to_numpy(zero_copy_only=False)
         named = cells.filter(pa.array(~empty))
         home = self._skipped if self._skip else self.problems
         advice = "" if self._skip else "leave such edges out with --unknown-nodes skip"
@@ -107,9 +110,11 @@ class _Ends:
         return [skipped, *self._skipped.lines()]
 
     def _how_to_find(self, named: pa.Array) -> str:
-        ways = tidying_that_finds(named[:TRIED], self._ids)
+        ways = tidying_that_finds(tidied(named[:TRIED], self._tidy), self._ids)
         advice = (
-            [f"in another spelling it has some: give --tidy-ids {' '.join(ways)}"] if ways else []
+            [f"in another spelling it has some: give --tidy-ids {' '.join([*self._tidy, *ways])}"]
+            if ways
+            else []
         )
         if not self._skip:
             advice.append(
@@ -134,8 +139,8 @@ def _large_batches(
         yield first, pa.Table.from_batches(parts)
 
 
-def _texts(column: pa.ChunkedArray, tidy: Sequence[Tidying]) -> pa.ChunkedArray:
-    return pa.chunked_array([id_texts(part, tidy) for part in column.chunks])
+def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pa.chunked_array([to_text(part) for part in column.chunks])
 
 
 def _seen_decimal(table: Table, column: str, batch: pa.Table) -> str | None:

@@ -28,11 +28,13 @@ _DIFFERENCES: dict[Tidying, str] = {
 class NodeIds:
     """The ids of the nodes, in the order of the nodes.
 
-    text: (nodes,) Arrow array of text
+    text: (nodes,) Arrow array of text, as ids are compared: tidied where the user asks for it
+    own: (nodes,) the same ids as the tables first write them; None: as in `text`
     """
 
-    def __init__(self, text: pa.Array) -> None:
+    def __init__(self, text: pa.Array, own: pa.Array | None = None) -> None:
         self.text = text
+        self.own = text if own is None else own
 
     def __len__(self) -> int:
         return len(self.text)
@@ -45,14 +47,22 @@ class NodeIds:
         found = pc.index_in(pc.cast(text, self.text.type), value_set=self.text)
         return found.fill_null(-1).to_numpy().astype(np.int64)
 
-    def with_more(self, text: pa.Array) -> NodeIds:
+    def chosen(self, places: pa.Array) -> NodeIds:
+        """The ids at some places, in that order."""
+        own = None if self.own is self.text else self.own.take(places)
+        return NodeIds(self.text.take(places), own)
+
+    def with_more(self, others: NodeIds) -> NodeIds:
         """These ids, then others."""
-        return NodeIds(joined([self.text, text]))
+        same = self.own is self.text and others.own is others.text
+        own = None if same else joined([self.own, others.own])
+        return NodeIds(joined([self.text, others.text]), own)
 
     def natural(self) -> pa.Array:
-        """The ids as int64 if all are whole numbers written the usual way, or else as text."""
-        numbers = whole_numbers(self.text)
-        return self.text if numbers is None else numbers
+        """The user's own ids, as int64 if all are whole numbers written the usual way, or else as
+        text."""
+        numbers = whole_numbers(self.own)
+        return self.own if numbers is None else numbers
 
 
 def whole_numbers(text: pa.Array) -> pa.Array | None:
@@ -62,11 +72,6 @@ def whole_numbers(text: pa.Array) -> pa.Array | None:
     except pa.ArrowInvalid:
         return None
     return numbers if pc.cast(numbers, text.type).equals(text) else None
-
-
-def id_texts(column: pa.Array, tidy: Sequence[Tidying]) -> pa.Array:
-    """A column of ids as texts, tidied as the user asked for."""
-    return tidied(to_text(column), tidy)
 
 
 def tidied(text: pa.Array | pa.ChunkedArray, ways: Sequence[Tidying]) -> pa.Array:
@@ -80,19 +85,22 @@ def tidied(text: pa.Array | pa.ChunkedArray, ways: Sequence[Tidying]) -> pa.Arra
     return text
 
 
-def look_alikes(ids: NodeIds) -> str | None:
-    """A warning about ids that differ in what people do not see; None if there are none."""
+def look_alikes(ids: NodeIds, tidy: Sequence[Tidying]) -> str | None:
+    """A warning about ids that differ in what people do not see; None if there are none.
+
+    tidy: the differences that do not count already
+    """
     ways = tuple(_DIFFERENCES)
     plain = tidied(ids.text, ways)
     missing = len(plain) - pc.count_distinct(plain).as_py()
     if not missing:
         return None
     codes = plain.dictionary_encode().indices.to_numpy()
-    first = np.unique(codes, return_index=True)[1]
+    first = _first_places(plain)
     again = np.ones(len(codes), bool)
     again[first] = False
     examples = [
-        f"{ids.text[int(first[codes[row]])].as_py()!r} and {ids.text[int(row)].as_py()!r}"
+        f"{ids.own[int(first[codes[row]])].as_py()!r} and {ids.own[int(row)].as_py()!r}"
         for row in np.flatnonzero(again)[:3]
     ]
     some = counted(missing, "id differs", "ids differ")
@@ -101,7 +109,7 @@ def look_alikes(ids: NodeIds) -> str | None:
     return (
         f"{some} from another only in {seen}: {', '.join(examples)}"
         f"{', ...' if missing > 3 else ''}; they are different nodes, unless you give "
-        f"--tidy-ids {' '.join(needed)}"
+        f"--tidy-ids {' '.join([*tidy, *needed])}"
     )
 
 
@@ -139,49 +147,28 @@ class IdReader:
         self._column = column
         self._tidy = tidy
         self._problems = problems
-        self._changed = 0
-        self._example = ("", "")
-        self._parts: list[pa.Array] = []
+        self._own: list[pa.Array] = []
 
     def add(self, start: int, batch: pa.RecordBatch) -> None:
-        given = to_text(batch.column(self._column))
-        text = tidied(given, self._tidy)
-        self._note_changed(given, text)
-        empty = np.flatnonzero(pc.equal(text, "").to_numpy(zero_copy_only=False))
+        own = to_text(batch.column(self._column))
+        empty = np.flatnonzero(pc.equal(tidied(own, self._tidy), "").to_numpy(zero_copy_only=False))
         self._problems.add("is empty", self._column, empty + start, advice="every node needs an id")
-        self._parts.append(text)
-
-    def notes(self) -> list[str]:
-        """What people should know who look for their ids again."""
-        if not self._changed:
-            return []
-        given, kept = self._example
-        some = counted(self._changed, "id is", "ids are")
-        return [
-            f"column {self._column!r}: {some} kept as --tidy-ids makes them, also in predictions: "
-            f"{kept!r} for {given!r}"
-        ]
-
-    def _note_changed(self, given: pa.Array, text: pa.Array) -> None:
-        rows = np.flatnonzero(pc.not_equal(given, text).to_numpy(zero_copy_only=False))
-        if len(rows) and not self._changed:
-            self._example = (given[int(rows[0])].as_py(), text[int(rows[0])].as_py())
-        self._changed += len(rows)
+        self._own.append(own)
 
     def finish(self) -> NodeIds:
-        text = joined(self._parts)
-        self._parts.clear()
-        check_count(len(text))
+        own = joined(self._own)
+        self._own.clear()
+        check_count(len(own))
+        text = tidied(own, self._tidy)
         if pc.count_distinct(text).as_py() < len(text):
-            codes = text.dictionary_encode().indices.to_numpy()
             again = np.ones(len(text), bool)
-            again[np.unique(codes, return_index=True)[1]] = False
+            again[_first_places(text)] = False
             again &= ~pc.equal(text, "").to_numpy(zero_copy_only=False)
             rows = np.flatnonzero(again)
             self._problems.add(
-                "repeats the id of an earlier row", self._column, rows, text.take(rows)
+                "repeats the id of an earlier row", self._column, rows, own.take(rows)
             )
-        return NodeIds(text)
+        return NodeIds(text, own if self._tidy else None)
 
 
 def ids_of_edges(
@@ -190,20 +177,38 @@ def ids_of_edges(
     tidy: Sequence[Tidying],
     on_rows: Callable[[str, int], None],
 ) -> NodeIds:
-    """The ids that the edges name, sorted: by number if all are whole numbers, or else by text."""
-    known = pa.array([], pa.string())
+    """The ids that the edges name, sorted: by number if all are whole numbers, or else by text.
+
+    Of several spellings of an id, the first is its own: row by row, the source before the target.
+    """
+    known = pa.array([], pa.string())  # all different once they are tidied
     fresh: list[pa.Array] = []
     for start, batch in table.batches([columns.source, columns.target]):
-        ends = [id_texts(batch.column(name), tidy) for name in (columns.source, columns.target)]
-        fresh.append(pc.unique(pa.concat_arrays(ends)))
+        ends = [to_text(batch.column(name)) for name in (columns.source, columns.target)]
+        text = pa.concat_arrays(ends)
+        if tidy:  # row by row, so that the first spelling does not depend on the batches
+            text = text.take(pa.array(np.arange(len(text)).reshape(2, -1).T.ravel()))
+        fresh.append(_distinct(text, tidy))
         if sum(map(len, fresh)) > max(1_000_000, len(known)):
-            known, fresh = pc.unique(joined([known, *fresh])), []
+            known, fresh = _distinct(joined([known, *fresh]), tidy), []
         on_rows(table.name, start + len(batch))
-    known = pc.unique(joined([known, *fresh]))
-    known = known.filter(pc.not_equal(known, ""))
-    check_count(len(known))
-    numbers = whole_numbers(known)
-    return NodeIds(known.take(pc.array_sort_indices(known if numbers is None else numbers)))
+    own = _distinct(joined([known, *fresh]), tidy)
+    ids = NodeIds(tidied(own, tidy), own if tidy else None)
+    ids = ids.chosen(pc.indices_nonzero(pc.not_equal(ids.text, "")))
+    check_count(len(ids))
+    numbers = whole_numbers(ids.text)
+    return ids.chosen(pc.array_sort_indices(ids.text if numbers is None else numbers))
+
+
+def _distinct(text: pa.Array, tidy: Sequence[Tidying]) -> pa.Array:
+    """The first of all texts that are the same once they are tidied."""
+    return text.take(_first_places(tidied(text, tidy))) if tidy else pc.unique(text)
+
+
+def _first_places(text: pa.Array) -> NDArray[np.int64]:
+    """Where each different text stands first, in that order."""
+    codes = text.dictionary_encode().indices.to_numpy()
+    return np.asarray(np.unique(codes, return_index=True)[1])
 
 
 def check_count(nodes: int) -> None:

@@ -105,7 +105,7 @@ def run_import(
         recipe.write(folder)
         write_meta(folder, features.width, len(classes or []), names, task)
         notes = [*_notes(source), *nodes.notes, *pairs.notes]
-        alike = look_alikes(nodes.ids)
+        alike = look_alikes(nodes.ids, spec.tidy_ids)
         notes += [alike] if alike is not None else []
         columns = taken_from(
             *(source.node_table, source.node, source.edge_table, source.edge, spec),
@@ -161,7 +161,7 @@ def _opened(spec: ImportSpec, on_plan: Plan, opener: Opener) -> Source:
 
 
 def _check_headerless(spec: ImportSpec, edges: Table | None, nodes: Table | None) -> None:
-    """Refuse to take the names of columns from a Parquet file, which has them."""
+    """Refuse a Parquet file as headerless: it names its columns."""
     for flag, given, table in (
         ("--headerless", spec.headerless, edges),
         ("--headerless-nodes", spec.headerless_nodes, nodes),

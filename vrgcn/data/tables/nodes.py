@@ -86,7 +86,6 @@ def read_nodes(
     if isinstance(known_labels, Labels) and classes is None:
         known_labels = known_labels.known_of_some()
     codes, notes = split.finish(known_labels) if split is not None else (None, [])
-    notes += [f"{table.name}: {note}" for note in ids.notes()]
     notes += features.notes()
     if isinstance(known_labels, Labels) and classes is not None:
         known_labels, strange = known_labels.under(classes)
@@ -113,7 +112,7 @@ def add_unknown(
     mean: (width,) of the features; None: of these nodes
     """
     named = ids_of_edges(table, columns, spec.tidy_ids, on_rows)
-    new = named.text.filter(pa.array(nodes.ids.places(named.text) < 0))
+    new = named.chosen(pa.array(np.flatnonzero(nodes.ids.places(named.text) < 0)))
     if not len(new):
         return nodes
     features = nodes.features
@@ -135,7 +134,7 @@ def add_unknown(
         notes=[
             *nodes.notes,
             f"{table.name}: names {counted(len(new), 'node')} that {spec.nodes} does not have, "
-            f"added without labels: {', '.join(map(repr, new[:3].to_pylist()))}"
+            f"added without labels: {', '.join(map(repr, new.own[:3].to_pylist()))}"
             f"{', ...' if len(new) > 3 else ''}",
         ],
     )
