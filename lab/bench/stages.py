@@ -33,26 +33,33 @@ STAGES = ("plan", "gather", "average", "estimate", "dense", "backward", "optimis
 
 
 class Clock:
-    """Seconds by name."""
+    """Seconds by name.
 
-    def __init__(self) -> None:
+    now: returns the time in seconds
+    """
+
+    def __init__(self, now: Callable[[], float] = time.perf_counter) -> None:
         self.seconds: dict[str, float] = {}
+        self.now = now
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
-        start = time.perf_counter()
+        start = self.now()
         try:
             yield
         finally:
-            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+            self.seconds[name] = self.seconds.get(name, 0.0) + self.now() - start
 
 
 class StagedAlgorithm:
-    """An algorithm whose steps say how long each stage took."""
+    """An algorithm whose steps say how long each stage took.
 
-    def __init__(self, algorithm: Algorithm) -> None:
+    now: returns the time in seconds
+    """
+
+    def __init__(self, algorithm: Algorithm, now: Callable[[], float] = time.perf_counter) -> None:
         self.algorithm = algorithm
-        self.clock = Clock()
+        self.clock = Clock(now)
         self.model = _TimedModel(algorithm.model, self.clock)
         algorithm.run(1)  # makes the history tables
         tables = algorithm.batches.histories.tables
@@ -67,9 +74,9 @@ class StagedAlgorithm:
             batch = algorithm.batch()
         assert batch.labels is not None
         self.model.called = None
-        start = time.perf_counter()
+        start = clock.now()
         outputs = batch.run(self.model)
-        run = time.perf_counter() - start
+        run = clock.now() - start
         assert self.model.called is not None
         with clock("loss"):
             loss = batch.mean(loss_per_node(outputs, batch.labels))
@@ -100,7 +107,7 @@ class _TimedModel(nn.Module):
 
     def forward(self, x: Tensor, propagate: Any) -> Tensor:
         if self.called is None:
-            self.called = time.perf_counter()
+            self.called = self.clock.now()
         output: Tensor = self.model(x, _TimedPropagate(propagate, self.clock))
         return output
 

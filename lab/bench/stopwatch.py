@@ -70,19 +70,29 @@ class _Pulse:
 
     def __init__(self) -> None:
         self.stopped = 0.0
-        threading.Thread(target=self._beat, daemon=True).start()
+        begun = threading.Event()
+        threading.Thread(target=self._beat, args=(begun,), daemon=True).start()
+        begun.wait()  # a stop before the first beat would not be noticed
 
-    def _beat(self) -> None:
+    def _beat(self, begun: threading.Event) -> None:
         schedule = _open_schedule()
         last, waited = time.perf_counter(), _queued(schedule)
+        begun.set()
         while True:
             time.sleep(_BEAT)
             now, queued = time.perf_counter(), _queued(schedule)
-            missing = now - last - _BEAT - (queued - waited)
-            # Less is this thread's own waiting, for the interpreter as well.
-            if missing > _STOPPED:
-                self.stopped += missing
+            self.stopped += stopped_within(now - last, queued - waited)
             last, waited = now, queued
+
+
+def stopped_within(wall: float, queued: float) -> float:
+    """Seconds for which a process was stopped between two beats of its pulse.
+
+    wall: seconds between the beats; queued: those in which the pulse was ready to run
+    """
+    missing = wall - _BEAT - queued
+    # Less is the pulse's own waiting, for the interpreter as well.
+    return missing if missing > _STOPPED else 0.0
 
 
 def _open_schedule() -> int:
@@ -95,19 +105,39 @@ def _queued(schedule: int) -> float:
     return int(os.pread(schedule, 100, 0).split()[1]) / 1e9
 
 
+class ThreadClock:
+    """Returns what the thread that made it has spent since some moment, as the system counts."""
+
+    def __init__(self) -> None:
+        self._schedule = _open_schedule()
+        self._pulse = _Pulse()
+
+    def __call__(self) -> Spent:
+        used = resource.getrusage(resource.RUSAGE_THREAD)
+        return Spent(
+            time.perf_counter(),
+            time.thread_time(),
+            used.ru_stime,
+            _queued(self._schedule),
+            self._pulse.stopped,
+            used.ru_majflt,
+            used.ru_inblock * _BLOCK,
+        )
+
+
 class Stopwatch:
     """Time by phase, and in it by part. Time inside of a part that another one begins in is the
     other's: all of them add up to the whole.
 
+    clock: returns what was spent until now; None: the clock of this thread
     spent: by (phase, part)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], Spent] | None = None) -> None:
         self.spent: dict[tuple[str, str], Spent] = {}
-        self._schedule = _open_schedule()
         self._stack = [("other", REST)]
-        self._pulse = _Pulse()
-        self._last = self._now()
+        self._clock = ThreadClock() if clock is None else clock
+        self._last = self._clock()
 
     @property
     def current(self) -> str:
@@ -159,19 +189,7 @@ class Stopwatch:
 
     def _credit(self) -> None:
         """Everything since the last time belongs to what is on top."""
-        now = self._now()
+        now = self._clock()
         key = self._stack[-1]
         self.spent[key] = self.spent.get(key, Spent()) + (now - self._last)
         self._last = now
-
-    def _now(self) -> Spent:
-        used = resource.getrusage(resource.RUSAGE_THREAD)
-        return Spent(
-            time.perf_counter(),
-            time.thread_time(),
-            used.ru_stime,
-            _queued(self._schedule),
-            self._pulse.stopped,
-            used.ru_majflt,
-            used.ru_inblock * _BLOCK,
-        )

@@ -169,18 +169,22 @@ def accuracy(graph: Path, predictions: Path) -> float:
 
 
 def disk_speed(file: Path, seconds: float = 2.0) -> dict[str, float]:
-    """Reads past the system's cache, one at a time: pages at random places, and a long stretch."""
+    """Reads past the system's cache, one at a time: pages at random places, and a long stretch.
+
+    seconds: after which each of the two ends; one read at least
+    """
     descriptor = os.open(file, os.O_RDONLY | os.O_DIRECT)
     size, draw, speed = file.stat().st_size, random.Random(0), {}
     try:
         for name, length in (("random", PAGESIZE), ("sequential", 8 << 20)):
-            buffer, place, count, start = mmap(-1, length), 0, 0, time.perf_counter()
-            while time.perf_counter() - start < seconds:
+            buffer, place, count, took = mmap(-1, length), 0, 0, 0.0
+            start = time.perf_counter()
+            while not count or took < seconds:
                 if name == "random" or place + length > size:
                     place = draw.randrange(max(1, (size - length) // PAGESIZE)) * PAGESIZE
                 os.preadv(descriptor, [buffer], place)
                 place, count = place + length, count + 1
-            took = time.perf_counter() - start
+                took = time.perf_counter() - start
             speed[f"{name}_megabytes_per_second"] = count * length / took / 1e6
             if name == "random":
                 speed["milliseconds_of_a_random_page"] = 1e3 * took / count

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import os
+import select
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
-from lab.bench.memory_limit import DataLimit, GroupLimit, forget, memory_limit, run_limited
+from lab.bench.memory_limit import (
+    DataLimit,
+    Ended,
+    GroupLimit,
+    forget,
+    memory_limit,
+    run_limited,
+)
+from tests.page_cache import forgotten, pages_in_memory
+from tests.waiting import wait_for
 
 MEGA = 1 << 20
 
@@ -18,16 +27,36 @@ def allocate(size: int) -> list[str]:
     return [sys.executable, "-c", f"print(len(bytearray({size})))"]
 
 
-def cached(file: Path) -> bool:
-    """Whether the file's first page is in memory."""
-    descriptor = os.open(file, os.O_RDONLY)
-    try:
-        os.preadv(descriptor, [bytearray(4096)], 0, os.RWF_NOWAIT)
-    except BlockingIOError:
-        return False
-    finally:
-        os.close(descriptor)
-    return True
+class Looks:
+    """A limit that lets a command end once it was looked at.
+
+    The command prints a line when it is ready, and ends when its input does.
+    """
+
+    kind = counts = "none"
+
+    def __init__(self, limit: GroupLimit | None = None) -> None:
+        self.limit = limit
+        self.prefix = [] if limit is None else limit.prefix
+        self.output, self.pipe = os.pipe()
+        self.input, self.go = os.pipe()
+        self.times: list[float] = []
+
+    def run(self, *command: str) -> Ended:
+        try:
+            return run_limited(command, self, every=0.01, stdin=self.input, stdout=self.pipe)
+        finally:
+            for descriptor in (self.output, self.pipe, self.input):
+                os.close(descriptor)
+
+    def numbers(self) -> dict[str, int]:
+        if len(self.times) < 2:
+            ready, _, _ = select.select([self.output], [], [], 0)
+            if ready:
+                self.times.append(time.perf_counter())
+            if len(self.times) == 2:  # this look came after the one that found it ready
+                os.close(self.go)
+        return {} if self.limit is None else self.limit.numbers()
 
 
 def test_what_fits_runs_and_what_does_not_is_refused_or_killed():
@@ -55,11 +84,12 @@ def test_a_group_that_does_not_limit_memory_is_not_taken_and_removed_again(tmp_p
 def test_a_group_counts_the_pages_of_files_and_is_gone_afterwards(tmp_path):
     file = tmp_path / "file"
     file.write_bytes(bytes(64 * MEGA))
-    forget(tmp_path)
+    forgotten(file)
     with memory_limit(16 * MEGA) as limit:
         if not isinstance(limit, GroupLimit):
             pytest.skip("no control group can be made here")
-        ended = run_limited(["cat", str(file)], limit, every=0.01, stdout=-3)
+        script = 'cat "$0" > /dev/null; echo ready; read line || true'
+        ended = Looks(limit).run("sh", "-c", script, str(file))
         numbers = limit.numbers()
     assert ended.code == 0
     assert 8 * MEGA < numbers["peak"] <= 16 * MEGA
@@ -68,25 +98,31 @@ def test_a_group_counts_the_pages_of_files_and_is_gone_afterwards(tmp_path):
     assert not limit.folder.exists()
 
 
-def test_the_peak_of_a_commands_own_memory_is_seen():
-    program = "x = bytearray(50 << 20); import time; time.sleep(0.3)"
-    ended = run_limited([sys.executable, "-c", program], None, every=0.05)
+def test_the_peak_of_a_commands_own_memory_and_its_seconds_are_seen():
+    program = "x = bytearray(50 << 20); print(flush=True); open(0).read()"
+    looks, start = Looks(), time.perf_counter()
+    ended = looks.run(sys.executable, "-c", program)
+    around = time.perf_counter() - start
+    assert ended.code == 0
     assert 50 * MEGA < ended.most["own"] < 150 * MEGA
-    assert ended.seconds > 0.3
+    assert looks.times[1] - looks.times[0] <= ended.seconds <= around
 
 
 def test_forgotten_files_are_on_the_disk_alone(tmp_path):
     file = tmp_path / "deep" / "file"
     file.parent.mkdir()
     file.write_bytes(bytes(MEGA))
-    try:
-        assert cached(file)
-    except OSError:
-        pytest.skip("the file system cannot tell what is in memory")
-    for _ in range(20):  # a page that another processor is just at work on stays that once
+    with file.open("rb") as opened:
+        try:
+            os.preadv(opened.fileno(), [bytearray(4096)], 0, os.RWF_NOWAIT)
+        except OSError:
+            pytest.skip("the file system cannot tell what is in memory")
+    assert pages_in_memory(file)
+
+    def gone() -> bool:
         forget(tmp_path)
-        if not cached(file):
-            break
-        time.sleep(0.1)
-    assert not cached(file)
+        return not pages_in_memory(file)
+
+    # A page that another processor is just at work on stays that once.
+    wait_for(gone, f"the pages of {file} to leave memory")
     assert file.read_bytes() == bytes(MEGA)
