@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lab.bench.memory_limit import forget
+from lab.harness.memory_limit import forget
 
 
 def pages_in_memory(file: Path) -> list[int]:

@@ -153,6 +153,11 @@ def test_doors_are_used_and_open_inside_functions_alone() -> None:
     assert not [told(arrow) for arrow in through if arrow.on_load]
 
 
+def test_no_two_folders_of_lab_have_a_module_of_the_same_name() -> None:
+    names = [path.stem for path, _ in modules(LAB) if path.stem != "__init__"]
+    assert sorted(set(names)) == sorted(names)
+
+
 def test_examples_do_without_the_command_line() -> None:
     scripts = list(ROOT.glob("examples/*.py"))
     assert scripts
@@ -176,7 +181,7 @@ def test_examples_do_without_the_command_line() -> None:
         ("vrgcn.pages.page", "from vrgcn import fit"),
         ("vrgcn.data.store", "import vrgcn"),
         ("vrgcn.cli.train", "import lab"),
-        ("vrgcn.cli.train", "from lab.bench.timing import ratio"),
+        ("vrgcn.cli.train", "from lab.harness.timing import ratio"),
         ("vrgcn.cli.train", 'import_module("lab.bench.command")'),
         ("lab.bench.step", "from vrgcn.cli.train import run_train"),
         ("lab.bench.step", "from lab.paper.settings import setting"),

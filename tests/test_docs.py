@@ -17,7 +17,7 @@ import torch
 
 import vrgcn
 from tests.scikit.conftest import Data
-from tests.test_arrows import LAYERS
+from tests.test_arrows import LAB_LAYERS, LAYERS
 from vrgcn import (
     Graph,
     GraphSAGE,
@@ -333,6 +333,11 @@ def test_the_map_has_every_folder_in_the_order_of_the_arrows() -> None:
     rows = re.findall(r"(?m)^\| `(\w+)/` \|", table)
     assert rows == [folder for layer in LAYERS for folder in layer if folder in rows]
     assert set(rows) == {folder for layer in LAYERS for folder in layer}
+
+
+def test_the_map_has_every_folder_of_lab_in_the_order_of_its_arrows() -> None:
+    rows = re.findall(r"(?m)^\| `lab/(\w+)/` \|", map_of_the_code())
+    assert rows == [folder for layer in LAB_LAYERS for folder in layer]
 
 
 def test_every_folder_within_a_folder_is_on_the_map() -> None:

@@ -6,11 +6,11 @@ there soonest.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from statistics import median
 from typing import Any
 
-from lab.bench.algorithms import ALGORITHMS, Recipe
-from lab.bench.bench import Bench
+from lab.bench.bench import COMPARED, Bench
 from lab.bench.memory import Memory, training_memory
 from lab.bench.pyg import (
     HOW_TO_INSTALL,
@@ -19,8 +19,10 @@ from lab.bench.pyg import (
     loader_name,
     training_graph,
 )
-from lab.bench.race import Validation, arrival, chosen, race
+from lab.bench.rates import arrival, chosen, race_rates
 from lab.bench.section import Section, Table
+from lab.harness.algorithms import Recipe
+from lab.harness.race import Validation
 
 SAME_FANOUTS = "NS (10, 25)"
 PEER_FANOUTS = (25, 10)
@@ -33,29 +35,31 @@ def run(bench: Bench) -> Section:
     peer = _peer(bench)
     peer_ms: list[float] = []
 
-    def time_the_peer() -> None:
-        if peer is not None and len(peer_ms) < scale.turns:
-            peer_ms.append(peer.milliseconds(1))
+    def rounds(seed: int) -> Iterator[object]:
+        """As many as the race may have; a batch of the peer is timed before each."""
+        most = range(max(scale.epochs, scale.slow_epochs) * scale.evaluations)
+        told = f"accuracy: parts of epochs, run {seed + 1}/{scale.runs}"
+        for number in bench.track(most, told):
+            if peer is not None and len(peer_ms) < scale.turns:
+                peer_ms.append(peer.milliseconds(1))
+            yield number
 
-    rounds = range(max(scale.epochs, scale.slow_epochs) * scale.evaluations)
     races = [
-        race(
-            bench.graph,
-            ALGORITHMS,
+        race_rates(
+            COMPARED,
             bench.architecture,
             validation,
             targets=targets,
             limit=lambda recipe: scale.slow_epochs if recipe.slow else scale.epochs,
             parts=scale.evaluations,
             seed=seed,
-            rounds=bench.track(rounds, f"accuracy: parts of epochs, run {seed + 1}/{scale.runs}"),
-            before_round=time_the_peer,
+            rounds=rounds(seed),
         )
         for seed in range(scale.runs)
     ]
     memory = _memory(bench)
     results: dict[str, Any] = {}
-    for name in ALGORITHMS:
+    for name in COMPARED:
         results[name] = chosen(name, races, targets)
         if name in memory:
             results[name]["memory"] = memory[name].as_dict()
@@ -102,13 +106,13 @@ def _peer(bench: Bench) -> LoaderTraining | None:
 
 
 def _memory(bench: Bench) -> dict[str, Memory]:
-    names = bench.scale.memory or tuple(ALGORITHMS)
+    names = bench.scale.memory or tuple(COMPARED)
     return {
         name: training_memory(
             bench.saved_graph,
-            ALGORITHMS[name],
+            COMPARED[name],
             bench.architecture,
-            steps=_memory_steps(bench, ALGORITHMS[name]),
+            steps=_memory_steps(bench, COMPARED[name]),
             threads=bench.threads,
         )
         for name in bench.track(names, "accuracy: memory")

@@ -13,12 +13,20 @@ from typing import Any, TypeVar
 from rich.console import Console
 from rich.progress import track
 
-from lab.bench.algorithms import Architecture
 from lab.bench.scale import Scale
+from lab.harness.algorithms import ALGORITHMS, TWO_WAY, Architecture
 from vrgcn.data.store import save_graph
 from vrgcn.graph.graph import Graph
 
 T = TypeVar("T")
+# The algorithms that are compared, in the order of the tables.
+COMPARED = {
+    name: ALGORITHMS[name]
+    for name in (
+        *("MLP", "history", TWO_WAY, "two-way-cv"),
+        *("CV+PP", "CVD+PP", "NS+PP", "NS (10, 25)", "exact+PP"),
+    )
+}
 
 
 @dataclass

@@ -11,11 +11,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from lab.bench.algorithms import ALGORITHMS, Algorithm
 from lab.bench.bench import Bench
-from lab.bench.race import Validation, arrival, chosen, race
+from lab.bench.rates import arrival, chosen, race_rates
 from lab.bench.section import Section, Table
-from lab.bench.timing import Spread, ratio, take_turns
+from lab.harness.algorithms import ALGORITHMS, Algorithm
+from lab.harness.race import Validation
+from lab.harness.timing import Spread, ratio, take_turns
 from vrgcn.data.synthetic import community_graph
 
 STEPPED = ("MLP", "history", "two-way", "CVD+PP")
@@ -78,8 +79,7 @@ def _race(bench: Bench) -> dict[str, Any]:
     targets = (scale.deep_target,)
     rounds = range(scale.epochs * scale.evaluations)
     races = [
-        race(
-            graph,
+        race_rates(
             recipes,
             architecture,
             Validation(graph),

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from functools import partial
 
-from lab.bench.algorithms import ALGORITHMS, Algorithm
-from lab.bench.bench import Bench
+from lab.bench.bench import COMPARED, Bench
 from lab.bench.section import Section, Table
-from lab.bench.timing import Spread, ratio, take_turns
+from lab.harness.algorithms import Algorithm
+from lab.harness.timing import Spread, ratio, take_turns
 
 
 def run(bench: Bench) -> Section:
     algorithms = {
-        name: Algorithm(bench.graph, ALGORITHMS[name], bench.architecture)
-        for name in bench.track(list(ALGORITHMS), "epoch: preparing")
+        name: Algorithm(bench.graph, COMPARED[name], bench.architecture)
+        for name in bench.track(list(COMPARED), "epoch: preparing")
     }
     timers = {
-        name: partial(algorithm.milliseconds, bench.steps(ALGORITHMS[name].slow))
+        name: partial(algorithm.milliseconds, bench.steps(COMPARED[name].slow))
         for name, algorithm in algorithms.items()
     }
     times = take_turns(timers, bench.track(range(bench.scale.turns), "epoch: taking turns"))

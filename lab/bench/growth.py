@@ -15,11 +15,11 @@ from typing import Any
 
 import torch
 
-from lab.bench.algorithms import Algorithm, Architecture, Recipe
 from lab.bench.bench import Bench
 from lab.bench.memory import training_memory
 from lab.bench.section import Section, Table
-from lab.bench.timing import Spread, exponent, take_turns
+from lab.harness.algorithms import Algorithm, Architecture, Recipe
+from lab.harness.timing import Spread, exponent, take_turns
 from vrgcn.data.statistics import two_hop
 from vrgcn.data.synthetic import COMMUNITIES, community_graph
 from vrgcn.graph.graph import Graph

@@ -12,7 +12,7 @@ from scipy import stats
 
 from lab.bench.bench import Bench
 from lab.bench.section import Section, Table
-from lab.bench.timing import Spread, ratio, seconds, take_turns
+from lab.harness.timing import Spread, ratio, seconds, take_turns
 from vrgcn.data.synthetic import community_graph
 from vrgcn.engine.history import Histories
 from vrgcn.graph.propagation import build_propagation

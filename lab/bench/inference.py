@@ -13,7 +13,7 @@ from lab.bench.bench import Bench
 from lab.bench.memory import size_of
 from lab.bench.pyg import SAGE, adjacency
 from lab.bench.section import Section, Table
-from lab.bench.timing import Spread, ratio, seconds, take_turns
+from lab.harness.timing import Spread, ratio, seconds, take_turns
 from vrgcn.engine.setup import Setup, set_up
 from vrgcn.graph.propagation import build_propagation
 from vrgcn.inference.sweeps import ExactSweeps

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from lab.bench.timing import seconds
+from lab.harness.timing import seconds
 
 
 def product(rows: int, inner: int, columns: int) -> tuple[Callable[[], float], int]:

@@ -25,7 +25,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lab.bench.algorithms import Algorithm, Architecture, Recipe
+from lab.harness.algorithms import Algorithm, Architecture, Recipe
 from vrgcn.data.store import load_graph
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.graph.graph import Graph

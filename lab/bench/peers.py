@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from lab.bench.algorithms import ALGORITHMS, Algorithm
 from lab.bench.bench import Bench
 from lab.bench.pyg import (
     HOW_TO_INSTALL,
@@ -16,7 +15,8 @@ from lab.bench.pyg import (
     training_graph,
 )
 from lab.bench.section import Section, Table
-from lab.bench.timing import Spread, ratio, take_turns
+from lab.harness.algorithms import ALGORITHMS, Algorithm
+from lab.harness.timing import Spread, ratio, take_turns
 
 OURS = "CVD+PP"
 FULL_BATCH = "PyG full batch"

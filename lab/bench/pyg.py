@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lab.bench.algorithms import Architecture
+from lab.harness.algorithms import Architecture
 from vrgcn.graph.graph import Graph
 from vrgcn.training.objectives import loss_per_node
 

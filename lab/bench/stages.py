@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from lab.bench.algorithms import Algorithm
+from lab.harness.algorithms import Algorithm
 from vrgcn.engine.history import History
 from vrgcn.engine.plan import Relation
 from vrgcn.graph.sparse import CSR

@@ -10,7 +10,7 @@ from functools import partial
 
 from lab.bench.bench import Bench
 from lab.bench.section import Section, Table
-from lab.bench.timing import Spread, ratio, seconds, take_turns
+from lab.harness.timing import Spread, ratio, seconds, take_turns
 
 # `import vrgcn` alone loads nothing before it is used; the star asks for every public name.
 PROGRAMS = {

@@ -14,12 +14,12 @@ from typing import Any
 
 from torch.utils.flop_counter import FlopCounterMode
 
-from lab.bench.algorithms import ALGORITHMS, Algorithm
 from lab.bench.bench import Bench
 from lab.bench.machine import copy, gather, product
 from lab.bench.section import Section, Table
 from lab.bench.stages import STAGES, StagedAlgorithm
-from lab.bench.timing import Spread, take_turns
+from lab.harness.algorithms import ALGORITHMS, Algorithm
+from lab.harness.timing import Spread, take_turns
 from vrgcn.engine.plan import Plan
 
 NAMES = ("CV+PP", "CVD+PP")

@@ -1,1 +1,4 @@
-"""Experiments: each compares estimators on a graph and prints and draws what came out."""
+"""The paper's tables and figures, one module each, which `vrgcn reproduce` runs.
+
+A new one is a module with an `EXPERIMENT` and a line in `reproduce.EXPERIMENTS`.
+"""

@@ -7,8 +7,8 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
+from lab.harness.records import Record
 from lab.paper.curves import COLOURS
-from lab.paper.experiment import Record
 from vrgcn.pages.panels import Panel, plain_ticks
 
 _MARKERS = {"exact": "o", "ns": "s", "cv": "^", "cvd": "x", "two-way": "+"}

@@ -7,19 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from lab.harness.algorithms import TWO_WAY
+from lab.harness.records import Record, in_order, of
+from lab.harness.units import Unit
 from lab.paper.cuts import cuts
-from lab.paper.experiment import Choice, Record, Unit, Verdict
+from lab.paper.experiment import Choice, Verdict
 from lab.paper.paired import LEVEL, Comparison, compare
-from lab.paper.runs import in_order, of
-from lab.paper.settings import (
-    FIGURES,
-    NOT_THE_PAPERS,
-    TWO_WAY,
-    chosen_datasets,
-    epochs_of,
-    runs_of,
-    setting,
-)
+from lab.paper.settings import FIGURES, NOT_THE_PAPERS, chosen_datasets, epochs_of, runs_of, setting
 from lab.paper.summary import tail_mean
 from vrgcn.pages.page import Page
 from vrgcn.pages.panels import Panel, plain_ticks, save_panels, show_panels

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lab.paper.experiment import Record, planned_epochs
-from lab.paper.runs import in_order, of
+from lab.harness.records import Record, in_order, of
+from lab.harness.units import planned_epochs
 from lab.paper.settings import Setting, setting
 
 PLACE_OF = {"reddit-like": "reddit2", "reddit-like-strong": "reddit2"}  # what they stand for

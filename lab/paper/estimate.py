@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from lab.paper.experiment import Record, Unit, planned_epochs
+from lab.harness.records import Record
+from lab.harness.units import Unit, planned_epochs
 from lab.paper.settings import setting
 
 QUICK = 2.0

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from lab.harness.records import Record
+from lab.harness.units import Unit
 from vrgcn.pages.page import Page
-
-Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -34,28 +33,6 @@ class Choice:
     data_root: Path | None = None
     threads: int | None = None
     epochs: int | None = None
-
-
-@dataclass(frozen=True)
-class Unit:
-    """One resumable piece of work.
-
-    key: identifies it among those of its experiment; small and JSON-able, such as
-        {"dataset": "cora", "algorithm": "CVD+PP", "seed": 3, "quick": False}
-    run: does the work; its result is JSON-able, and the record is key | result | {"seconds": ...}
-    epochs: how many it trains for, where that may be cut: a record of another number is not its own
-    """
-
-    key: dict[str, Any]
-    run: Callable[[], dict[str, Any]]
-    epochs: int | None = None
-
-
-def planned_epochs(record: Record) -> int | None:
-    """How many epochs the run of a record was to have; None where none are noted. One that diverged
-    has trained for fewer."""
-    planned: int | None = record.get("planned", record.get("epochs"))
-    return planned
 
 
 @dataclass(frozen=True)

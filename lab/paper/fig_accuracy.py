@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from lab.harness.algorithms import TWO_WAY
+from lab.harness.records import Record
+from lab.harness.units import Unit
 from lab.paper.curves import (
     EXACT,
     QUICK_EPOCHS,
@@ -12,10 +15,10 @@ from lab.paper.curves import (
     curve_units,
     reaches,
 )
-from lab.paper.experiment import Choice, Experiment, Record, Unit, Verdict
+from lab.paper.experiment import Choice, Experiment, Verdict
 from lab.paper.paired import Comparison
 from lab.paper.runs import train_run
-from lab.paper.settings import TWO_WAY, dataset_label, epochs_of, open_graph, setting
+from lab.paper.settings import dataset_label, epochs_of, open_graph, setting
 from vrgcn.pages.page import Page
 
 ALGORITHMS = (EXACT, "NS", "NS+PP", "IS+PP", "CV+PP", "CVD+PP", TWO_WAY)

@@ -21,21 +21,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from lab.harness.algorithms import ALGORITHMS as RECIPES
+from lab.harness.algorithms import TWO_WAY
+from lab.harness.records import Record, in_order, of
+from lab.harness.units import Unit
 from lab.paper.charts import gradients, mean_over_runs
 from lab.paper.cuts import cuts
-from lab.paper.experiment import (
-    Choice,
-    Experiment,
-    Record,
-    Unit,
-    Verdict,
-    undecided,
-)
-from lab.paper.runs import in_order, of
-from lab.paper.settings import ALGORITHMS as PAPER
+from lab.paper.experiment import Choice, Experiment, Verdict, undecided
 from lab.paper.settings import (
     FIGURES,
-    TWO_WAY,
     chosen_datasets,
     dataset_label,
     epochs_of,
@@ -98,7 +92,7 @@ def run(dataset: str, dropout: bool, seed: int, choice: Choice) -> dict[str, Any
         graph,
         config(TRAJECTORY),
         estimators={
-            name: ESTIMATORS[PAPER[name].estimator] for name in (TRAJECTORY, *PREPROCESSED)
+            name: ESTIMATORS[RECIPES[name].estimator] for name in (TRAJECTORY, *PREPROCESSED)
         },
     )
     batches = beside.batches | {"NS": build_minibatches(beside.model, graph, config("NS"))}
@@ -123,7 +117,7 @@ def run(dataset: str, dropout: bool, seed: int, choice: Choice) -> dict[str, Any
         model,
         graph,
         config(TRAJECTORY, visit=own.visit, batch_size=own.batch_size),
-        estimators={name: ESTIMATORS[PAPER[name].estimator] for name in (TRAJECTORY, TWO_WAY)},
+        estimators={name: ESTIMATORS[RECIPES[name].estimator] for name in (TRAJECTORY, TWO_WAY)},
     )
     training = build_minibatches(theirs.model, graph, config(TRAJECTORY))
     found[TWO_WAY] = _two_way(theirs, training, passes=passes, dropout=dropout, seed=seed)

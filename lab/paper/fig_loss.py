@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from lab.harness.algorithms import TWO_WAY
+from lab.harness.records import Record, of
+from lab.harness.units import Unit
 from lab.paper.curves import (
     EXACT,
     QUICK_EPOCHS,
@@ -16,10 +19,10 @@ from lab.paper.curves import (
     diverged,
     reaches,
 )
-from lab.paper.experiment import Choice, Experiment, Record, Unit, Verdict
+from lab.paper.experiment import Choice, Experiment, Verdict
 from lab.paper.paired import Comparison
-from lab.paper.runs import exact_training_loss, of, train_run
-from lab.paper.settings import TWO_WAY, dataset_label, epochs_of, open_graph, setting
+from lab.paper.runs import exact_training_loss, train_run
+from lab.paper.settings import dataset_label, epochs_of, open_graph, setting
 from vrgcn.pages.page import Page
 
 ALGORITHMS = (EXACT, "NS", "NS+PP", "IS+PP", "CV+PP", TWO_WAY)

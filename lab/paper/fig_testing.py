@@ -15,17 +15,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from lab.harness.records import Record, in_order, of
+from lab.harness.units import Unit
 from lab.paper.charts import testing_scores
 from lab.paper.cuts import cuts
-from lab.paper.experiment import (
-    Choice,
-    Experiment,
-    Record,
-    Unit,
-    Verdict,
-    undecided,
-)
-from lab.paper.runs import in_order, of
+from lab.paper.experiment import Choice, Experiment, Verdict, undecided
 from lab.paper.settings import (
     FIGURES,
     dataset_label,

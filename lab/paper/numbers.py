@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
+from lab.harness.records import Record, of
 from lab.paper.curves import settled
 from lab.paper.cuts import cut_epochs
-from lab.paper.experiment import Record
 from lab.paper.paper import (
     SHARE_OF_NELL,
     SPEEDUP,
@@ -22,7 +22,6 @@ from lab.paper.paper import (
     VALIDATION_OF_NS,
     Convergence,
 )
-from lab.paper.runs import of
 from lab.paper.settings import setting
 from lab.paper.table4 import arrival, paper_text, speedup
 from vrgcn.data.tables.wording import counted

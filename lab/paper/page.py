@@ -10,10 +10,10 @@ from pathlib import Path
 
 import torch
 
-from lab.paper.experiment import Experiment, Record, Verdict, planned_epochs
+from lab.harness.records import Record, in_order, of
+from lab.harness.units import planned_epochs, read_records
+from lab.paper.experiment import Experiment, Verdict
 from lab.paper.numbers import COLUMNS, NONE, numbers
-from lab.paper.records import read_records
-from lab.paper.runs import in_order, of
 from lab.paper.settings import setting
 from lab.paper.version import code_version
 from vrgcn import __version__

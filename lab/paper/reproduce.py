@@ -19,10 +19,11 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from lab.harness.records import append_record
+from lab.harness.units import Unit, missing_units, read_records
 from lab.paper.estimate import about, seconds_of
-from lab.paper.experiment import Choice, Experiment, Unit, Verdict
+from lab.paper.experiment import Choice, Experiment, Verdict
 from lab.paper.page import PAGE, write_page
-from lab.paper.records import append_record, missing_units, read_records
 from lab.paper.settings import absent, setting
 from lab.paper.version import code_version
 from vrgcn.data import root_folder

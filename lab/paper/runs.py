@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
 
 from torch import nn
 
-from lab.paper.experiment import Record
+from lab.harness.records import Record, in_order, of, rounded
 from vrgcn.engine.setup import set_up
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.sweeps import ExactSweeps
@@ -101,11 +100,6 @@ def exact_training_loss(model: nn.Module, graph: Graph, config: TrainConfig) -> 
     return lambda: float(loss_per_node(sweeps.outputs(graph.train), labels).mean())
 
 
-def of(records: Sequence[Record], **wanted: Any) -> list[Record]:
-    """The records with these entries."""
-    return [r for r in records if all(r.get(name) == value for name, value in wanted.items())]
-
-
 def label_seeds(records: Sequence[Record]) -> list[Record]:
     """The same records, with the seed in the label where a data set has several: each is shown and
     judged alone, and two of the same name could not be told apart."""
@@ -119,13 +113,3 @@ def label_seeds(records: Sequence[Record]) -> list[Record]:
         else record
         for record in records
     ]
-
-
-def in_order(records: Sequence[Record], field: str) -> list[Any]:
-    """The values of a field, each once, in the order of their first appearance."""
-    return list(dict.fromkeys(record[field] for record in records))
-
-
-def rounded(value: float) -> float:
-    """Six digits are more than the noise, and a tenth of the bytes. Infinity is not JSON."""
-    return float(f"{value:.6g}") if math.isfinite(value) else 1e30

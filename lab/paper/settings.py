@@ -1,5 +1,4 @@
-"""The paper's settings for each data set, its algorithms by their labels, and graphs as it trains
-on them.
+"""The paper's settings for each data set, and graphs as it trains on them.
 
 The paper's D = 2 is fanout 1: a node's own edge is always exact, and one neighbour is drawn.
 """
@@ -10,9 +9,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from lab.paper.experiment import Choice, Unit
+from lab.harness.algorithms import ALGORITHMS, TWO_WAY
+from lab.harness.units import Unit
+from lab.paper.experiment import Choice
 from vrgcn.data import DATASETS, find_dataset, load_dataset, root_folder
 from vrgcn.data.synthetic import COMMUNITIES, community_graph
 from vrgcn.graph.graph import Graph
@@ -20,22 +21,6 @@ from vrgcn.graph.scaling import scale_graph
 from vrgcn.models.config import ModelConfig
 from vrgcn.models.models import GraphModel, build_model
 from vrgcn.training.config import TrainConfig
-
-
-@dataclass(frozen=True)
-class Algorithm:
-    """A row of the paper's tables.
-
-    preprocess: PP, the features are averaged once
-    order: of dropout and propagation: "before" is M0, "after" M1
-    mlp: the same dense layers with P = I, the limit of speed
-    """
-
-    estimator: Literal["exact", "ns", "is", "cv", "cvd", "two-way"]
-    preprocess: bool
-    order: Literal["after", "before"] = "after"
-    mlp: bool = False
-
 
 FIGURES = (  # the data sets of all figures, in their order
     "citeseer",
@@ -47,27 +32,11 @@ FIGURES = (  # the data sets of all figures, in their order
     "reddit-like",
     "reddit2",
 )
-TWO_WAY = "two-way"  # ours, beside the paper's algorithms
 NOT_THE_PAPERS = (
     "two-way is not the paper's: it keeps histories of gradients too, visits all nodes where "
     "training is transductive, in minibatches of an eighth of them, and computes the neighbours of "
     "nodes with at most 3; where it is inductive its learning rate is .003."
 )
-
-ALGORITHMS = {
-    "M0": Algorithm("exact", preprocess=False, order="before"),
-    "M1": Algorithm("exact", preprocess=False),
-    "M1+PP": Algorithm("exact", preprocess=True),
-    "Exact": Algorithm("exact", preprocess=False),
-    "Exact+PP": Algorithm("exact", preprocess=True),
-    "NS": Algorithm("ns", preprocess=False),
-    "NS+PP": Algorithm("ns", preprocess=True),
-    "IS+PP": Algorithm("is", preprocess=True),
-    "CV+PP": Algorithm("cv", preprocess=True),
-    "CVD+PP": Algorithm("cvd", preprocess=True),
-    TWO_WAY: Algorithm("two-way", preprocess=True),
-    "MLP": Algorithm("exact", preprocess=True, mlp=True),
-}
 
 
 @dataclass(frozen=True)
@@ -109,8 +78,10 @@ class Setting:
             "preprocess": how.preprocess,
             "seed": seed,
         }
-        if how.mlp:
-            chosen["propagation"] = "identity"
+        if how.propagation is not None:
+            chosen["propagation"] = how.propagation
+        if how.fanout is not None:
+            chosen["fanout"] = how.fanout
         if algorithm == TWO_WAY:
             chosen |= {"fanout": None, "visit": "auto", **self.two_way}
         return replace(self.train, **chosen | changes)

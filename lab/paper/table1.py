@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from lab.paper.experiment import Choice, Experiment, Record, Unit, Verdict, undecided
+from lab.harness.records import Record
+from lab.harness.units import Unit
+from lab.paper.experiment import Choice, Experiment, Verdict, undecided
 from lab.paper.paper import TABLE1
 from lab.paper.settings import SETTINGS, chosen_datasets, open_graph
 from vrgcn.data.statistics import Average, statistics

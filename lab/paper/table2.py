@@ -16,15 +16,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from lab.harness.records import Record
+from lab.harness.units import Unit
 from lab.paper.charts import dropout_variances
-from lab.paper.experiment import (
-    Choice,
-    Experiment,
-    Record,
-    Unit,
-    Verdict,
-    undecided,
-)
+from lab.paper.experiment import Choice, Experiment, Verdict, undecided
 from lab.paper.runs import label_seeds
 from lab.paper.settings import dataset_label, open_graph, setting, unit_per_seed
 from lab.paper.variance_draws import PARTS, ROWS, Neighbourhood, measure

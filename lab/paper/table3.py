@@ -6,13 +6,15 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean
 
+from lab.harness.algorithms import TWO_WAY
+from lab.harness.records import Record, in_order, of
+from lab.harness.units import Unit
 from lab.paper.cuts import cut_epochs, cuts
-from lab.paper.experiment import Choice, Experiment, Record, Unit, Verdict
+from lab.paper.experiment import Choice, Experiment, Verdict
 from lab.paper.paper import TABLE1, TABLE3, Score
-from lab.paper.runs import in_order, of, train_run
+from lab.paper.runs import train_run
 from lab.paper.settings import (
     NOT_THE_PAPERS,
-    TWO_WAY,
     chosen_datasets,
     dataset_label,
     epochs_of,

@@ -1,7 +1,7 @@
 """Table 4: epochs and seconds until a validation accuracy is reached, and the appendix's version of
 it with three layers on a graph whose degrees are capped.
 
-All algorithms of a table train side by side, half an epoch each in turn (lab.paper.race), so that
+All algorithms of a table train side by side, half an epoch each in turn (lab.harness.race), so that
 none is disturbed more than another. The MLP is the same model under P = I: the same dense layers,
 batches and dropout, and no neighbour. Its time is the limit that the algorithms with one sampled
 neighbour come close to.
@@ -10,7 +10,7 @@ neighbour come close to.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -18,13 +18,15 @@ from statistics import median
 
 import torch
 
-from lab.paper.experiment import Choice, Experiment, Record, Unit, Verdict
+from lab.harness.algorithms import TWO_WAY
+from lab.harness.race import Entry, Validation, race, turns_to
+from lab.harness.records import Record, in_order, of, rounded
+from lab.harness.trainers import EndlessTrainer
+from lab.harness.units import Unit
+from lab.paper.experiment import Choice, Experiment, Verdict
 from lab.paper.paper import TABLE4, TABLE4_DEEP, Convergence
-from lab.paper.race import Entry, race
-from lab.paper.runs import in_order, of
 from lab.paper.settings import (
     NOT_THE_PAPERS,
-    TWO_WAY,
     chosen_datasets,
     dataset_label,
     epochs_of,
@@ -121,13 +123,7 @@ def _epochs(dataset: str, version: Version, choice: Choice) -> int:
     )
 
 
-def run(
-    dataset: str,
-    layers: int,
-    seed: int,
-    choice: Choice,
-    before_turn: Callable[[], None] = lambda: None,
-) -> Record:
+def run(dataset: str, layers: int, seed: int, choice: Choice) -> Record:
     paper, version = setting(dataset), VERSIONS[layers]
     use_threads(choice.threads)
     graph = open_graph(dataset, choice)
@@ -135,18 +131,17 @@ def run(
         graph = _capped(graph, version.cap)
     entries = {
         algorithm: Entry(
-            paper.build(algorithm, graph, seed, layers=layers),
-            paper.config(
-                algorithm,
-                seed,
-                epochs=epochs_of(choice, epoch_limit(dataset, algorithm), QUICK_EPOCHS),
-                threads=choice.threads,
+            EndlessTrainer(
+                paper.build(algorithm, graph, seed, layers=layers),
+                graph,
+                paper.config(algorithm, seed, threads=choice.threads),
             ),
+            epochs_of(choice, epoch_limit(dataset, algorithm), QUICK_EPOCHS),
         )
         for algorithm in version.algorithms
     }
     found = race(
-        graph, entries, target=version.target, parts=PARTS, pace=MLP, before_turn=before_turn
+        entries, Validation(graph), target=version.target, parts=PARTS, seed=seed, pace=MLP
     )
     return {
         "label": dataset_label(dataset, choice),
@@ -154,7 +149,14 @@ def run(
         "target": version.target,
         "threads": torch.get_num_threads(),
         "parts": PARTS,
-        "algorithms": found,
+        "algorithms": {
+            name: {
+                "val": [rounded(value) for value in runner.val],
+                "seconds": [rounded(value) for value in runner.seconds],
+                "diverged": runner.training.diverged,
+            }
+            for name, runner in found.items()
+        },
     }
 
 
@@ -227,8 +229,7 @@ def _add_table(records: list[Record], page: Page, version: Version, title: str) 
 
 def reached(record: Record, algorithm: str) -> float | None:
     """Epochs until the target; None if it was never reached."""
-    places = enumerate(record["algorithms"][algorithm]["val"], start=1)
-    turns = next((turn for turn, value in places if value >= record["target"]), None)
+    turns = turns_to(record["target"], record["algorithms"][algorithm]["val"])
     return None if turns is None else turns / record["parts"]
 
 

@@ -15,8 +15,8 @@ from itertools import cycle, islice
 import torch
 from torch import Tensor
 
-from lab.bench.algorithms import ALGORITHMS, Algorithm, Architecture
-from lab.bench.timing import Spread, ratio, take_turns
+from lab.harness.algorithms import ALGORITHMS, Algorithm, Architecture
+from lab.harness.timing import Spread, ratio, take_turns
 from vrgcn.data.opening import open_graph
 from vrgcn.engine.batch import Batch
 from vrgcn.engine.devices import use_threads

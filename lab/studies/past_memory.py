@@ -14,7 +14,7 @@ A case is ORDER/BATCHES: the graph as generated in a random order (`random`), re
 or generated one community after the other (`communities`), and --batches.
 
 Results are in FOLDER/result.json after every command; what is there already is not done again.
-Shares of the time: `disk` is the time asleep (see lab.bench.stopwatch), `others` that in
+Shares of the time: `disk` is the time asleep (see lab.harness.stopwatch), `others` that in
 which another process had the processor, `plan`, `gather` and `compute` are time on the processor,
 the system's work for pages included. On a busy machine nodes a second are those `without others`.
 """
@@ -35,7 +35,7 @@ from typing import Any
 
 import numpy as np
 
-from lab.bench.memory_limit import forget, memory_limit, run_limited
+from lab.harness.memory_limit import forget, memory_limit, run_limited
 
 TIMED = "lab.studies.timed_command"
 PARTS = ("plan", "gather", "compute")

@@ -6,7 +6,7 @@ Phases: `scale` and `prepare` (P X, visits), `train` (the steps), `evaluate`, `c
 `predict`; `other` is everything else, such as imports and opening the graph. Parts of each: `plan`
 draws minibatches and reads the adjacency, `gather` reads and writes rows of features, averages and
 histories and averages them, `compute` is the rest. What of each part was waiting for the disk is
-told by lab.bench.stopwatch.
+told by lab.harness.stopwatch.
 
 The report is written every half minute, too: a process that is killed leaves one.
 """
@@ -22,7 +22,7 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
-from lab.bench.stopwatch import Stopwatch
+from lab.harness.stopwatch import Stopwatch
 from vrgcn.engine.history import History
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.engine.setup import Setup

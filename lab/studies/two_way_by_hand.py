@@ -19,9 +19,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lab.bench.algorithms import ALGORITHMS, Algorithm, Architecture
 from lab.bench.scale import FULL
-from lab.bench.timing import Spread, ratio, take_turns
+from lab.harness.algorithms import ALGORITHMS, Algorithm, Architecture
+from lab.harness.timing import Spread, ratio, take_turns
 from vrgcn.data.opening import open_graph
 from vrgcn.data.synthetic import community_graph
 from vrgcn.engine.batch import Batch

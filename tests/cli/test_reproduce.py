@@ -9,9 +9,9 @@ from typing import get_args, get_type_hints
 
 import pytest
 
+from lab.harness.units import Unit, read_records
 from lab.paper import reproduce
-from lab.paper.experiment import Choice, Experiment, Unit, Verdict
-from lab.paper.records import read_records
+from lab.paper.experiment import Choice, Experiment, Verdict
 from lab.paper.reproduce import EXPERIMENTS, find_experiment
 from lab.paper.version import code_version
 from vrgcn.cli.options import ReproduceOptions

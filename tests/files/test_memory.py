@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from lab.bench.memory_limit import GroupLimit, memory_limit
+from lab.harness.memory_limit import GroupLimit, memory_limit
 from vrgcn.files import memory as module
 from vrgcn.files.memory import free_memory
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from lab.bench.memory_limit import forget
+from lab.harness.memory_limit import forget
 from vrgcn.graph import read_ahead as module
 from vrgcn.graph import sparse
 from vrgcn.graph.mapped import zeros

@@ -8,7 +8,7 @@ import pytest
 
 from lab.bench import accuracy
 from lab.bench.accuracy import PEER, SAME_FANOUTS
-from lab.bench.algorithms import ALGORITHMS, Algorithm, Architecture
+from lab.bench.bench import COMPARED
 
 
 class _Peer:
@@ -28,7 +28,7 @@ def test_who_reaches_the_target_stops_and_who_does_not_says_so(bench, monkeypatc
     monkeypatch.setattr(accuracy, "_peer", lambda bench: _Peer())
     bench.scale = replace(bench.scale, target=0.01, later=())
     reached = accuracy.run(bench).results["algorithms"]
-    for name in ALGORITHMS:
+    for name in COMPARED:
         assert reached[name]["reached"]
         assert reached[name]["epochs"] == 0.5
 
@@ -53,9 +53,3 @@ def test_the_peers_time_is_a_sample_multiplied(bench, monkeypatch, no_memory):
     assert peer["seconds"] == pytest.approx(0.020 * 7 * 0.5)
     assert peer["batches_timed"] == 1
     assert any("multiplied by the 7 of an epoch" in note for note in section.notes)
-
-
-def test_the_mlp_is_the_same_model_without_neighbours(graph):
-    algorithm = Algorithm(graph, ALGORITHMS["MLP"], Architecture(hidden=8, batch=64))
-    assert algorithm.batches.setup.P[None].adjacency.num_entries == 0
-    assert type(algorithm.model).__name__ == "GraphSAGE"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from lab.bench.algorithms import ALGORITHMS, Algorithm, Architecture
 from lab.bench.memory import graph_bytes, size_of, tables_bytes, training_memory
+from lab.harness.algorithms import ALGORITHMS, Algorithm, Architecture
 from vrgcn.data.store import save_graph
 from vrgcn.graph.graph import Graph
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from lab.bench import peers, pyg
-from lab.bench.algorithms import Architecture
 from lab.bench.pyg import FullBatchTraining, LoaderTraining, can_sample, training_graph
+from lab.harness.algorithms import Architecture
 from vrgcn.inference.predict import predict
 
 SMALL = Architecture(hidden=8, batch=64)

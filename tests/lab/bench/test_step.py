@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from lab.bench import stages, step
-from lab.bench.algorithms import ALGORITHMS, Algorithm
 from lab.bench.stages import STAGES, StagedAlgorithm
-from lab.bench.timing import Spread
+from lab.harness.algorithms import ALGORITHMS, Algorithm
+from lab.harness.timing import Spread
 from vrgcn.engine.batch import Batch
 from vrgcn.engine.history import History
 from vrgcn.engine.propagate import Propagate

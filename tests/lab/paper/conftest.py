@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from lab.paper.experiment import Choice, Experiment, Record, Verdict
+from lab.harness.records import Record
+from lab.paper.experiment import Choice, Experiment, Verdict
 from vrgcn.pages.page import Page
 
 

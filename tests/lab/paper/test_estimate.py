@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from lab.harness.units import Unit
 from lab.paper import estimate
 from lab.paper.estimate import about, seconds_of
-from lab.paper.experiment import Unit
 
 KEY = {"dataset": "cora", "algorithm": "NS", "seed": 3, "quick": False}
 

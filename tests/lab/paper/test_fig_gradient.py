@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from lab.harness.records import Record
 from lab.paper import fig_gradient
-from lab.paper.experiment import Choice, Record
+from lab.paper.experiment import Choice
 from lab.paper.settings import setting
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from lab.harness.records import append_record
 from lab.paper.experiment import Experiment, Verdict
 from lab.paper.page import commands, versions, write_page
-from lab.paper.records import append_record
 
 
 def run(dataset: str, seed: int, epochs: int = 400, **more):

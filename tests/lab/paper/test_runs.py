@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from lab.paper.experiment import Choice
-from lab.paper.runs import exact_training_loss, in_order, label_seeds, of, train_run
+from lab.paper.runs import exact_training_loss, label_seeds, train_run
 from lab.paper.settings import open_graph, setting
 from lab.paper.summary import difference_error, tail_mean
 from vrgcn.graph.propagation import build_propagation
@@ -87,12 +87,6 @@ def test_the_measured_loss_is_the_exact_objective_on_the_training_edges(algorith
     expected = loss_per_node(outputs[graph.train], graph.labels[graph.train]).mean()
     assert len(record["measured"]) == 3
     assert record["measured"][-1] == pytest.approx(float(expected), rel=1e-4)
-
-
-def test_records_are_picked_by_their_entries_in_the_order_they_came():
-    records = [{"a": 2, "b": 1}, {"a": 1, "b": 1}, {"a": 2, "b": 2}, {"b": 2}]
-    assert of(records, a=2, b=2) == [records[2]]
-    assert in_order(records[:3], "a") == [2, 1]
 
 
 def test_means_are_written_with_the_deviation_of_the_sample():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
+from lab.harness.algorithms import ALGORITHMS
 from lab.paper.experiment import Choice
 from lab.paper.settings import (
-    ALGORITHMS,
     SETTINGS,
     absent,
     chosen_datasets,
@@ -87,6 +87,11 @@ def test_an_algorithms_label_decides_estimator_preprocessing_and_order():
         "CVD+PP": ("cvd", True, None),
         "two-way": ("two-way", True, None),
         "MLP": ("exact", True, "identity"),
+        # The bench's.
+        "exact+PP": ("exact", True, None),
+        "NS (10, 25)": ("ns", False, None),
+        "history": ("history", True, None),
+        "two-way-cv": ("two-way-cv", True, None),
     }
     assert expected.keys() == ALGORITHMS.keys()
     for label, wanted in expected.items():
@@ -94,6 +99,8 @@ def test_an_algorithms_label_decides_estimator_preprocessing_and_order():
         assert (config.estimator, config.preprocess, config.propagation) == wanted
         assert config.seed == 4
     assert found.config("M1", 0, epochs=3).epochs == 3
+    assert found.config("NS", 0).fanout == (1,)
+    assert found.config("NS (10, 25)", 0).fanout == (10, 25)
 
 
 def test_two_way_visits_all_nodes_in_eighths_and_has_its_own_rate_where_inductive():

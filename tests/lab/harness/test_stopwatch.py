@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lab.bench import stopwatch as module
-from lab.bench.stopwatch import Spent, Stopwatch, ThreadClock, stopped_within
+from lab.harness import stopwatch as module
+from lab.harness.stopwatch import Spent, Stopwatch, ThreadClock, stopped_within
 from tests.page_cache import forgotten
 from tests.waiting import LONG
 
@@ -168,7 +168,7 @@ def test_a_beat_that_nothing_else_explains_is_a_stop(monkeypatch, wall, queued, 
 
 def test_a_process_that_was_stopped_from_outside_did_not_wait():
     program = (
-        "import sys; from lab.bench.stopwatch import Stopwatch, ThreadClock\n"
+        "import sys; from lab.harness.stopwatch import Stopwatch, ThreadClock\n"
         "clock = ThreadClock(); watch = Stopwatch(clock)\n"
         "with watch.phase('wait'):\n"
         "    print('ready', flush=True); sys.stdin.readline()\n"

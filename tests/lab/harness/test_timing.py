@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.bench.timing import Spread, exponent, ratio, take_turns
+from lab.harness.timing import Spread, exponent, ratio, take_turns
 
 
 def test_a_spread_is_the_median_with_the_quartiles():

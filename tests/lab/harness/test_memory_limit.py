@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from lab.bench.memory_limit import (
+from lab.harness.memory_limit import (
     DataLimit,
     Ended,
     GroupLimit,

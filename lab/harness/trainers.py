@@ -1,0 +1,57 @@
+"""`Trainer`, some steps at a time, for whoever decides from outside when it ends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from torch import nn
+
+from vrgcn.graph.graph import Graph
+from vrgcn.training.config import TrainConfig
+from vrgcn.training.trainer import Trainer
+
+_NEVER = 1_000_000  # epochs
+
+
+class EndlessTrainer:
+    """A trainer that never comes to an end, never validates and measures nothing but its seconds.
+
+    diverged: the error's text, once the loss became infinite
+    """
+
+    def __init__(self, model: nn.Module, graph: Graph, config: TrainConfig) -> None:
+        endless = replace(config, epochs=_NEVER, evaluate_every=_NEVER, diagnostics=0)
+        self.trainer = Trainer(model, graph, endless)
+        self.diverged: str | None = None
+
+    @property
+    def model(self) -> nn.Module:
+        return self.trainer.model
+
+    @property
+    def propagation(self) -> str | None:
+        return self.trainer.config.propagation
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return len(self.trainer.minibatches)
+
+    @property
+    def seconds(self) -> float:
+        """Of all steps so far."""
+        return self.trainer.progress.seconds
+
+    @property
+    def epochs(self) -> float:
+        """Epochs so far, with the part of the one that was begun."""
+        return self.trainer.minibatches.step / self.steps_per_epoch
+
+    def run(self, steps: int) -> float:
+        """Make so many steps, or as many as there are before it diverges; return their seconds."""
+        before = self.seconds
+        try:
+            for _ in range(steps):
+                self.trainer.advance()
+        except FloatingPointError as error:  # it is a result too: it does not converge
+            self.diverged = str(error)
+        return self.seconds - before
