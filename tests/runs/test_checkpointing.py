@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from tests.training.test_state import BATCH, EPOCHS, SETTINGS, graph
-from vrgcn import Graph, GraphSAGE, TrainConfig, TrainResult, fit
+from vrgcn import Graph, GraphSAGE, StopTraining, TrainConfig, TrainResult, fit
 from vrgcn.files.writing import DiskFullError
 from vrgcn.runs import checkpointing
 from vrgcn.runs.checkpoint import (
@@ -24,6 +24,7 @@ from vrgcn.runs.checkpoint import (
 from vrgcn.runs.interrupts import Interrupted
 from vrgcn.runs.lock import LOCK, LockedError, locked
 from vrgcn.training.divergence import DivergedError
+from vrgcn.training.state import Epoch
 
 EVERY_STEP = "0.0000001m"
 STEPS = 4  # minibatches of an epoch
@@ -123,6 +124,19 @@ def test_a_model_of_ordinary_pytorch_goes_on_in_the_same_bits(tmp_path, estimato
         )
     torch.manual_seed(99)
     assert_same(train(resume=tmp_path, network=Ordinary(), estimator=estimator), wanted)
+
+
+def test_a_run_may_be_ended_where_it_is_resumed(tmp_path: Path) -> None:
+    with pytest.raises(CrashError):
+        train(tmp_path, checkpoint_every="1", on=crash_after(STEPS + 1))
+
+    def stop(curve: list[Epoch]) -> None:
+        assert [point.epoch for point in curve] == [1]
+        raise StopTraining
+
+    found = train(resume=tmp_path, on={"on_restore": stop})
+    assert found.stopped == "callback"
+    assert_same(found, train(epochs=1))
 
 
 def test_the_newest_two_checkpoints_are_kept_and_nothing_else(tmp_path: Path) -> None:

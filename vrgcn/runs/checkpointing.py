@@ -21,6 +21,7 @@ from vrgcn.runs.checkpoint import (
 from vrgcn.runs.identity import differences, identity
 from vrgcn.runs.interrupts import Interrupted, StopRequest
 from vrgcn.runs.restoring import check_state
+from vrgcn.training.callbacks import StopTraining
 from vrgcn.training.divergence import DivergedError, all_finite, diverged
 from vrgcn.training.interval import Interval
 from vrgcn.training.result import TrainResult
@@ -168,7 +169,10 @@ class Checkpoints:
         self._last = time.monotonic()
         callbacks = self.trainer.callbacks
         if callbacks.on_restore is not None:
-            callbacks.on_restore(self.trainer.progress.curve)
+            try:
+                callbacks.on_restore(self.trainer.progress.curve)
+            except StopTraining:
+                self.trainer.stop()
 
     def _roll_back(self, error: DivergedError) -> None:
         """Go on from the last good checkpoint with half the rate."""

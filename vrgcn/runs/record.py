@@ -87,10 +87,10 @@ def recorded(
     metrics = MetricsFile(folder / METRICS, tolerant)
 
     def restored(curve: list[Epoch]) -> None:
-        if told.on_restore is not None:
-            told.on_restore(curve)
         _begin(folder, options)
         metrics.restore(curve)
+        if told.on_restore is not None:  # last: it may raise StopTraining
+            told.on_restore(curve)
 
     def epoch(point: Epoch) -> None:
         if check is not None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # an import of tables shows progress, and needs no torch
 
 
 class StopTraining(Exception):  # noqa: N818 - no error, as StopIteration
-    """Raised by `on_epoch`: training ends here, as if this epoch had been the last."""
+    """Raised by `on_epoch` or `on_restore`: training ends, as if this epoch had been the last."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,8 @@ class Callbacks:
     on_step: (steps done, steps in the epoch)
     on_batch: each minibatch before its step
     on_checkpoint: before each checkpoint; an error of it stops the run with the last one kept
-    on_restore: the curve so far, after the run was put to where a checkpoint is
+    on_restore: the curve so far, after the run was put to where a checkpoint is; it may raise
+        StopTraining
     on_note: what people must know and what is no error; None: a warning
     """
 

@@ -225,6 +225,10 @@ class Trainer:
                 self._close_epoch()
         return True
 
+    def stop(self) -> None:
+        """Make no further step: the training ends as if this epoch had been the last."""
+        self._asked_to_stop = True
+
     def state(self, *, copied: bool = True) -> TrainState:
         """Everything the next step depends on.
 
@@ -291,7 +295,7 @@ class Trainer:
             try:
                 self.callbacks.on_epoch(point)
             except StopTraining:
-                self._asked_to_stop = True
+                self.stop()
         kept = best or self.config.select == "last" or not self.validated
         if kept and self.callbacks.on_kept is not None:
             self.callbacks.on_kept(point)
