@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+import shutil
 import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.writes import before_each_write
 from vrgcn import TrainConfig
 from vrgcn.files.writing import DiskFullError
 from vrgcn.models.config import ModelConfig
@@ -50,6 +52,24 @@ def test_no_trial_that_is_drawn_at_random_repeats_another(tmp_path: Path) -> Non
     with open_study(tmp_path, larger=True, epochs=6) as study:
         drawn = [trial.params["learning_rate"] for trial in study.get_trials()]
     assert len(set(drawn)) == 5
+
+
+def test_a_study_that_was_cut_off_while_it_was_made_is_made_to_its_end(tmp_path: Path) -> None:
+    """In a file Optuna's tables would be a transaction each."""
+    whole, writes = tmp_path / "whole", []
+
+    def keep(write: str) -> None:
+        shutil.copytree(whole, tmp_path / str(len(writes)))
+        writes.append(write)
+
+    whole.mkdir()
+    with before_each_write(whole, keep), open_study(whole, larger=True, epochs=6):
+        pass
+    assert writes == [f"open .{STUDY}.*.partial", f"replace {STUDY}", "COMMIT"]
+    for number, write in enumerate(writes):
+        study_in(tmp_path / str(number))
+        with open_study(tmp_path / str(number), larger=True, epochs=6) as study:
+            assert [t.val for t in tried(study)] == [0.0, 0.1, 0.2], write
 
 
 def study_in(folder: Path, trials: int = 3) -> Path:

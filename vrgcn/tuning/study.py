@@ -7,12 +7,12 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from vrgcn.files.writing import explained
+from vrgcn.files.writing import explained, new_file
 
 if TYPE_CHECKING:
     import optuna
@@ -66,6 +66,10 @@ def open_study(folder: Path, *, larger: bool, epochs: int) -> Iterator[optuna.St
     with ExitStack() as stack:
         stack.callback(optuna.logging.set_verbosity, before)
         stack.enter_context(_storage_errors(folder / STUDY))
+        if not (folder / STUDY).exists():
+            content = _empty_study()
+            with new_file(folder / STUDY) as file:
+                file.write(content)
         with _damage_told(folder / STUDY):
             storage = optuna.storages.RDBStorage("sqlite://", engine_kwargs={"creator": connect})
             stack.callback(storage.engine.dispose)
@@ -83,6 +87,17 @@ def open_study(folder: Path, *, larger: bool, epochs: int) -> Iterator[optuna.St
             )
             tried(study)
         yield study
+
+
+def _empty_study() -> bytes:
+    """A database with Optuna's tables. They are made in memory: in a file each table is a
+    transaction of its own, and a process that is killed between two of them leaves a study that
+    cannot be used."""
+    import optuna
+
+    with closing(sqlite3.connect(":memory:", check_same_thread=False)) as memory:
+        optuna.storages.RDBStorage("sqlite://", engine_kwargs={"creator": lambda: memory})
+        return memory.serialize()
 
 
 def note_identity(
