@@ -5,7 +5,6 @@ So most of a run's short life is training and writing, not the start of an inter
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -57,14 +56,6 @@ def wait(
         if end is not None and (time.monotonic() >= end or until()):
             return None
         time.sleep(0.0002)
-
-
-def outcome(run: Path) -> tuple[object, ...]:
-    """What a run ends in, all but the seconds."""
-    lines = (run / "metrics.jsonl").read_text().splitlines()
-    records = [json.loads(text) for text in (*lines, (run / "result.json").read_text())]
-    kept = [{k: v for k, v in r.items() if not k.endswith("seconds")} for r in records]
-    return kept, (run / "model.safetensors").read_bytes(), (run / "config.toml").read_text()
 
 
 def output(folder: Path) -> str:

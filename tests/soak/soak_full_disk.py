@@ -19,7 +19,8 @@ from pathlib import Path
 import torch
 
 from tests.cli.conftest import named, small_graph
-from tests.soak.processes import outcome, output, start, wait
+from tests.endings import run_ending
+from tests.soak.processes import output, start, wait
 from vrgcn.data.store import save_graph, verify_graph
 from vrgcn.inference.saved import load_model
 from vrgcn.runs.checkpoint import checkpoints_in, load_checkpoint
@@ -74,7 +75,7 @@ def training(folder: Path, disk: Path, draw: random.Random, trials: int) -> Coun
             again = ("--resume", str(run)) if begun else (*kind, "--out", str(run))
             assert wait(start(folder, "train", *again)) == 0, output(folder)
             counts["of them resumed"] += begun
-        assert outcome(run) == outcome(whole)
+        assert run_ending(run) == run_ending(whole)
         counts["same bits with room again"] += 1
         shutil.rmtree(run)
         shutil.rmtree(whole)

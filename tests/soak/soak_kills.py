@@ -8,7 +8,6 @@ Single runs of every kind, runs of several seeds, and searches for settings. Of 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import shutil
@@ -23,10 +22,11 @@ from pathlib import Path
 import torch
 
 from tests.cli.conftest import small_graph
-from tests.soak.processes import outcome, output, start, wait
+from tests.endings import ending
+from tests.soak.processes import output, start, wait
 from tests.soak.soak_full_disk import write_tables
 from vrgcn.data.store import save_graph
-from vrgcn.runs.checkpoint import checkpoints_in, load_checkpoint
+from vrgcn.runs.checkpoint import checkpoints_in
 from vrgcn.runs.folder import member_runs
 
 SECONDS = 480.0  # of all of it
@@ -76,7 +76,7 @@ def kill_runs(folder: Path, kind: str, kills: int, draw: random.Random, end: flo
         began = time.monotonic()
         assert wait(start(folder, *fresh, "--out", "whole")) == 0, output(folder)
         kill_one(folder, fresh, time.monotonic() - began, kills, draw, counts)
-        ends = [end_of(folder / name) for name in ("run", "whole")]
+        ends = [ending(folder / name) for name in ("run", "whole")]
         assert ends[0] == ends[1], f"another end after {fresh}: {ends}"
         left = [p for p in (folder / "run").rglob(".*") if p.name.endswith(("partial", "lock"))]
         assert not left, left
@@ -163,20 +163,6 @@ def kill_writers(
 def contents(path: Path) -> dict[str, bytes]:
     files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
     return {str(file.relative_to(path)): file.read_bytes() for file in files}
-
-
-def end_of(folder: Path) -> dict[str, object]:
-    """What a command ends in, all but the seconds; checkpoints that it left are whole."""
-    runs = member_runs(folder) or [folder]
-    found: dict[str, object] = {str(run.relative_to(folder)): outcome(run) for run in runs}
-    for run in runs:
-        for path in checkpoints_in(run / "checkpoints"):
-            load_checkpoint(path)
-    board = folder / "leaderboard.json"
-    if board.exists():
-        trials = json.loads(board.read_text())["trials"]
-        found["trials"] = [{k: v for k, v in t.items() if k != "seconds"} for t in trials]
-    return found
 
 
 def moment(run: Path) -> str:

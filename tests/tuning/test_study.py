@@ -24,11 +24,11 @@ GIVEN = Settings(ModelConfig(model="gcn"), TrainConfig(estimator="cvd"))
 
 def settings_after(folder: Path, cut: int) -> dict[str, Any]:
     """Of the trial after those of a study, whose drawing was broken off after some of them."""
-    with open_study(folder, larger=True, epochs=6) as study:
+    with open_study(folder, larger=True) as study:
         trial = next_trial(study, seed=3)
         for name in list(SPACE)[:cut]:
             Search(GIVEN).space[name].suggest(trial, name)
-    with open_study(folder, larger=True, epochs=6) as study:
+    with open_study(folder, larger=True) as study:
         trial = next_trial(study, seed=3)
         Search(GIVEN).draw(trial)
         assert [t.state for t in tried(study)][trial.number :] == ["running"]
@@ -49,7 +49,7 @@ def test_settings_do_not_depend_on_where_their_drawing_was_cut_off(
 
 def test_no_trial_that_is_drawn_at_random_repeats_another(tmp_path: Path) -> None:
     study_in(tmp_path, 5)
-    with open_study(tmp_path, larger=True, epochs=6) as study:
+    with open_study(tmp_path, larger=True) as study:
         drawn = [trial.params["learning_rate"] for trial in study.get_trials()]
     assert len(set(drawn)) == 5
 
@@ -63,18 +63,18 @@ def test_a_study_that_was_cut_off_while_it_was_made_is_made_to_its_end(tmp_path:
         writes.append(write)
 
     whole.mkdir()
-    with before_each_write(whole, keep), open_study(whole, larger=True, epochs=6):
+    with before_each_write(whole, keep), open_study(whole, larger=True):
         pass
     assert writes == [f"open .{STUDY}.*.partial", f"replace {STUDY}", "COMMIT"]
     for number, write in enumerate(writes):
         study_in(tmp_path / str(number))
-        with open_study(tmp_path / str(number), larger=True, epochs=6) as study:
+        with open_study(tmp_path / str(number), larger=True) as study:
             assert [t.val for t in tried(study)] == [0.0, 0.1, 0.2], write
 
 
 def study_in(folder: Path, trials: int = 3) -> Path:
     after_some = Search(GIVEN)
-    with open_study(folder, larger=True, epochs=6) as study:
+    with open_study(folder, larger=True) as study:
         for number in range(trials):
             trial = next_trial(study, seed=3)
             after_some.draw(trial)
@@ -100,7 +100,7 @@ def test_a_damaged_study_is_read_or_refused_by_its_name(tmp_path: Path) -> None:
     for seed in range(16):
         file.write_bytes(damaged(right, seed))
         try:
-            with open_study(tmp_path, larger=True, epochs=6) as study:
+            with open_study(tmp_path, larger=True) as study:
                 tried(study)
                 Search(GIVEN).draw(next_trial(study, seed=3))
         except (ValueError, OSError) as error:

@@ -25,7 +25,7 @@ from vrgcn.training.trainer import Trainer
 from vrgcn.tuning import tuner as module
 from vrgcn.tuning.leaderboard import Leaderboard, ranked
 from vrgcn.tuning.space import SPACE, Search, Settings
-from vrgcn.tuning.study import STUDY, Tried, open_study
+from vrgcn.tuning.study import STUDY, Tried
 from vrgcn.tuning.tuner import TuneResult
 
 optuna = pytest.importorskip("optuna")
@@ -159,42 +159,13 @@ def test_a_search_in_which_everything_fails_gives_up_and_says_why(monkeypatch) -
 
 
 def test_what_lies_behind_is_pruned_but_never_the_first(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(optuna.Trial, "should_prune", lambda self: True)
+    monkeypatch.setattr(module, "is_pruned", lambda curves, **_: len(curves) > 1)
     result = search(tmp_path)
     assert [t.state for t in result.trials] == ["complete", "pruned", "pruned", "pruned"]
     assert [t.epochs for t in result.trials] == [3, 1, 1, 1]
     assert result.best.number == 0
     run = json.loads((tmp_path / "trials" / "trial-001" / "result.json").read_text())
     assert run["stopped"] == "callback"
-
-
-def test_the_better_half_of_those_that_came_as_far_goes_on(tmp_path) -> None:
-    """Of 12 epochs: after 2, 4 and 8."""
-    ends = {}
-    with open_study(tmp_path, larger=True, epochs=12) as study:
-        for score in (0.5, 0.6, 0.4, 0.55, 0.7, 0.58, 0.3):
-            trial = study.ask()
-            for epoch in range(1, 13):
-                trial.report(score, epoch)
-                if trial.should_prune():
-                    break
-            ends[score] = epoch
-    # 0.55 is the second of four after 2 epochs, and the third of three after 4.
-    assert ends == {0.5: 12, 0.6: 12, 0.4: 2, 0.55: 4, 0.7: 12, 0.58: 4, 0.3: 2}
-
-
-def test_of_errors_the_smaller_half_goes_on(tmp_path) -> None:
-    ends = {}
-    with open_study(tmp_path, larger=False, epochs=12) as study:
-        assert study.direction == optuna.study.StudyDirection.MINIMIZE
-        for error in (5.0, 4.0, 6.0):
-            trial = study.ask()
-            for epoch in range(1, 13):
-                trial.report(error, epoch)
-                if trial.should_prune():
-                    break
-            ends[error] = epoch
-    assert ends == {5.0: 12, 4.0: 12, 6.0: 2}
 
 
 @pytest.fixture
@@ -284,7 +255,7 @@ def test_a_slow_trial_takes_its_share_of_the_time_at_most(
     seconds, monkeypatch, limit: str, epochs: int
 ) -> None:
     """An eighth of it, or one and a half times as long as the first."""
-    monkeypatch.setattr(optuna.Trial, "should_prune", lambda self: False)
+    monkeypatch.setattr(module, "is_pruned", lambda curves, **_: False)
     shown = Leaderboard.epoch
 
     def epoch(self, number: int, *rest) -> None:

@@ -1,129 +1,111 @@
-"""A search that breaks off between any two of its writes goes on to the same trials."""
+"""A search that is killed before any of its writes ends exactly as one that was never killed."""
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections.abc import Callable
+import signal
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.tuning.test_tuner import CONFIG, GRAPH, MODEL, KilledError, told
+from tests.cli.conftest import small_graph
+from tests.endings import ending
+from tests.tuning.test_tuner import CONFIG, MODEL, told
+from tests.writes import before_each_write
 from vrgcn import tune
-from vrgcn.files import writing
+from vrgcn.runs.interrupts import Interrupted
 from vrgcn.tuning.leaderboard import Leaderboard
 from vrgcn.tuning.tuner import TuneResult
 
 optuna = pytest.importorskip("optuna")
 
-TRIALS = 5
+GRAPH = small_graph(60)
+GIVEN = replace(CONFIG, batch_size=99, learning_rate=0.02, estimator="exact", seed=8)
 
 
-def search(folder: Path, every: str = "1") -> TuneResult:
-    config = replace(CONFIG, checkpoint_every=every)
-    names = ("layers", "dropout", "learning_rate")
-    return tune(GRAPH, MODEL, config, trials=TRIALS, folder=folder, search=names)
+def search(folder: Path, every: str, trials: int = 3) -> TuneResult:
+    """every: epochs between checkpoints; "0": a trial that is killed is repeated"""
+    config = replace(GIVEN, checkpoint_every=every)
+    names = ("learning_rate", "dropout")
+    return tune(GRAPH, MODEL, config, trials=trials, folder=folder, search=names)
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory) -> TuneResult:
-    found = search(tmp_path_factory.mktemp("whole"))
-    assert {"complete", "pruned"} == {trial.state for trial in found.trials}
-    return found
+@pytest.fixture(autouse=True)
+def one_look_at_the_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Optuna imports all of its migrations whenever a study is opened, half of a search's time."""
+    manager = optuna.storages._rdb.storage._VersionManager
+    plain, known = manager.get_head_version, []
+
+    def once(self) -> str:
+        known or known.append(plain(self))
+        return known[0]
+
+    monkeypatch.setattr(manager, "get_head_version", once)
 
 
-Dying = Callable[[pytest.MonkeyPatch], None]
+def told_of(found: TuneResult) -> tuple[object, ...]:
+    return told(found), found.best.number, found.result.val, found.result.test
 
 
-def between_the_first(patch: pytest.MonkeyPatch) -> None:
-    add, added = optuna.Study.enqueue_trial, []
-
-    def enqueue(self, *args, **kwargs) -> None:
-        if added:
-            raise KilledError
-        added.append(add(self, *args, **kwargs))
-
-    patch.setattr(optuna.Study, "enqueue_trial", enqueue)
+def counts(write: str) -> bool:
+    """True for each write to the study and those to a trial's folder that may change how the trial
+    goes on: a checkpoint comes or goes, the result comes."""
+    call, _, name = write.partition(" ")
+    return call == "COMMIT" or (
+        name.startswith("trials/") and (call in ("rename", "rmdir") or name.endswith("result.json"))
+    )
 
 
-def after_a_score_was_reported(patch: pytest.MonkeyPatch) -> None:
-    report = optuna.Trial.report
-
-    def die(self, value: float, step: int) -> None:
-        report(self, value, step)
-        if (self.number, step) == (1, 2):
-            raise KilledError
-
-    patch.setattr(optuna.Trial, "report", die)
-
-
-def as_checkpoints_are_removed(patch: pytest.MonkeyPatch) -> None:
-    def die(folder: Path, **_: object) -> None:
-        if "checkpoints" in Path(folder).name:
-            shutil_rmtree(next(Path(folder).iterdir()))
-            raise KilledError
-        shutil_rmtree(folder, ignore_errors=True)
-
-    shutil_rmtree = shutil.rmtree
-    patch.setattr(writing.shutil, "rmtree", die)
-
-
-def before_the_table_is_written(patch: pytest.MonkeyPatch) -> None:
-    shown = Leaderboard.ended
-
-    def die(self, trial) -> None:
-        if trial.number == TRIALS - 1:
-            raise KilledError
-        shown(self, trial)
-
-    patch.setattr(Leaderboard, "ended", die)
-
-
-@pytest.mark.parametrize(
-    ("die", "every"),
-    [
-        (between_the_first, "0"),
-        (after_a_score_was_reported, "0"),  # the trial is repeated
-        (after_a_score_was_reported, "1"),  # it goes on from its checkpoint
-        (as_checkpoints_are_removed, "1"),
-        (before_the_table_is_written, "0"),
-    ],
-)
-def test_it_goes_on_to_the_same_trials(
-    die: Dying, every: str, whole: TuneResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("every", "first"), [("0", 2), ("1", 1)])
+def test_killed_before_any_write_it_ends_as_if_it_had_not_been(
+    every: str, first: int, tmp_path: Path
 ) -> None:
-    with monkeypatch.context() as patch:
-        die(patch)
-        with pytest.raises(KilledError):
-            search(tmp_path, every)
-    assert told(search(tmp_path, every)) == told(whole)
-    board = json.loads((tmp_path / "leaderboard.json").read_text())["trials"]
-    assert [t["val"] for t in board] == [t.val for t in whole.trials]
-    assert not [path for path in tmp_path.rglob(".*") if path.name.endswith("partial")]
+    """In the last of one, two and three trials, and between trials."""
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    for trials in range(first, 4):
+        writes: list[str] = []
+
+        def keep(write: str, writes: list[str] = writes) -> None:
+            if counts(write):
+                # What is on the disk now is what a kill would leave.
+                shutil.copytree(whole, killed / str(len(writes)))
+                writes.append(write)
+
+        with before_each_write(whole, keep):
+            wanted = search(whole, every, trials)
+        for number, write in enumerate(writes):
+            folder, where = killed / str(number), f"killed in trial {trials - 1} before {write}"
+            assert told_of(search(folder, every, trials)) == told_of(wanted), where
+            assert ending(folder) == ending(whole), where
+            left = [p for p in folder.rglob(".*") if p.name.endswith((".partial", ".lock"))]
+            assert not left, (where, left)
+            shutil.rmtree(folder)
+    # The second is pruned at a later rung, the third at the first.
+    ends = [(t.state, t.epochs) for t in wanted.trials]
+    assert ends == [("complete", 3), ("pruned", 2), ("pruned", 1)]
+    assert told(wanted) == told(search(tmp_path / "at once", every))
 
 
-def test_a_trial_that_was_being_pruned_may_go_on(
-    whole: TuneResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_stopped_in_the_step_after_which_a_trial_is_pruned_it_is_pruned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Optuna's pruner notes what it decided before it says so, and is not asked twice."""
-    pruner = optuna.pruners.SuccessiveHalvingPruner
-    prune = pruner.prune
+    """The signal is obeyed when the trial has been judged, and its last epoch is in a checkpoint:
+    it does not come again."""
+    wanted = search(tmp_path / "whole", "0")
+    shown = Leaderboard.epoch
+    pruned = [(t.number, t.epochs) for t in wanted.trials if t.state == "pruned"]
 
-    def die(self, study, trial) -> bool:
-        if prune(self, study, trial):
-            raise KilledError
-        return False
+    def stop(self, number: int, epoch: int, *rest) -> None:
+        shown(self, number, epoch, *rest)
+        if (number, epoch) in pruned[:1]:
+            pruned.pop(0)
+            signal.raise_signal(signal.SIGTERM)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(pruner, "prune", die)
-        with pytest.raises(KilledError):
-            search(tmp_path, "0")
-    found = search(tmp_path, "0")
-    assert [t.state for t in found.trials if t.state not in ("complete", "pruned")] == []
-    assert len(found.trials) == TRIALS
-    first = next(t.number for t in whole.trials if t.state == "pruned")
-    assert told(found)[:first] == told(whole)[:first]
-    assert found.trials[first].values == whole.trials[first].values
-    assert found.trials[first].epochs > whole.trials[first].epochs
+    monkeypatch.setattr(Leaderboard, "epoch", stop)
+    for _ in range(2):
+        with pytest.raises(Interrupted):
+            search(tmp_path / "cut", "0")
+    assert not pruned
+    assert told_of(search(tmp_path / "cut", "0")) == told_of(wanted)
+    assert ending(tmp_path / "cut") == ending(tmp_path / "whole")

@@ -1,4 +1,4 @@
-"""The study of a search: Optuna's sampler, pruner and storage, and trials as plain values."""
+"""The study of a search: Optuna's sampler and storage, and trials as plain values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 STUDY = "study.sqlite"
 _NAME = "vrgcn"
 _IDENTITY = "identity"  # of the user attributes
-_RUNGS = 6  # a trial is first looked at after so large a part of its epochs, then after twice that
 _DRAWN = 8  # trials, the given ones among them, before the sampler learns from them
 
 State = Literal["complete", "pruned", "failed", "running"]
@@ -50,11 +49,10 @@ def check_optuna() -> None:
 
 
 @contextmanager
-def open_study(folder: Path, *, larger: bool, epochs: int) -> Iterator[optuna.Study]:
+def open_study(folder: Path, *, larger: bool) -> Iterator[optuna.Study]:
     """The study in a folder, a new one where there is none.
 
     larger: whether a larger score is better
-    epochs: of a trial that is not pruned
     """
     import optuna
 
@@ -79,11 +77,7 @@ def open_study(folder: Path, *, larger: bool, epochs: int) -> Iterator[optuna.St
                 study_name=_NAME,
                 load_if_exists=True,
                 direction="maximize" if larger else "minimize",
-                # Not by the median: Optuna takes it over the trials that ran to their end, the best
-                # of all, and their early epochs are a bar that nearly nothing clears.
-                pruner=optuna.pruners.SuccessiveHalvingPruner(
-                    min_resource=max(1, epochs // _RUNGS), reduction_factor=2
-                ),
+                pruner=optuna.pruners.NopPruner(),  # halving.py judges
             )
             tried(study)
         yield study
@@ -197,6 +191,12 @@ def tried(study: optuna.Study) -> list[Tried]:
         for frozen in study.get_trials(deepcopy=False)
         if frozen.state in names
     ]
+
+
+def curves(study: optuna.Study, trial: optuna.Trial) -> list[dict[int, float]]:
+    """The scores that were reported, by epoch, of the trials before one and of itself."""
+    trials = study.get_trials(deepcopy=False)[: trial.number + 1]
+    return [dict(frozen.intermediate_values) for frozen in trials]
 
 
 def end_trial(study: optuna.Study, trial: optuna.Trial, ended: Tried) -> None:

@@ -76,9 +76,7 @@ def tune(
         home.mkdir(parents=True, exist_ok=True)
         objective = build_objective(graph, config)
         given = Settings(model or ModelConfig(), config)
-        study = stack.enter_context(
-            open_study(home, larger=objective.better(1.0, 0.0), epochs=config.epochs)
-        )
+        study = stack.enter_context(open_study(home, larger=objective.better(1.0, 0.0)))
         if folder is not None:
             _refuse_another(home, study, _identity(graph, given, search, objective))
         on_begin()

@@ -32,9 +32,10 @@ from vrgcn.training.config import AUTO
 from vrgcn.training.objectives import Objective
 from vrgcn.training.result import TrainResult
 from vrgcn.training.state import Epoch
+from vrgcn.tuning.halving import is_pruned
 from vrgcn.tuning.leaderboard import Leaderboard, ranked, settings_text
 from vrgcn.tuning.space import PORTFOLIO, Search, Settings
-from vrgcn.tuning.study import Tried, end_trial, next_trial, tried
+from vrgcn.tuning.study import Tried, curves, end_trial, next_trial, tried
 
 if TYPE_CHECKING:
     import optuna
@@ -190,32 +191,37 @@ class Tuner:
     ) -> tuple[str, str | None, float | None]:
         """How it ended, why, and its score: that of the model that was kept."""
         folder = self.folder / TRIALS / f"{TRIAL}{trial.number:03d}"
-        reported = set(self.study.get_trials(deepcopy=False)[trial.number].intermediate_values)
-        passed = max(reported, default=0) - 1  # epochs after which it was let go on, before a kill
+        *others, reported = curves(self.study, trial)
         pruned = False
         left, share = self._left(), self._share(trial.number)
         settings = self._settled(settings)
         model = self._build(settings)
         self._refuse_too_large(model, settings)
 
-        def on_epoch(point: Epoch) -> None:
+        def judge(epoch: int) -> None:
             nonlocal pruned
+            known = {number: score for number, score in reported.items() if number <= epoch}
+            larger = self.objective.better(1.0, 0.0)
+            pruned = is_pruned([*others, known], epochs=settings.train.epochs, larger=larger)
+            if pruned:
+                raise StopTraining
+
+        def on_epoch(point: Epoch) -> None:
             seen.append(point)
             self.leaderboard.epoch(
                 trial.number, point.epoch, settings.train.epochs, point.val, self.clock.used
             )
             best = self._best_of(seen)  # for which a model is kept, not for its last epoch
-            if point.val is None or best is None or point.epoch <= passed:
+            if point.val is None or best is None:
                 return
-            if point.epoch not in reported:
+            if point.epoch not in reported:  # before a kill or a rollback
                 trial.report(best, point.epoch)
-                reported.add(point.epoch)  # after a rollback it comes again
-            if trial.should_prune() and trial.number:  # of the first the pruner is told too
-                pruned = True
-                raise StopTraining
+                reported[point.epoch] = best
+            judge(point.epoch)
 
         def on_restore(curve: list[Epoch]) -> None:
             seen[:] = curve  # what came after it, before a rollback, is of no model any more
+            judge(len(curve))  # a signal may have stopped it after the step that it is pruned at
 
         limit = min(left, share)
         config = replace(
