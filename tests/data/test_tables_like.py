@@ -283,11 +283,47 @@ def test_one_of_several_label_columns_that_is_not_there_is_told():
     assert graph.labels is None
     assert summary.warnings == [
         "tomorrow-n.csv: without 'is_b', 1 label column of 3 that mine has, the others are left "
-        "aside and no node is labelled"
+        "aside and no node is labelled: 'is_a', 'is_c'"
     ]
     Path("other").mkdir()
     _, summary = imported("other/none", "who;x\na;1\nb;2\nc;3\nd;4\n", like=Path("mine"))
     assert summary.warnings == []
+
+
+@pytest.mark.parametrize("label", [("is_a", "is_c"), ("is_[ac]",)])
+def test_label_columns_that_leave_a_class_open_are_refused(label):
+    nodes = "who;x;is_a;is_b;is_c\na;1;1;0;0\nb;2;0;1;1\nc;3;;;\nd;4;0;0;0\n"
+    imported("mine", nodes, label=("is_*",))
+    with pytest.raises(ValueError, match="--label") as caught:
+        like(nodes, label=label)
+    assert str(caught.value) == (
+        "--label: mine has the classes 'is_a', 'is_b', 'is_c', and of tomorrow-n.csv --label names "
+        "'is_a', 'is_c', without 'is_b'; name a column for each class, or leave --label out"
+    )
+    graph, _ = like(nodes, label=("is_c", "is_b", "is_a"))
+    assert graph.names.classes == ["is_a", "is_b", "is_c"]
+    assert graph.labels[:2].tolist() == [[1, 0, 0], [0, 1, 1]]
+
+
+def test_labels_of_another_task_are_refused():
+    edges, nodes = "source,target\na,b\n", "id,x,is_a,is_b\na,1,0,1\nb,2,1,1\n"
+    imported("mine", nodes, edges, label=("is_a", "is_b"))
+    with pytest.raises(ValueError, match="--label") as caught:
+        like(nodes, edges, label=("is_a",))
+    assert str(caught.value) == (
+        "--label: mine has several classes per node, and 'is_a' of tomorrow-n.csv would be one "
+        "class per node; its label columns are 'is_a', 'is_b'"
+    )
+    imported("one", "id,x,kind\na,1,u\nb,2,v\n", edges, label=("kind",))
+    with pytest.raises(ValueError, match="one has one class per node, and 'is_a', 'is_b' of"):
+        imported("two", nodes, edges, label=("is_a", "is_b"), like=Path("one"))
+
+
+def test_labels_may_come_tomorrow_where_there_were_none():
+    edges = "source,target\na,b\n"
+    imported("mine", "id,x\na,1\nb,2\n", edges)
+    graph, _ = like("id,x,p,q\na,1,0,1\nb,2,1,1\n", edges, label=("p", "q"))
+    assert graph.labels.tolist() == [[0, 1], [1, 1]]
 
 
 def test_a_split_that_is_asked_for_needs_labels_tomorrow_too():

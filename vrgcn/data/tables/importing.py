@@ -178,6 +178,8 @@ def _node_columns(
     if recipe is not None:
         columns = node_columns(table, spec, [encoder.column for encoder in recipe.encoders])
         check_split(table, columns, spec)
+        if columns.label:
+            recipe.check_labels(table, columns.label, spec)
         return columns, recipe.encoders
     columns = node_columns(table, spec)
     check_split(table, columns, spec)

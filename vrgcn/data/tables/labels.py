@@ -126,23 +126,34 @@ def label_reader(
         _check_one_each(table, columns, spec.task)
     if spec.task == "regression":
         return OneNumber(columns[0], spec.missing, spec.decimal, problems)
-    if len(columns) > 1:
-        if spec.label_delimiter is not None:
-            raise ValueError(
-                f"--label-delimiter: {table.name} has {len(columns)} label columns; give one"
-            )
-        return ColumnPerClass(columns, spec.missing, problems)
-    [column] = columns
-    if spec.label_delimiter is not None and is_list(table.kind(column)):
+    if len(columns) > 1 and spec.label_delimiter is not None:
         raise ValueError(
-            f"--label-delimiter: column {column!r} of {table.name} holds lists, whose classes need "
-            "no delimiter; leave it out"
+            f"--label-delimiter: {table.name} has {len(columns)} label columns; give one"
         )
-    if spec.label_delimiter is not None or is_list(table.kind(column)):
-        return ClassesInACell(table.name, column, spec.label_delimiter, spec.missing)
-    if spec.task == "multilabel":
+    if spec.label_delimiter is not None and is_list(table.kind(columns[0])):
+        raise ValueError(
+            f"--label-delimiter: column {columns[0]!r} of {table.name} holds lists, whose classes "
+            "need no delimiter; leave it out"
+        )
+    if column_per_class(table, columns, spec):
         return ColumnPerClass(columns, spec.missing, problems)
-    return OneClass(column, spec.missing)
+    if label_task(table, columns, spec) == "multilabel":
+        return ClassesInACell(table.name, columns[0], spec.label_delimiter, spec.missing)
+    return OneClass(columns[0], spec.missing)
+
+
+def label_task(table: Table, columns: Sequence[str], spec: ImportSpec) -> Task:
+    """The task that `label_reader` will read the label columns for."""
+    if spec.task == "regression":
+        return "regression"
+    cell = spec.label_delimiter is not None or is_list(table.kind(columns[0]))
+    return "multilabel" if cell or column_per_class(table, columns, spec) else "classes"
+
+
+def column_per_class(table: Table, columns: Sequence[str], spec: ImportSpec) -> bool:
+    """True if `label_reader` will read a column of 0 and 1 for each class."""
+    cell = spec.label_delimiter is not None or is_list(table.kind(columns[0]))
+    return len(columns) > 1 or (spec.task == "multilabel" and not cell)
 
 
 def _check_one_each(table: Table, columns: list[str], task: str) -> None:

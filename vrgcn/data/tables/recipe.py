@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from vrgcn.data.tables.columns import EdgeColumns, NodeColumns, dropped
 from vrgcn.data.tables.encoders import Encoder, encoder_from_state
+from vrgcn.data.tables.labels import column_per_class, label_task
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.values import readable_as
@@ -44,6 +45,11 @@ _KEPT = (
     *("id", "label", "split", "source", "target", "weight"),
     *("features", "marked", "task", "classes"),
 )
+_OF_NODES: dict[Task, str] = {
+    "classes": "one class per node",
+    "multilabel": "several classes per node",
+    "regression": "a number per node",
+}
 _NODE_OPTIONS = ("headerless_nodes", "unknown_nodes", "label_delimiter", "task")
 
 
@@ -171,16 +177,36 @@ class Recipe:
             spec = replace(spec, task="auto", label_delimiter=None, missing=())
         return replace(spec, label=label, split=split, drop=drop)
 
+    def check_labels(self, table: Table, columns: Sequence[str], spec: ImportSpec) -> None:
+        """Refuse label columns of another task, and fewer of them than there are classes: nodes
+        would count as not being of a class that nobody said anything about."""
+        if not self.label:  # no labels yesterday: they may be anything today
+            return
+        task = label_task(table, columns, spec)
+        if task != self.task:
+            raise ValueError(
+                f"--label: {self.origin} has {_OF_NODES[self.task]}, and {_shown(columns)} of "
+                f"{table.name} would be {_OF_NODES[task]}; its label columns are "
+                f"{_shown(self.label)}"
+            )
+        gone = [name for name in self.classes or [] if name not in columns]
+        if gone and column_per_class(table, columns, spec):
+            raise ValueError(
+                f"--label: {self.origin} has the classes {_shown(self.classes or [])}, and of "
+                f"{table.name} --label names {_shown(columns)}, without {_shown(gone)}; name a "
+                "column for each class, or leave --label out"
+            )
+
     def lacking_labels(self, table: Table, drop: Sequence[str]) -> list[str]:
         """What to tell where some of several label columns are not there: none is of use then."""
         gone = [c for c in self.label if c not in table.columns or dropped(c, drop)]
         if len(gone) in (0, len(self.label)):
             return []
-        shown = ", ".join(map(repr, gone[:3])) + (", ..." if len(gone) > 3 else "")
+        left = [c for c in self.label if c not in gone]
         return [
-            f"{table.name}: without {shown}, {counted(len(gone), 'label column')} of "
+            f"{table.name}: without {_shown(gone)}, {counted(len(gone), 'label column')} of "
             f"{len(self.label)} that {self.origin} has, the others are left aside and no node is "
-            "labelled"
+            f"labelled: {_shown(left)}"
         ]
 
     def write(self, folder: Path) -> None:
@@ -207,6 +233,10 @@ class Recipe:
             file.write(json.dumps(signed, indent=2).encode())
             file.flush()
             os.fsync(file.fileno())
+
+
+def _shown(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
 
 
 def read_recipe(folder: Path, decimal: str | None = None) -> Recipe:
