@@ -204,6 +204,10 @@ def test_weights_that_sum_to_more_than_a_float_holds(error):
     [
         ({"id": "ID"}, "nodes.csv has no column 'ID' (--id); it has 'id', 'x', 'label', 'split'"),
         ({"label": ("lable",)}, "has no column 'lable' (--label); did you mean 'label'? It has"),
+        (
+            {"label": ("x", "label", "c")},
+            "nodes.csv has no column 'c' (--label); it has 'id', 'x', 'label', 'split'",
+        ),
         ({"features": ("x", "f_*")}, "nodes.csv has no column 'f_*' (--features); it has"),
         ({"split": "fold"}, "nodes.csv has no column 'fold' (--split)"),
         ({"source": "src"}, "edges.csv has no column 'src' (--source)"),
@@ -310,6 +314,8 @@ def test_two_columns_of_the_same_name(error):
     assert error("id,x,x\na,1,2\n") == (
         "nodes.csv has more than one column called 'x'; rename them"
     )
+    twice = pa.table([["a", "b"], [1, 2], [3, 4]], names=["id", "x", "x "])
+    assert error(twice) == "nodes.parquet has more than one column called 'x'; rename them"
 
 
 def test_an_edge_file_of_one_column(error):

@@ -71,7 +71,7 @@ def test_categories_have_a_feature_each_and_one_for_missing():
 def test_features_of_the_same_name_are_told_apart():
     cells = {"x": ["a", "(missing)", "", "a"], "x=a": [1, 2, 3, 4]}
     options = {"column": ("x=category", "x=a=number"), "unknown_nodes": "add"}
-    named, _, _ = imported(cells, **options)
+    named, summary, _ = imported(cells, **options)
     assert named == {
         "x=(missing)": [0, 1, 0, 0],
         "x=a": [1, 0, 0, 1],
@@ -79,9 +79,34 @@ def test_features_of_the_same_name_are_told_apart():
         "x=a (2)": [1, 2, 3, 4],
         "(not in the nodes table)": [0, 0, 0, 0],
     }
+    assert [warning for warning in summary.warnings if "would be called" in warning] == [
+        "n.csv: column 'x': a feature would be called 'x=(missing)', as that of column 'x' is; it "
+        "is called 'x=(missing) (2)'",
+        "n.csv: column 'x=a': a feature would be called 'x=a', as that of column 'x' is; it is "
+        "called 'x=a (2)'",
+    ]
     write(cells)
     import_tables(ImportSpec(nodes="n.csv", edges="e.csv", like="g", out="again"))
     assert load_graph("again").names.features == list(named)
+
+
+def test_a_name_that_a_renamed_feature_took_is_told_too():
+    cells = {"x": ["a", "b", "a"], "x=a": [1, 2, 3], "x=a (2)": [4, 5, 6]}
+    named, summary, _ = imported(cells, column=("x=category",))
+    assert list(named) == ["x=a", "x=b", "x=a (2)", "x=a (2) (2)"]
+    assert (
+        "n.csv: column 'x=a (2)': a feature would be called 'x=a (2)', as that of column 'x=a' is; "
+        "it is called 'x=a (2) (2)'"
+    ) in summary.warnings
+
+
+def test_a_column_called_like_the_mark_of_unknown_nodes_is_told():
+    cells = {"x": [1, 2, 3], "(not in the nodes table)": [1, 0, 1]}
+    named, summary, _ = imported(cells, unknown_nodes="add")
+    assert list(named) == ["x", "(not in the nodes table) (2)", "(not in the nodes table)"]
+    assert any(
+        "as the mark of nodes that edges alone name is; it" in text for text in summary.warnings
+    )
 
 
 def test_rare_categories_share_a_feature():

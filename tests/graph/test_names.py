@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 
+from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 
 NAMES = {
@@ -37,3 +39,16 @@ def test_unknown_ids_are_counted_and_the_first_is_named(kind: str, first: str) -
     known = NAMES[kind].node_ids(np.array([1])).to_pylist()
     with pytest.raises(ValueError, match=rf"ids\.csv: 2 nodes are not in the graph, .*'{first}'"):
         NAMES[kind].places([*known, first, "x"], "ids.csv", 3)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (Names(features=["a", "b", "a"]), "names calls several features 'a'; all must differ"),
+        (Names(classes=["u", "u"]), "names calls several classes 'u'"),
+        (Names(features=["a"]), "names has 1 features, and the graph 3"),
+    ],
+)
+def test_a_graph_has_no_two_classes_or_features_of_one_name(names, message):
+    with pytest.raises(ValueError, match=message):
+        Graph([[0], [1]], torch.ones(3, 3), [0, 1, 0], names=names)

@@ -81,7 +81,7 @@ class Graph:
         self.train, self.val, self.test = check_splits(splits, self.num_nodes)
         self._check_split_labels()
         self.names = names or Names()
-        self._check_names()
+        self.names.check(self.num_nodes, self.num_classes, self.num_features)
 
     @classmethod
     def from_parts(
@@ -275,15 +275,6 @@ class Graph:
             f"features={self.num_features:,}{' sparse' if is_sparse(self.features) else ''}, "
             f"{labels}, " + ", ".join(f"{name}={len(self.split(name)):,}" for name in SPLITS) + ")"
         )
-
-    def _check_names(self) -> None:
-        for kind, names, count in (
-            ("nodes", self.names.nodes, self.num_nodes),
-            ("classes", self.names.classes, self.num_classes),
-            ("features", self.names.features, self.num_features),
-        ):
-            if names is not None and len(names) != count:
-                raise ValueError(f"names has {len(names)} {kind}, and the graph {count}")
 
     def _check_split_labels(self) -> None:
         for name in SPLITS:

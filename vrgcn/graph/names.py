@@ -6,6 +6,7 @@ come back under the ids and labels that went in.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,24 @@ class Names:
     nodes: pa.Array | None = None
     classes: list[str] | None = None
     features: list[str] | None = None
+
+    def check(self, nodes: int, classes: int, features: int) -> None:
+        """Refuse names that are too many or too few, and two classes or features of one name.
+
+        That ids of nodes differ is for those who make them to see to: there may be very many.
+        """
+        for kind, names, count in (
+            ("nodes", self.nodes, nodes),
+            ("classes", self.classes, classes),
+            ("features", self.features, features),
+        ):
+            if names is None:
+                continue
+            if len(names) != count:
+                raise ValueError(f"names has {len(names)} {kind}, and the graph {count}")
+            if isinstance(names, list) and len(set(names)) < count:
+                [(twice, _)] = Counter(names).most_common(1)
+                raise ValueError(f"names calls several {kind} {twice!r}; all must differ")
 
     def node_ids(self, places: NDArray[np.int64]) -> pa.Array:
         """The user's ids of the nodes at some places."""

@@ -5,7 +5,7 @@ All three end in the graph's `features.npy`, (nodes, width) float32, a chunk of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -130,10 +130,25 @@ class FeatureColumns:
     def notes(self) -> list[str]:
         """What was noticed on the way."""
         return [
-            f"{self._table.name}: column {encoder.column!r}: {note}"
-            for encoder in self._encoders
-            for note in encoder.notes()
+            *self._renamed(),
+            *(
+                f"{self._table.name}: column {encoder.column!r}: {note}"
+                for encoder in self._encoders
+                for note in encoder.notes()
+            ),
         ]
+
+    def _renamed(self) -> Iterator[str]:
+        """What to tell of features that got another name, since an earlier one has theirs."""
+        owner = {UNKNOWN_NODE: "the mark of nodes that edges alone name"}
+        made = [(name, encoder.column) for encoder in self._encoders for name in encoder.names]
+        for (name, column), own in zip(made, self.names, strict=False):
+            if own != name:
+                yield (
+                    f"{self._table.name}: column {column!r}: a feature would be called {name!r}, "
+                    f"as {owner[name]} is; it is called {own!r}"
+                )
+            owner[own] = f"that of column {column!r}"
 
     def _tell(
         self,
