@@ -1,16 +1,21 @@
-"""What all tests share: one thread, and where real data is.
+"""What all tests share: one thread, the same random numbers each time, and where real data is.
 
 One thread: the tests' tensors are so small that sharing them out costs more than it gains.
+The same random numbers: a test draws them whichever tests came before it in its process, and
+hypothesis tries the same examples, however long each takes.
 """
 
 from __future__ import annotations
 
 import os
+import random
 import signal
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from hypothesis import HealthCheck, settings
 
 from vrgcn.data import find_dataset
 
@@ -21,7 +26,30 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
+settings.register_profile(
+    "same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("same")
+
 _BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Seed before the fixtures of a test."""
+    _seed(0)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call() -> None:
+    """Seed again: fixtures that several tests share drew for the first of them alone."""
+    _seed(1)
+
+
+def _seed(seed: int) -> None:
+    torch.manual_seed(seed)
+    np.random.seed(seed)
+    random.seed(seed)
 
 
 @pytest.fixture(scope="session")
