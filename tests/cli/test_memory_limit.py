@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from tests.cli.conftest import small_graph
+from tests.waiting import LONG
 from vrgcn.data.store import save_graph
 from vrgcn.graph.graph import Graph
 
@@ -29,7 +30,7 @@ def limited(module: str, room: int, folder: Path, *arguments: object) -> tuple[i
     code = LIMITED.format(module=module, room=room)
     command = [sys.executable, "-c", code, *map(str, arguments)]
     done = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=60, check=False
+        command, cwd=folder, capture_output=True, text=True, timeout=LONG, check=False
     )
     return done.returncode, done.stderr
 

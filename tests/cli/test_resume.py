@@ -9,12 +9,12 @@ import re
 import signal
 import subprocess
 import sys
-import time
 import tomllib
 from pathlib import Path
 
 import pytest
 
+from tests.waiting import LONG, wait_for
 from vrgcn.cli import run_folder
 from vrgcn.files.writing import DiskFullError, remove_folder
 from vrgcn.runs import checkpointing, record, store_watch
@@ -263,20 +263,26 @@ def test_a_run_stops_and_keeps_everything_before_its_graph_is_cut_shorter(
 ):
     train(vrgcn, graph_folder, "--out", "whole")
     features = graph_folder / "features.npy"
-    whole, shown, others = features.read_bytes(), EpochProgress.step, []
+    whole, shown = features.read_bytes(), EpochProgress.step
+    steps, others, held = [], [], []
 
     def cut(self, done: int, total: int) -> None:
         shown(self, done, total)
-        others.append(None)
-        if len(others) == 5:
+        steps.append(done)
+        if len(steps) == 5:
             code = f"import os; os.truncate({str(features)!r}, 10)"
-            others[4] = subprocess.Popen([sys.executable, "-c", code])
-            time.sleep(1.5)  # it waits now, unless this disk gives no leases
+            others.append(subprocess.Popen([sys.executable, "-c", code]))
+            wait_for(lambda: held or others[0].poll() is not None, "the file to be opened")
 
     monkeypatch.setattr(EpochProgress, "step", cut)
-    code, out, err = train(vrgcn, graph_folder, "--out", "cut")
+    # The system sends it when it begins to hold another process back, where this disk has leases.
+    before = signal.signal(signal.SIGURG, lambda *_: held.append(True))
+    try:
+        code, out, err = train(vrgcn, graph_folder, "--out", "cut")
+    finally:
+        signal.signal(signal.SIGURG, before)
     monkeypatch.setattr(EpochProgress, "step", shown)
-    assert others[4].wait(20) == 0
+    assert others[0].wait(LONG) == 0
     assert features.stat().st_size == 10
     if "was changed while training read it" in err:
         pytest.skip("this disk gives no leases")
@@ -368,7 +374,7 @@ def test_output_that_nobody_reads_is_no_reason_to_stop(graph_folder, tmp_path):
         capture_output=True,
         text=True,
         env=os.environ | {"PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1"},
-        timeout=120,
+        timeout=LONG,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
@@ -396,7 +402,7 @@ def test_too_little_memory_is_explained_by_what_would_take_less(graph_folder, tm
         capture_output=True,
         text=True,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
-        timeout=120,
+        timeout=LONG,
         check=False,
     )
     assert done.returncode == 1, done.stderr
@@ -427,7 +433,7 @@ def test_another_run_is_refused_before_torch_is_loaded(stopped, tmp_path):
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LONG,
         check=False,
     )
     assert done.returncode == 1

@@ -23,6 +23,7 @@ from vrgcn.runs.checkpoint import (
 )
 from vrgcn.runs.interrupts import Interrupted
 from vrgcn.runs.lock import LOCK, LockedError, locked
+from vrgcn.training.clock import Clock
 from vrgcn.training.divergence import DivergedError
 from vrgcn.training.state import Epoch
 
@@ -162,7 +163,7 @@ def test_checkpoints_come_when_they_are_due(tmp_path: Path, every: str, steps: l
 
 def test_what_takes_long_to_write_comes_less_often(tmp_path: Path, monkeypatch) -> None:
     now, written = [0.0], []
-    monkeypatch.setattr(checkpointing.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(Clock, "now", staticmethod(lambda: now[0]))
 
     def save(folder: Path, state, identity) -> Path:
         written.append(state.position.step)

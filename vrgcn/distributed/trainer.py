@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -171,7 +170,7 @@ class PartTrainer(Trainer):
         (count,) = self.group.total(len(nodes))
         if not count:
             return None
-        start = time.perf_counter()
+        start = self.clock.now()
         outputs = self.group.gather(self.sweeps.outputs(nodes))
         assert self.graph.labels is not None
         labels = self.group.gather(self.graph.labels[nodes])
@@ -179,7 +178,7 @@ class PartTrainer(Trainer):
         if self.group.first:
             value = self.objective.metric.compute(torch.cat(outputs).cpu(), torch.cat(labels).cpu())
         value = self.group.broadcast(value)
-        self.progress.evaluation_seconds += time.perf_counter() - start
+        self.progress.evaluation_seconds += self.clock.now() - start
         return float(value)
 
     def _measure(self, *, early: bool) -> Epoch:

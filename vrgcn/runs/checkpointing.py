@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -46,7 +45,7 @@ class Checkpoints:
         self._identity: dict[str, Any] | None = None
         self._kept: list[Path] = []  # known to be whole, oldest first
         self._written: tuple[int, int] | None = None  # step and rollbacks of the newest
-        self._last, self._cost = time.monotonic(), 0.0
+        self._last, self._cost = trainer.clock.now(), 0.0
         remove_partial(folder)
 
     def resume(self) -> bool:
@@ -81,7 +80,7 @@ class Checkpoints:
 
     def write(self) -> bool:
         """Write one now; False where the disk is full and training shall go on without."""
-        start = time.monotonic()
+        start = self.trainer.clock.now()
         if self.trainer.callbacks.on_checkpoint is not None:
             self.trainer.callbacks.on_checkpoint()
         state = self.trainer.state(copied=False)
@@ -100,7 +99,7 @@ class Checkpoints:
             self.on_note(f"no checkpoint at step {state.position.step}: {error}; training goes on")
             return False
         finally:
-            self._last = time.monotonic()
+            self._last = self.trainer.clock.now()
             self._cost = self._last - start
             self.trainer.progress.checkpoint_seconds += self._cost
         return True
@@ -137,7 +136,7 @@ class Checkpoints:
         if self.every.seconds is None:
             return False
         least = 0.0 if self.every.share is None else self._cost / self.every.share
-        return time.monotonic() - self._last >= max(self.every.seconds, least)
+        return self.trainer.clock.now() - self._last >= max(self.every.seconds, least)
 
     def _keep(self, path: Path) -> None:
         """Keep one that was written, and what came before it. What has a larger step is of a course
@@ -166,7 +165,7 @@ class Checkpoints:
         there = checkpoints_in(self.folder)[::-1]
         self._kept = [path for path in there if step_of(path) <= step_of(found.path)]
         self._written = found.state.position.step, found.state.progress.rollbacks
-        self._last = time.monotonic()
+        self._last = self.trainer.clock.now()
         callbacks = self.trainer.callbacks
         if callbacks.on_restore is not None:
             try:

@@ -38,16 +38,23 @@ class Stamp(NamedTuple):
 class StoreWatch:
     """folder: of the graph, as training begins
     on_note: told, once, that the graph is gone or another has its name
+    now: returns the time in seconds
     """
 
-    def __init__(self, folder: Path, on_note: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        on_note: Callable[[str], None],
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.folder = folder.resolve()
         self.on_note = on_note
         # What is derived from the graph, in a folder of its own, comes and goes.
         files = [file for file in sorted(self.folder.iterdir()) if file.is_file()]
         self._stamps = {file.name: _stamp(file) for file in files}
         self._told = self._asked = False
-        self._looked = time.monotonic()
+        self._now = now
+        self._looked = now()
         # Leases, by the open file that each belongs to.
         self._leases = {
             descriptor: file
@@ -71,12 +78,12 @@ class StoreWatch:
 
     def glance(self) -> None:
         """`check`, if it was not done within the last second."""
-        if time.monotonic() - self._looked >= SECONDS:
+        if self._now() - self._looked >= SECONDS:
             self.check()
 
     def check(self) -> None:
         """Refuse to go on where what training reads has changed."""
-        self._looked = time.monotonic()
+        self._looked = self._now()
         for name, before in self._stamps.items():
             file = self.folder / name
             try:

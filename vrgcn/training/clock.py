@@ -13,14 +13,19 @@ class Clock:
 
     def __init__(self, limit: float | None = None) -> None:
         self.limit = limit
-        self._begun = time.monotonic()
+        self._begun = self.now()
         self._before = 0.0
         self._step = self._evaluation = 0.0
+
+    @staticmethod
+    def now() -> float:
+        """Return the time in seconds. All times of a run are measured by it."""
+        return time.monotonic()
 
     @property
     def used(self) -> float:
         """Seconds so far."""
-        return self._before + time.monotonic() - self._begun
+        return self._before + self.now() - self._begun
 
     def go_on(self, used: float) -> None:
         """After what other processes used; time that passed in this one is not given back."""

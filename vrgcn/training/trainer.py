@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -201,19 +200,19 @@ class Trainer:
         """One step, with what is due before and after it; False where none is left."""
         if self.finished:
             return False
-        start = time.perf_counter()
+        start = self.clock.now()
         self.model.train()
         with self.random.drawn():
             if self._stream is None:
                 self._stream = self._open_epoch()
             batch = next(self._stream)
-        self.progress.seconds += time.perf_counter() - start
+        self.progress.seconds += self.clock.now() - start
         if self.callbacks.on_batch is not None:
             self.callbacks.on_batch(batch)
-        start = time.perf_counter()
+        start = self.clock.now()
         with self.random.drawn():
             self._step(batch)
-        took = time.perf_counter() - start
+        took = self.clock.now() - start
         self.progress.seconds += took
         self.clock.stepped(took)
         place, steps = self.minibatches.position.place, len(self.minibatches)
@@ -309,9 +308,9 @@ class Trainer:
         """The point of the epoch that is over."""
         progress, batches = self.progress, self.minibatches
         number = batches.position.epoch
-        start = time.perf_counter()
+        start = self.clock.now()
         reading = self.monitor.after_epoch(number)
-        progress.diagnostics_seconds += time.perf_counter() - start
+        progress.diagnostics_seconds += self.clock.now() - start
         evaluate = early or number == self.config.epochs or number % self.config.evaluate_every == 0
         done = batches.position.place / len(batches)
         age = batches.mean_age()
@@ -378,13 +377,13 @@ class Trainer:
     def _score(self, nodes: Tensor) -> float | None:
         if not len(nodes):
             return None
-        start = time.perf_counter()
+        start = self.clock.now()
         outputs = self.evaluation.outputs(nodes)
         # They would be a class all the same. Of test nodes `predict` tells: training is over.
         if nodes is self.graph.val and not bool(outputs.isfinite().all()):
             self._diverge("outputs for the validation nodes became infinite or NaN")
         value = self.objective.score(outputs, nodes)
-        took = time.perf_counter() - start
+        took = self.clock.now() - start
         self.progress.evaluation_seconds += took
         self.clock.evaluated(took)
         return value
