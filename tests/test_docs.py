@@ -29,7 +29,7 @@ from vrgcn import (
     save_model,
 )
 from vrgcn.cli import COMMANDS
-from vrgcn.cli.config_file import expand_config
+from vrgcn.cli.config_file import parse_with_files
 from vrgcn.cli.options import TrainOptions
 from vrgcn.cli.parsing import parse
 from vrgcn.engine.estimators import find_estimator
@@ -212,8 +212,7 @@ def test_a_file_of_settings_is_understood(tmp_path: Path) -> None:
     (block,) = blocks("docs/training.md", "toml")
     file = tmp_path / "settings.toml"
     file.write_text(block, encoding="utf-8")
-    flags = expand_config(TrainOptions, ["--config", str(file), "--epochs", "30"])
-    options = parse(TrainOptions, flags)
+    options = parse_with_files(TrainOptions, ["--config", str(file), "--epochs", "30"])
     assert (options.dataset, options.log) == ("communities", "tensorboard")
     assert options.model.hidden == 256
     wanted = {"epochs": 30, "schedule": "cosine", "warmup": 2, "clip": 1.0, "label_smoothing": 0.1}

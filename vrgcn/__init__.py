@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from vrgcn.models.dropout import Dropout
     from vrgcn.models.models import GCN, MLP, GraphSAGE
     from vrgcn.runs.fit import fit
+    from vrgcn.runs.run import Run, load_run
+    from vrgcn.runs.train import train
     from vrgcn.scikit.classifier import VRGCNClassifier as VRGCNClassifier
     from vrgcn.scikit.regressor import VRGCNRegressor as VRGCNRegressor
     from vrgcn.training.callbacks import StopTraining
@@ -68,6 +70,9 @@ _HOME = {
     "TensorBoardLog": "training.tensorboard",
     "TrainResult": "training.result",
     "fit": "runs.fit",
+    "Run": "runs.run",
+    "load_run": "runs.run",
+    "train": "runs.train",
     "TuneResult": "tuning.tuner",
     "tune": "tuning.tune",
     "VRGCNClassifier": "scikit.classifier",
@@ -90,6 +95,7 @@ __all__ = [
     "Predictions",
     "Propagate",
     "Propagation",
+    "Run",
     "SavedModel",
     "StopTraining",
     "TensorBoardLog",
@@ -102,12 +108,14 @@ __all__ = [
     "load_dataset",
     "load_graph",
     "load_model",
+    "load_run",
     "predict",
     "predictions",
     "random_split",
     "save_graph",
     "save_model",
     "scale_graph",
+    "train",
     "tune",
 ]
 

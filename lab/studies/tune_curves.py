@@ -12,8 +12,8 @@ from pathlib import Path
 
 from matplotlib import pyplot
 
+from vrgcn.runs.folder import LEADERBOARD
 from vrgcn.training.metrics import titled_metric
-from vrgcn.tuning.tuner import LEADERBOARD
 
 
 def main() -> None:

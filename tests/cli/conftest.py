@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 import torch
 
-from vrgcn.cli import main
 from vrgcn.data.store import save_graph
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
@@ -64,25 +62,6 @@ def graph_folder(tmp_path: Path) -> Path:
     folder = tmp_path / "small"
     save_graph(small_graph(), folder)
     return folder
-
-
-@pytest.fixture
-def vrgcn(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[int, str, str]]:
-    """Run `vrgcn ARGUMENTS` in an empty folder; gives exit code, output and errors."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        try:
-            main([str(argument) for argument in arguments])
-            code = 0
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
 
 
 @pytest.fixture

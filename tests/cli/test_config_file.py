@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from vrgcn.cli.config_file import expand_config
+from vrgcn.cli.config_file import parse_with_files
 from vrgcn.cli.options import DiagnoseOptions, TrainOptions, TuneOptions
-from vrgcn.cli.parsing import parse
 
 
 @pytest.fixture
@@ -17,7 +16,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def parsed(kind, *words):
-    return parse(kind, expand_config(kind, [str(word) for word in words]))
+    return parse_with_files(kind, [str(word) for word in words])
 
 
 def test_a_list_at_the_end_of_a_file_does_not_take_the_graph(file):

@@ -16,7 +16,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.pages.runs.curves import EPOCHS, _score_axis, draw
 from vrgcn.pages.runs.records import read_runs
-from vrgcn.runs.folder import write_config
+from vrgcn.runs.config_file import write_settings
 
 
 def text_of(path: Path) -> str:
@@ -35,7 +35,7 @@ def write_run(folder: Path, epochs: int = 3, *, done: bool = True, **options: ob
     """A run by hand, without a model: its graph is not there either."""
     folder.mkdir(parents=True)
     config = {"graph": "/nowhere/papers", "estimator": "cv", "epochs": epochs, "fanout": [1]}
-    write_config(folder / "config.toml", config | options)
+    write_settings(folder / "config.toml", config | options)
     points = [
         {
             "epoch": n,

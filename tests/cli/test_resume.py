@@ -15,9 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import LONG, wait_for
-from vrgcn.cli import run_folder
 from vrgcn.files.writing import DiskFullError, remove_folder
-from vrgcn.runs import checkpointing, record, store_watch
+from vrgcn.runs import checkpointing, folder, record, store_watch
 from vrgcn.runs.checkpoint import checkpoints_in
 from vrgcn.runs.lock import locked
 from vrgcn.training.progress import EpochProgress
@@ -196,7 +195,7 @@ def test_overwriting_that_was_killed_half_way_may_be_repeated(
         remove_folder(folder)
 
     with monkeypatch.context() as patch:
-        patch.setattr(run_folder, "remove_folder", die)
+        patch.setattr(folder, "remove_folder", die)
         with pytest.raises(KilledError):
             train(vrgcn, graph_folder, *flags, "--out", "run", "--overwrite")
     code, _, err = train(vrgcn, graph_folder, *flags, "--out", "run")

@@ -12,7 +12,7 @@ from statistics import fmean, stdev
 import pytest
 
 from tests.cli.test_resume import outcome
-from vrgcn.cli import train as cli
+from vrgcn.runs.job import Job
 from vrgcn.training.progress import EpochProgress
 
 FLAGS = ("--batch-size", 16, "--epochs", 3, "--hidden", 8, "--seeds", 3, "--seed", 4)
@@ -124,17 +124,17 @@ def test_runs_that_were_to_be_made_longer_are_not_taken_for_finished(
 ):
     """Stopped after the first of them was, and before the second was begun again."""
     vrgcn("train", "--graph", graph_folder, *FLAGS, "--out", "many")
-    train_in, begun = cli.train_in, []
+    run, begun = Job.run, []
 
-    def stop(folder: Path, *given, **options):
+    def stop(job: Job, folder: Path, *given, **options):
         begun.append(folder)
         if len(begun) == 2:
             raise KeyboardInterrupt
-        return train_in(folder, *given, **options)
+        return run(job, folder, *given, **options)
 
-    monkeypatch.setattr(cli, "train_in", stop)
+    monkeypatch.setattr(Job, "run", stop)
     code, out, _ = vrgcn("train", "--resume", "many", "--epochs", 5)
-    monkeypatch.setattr(cli, "train_in", train_in)
+    monkeypatch.setattr(Job, "run", run)
     assert (code, "vrgcn train --resume many goes on with it" in out) == (130, True)
     code, out, err = vrgcn("train", "--resume", "many")
     assert code == 0, err

@@ -14,7 +14,6 @@ from safetensors.torch import save_file
 
 from tests.fuzz.mutations import bytes_changed, json_changed, value_changed
 from tests.fuzz.target import Target, damage_any, some_graph
-from vrgcn.cli.config_file import option_kinds, read_flags
 from vrgcn.cli.options import TrainOptions
 from vrgcn.files.checksums import file_checksum
 from vrgcn.graph.scaling import Scaling
@@ -34,8 +33,9 @@ from vrgcn.runs.checkpoint import (
     save_checkpoint,
 )
 from vrgcn.runs.checkpointing import Checkpoints
-from vrgcn.runs.folder import write_config
+from vrgcn.runs.config_file import read_values, write_settings
 from vrgcn.runs.identity import identity
+from vrgcn.runs.settings import NOTED
 from vrgcn.training.callbacks import Callbacks
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.divergence import DivergedError
@@ -83,7 +83,9 @@ def _read_model(folder: Path) -> None:
 def _make_run(folder: Path) -> None:
     run = folder / "run"
     run.mkdir()
-    write_config(run / "config.toml", {"graph": folder / "graph", "epochs": 3, "estimator": "cvd"})
+    write_settings(
+        run / "config.toml", {"graph": folder / "graph", "epochs": 3, "estimator": "cvd"}
+    )
     point = {"epoch": 1, "loss": 1.5, "val": 0.5, "seconds": 0.1, "age": 2.0, "sampled": 1.0}
     lines = [json.dumps(point | {"epoch": epoch, "seconds": epoch / 10}) for epoch in (1, 2, 3)]
     (run / "metrics.jsonl").write_text("\n".join(lines) + "\n")
@@ -129,7 +131,7 @@ def _read_run(folder: Path) -> None:
 
 
 def _read_config(folder: Path) -> None:
-    read_flags(folder / "run" / "config.toml", option_kinds(TrainOptions))
+    read_values(folder / "run" / "config.toml", TrainOptions, NOTED)
 
 
 def _read_checkpoint(folder: Path) -> None:

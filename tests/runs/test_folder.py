@@ -14,16 +14,8 @@ from vrgcn.graph.scaling import Scaling
 from vrgcn.inference import MODEL
 from vrgcn.inference.saved import SavedModel, save_model
 from vrgcn.models.models import GCN
-from vrgcn.runs.folder import (
-    CONFIG,
-    METRICS,
-    RESULT,
-    graph_checksum,
-    graph_source,
-    open_run,
-    open_run_graph,
-    read_config,
-)
+from vrgcn.runs.folder import CONFIG, METRICS, RESULT, read_config
+from vrgcn.runs.run import graph_checksum, graph_source, open_run, open_run_graph
 
 CPU = torch.device("cpu")
 FEATURES = torch.tensor([[1.0, 2.0], [3.0, 6.0], [5.0, 4.0]])

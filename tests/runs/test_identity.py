@@ -9,7 +9,7 @@ import torch
 from tests.training.test_state import graph, trainer
 from vrgcn import Graph
 from vrgcn.runs.identity import differences, fingerprint, identity
-from vrgcn.training.config import FREE
+from vrgcn.runs.settings import FREE
 
 
 def test_the_same_run_has_the_same_identity_and_it_survives_json() -> None:

@@ -18,6 +18,7 @@ from tests.cli.conftest import small_graph
 from tests.training.test_objectives import far_off
 from vrgcn import TrainConfig, tune
 from vrgcn.models.config import ModelConfig
+from vrgcn.runs.job import Job
 from vrgcn.training import clock as clocks
 from vrgcn.training.divergence import DivergedError
 from vrgcn.training.objectives import build_objective
@@ -129,19 +130,19 @@ def test_cut_off_inside_a_trial_it_goes_on_to_the_same_trials(found, tmp_path, m
 
 
 def test_a_trial_that_fails_has_a_reason_and_is_not_the_end(tmp_path, monkeypatch) -> None:
-    trained = module.train_in
+    run = Job.run
     faults = {
         "trial-001": DivergedError("the training loss became nan at epoch 1, step 2", "lower it"),
         "trial-002": MemoryError("there is not enough memory to train\nadvice"),
         "trial-003": RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"),
     }
 
-    def train_in(folder: Path, *args, **kwargs):
+    def failing(job: Job, folder: Path, *args, **kwargs):
         if folder.name in faults:
             raise faults[folder.name]
-        return trained(folder, *args, **kwargs)
+        return run(job, folder, *args, **kwargs)
 
-    monkeypatch.setattr(module, "train_in", train_in)
+    monkeypatch.setattr(Job, "run", failing)
     result = search(tmp_path, trials=5)
     states = [t.state for t in result.trials]
     assert states[:4] == ["complete", "failed", "failed", "failed"]

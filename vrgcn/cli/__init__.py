@@ -14,7 +14,7 @@ from pathlib import Path
 
 from vrgcn import __version__
 from vrgcn.cli.checks import check
-from vrgcn.cli.config_file import expand_config
+from vrgcn.cli.config_file import parse_with_files
 from vrgcn.cli.help import command_help, overview
 from vrgcn.cli.options import (
     BenchOptions,
@@ -34,7 +34,7 @@ from vrgcn.cli.options import (
     TrainOptions,
     TuneOptions,
 )
-from vrgcn.cli.parsing import UsageError, parse
+from vrgcn.cli.parsing import UsageError
 from vrgcn.files.memory import is_out_of_memory
 from vrgcn.files.printable import printable
 
@@ -86,7 +86,7 @@ def _run(command: str, flags: list[str]) -> None:
         if "--help" in flags or "-h" in flags:
             print(command_help(kind, command))
             return
-        options = check(parse(kind, expand_config(kind, flags)))
+        options = check(parse_with_files(kind, flags))
         getattr(importlib.import_module(module), function)(options)
     except UsageError as error:
         print(

@@ -27,13 +27,12 @@ from vrgcn.cli.options import (
     RunOptions,
     TrainOptions,
 )
-from vrgcn.cli.resuming import check_resumed
 from vrgcn.data.sources import Source, check_graph, find_source, has_parts
 from vrgcn.data.tables.spec import check_split_seed
-from vrgcn.files.writing import is_partial
 from vrgcn.pages.destination import check_suffix, check_writable
-from vrgcn.runs.folder import CONFIG, check_run, parts_of_run, read_config, unfinished
-from vrgcn.runs.lock import LOCK
+from vrgcn.runs.folder import CONFIG, check_free, read_config
+from vrgcn.runs.resume import refuse_changes
+from vrgcn.runs.run import check_run, parts_of_run
 
 FIGURES = (".png", ".svg", ".pdf")
 PAGES = (".html", ".htm")
@@ -54,7 +53,11 @@ def _(options: RunOptions) -> RunOptions:
     )
     check_writable(options.out or options.resume or Path("runs"))
     if options.resume is not None:
-        check_resumed(options, options.resume)
+        if options.out is not None or options.name is not None or options.overwrite:
+            raise ValueError(
+                "--resume goes on in the run's own folder: no --out, --name, --overwrite"
+            )
+        refuse_changes(options, options.resume)
     # Of several processes, the first looks at the folder, before it writes to it.
     if not has_parts(graph) and options.out is not None and options.out.is_dir():
         check_free(options.out, options.overwrite)
@@ -198,35 +201,6 @@ def check_new(folder: Path) -> None:
     if folder.exists():
         raise FileExistsError(f"--out: {folder} exists already; choose another name")
     check_writable(folder.parent)
-
-
-def check_free(folder: Path, overwrite: bool) -> None:
-    """Refuse a folder that holds something, unless it is a run that shall be overwritten."""
-    if holds_nothing(folder):
-        return
-    if not (folder / CONFIG).is_file():
-        raise FileExistsError(f"--out: {folder} exists already; choose another folder")
-    if overwrite:
-        return
-    done = unfinished(folder)
-    command, more = "train", "--epochs MORE"
-    if "search" in read_config(folder):
-        command, more = "tune", "--time-limit MORE"
-    if done is None:
-        raise FileExistsError(
-            f"--out: {folder} exists already, and holds a run that has finished: --overwrite "
-            f"begins it again, vrgcn {command} --resume {folder} {more} goes on with it"
-        )
-    raise FileExistsError(
-        f"--out: {folder} exists already, and holds a run that has not finished ({done}): "
-        f"vrgcn {command} --resume {folder} goes on with it, --overwrite begins it again"
-    )
-
-
-def holds_nothing(folder: Path) -> bool:
-    """Whether a folder has nothing in it but what a process that was killed as it began leaves: its
-    lock, and what it was writing."""
-    return all(path.name == LOCK or is_partial(path) for path in folder.iterdir())
 
 
 def check_file(path: Path, flag: str) -> None:

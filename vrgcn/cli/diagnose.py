@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from rich.table import Table
 
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import DiagnoseOptions
-from vrgcn.cli.train import scaled_graph
-from vrgcn.costs.choice import choose_estimator
-from vrgcn.costs.epoch_cost import epoch_costs
 from vrgcn.diagnostics.advice import Advice, advise
 from vrgcn.diagnostics.diagnosis import REFERENCE, Diagnosis, diagnose
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.engine.estimators import find_estimator
-from vrgcn.graph.graph import Graph
-from vrgcn.models.models import MODELS, GraphModel, build_model
+from vrgcn.models.models import MODELS, GraphModel
 from vrgcn.pages.costs import exact_advice
 from vrgcn.pages.diagnosis import (
     COLUMNS,
@@ -34,20 +30,10 @@ from vrgcn.pages.diagnosis import (
 from vrgcn.pages.figures import check_figure
 from vrgcn.pages.runs.records import read_metrics
 from vrgcn.pages.terminal import print_table, text_table
-from vrgcn.runs.folder import METRICS, open_run, open_run_graph, parts_of_run
-from vrgcn.training.config import TrainConfig
-from vrgcn.training.objectives import build_objective
-from vrgcn.training.progress import progress_bar
-
-
-@dataclass(frozen=True)
-class _Subject:
-    """What is diagnosed."""
-
-    title: str
-    model: GraphModel
-    graph: Graph
-    config: TrainConfig
+from vrgcn.runs.folder import DIAGNOSIS, METRICS
+from vrgcn.runs.job import Job, prepare
+from vrgcn.runs.run import open_run, open_run_graph, parts_of_run
+from vrgcn.training.progress import filling_bars, progress_bar
 
 
 def run_diagnose(options: DiagnoseOptions) -> None:
@@ -56,30 +42,29 @@ def run_diagnose(options: DiagnoseOptions) -> None:
     folder = None if options.target is None else Path(options.target)
     out = options.out or _page(options, folder)
     check_figure(out, (".html", ".htm"))
-    subject = _of_graph(options) if folder is None else _of_run(options, folder)
-    print(subject.graph)
-    chosen, choice = choose_estimator(subject.model, subject.graph, subject.config)
-    subject = replace(subject, config=chosen)
-    if choice is not None:
-        print(f"estimator {choice.estimator}: {choice.reason}")
-    diagnosis = _diagnose(subject, options)
-    used = subject.config.estimator
-    costs = epoch_costs(subject.model, subject.graph, subject.config, [used, REFERENCE])
+    title, job = _of_graph(options) if folder is None else _of_run(options, folder)
+    print(job.graph)
+    if job.choice is not None:
+        print(f"estimator {job.choice.estimator}: {job.choice.reason}")
+    diagnosis = _diagnose(job, options)
+    used = job.config.estimator
+    costs = job.costs([used, REFERENCE])
     cheap = exact_advice(used, costs, REFERENCE)
     advice = advise(diagnosis, cheap)
     _print(diagnosis, advice)
-    page(diagnosis, advice, subject.title).write(out)
+    page(diagnosis, advice, title).write(out)
     print(f"page: {out}")
 
 
 def _page(options: DiagnoseOptions, folder: Path | None) -> Path:
     if folder is not None:
-        return folder / "diagnosis.html"
+        return folder / DIAGNOSIS
     name = options.dataset or (options.graph.name if options.graph else "graph")
     return Path("runs") / f"{name}-diagnosis.html"
 
 
-def _of_run(options: DiagnoseOptions, folder: Path) -> _Subject:
+def _of_run(options: DiagnoseOptions, folder: Path) -> tuple[str, Job]:
+    """The title of the page, and the job that is diagnosed."""
     run = open_run(folder, find_device(options.train.device))
     model = run.saved.model
     assert isinstance(model, GraphModel)  # a run's model is one of ours
@@ -100,7 +85,7 @@ def _of_run(options: DiagnoseOptions, folder: Path) -> _Subject:
     print_note(opened.note)
     if parts_of_run(folder, None, None) is not None:
         print_note(_copies(folder))
-    return _Subject(f"Diagnosis of the run {folder.name}", model, opened.graph, config)
+    return f"Diagnosis of the run {folder.name}", prepare(model, opened.graph, config)
 
 
 def _copies(folder: Path) -> str | None:
@@ -118,17 +103,15 @@ def _copies(folder: Path) -> str | None:
     )
 
 
-def _of_graph(options: DiagnoseOptions) -> _Subject:
+def _of_graph(options: DiagnoseOptions) -> tuple[str, Job]:
     find_device(options.train.device)
-    graph, _, note = scaled_graph(options)
+    graph, note = options.open_graph(filling_bars())
     print_note(note)
-    outputs = build_objective(graph, options.train).outputs
-    model = build_model(options.model, graph.num_features, outputs, options.train.seed)
     name = options.dataset or options.graph
-    return _Subject(f"Diagnosis of {options.model.model} on {name}", model, graph, options.train)
+    return f"Diagnosis of {options.model.model} on {name}", options.prepare(graph)
 
 
-def _diagnose(subject: _Subject, options: DiagnoseOptions) -> Diagnosis:
+def _diagnose(job: Job, options: DiagnoseOptions) -> Diagnosis:
     with progress_bar() as progress:
         training = progress.add_task("training", total=None)
         measuring = progress.add_task("measuring", total=None)
@@ -137,14 +120,14 @@ def _diagnose(subject: _Subject, options: DiagnoseOptions) -> Diagnosis:
         def on_step(done: int, in_epoch: int) -> None:
             nonlocal steps
             steps += 1
-            progress.update(training, completed=steps, total=in_epoch * subject.config.epochs)
+            progress.update(training, completed=steps, total=in_epoch * job.config.epochs)
 
         return diagnose(
-            subject.model,
-            subject.graph,
-            subject.config,
+            job.model,
+            job.graph,
+            job.config,
             estimators={
-                name: find_estimator(name) for name in (*options.compare, subject.config.estimator)
+                name: find_estimator(name) for name in (*options.compare, job.config.estimator)
             },
             passes=options.passes,
             on_step=on_step,

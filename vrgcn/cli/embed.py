@@ -12,7 +12,7 @@ from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.files.memory import memory_advice
 from vrgcn.inference.embed import find_layer
 from vrgcn.inference.predict import check_outputs
-from vrgcn.runs.folder import open_run
+from vrgcn.runs.run import open_run
 
 
 def run_embed(options: EmbedOptions) -> None:

@@ -32,7 +32,7 @@ from vrgcn.pages.figures import (
     draw_predicted,
 )
 from vrgcn.pages.terminal import print_table, text_table
-from vrgcn.runs.folder import Run, open_run, open_run_graph, parts_of_run
+from vrgcn.runs.run import Run, open_run, open_run_graph, parts_of_run
 from vrgcn.training.metrics import (
     METRICS,
     ClassScores,

@@ -13,7 +13,7 @@ from vrgcn.distributed.group import joined
 from vrgcn.distributed.parts import load_part
 from vrgcn.distributed.prediction import evaluated_graph
 from vrgcn.engine.devices import find_device, use_threads
-from vrgcn.runs.folder import open_run
+from vrgcn.runs.run import open_run
 
 
 def run_evaluate_parts(options: EvaluateOptions, folder: Path) -> None:

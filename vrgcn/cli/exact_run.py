@@ -17,7 +17,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.inference.predict import exact_sweeps
 from vrgcn.inference.sweeps import ExactSweeps
-from vrgcn.runs.folder import Run, open_run_graph
+from vrgcn.runs.run import Run, open_run_graph
 from vrgcn.training.progress import filling_bars, progress_bar
 
 

@@ -4,50 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from vrgcn.cli.flags import Positional, Repeated
 from vrgcn.data.generate_spec import GenerateSpec
-from vrgcn.data.tables.spec import ImportSpec, check_ratio, check_split_seed
+from vrgcn.data.tables.spec import ImportSpec, check_split_seed
 from vrgcn.distributed.config import DistributedConfig
 from vrgcn.engine.estimators import ESTIMATORS, find_estimator
-from vrgcn.models.config import ModelConfig
+from vrgcn.runs.settings import Settings
 from vrgcn.training.config import TrainConfig, at_least
 from vrgcn.tuning.space import SPACE, check_names
 
 
 @dataclass(frozen=True)
-class TrainingOptions:
-    """What is trained on which graph, and how."""
-
-    dataset: str | None = None
-    """A graph by name; `vrgcn datasets` lists them."""
-    graph: Path | None = None
-    """A graph from disk, a folder that `vrgcn import` wrote, in place of --dataset."""
-    data_root: Path | None = None
-    """Where raw files of named data sets lie or go. None: $VRGCN_DATA, or else data."""
-    ratio: tuple[float, ...] | None = None
-    """Shares of train, val and test, three numbers such as 0.6 0.2 0.2, to draw the split anew from
-    the labelled nodes, class by class. None: as the graph has it."""
-    split_seed: int = 0
-    """Seed of --ratio."""
-    scaling: Literal["auto", "none", "standard", "row"] = "auto"
-    """Scaling of the features: standard gives columns mean 0 and deviation 1 on the training nodes,
-    row makes each node's sum to 1. auto: as the paper does for the data set; for a graph from disk,
-    standard for dense and row for sparse features."""
-    verify: bool = True
-    """Read all of a graph on disk before training and compare its checksums: one or two seconds for
-    each gigabyte, against training on damaged numbers."""
-    model: ModelConfig = field(default_factory=ModelConfig)
-    train: TrainConfig = field(default_factory=TrainConfig)
-
-    def __post_init__(self) -> None:
-        if self.ratio is not None:
-            check_ratio(self.ratio)
-
-
-@dataclass(frozen=True)
-class RunOptions(TrainingOptions):
+class RunOptions(Settings):
     """What is trained, and the folder of the run."""
 
     graph_or_dataset: Positional[str | None] = None
@@ -64,6 +34,10 @@ class RunOptions(TrainingOptions):
     """Begin again where the folder holds a run already: its files are removed first."""
     config: Path | None = None
     """TOML file with any of these options; flags win over it."""
+
+    beside: ClassVar[tuple[str, ...]] = (
+        *("graph_or_dataset", "name", "out", "resume", "overwrite", "config"),
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -235,7 +209,7 @@ class ReportOptions:
 
 
 @dataclass(frozen=True)
-class DiagnoseOptions(TrainingOptions):
+class DiagnoseOptions(Settings):
     """Measure bias, noise and staleness of every estimator against the exact algorithm."""
 
     target: Positional[str | None] = None

@@ -13,11 +13,12 @@ suggestions and help would stay ours in any case.
 from __future__ import annotations
 
 import math
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING
 from difflib import get_close_matches
-from typing import Any, NoReturn, get_type_hints
+from typing import Any, NoReturn
 
 from vrgcn.cli.flags import Flag, flags_of
+from vrgcn.runs.config_file import build
 
 
 class UsageError(Exception):
@@ -26,11 +27,15 @@ class UsageError(Exception):
 
 def parse(kind: Any, words: list[str]) -> Any:
     """The options that the words stand for."""
+    return build_options(kind, read_words(kind, words))
+
+
+def build_options(kind: Any, values: dict[str, Any]) -> Any:
+    """The options that values by name stand for."""
     flags = flags_of(kind)
-    values = read_words(kind, words)
     _check_required(flags, values)
     try:
-        return _build(kind, values)
+        return build(kind, values)
     except (ValueError, TypeError) as error:
         raise UsageError(_with_flags(str(error), flags)) from error
 
@@ -65,7 +70,7 @@ def read_words(kind: Any, words: list[str]) -> dict[str, Any]:
             free = [p for p in positionals if p.name not in values]
             if not free:
                 _refuse_word(word, words, place, flags)
-            count = count_plain(words[place:]) if free[0].several else 1
+            count = _count_plain(words[place:]) if free[0].several else 1
             values[free[0].name] = _convert(free[0], words[place : place + count])
             place += count
     return values
@@ -75,7 +80,7 @@ def _is_flag(word: str) -> bool:
     return word.startswith("--") and len(word) > 2
 
 
-def count_plain(words: list[str]) -> int:
+def _count_plain(words: list[str]) -> int:
     """How many words there are before the next flag."""
     return next((n for n, word in enumerate(words) if _is_flag(word)), len(words))
 
@@ -85,7 +90,7 @@ def _values(flag: Flag, rest: list[str], waiting: bool) -> list[str]:
 
     waiting: whether a word without a flag is still expected; several numbers end before it
     """
-    words = rest[: count_plain(rest)]
+    words = rest[: _count_plain(rest)]
     if not flag.several:
         if not words:
             raise UsageError(f"{flag.flag} needs a value: {flag.flag} {flag.value}")
@@ -184,23 +189,6 @@ def _check_required(flags: tuple[Flag, ...], values: dict[str, Any]) -> None:
             for f in missing
         )
         raise UsageError(f"still needed: {told}")
-
-
-def _build(kind: Any, values: dict[str, Any]) -> Any:
-    """An options object, what is not among the values as the class has it."""
-    given: dict[str, Any] = {}
-    hints = get_type_hints(kind)
-    for field in fields(kind):
-        inner = hints[field.name]
-        if is_dataclass(inner) and isinstance(inner, type):
-            own = {flag.name: flag.default for flag in flags_of(inner)}
-            if field.default_factory is not MISSING:
-                own = dict(vars(field.default_factory()))
-            own |= {name: value for name, value in values.items() if name in own}
-            given[field.name] = inner(**own)
-        elif field.name in values:
-            given[field.name] = values[field.name]
-    return kind(**given)
 
 
 def _with_flags(message: str, flags: tuple[Flag, ...]) -> str:

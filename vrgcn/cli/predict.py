@@ -9,7 +9,7 @@ from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.files.memory import memory_advice
 from vrgcn.inference.predict import check_outputs
 from vrgcn.inference.saved import SavedModel
-from vrgcn.runs.folder import open_run, parts_of_run
+from vrgcn.runs.run import open_run, parts_of_run
 
 
 def run_predict(options: PredictOptions) -> None:

@@ -18,7 +18,7 @@ from vrgcn.distributed.parts import load_part
 from vrgcn.distributed.prediction import gathered_outputs, part_sweeps, whole_names
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.graph.names import Names
-from vrgcn.runs.folder import open_run
+from vrgcn.runs.run import open_run
 
 
 def check_memory(memory: str) -> None:

@@ -7,24 +7,30 @@ from dataclasses import replace
 from pathlib import Path
 
 from vrgcn.cli.options import TrainOptions
-from vrgcn.cli.resuming import found_again, nothing_left
 from vrgcn.cli.run_folder import run_folder
 from vrgcn.pages.runs.records import read_runs
 from vrgcn.pages.runs.seeds import seed_columns, seed_rows
 from vrgcn.pages.terminal import print_table, text_table
-from vrgcn.runs.folder import CONFIG, SEED, member_runs, write_config
+from vrgcn.runs.config_file import write_settings
+from vrgcn.runs.folder import CONFIG, SEED, member_runs
+from vrgcn.runs.resume import nothing_left
+from vrgcn.runs.settings import with_choice
 
 
 def run_seeds(
-    options: TrainOptions, folder: Path, train_one: Callable[[TrainOptions, Path], None]
+    options: TrainOptions,
+    folder: Path,
+    estimator: str,
+    train_one: Callable[[TrainOptions, Path], None],
 ) -> None:
-    """One run after the other; those that have ended are left as they are, and one that was stopped
-    goes on.
+    """Train one run after the other; those that have ended are left as they are, and one that was
+    stopped is resumed.
 
+    estimator: the one that `auto` stands for
     train_one: trains as the options say, in a folder
     """
     assert options.seeds is not None
-    write_config(folder / CONFIG, found_again(options))
+    write_settings(folder / CONFIG, with_choice(options.as_dict(), estimator))
     first = options.train.seed
     for seed in range(first, first + options.seeds):
         home = folder / f"{SEED}{seed}"
@@ -40,10 +46,10 @@ def run_seeds(
             train=replace(options.train, seed=seed),
         )
         print(f"\nseed {seed}, {seed - first + 1} of {options.seeds}")
-        if nothing_left(mine):
+        if nothing_left(mine, mine.resume):
             print("has finished already")
             continue
-        with run_folder(mine) as own:
+        with run_folder(mine, estimator) as own:
             train_one(mine, own)
     print_seeds(folder)
 

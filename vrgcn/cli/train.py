@@ -5,32 +5,27 @@ from __future__ import annotations
 import signal
 import sys
 from contextlib import ExitStack, closing, nullcontext
-from dataclasses import replace
 from pathlib import Path
 
+from torch import nn
+
 from vrgcn.cli.notes import print_note
-from vrgcn.cli.options import TrainingOptions, TrainOptions
+from vrgcn.cli.options import TrainOptions
 from vrgcn.cli.output import unbroken_output
-from vrgcn.cli.resuming import described, nothing_left
-from vrgcn.cli.run_folder import goes_on, run_folder
+from vrgcn.cli.run_folder import run_folder
 from vrgcn.cli.seeds import run_seeds
-from vrgcn.costs.choice import choose_estimator
-from vrgcn.costs.epoch_cost import epoch_costs
-from vrgcn.costs.out_of_memory import memory_explained
 from vrgcn.data import find_dataset
-from vrgcn.data.opening import open_graph
 from vrgcn.data.sources import has_parts
 from vrgcn.diagnostics.diagnosis import REFERENCE
 from vrgcn.engine.devices import find_device
-from vrgcn.graph.graph import Graph
-from vrgcn.graph.scaling import Scaling, scale_graph
 from vrgcn.inference import MODEL
-from vrgcn.models.models import GraphModel, build_model
 from vrgcn.pages.costs import cost_line, exact_advice
+from vrgcn.runs.folder import chosen_estimator, resumable
 from vrgcn.runs.interrupts import Interrupted
-from vrgcn.runs.record import train_in
+from vrgcn.runs.job import Job
+from vrgcn.runs.resume import described, nothing_left
 from vrgcn.runs.store_watch import StoreWatch
-from vrgcn.training.objectives import Objective, build_objective
+from vrgcn.training.callbacks import Callbacks
 from vrgcn.training.progress import filling_bars
 from vrgcn.training.state import Epoch
 from vrgcn.training.tensorboard import TensorBoardLog
@@ -44,7 +39,7 @@ def run_train(options: TrainOptions) -> None:
         run_train_parts(options)
         return
     find_device(options.train.device)
-    if nothing_left(options):
+    if nothing_left(options, options.resume):
         print(
             f"{options.resume} has finished already; with more --epochs or a longer --time-limit "
             "it goes on"
@@ -57,28 +52,26 @@ def run_train(options: TrainOptions) -> None:
 
 
 def _run(options: TrainOptions, watch: StoreWatch | None) -> None:
-    graph, scaling, note = scaled_graph(options)
-    objective = build_objective(graph, options.train)
-    model = _build(options, graph, objective)
-    with memory_explained(graph, options.train):
-        chosen, choice = choose_estimator(model, graph, options.train)
-    options = replace(options, train=chosen)
-    with unbroken_output(), run_folder(options) as folder:
-        print(f"{graph}\n{summary(model)}, features scaled: {scaling.kind}, writing to {folder}")
+    graph, note = options.open_graph(filling_bars())
+    job = options.prepare(graph, chosen_estimator(options.resume))
+    with unbroken_output(), run_folder(options, job.config.estimator) as folder:
+        scaling = "none" if graph.scaling is None else graph.scaling.kind
+        print(f"{graph}\n{summary(job.model)}, features scaled: {scaling}, writing to {folder}")
         print_note(note)
         print_note(_unlike_the_paper(options))
-        if choice is not None:
-            print(f"estimator {choice.estimator}: {choice.reason}")
-        _print_cost(model, graph, options)
+        if job.choice is not None:
+            print(f"estimator {job.choice.estimator}: {job.choice.reason}")
+        _print_cost(job)
 
         def train_one(options: TrainOptions, folder: Path) -> None:
-            _train(options, graph, objective, _build(options, graph, objective), watch, folder)
+            model = options.build_model(graph, job.objective)
+            _train(options, job.with_model(model, options.train.seed), watch, folder)
 
         try:
             if options.seeds is None:
-                _train(options, graph, objective, model, watch, folder)
+                _train(options, job, watch, folder)
             else:
-                run_seeds(options, folder, train_one)
+                run_seeds(options, folder, job.config.estimator, train_one)
         except Interrupted as stop:
             print(f"\n{stop}\n{what_is_kept(folder)}")
             sys.exit(128 + stop.signal)
@@ -87,27 +80,15 @@ def _run(options: TrainOptions, watch: StoreWatch | None) -> None:
             raise
 
 
-def _build(options: TrainOptions, graph: Graph, objective: Objective) -> GraphModel:
-    with memory_explained(graph, options.train):
-        return build_model(options.model, graph.num_features, objective.outputs, options.train.seed)
-
-
 def what_is_kept(folder: Path) -> str:
-    if goes_on(folder):
+    if resumable(folder):
         return f"vrgcn train --resume {folder} goes on with it"
     if (folder / MODEL).exists():
         return f"the best model so far is in {folder}; there is no checkpoint to go on from"
     return "nothing was kept"
 
 
-def _train(
-    options: TrainOptions,
-    graph: Graph,
-    objective: Objective,
-    model: GraphModel,
-    watch: StoreWatch | None,
-    folder: Path,
-) -> None:
+def _train(options: TrainOptions, job: Job, watch: StoreWatch | None, folder: Path) -> None:
     with ExitStack() as stack:
         log = None
         if options.log == "tensorboard":
@@ -122,20 +103,18 @@ def _train(
             if watch is not None:
                 _watch_graph(watch)
 
-        result = train_in(
+        result = job.run(
             folder,
-            model,
-            graph,
-            options.train,
-            options=described(options),
-            objective=objective,
+            described(options),
+            Callbacks(
+                on_epoch=None if log is None else log.epoch,
+                on_step=on_step,
+                on_restore=on_restore,
+                on_note=print_note,
+            ),
             resume=options.resume is not None,
             verbose=True,
             check=None if watch is None else watch.check,
-            on_epoch=None if log is None else log.epoch,
-            on_step=on_step,
-            on_restore=on_restore,
-            on_note=print_note,
         )
     print(f"{result}\nwritten to {folder}")
     if result.stopped == "time":
@@ -158,10 +137,10 @@ def _watch_graph(watch: StoreWatch) -> None:
         signal.raise_signal(signal.SIGTERM)
 
 
-def _print_cost(model: GraphModel, graph: Graph, options: TrainOptions) -> None:
-    """What the run will touch and take, where neighbours have a part in it."""
-    used = options.train.estimator
-    costs = epoch_costs(model, graph, options.train, [used, REFERENCE])
+def _print_cost(job: Job) -> None:
+    """Print what the run will touch and take, where neighbours have a part in it."""
+    used = job.config.estimator
+    costs = job.costs([used, REFERENCE])
     if used in costs:
         print(cost_line(used, costs[used]))
         print_note(exact_advice(used, costs, REFERENCE))
@@ -173,29 +152,6 @@ def _unlike_the_paper(options: TrainOptions) -> str | None:
     return None
 
 
-def scaled_graph(options: TrainingOptions) -> tuple[Graph, Scaling, str | None]:
-    """The graph with its features scaled, the scaling, which is saved with the model, and a note
-    on the graph, if there is one."""
-    graph, kind, note = open_graph(
-        options.dataset,
-        options.graph,
-        options.data_root,
-        verify=options.verify,
-        memory=options.train.memory,
-        ratio=options.ratio,
-        split_seed=options.split_seed,
-        on_fill=filling_bars(),
-    )
-    if graph.labels is None or not len(graph.train):
-        raise ValueError(
-            "the graph has no labelled training nodes; draw some with --ratio 0.6 0.2 0.2, or "
-            "import it again with a --label column and --split or --ratio"
-        )
-    if options.scaling != "auto":
-        kind = options.scaling
-    return *scale_graph(graph, kind), note
-
-
-def summary(model: GraphModel) -> str:
+def summary(model: nn.Module) -> str:
     weights = sum(parameter.numel() for parameter in model.parameters())
     return f"{type(model).__name__} with {weights:,} weights"

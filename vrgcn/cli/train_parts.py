@@ -15,7 +15,6 @@ from pathlib import Path
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import TrainOptions
 from vrgcn.cli.output import unbroken_output
-from vrgcn.cli.resuming import check_resumed, found_again, nothing_left
 from vrgcn.cli.run_folder import run_folder
 from vrgcn.cli.train import summary, what_is_kept
 from vrgcn.distributed.checkpoints import PartCheckpoints
@@ -28,6 +27,7 @@ from vrgcn.models.models import build_model
 from vrgcn.runs.folder import CHECKPOINTS, CONFIG
 from vrgcn.runs.interrupts import Interrupted, stop_requests
 from vrgcn.runs.record import recorded
+from vrgcn.runs.resume import nothing_left, refuse_changes
 from vrgcn.training.callbacks import Callbacks
 from vrgcn.training.progress import EpochProgress
 from vrgcn.training.result import TrainResult
@@ -148,8 +148,8 @@ def _begun(folder: Path) -> str:
 
 def _nothing_left(options: TrainOptions) -> bool:
     if options.resume is not None:
-        check_resumed(options, options.resume)
-    return nothing_left(options)
+        refuse_changes(options, options.resume)
+    return nothing_left(options, options.resume)
 
 
 def _train(options: TrainOptions, group: Group, part: Part, folder: Path) -> None:
@@ -183,7 +183,7 @@ def _train(options: TrainOptions, group: Group, part: Part, folder: Path) -> Non
             model,
             config,
             lambda callbacks: train(progress.beside(callbacks)),
-            options=found_again(options),
+            options=options.as_dict(),
             told=Callbacks(on_restore=_print_restored, on_note=print_note),
         )
     print(f"{result}\nwritten to {folder}")

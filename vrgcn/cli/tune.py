@@ -8,12 +8,13 @@ from pathlib import Path
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import TuneOptions
 from vrgcn.cli.output import unbroken_output
-from vrgcn.cli.resuming import described, nothing_left
-from vrgcn.cli.run_folder import goes_on, run_folder
-from vrgcn.cli.train import scaled_graph
+from vrgcn.cli.run_folder import run_folder
 from vrgcn.engine.devices import find_device
-from vrgcn.runs.folder import BEST, CONFIG, RESULT, write_config
+from vrgcn.runs.config_file import write_settings
+from vrgcn.runs.folder import BEST, CONFIG, RESULT, resumable
 from vrgcn.runs.interrupts import Interrupted
+from vrgcn.runs.resume import described, nothing_left
+from vrgcn.training.progress import filling_bars
 from vrgcn.tuning.study import check_optuna
 from vrgcn.tuning.tune import tune
 from vrgcn.tuning.tuner import TuneResult
@@ -23,22 +24,23 @@ def run_tune(options: TuneOptions) -> None:
     """Search as the options say, or go on searching."""
     check_optuna()
     find_device(options.train.device)
-    if nothing_left(options):
+    if nothing_left(options, options.resume):
         print(
             f"{options.resume} has finished already; with more --trials or a longer --time-limit "
             "it goes on"
         )
         return
-    graph, scaling, note = scaled_graph(options)
+    graph, note = options.open_graph(filling_bars())
+    scaling = "none" if graph.scaling is None else graph.scaling.kind
     with unbroken_output(), run_folder(options) as folder:
-        print(f"{graph}\nfeatures scaled: {scaling.kind}, searching {', '.join(options.search)}")
+        print(f"{graph}\nfeatures scaled: {scaling}, searching {', '.join(options.search)}")
         print(f"writing to {folder}")
         print_note(note)
         told = described(options)
 
         def begin() -> None:
             (folder / BEST / RESULT).unlink(missing_ok=True)  # not finished from here on
-            write_config(folder / CONFIG, told)
+            write_settings(folder / CONFIG, told)
 
         if options.resume is None:
             begin()  # first of all: by its options a folder is known to be ours, if we are killed
@@ -65,7 +67,7 @@ def run_tune(options: TuneOptions) -> None:
 
 
 def _what_is_kept(folder: Path) -> str:
-    if goes_on(folder):
+    if resumable(folder):
         return f"vrgcn tune --resume {folder} goes on with it"
     return "nothing was kept"
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from torch import nn
 
 from vrgcn.costs.epoch_cost import Cost, counted, epoch_costs
+from vrgcn.engine.setup import Setup
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.training.config import AUTO, TrainConfig
@@ -43,16 +44,31 @@ def choose_estimator(
     propagation: PropagationLike | None = None,
     objective: Objective | None = None,
 ) -> tuple[TrainConfig, Choice | None]:
-    """The config with an estimator in place of `auto`, and why it is that one; None where the
-    config names one."""
+    """The config with an estimator in place of `auto`, and the choice; None where the config names
+    an estimator."""
     if config.estimator != AUTO:
         return config, None
-    names = (EXACT, *CANDIDATES)
-    # Of any seed the same: runs that differ in it alone are to be compared.
-    plain = replace(config, seed=0)
-    costs = epoch_costs(model, graph, plain, names, propagation=propagation, objective=objective)
+    costs = candidate_costs(model, graph, config, propagation=propagation, objective=objective)
     choice = choice_by(costs)
     return replace(config, estimator=choice.estimator), choice
+
+
+def candidate_costs(
+    model: nn.Module,
+    graph: Graph,
+    config: TrainConfig,
+    *,
+    propagation: PropagationLike | None = None,
+    objective: Objective | None = None,
+    setup: Setup | None = None,
+) -> dict[str, Cost]:
+    """What an epoch of each estimator costs that `auto` may stand for, whatever the seed: runs that
+    differ in the seed alone are to be compared."""
+    plain = replace(config, seed=0)
+    names = (EXACT, *CANDIDATES)
+    return epoch_costs(
+        model, graph, plain, names, propagation=propagation, objective=objective, setup=setup
+    )
 
 
 def choice_by(costs: Mapping[str, Cost]) -> Choice:

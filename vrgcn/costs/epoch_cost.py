@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor, nn
 
-from vrgcn.engine.estimators import Estimator, find_estimator
+from vrgcn.engine.estimators import Estimator
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.engine.plan import Plan
 from vrgcn.engine.setup import Setup
@@ -24,7 +24,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.graph.read_ahead import is_mapped
 from vrgcn.graph.sparse import CSR, is_sparse
-from vrgcn.training.batches import build_minibatches, refreshed_nodes
+from vrgcn.training.batches import build_minibatches, look_at, refreshed_nodes
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.objectives import Objective, build_objective
 
@@ -71,20 +71,26 @@ def epoch_costs(
     *,
     propagation: PropagationLike | None = None,
     objective: Objective | None = None,
+    setup: Setup | None = None,
 ) -> dict[str, Cost]:
-    """The cost of each estimator that can train this model on this graph as the config says."""
+    """The cost of each estimator that can train this model on this graph as the config says.
+
+    setup: the model on the graph, where somebody has looked at it already
+    """
     costs: dict[str, Cost] = {}
-    P: object = propagation
+    try:
+        setup = setup or look_at(model, graph, config, propagation)
+        objective = objective or build_objective(graph, config)
+    except ValueError:  # training raises it
+        return costs
     for name in estimators:
         try:
-            batches = _planned_only(model, graph, replace(config, estimator=name), P, objective)
-        except ValueError:  # it is told why where it is asked to train
+            named = replace(config, estimator=name)
+            batches = build_minibatches(model, graph, named, objective=objective, setup=setup)
+        except ValueError:  # training raises it, if this estimator is asked for
             continue
-        if not _has_histories(batches):
-            continue
-        if not config.inductive:  # which has a matrix of its own
-            P = batches.setup.P.get(None, batches.setup.P)
-        costs[name] = _cost(model, batches, config)
+        if _has_histories(batches):
+            costs[name] = _cost(model, batches, config)
     return costs
 
 
@@ -94,24 +100,6 @@ def _has_histories(batches: MiniBatches) -> bool:
     estimator, setup = batches.estimator, batches.setup
     sparse = is_sparse(batches.graph.features) and setup.features_dropped
     return not (sparse and estimator.history and not estimator.dropout_residual)
-
-
-def _planned_only(
-    model: nn.Module, graph: Graph, config: TrainConfig, P: object, objective: Objective | None
-) -> MiniBatches:
-    """Minibatches that can be planned but not run: P X, which takes long, is not computed."""
-    batches = build_minibatches(
-        model,
-        graph,
-        replace(config, preprocess=False),
-        estimator=find_estimator(config.estimator),
-        propagation=P,  # type: ignore[arg-type]
-        objective=objective or build_objective(graph, config),
-    )
-    setup = batches.setup
-    wanted = setup.training.features_first and config.preprocess is not False
-    batches.setup = replace(setup, preprocess=wanted and setup.training.depth > 0)
-    return batches.sibling(batches.estimator)
 
 
 def _cost(model: nn.Module, batches: MiniBatches, config: TrainConfig) -> Cost:

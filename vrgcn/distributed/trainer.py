@@ -26,9 +26,9 @@ from vrgcn.distributed.support import check_config, check_estimator, check_model
 from vrgcn.distributed.sweeps import PartSweeps
 from vrgcn.engine.batch import Batch
 from vrgcn.engine.estimators import Estimator
+from vrgcn.engine.setup import Setup
 from vrgcn.files.tensors import pieces
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.propagation import PropagationLike
 from vrgcn.graph.randomness import RandomNumbers
 from vrgcn.training.batches import refreshed_nodes, visited_nodes
 from vrgcn.training.callbacks import Callbacks
@@ -102,12 +102,10 @@ class PartTrainer(Trainer):
         self._sent = 0
 
     def _build_minibatches(
-        self,
-        estimator: Estimator | None,
-        propagation: PropagationLike | None,
-        directory: Path | None,
+        self, estimator: Estimator | None, setup: Setup, directory: Path | None
     ) -> PartMiniBatches:
         config = self.config
+        setup.fill()
         batches = PartMiniBatches(
             self.model,
             self.graph,
@@ -118,8 +116,7 @@ class PartTrainer(Trainer):
             nodes=visited_nodes(config, self.objective, estimator),
             trained=self.objective.trained,
             batch_size=config.batch_size,
-            propagation=config.propagation,
-            preprocess=config.preprocess,
+            setup=setup,
             sample_size=config.sample_size,
             history_dtype=config.history_dtype,
             history_cap=config.history_cap,

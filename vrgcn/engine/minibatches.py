@@ -16,7 +16,7 @@ from vrgcn.engine.estimators import Estimator, find_estimator
 from vrgcn.engine.history import Histories
 from vrgcn.engine.planner import Planner
 from vrgcn.engine.samplers import build_sampler, fanout_per_level, usual_fanout
-from vrgcn.engine.setup import set_up
+from vrgcn.engine.setup import Setup, set_up
 from vrgcn.engine.sweeps import fill_tables, refresh_tables
 from vrgcn.engine.thinning import history_rows
 from vrgcn.engine.visits import Visits, all_visits, reached_visits, sizes
@@ -50,6 +50,8 @@ class MiniBatches:
     sample_size: nodes that the estimator `is` draws per layer
     history_dtype, history_cap: see history.Histories and planner.Planner
     directory: keep histories and P X in memory-mapped files there instead of in memory
+    setup: the model on the graph as `setup.look` found it, in place of propagation, preprocess and
+        inductive; P X is then the caller's to fill
 
     share: visited nodes with a backward pass for each training node, by which `Batch.mean` scales
 
@@ -76,6 +78,7 @@ class MiniBatches:
         history_cap: int | None = None,
         directory: Path | None = None,
         seed: int = 0,
+        setup: Setup | None = None,
     ) -> None:
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, not {batch_size}")
@@ -86,8 +89,8 @@ class MiniBatches:
         self.graph = graph
         self.batch_size = batch_size
         self.run = run
-        self.nodes = _visited(graph, nodes, inductive)
-        self.setup = set_up(
+        self.nodes = _visited(graph, nodes, inductive if setup is None else setup.inductive)
+        self.setup = setup or set_up(
             model,
             graph,
             propagation=propagation,

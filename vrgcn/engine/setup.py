@@ -83,6 +83,28 @@ class Setup:
         x, averages = both[:, :width].data, both[:, width:].data
         return Inputs(x, features, {relations[0]: averages}, both)
 
+    def fill(self, visited: Tensor | None = None) -> None:
+        """Compute P X, where minibatches answer level 0 from it.
+
+        visited: nodes that minibatches visit, of an inductive model; None: the training nodes
+        """
+        if not self.preprocess:
+            return
+        reached = None
+        if self.inductive:
+            train = self.graph.train
+            reached = train if visited is None else torch.cat([train, visited]).unique()
+        for over in self.training.levels[0]:
+            self.averages[over].fill(reached)
+
+    def kept_in(self, directory: Path | None) -> Setup:
+        """The same setup with P X in a file of `directory`; None: in memory."""
+        if directory == self.directory:
+            return self
+        rule = None if self.inductive else self.rule
+        averages = _averages(self.P, rule, self.graph, directory)
+        return replace(self, averages=averages, directory=directory)
+
     def on_all_edges(self) -> Setup:
         """The same model for evaluation: of an inductive one, P has the edges of all nodes."""
         if not self.inductive:
@@ -136,12 +158,37 @@ def set_up(
     visited: Tensor | None = None,
     directory: Path | None = None,
 ) -> Setup:
-    """Look at a model on a graph.
+    """Look at a model on a graph, and compute P X where minibatches need it.
+
+    visited: nodes that minibatches visit, of an inductive model; None: the training nodes
+    others: see `look`
+    """
+    setup = look(
+        model,
+        graph,
+        propagation=propagation,
+        preprocess=preprocess,
+        inductive=inductive,
+        directory=directory,
+    )
+    setup.fill(visited)
+    return setup
+
+
+def look(
+    model: nn.Module,
+    graph: Graph,
+    *,
+    propagation: PropagationLike | None = None,
+    preprocess: bool | None = False,
+    inductive: bool = False,
+    directory: Path | None = None,
+) -> Setup:
+    """Look at a model on a graph; P X, which takes long, is left to `Setup.fill`.
 
     propagation: a name, a matrix or a rule, or a dict of these by relation; None: the model's own
-    preprocess: answer level 0 of minibatches from P X, computed here; None: if the model allows it
+    preprocess: answer level 0 of minibatches from P X; None: if the model allows it
     inductive: use only the edges among the training nodes
-    visited: nodes that minibatches visit, of an inductive model; None: the training nodes
     directory: keep P X there instead of in memory
     """
     check_scaled(model, graph)
@@ -154,7 +201,7 @@ def set_up(
         raise ValueError(NOT_THE_FEATURES)
     preprocess = training.features_first if preprocess is None else preprocess
     averages = _averages(P, None if inductive else rule, graph, directory)
-    setup = Setup(
+    return Setup(
         graph,
         rule,
         P,
@@ -166,13 +213,6 @@ def set_up(
         device_of(model),
         directory,
     )
-    if setup.preprocess:
-        reached = None
-        if inductive:
-            reached = graph.train if visited is None else torch.cat([graph.train, visited]).unique()
-        for over in training.levels[0]:
-            averages[over].fill(reached)
-    return setup
 
 
 def propagation_of(model: nn.Module) -> PropagationLike:

@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 from torch import nn
 
-from vrgcn.costs.choice import choose_estimator
-from vrgcn.costs.out_of_memory import memory_explained
 from vrgcn.engine.batch import Batch
-from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.engine.estimators import Estimator
-from vrgcn.files.scratch import table_folder
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
-from vrgcn.runs.checkpoint import checkpoints_in
-from vrgcn.runs.checkpointing import Checkpoints
-from vrgcn.runs.interrupts import stop_requests
-from vrgcn.runs.lock import locked
+from vrgcn.runs.job import prepare
 from vrgcn.training.callbacks import Callbacks
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.objectives import Loss, Objective, find_objective
-from vrgcn.training.progress import EpochProgress
+from vrgcn.training.objectives import Loss, Objective
 from vrgcn.training.result import TrainResult
 from vrgcn.training.state import Epoch
-from vrgcn.training.trainer import Trainer, note_training
 
 
 def fit(
@@ -73,49 +63,17 @@ def fit(
     folder = _folder(checkpoints, resume)
     if folder is None and config.on_nan == "rollback":
         raise ValueError("on_nan='rollback' goes back to a checkpoint: give fit checkpoints=FOLDER")
-    use_threads(config.threads)
-    device = find_device(config.device)
-
-    def run(stack: ExitStack) -> TrainResult:
-        directory = stack.enter_context(table_folder(config.memory, folder or Path()))
-        model.to(device)
-        found = find_objective(objective, graph, config)
-        settled = config
-        note_training(model, graph, config, propagation)
-        if estimator is None:
-            settled, choice = choose_estimator(model, graph, config, propagation, found)
-            if choice is not None and on_note is not None:
-                on_note(f"estimator {choice.estimator}: {choice.reason}")
-        trainer = Trainer(
-            model,
-            graph,
-            settled,
-            estimator=estimator,
-            propagation=propagation,
-            objective=found,
-            callbacks=Callbacks(
-                on_epoch, on_kept, on_step, on_batch, on_checkpoint, on_restore, on_note
-            ),
-            directory=directory,
-        )
-        if verbose:
-            progress = EpochProgress(config.epochs, trainer.objective.metric)
-            trainer.callbacks = stack.enter_context(progress).beside(trainer.callbacks)
-            trainer.evaluation.on_begin = progress.begin_evaluation
-            trainer.evaluation.on_chunk = progress.evaluated
-        if folder is None:
-            return trainer.run()
-        stack.enter_context(locked(folder))
-        stop = stack.enter_context(stop_requests())
-        kept = Checkpoints(trainer, folder)
-        if resume is not None:
-            kept.resume()
-        else:
-            _refuse_used(folder)
-        return kept.run(stop)
-
-    with memory_explained(graph, config, model), ExitStack() as stack:
-        return run(stack)
+    job = prepare(
+        model, graph, config, estimator=estimator, propagation=propagation, objective=objective
+    )
+    if job.choice is not None and on_note is not None:
+        on_note(f"estimator {job.choice.estimator}: {job.choice.reason}")
+    return job.train(
+        Callbacks(on_epoch, on_kept, on_step, on_batch, on_checkpoint, on_restore, on_note),
+        checkpoints=folder,
+        resume=resume is not None,
+        verbose=verbose,
+    )
 
 
 def _folder(checkpoints: str | Path | None, resume: str | Path | None) -> Path | None:
@@ -123,13 +81,3 @@ def _folder(checkpoints: str | Path | None, resume: str | Path | None) -> Path |
         raise ValueError("checkpoints of a run that is resumed go where it has them: give one path")
     folder = checkpoints if resume is None else resume
     return None if folder is None else Path(folder)
-
-
-def _refuse_used(folder: Path) -> None:
-    """Checkpoints of another run would be taken for this one's, or be removed by it."""
-    there = checkpoints_in(folder)
-    if there:
-        raise FileExistsError(
-            f"{folder} has checkpoints of a run already, the newest {there[0].name}: resume="
-            f"{str(folder)!r} goes on with it; delete it to begin again, or give another folder"
-        )

@@ -1,83 +1,51 @@
-"""The folder of a run: its files, its options, its model, and the graph it was trained on.
+"""The folder of a run: the names of all files in it, who may write to it, and how far its run is.
 
-The command line knows the files' names before it loads torch, which waits here until a run is
-opened.
+No torch here until a folder is looked at for checkpoints: the command line knows the names before.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
-from vrgcn.data.sources import META, has_parts
-from vrgcn.files.checksums import value_checksum
+from vrgcn.data.sources import META
 from vrgcn.files.kinds import Kind, check_kinds, shown
 from vrgcn.files.parsing import read_toml
-from vrgcn.files.writing import write_text
+from vrgcn.files.writing import is_partial, remove_folder, remove_partial
 from vrgcn.inference import MODEL
-
-if TYPE_CHECKING:
-    import torch
-
-    from vrgcn.data.opening import Opened
-    from vrgcn.inference.saved import SavedModel
+from vrgcn.runs.lock import LOCK, locked
+from vrgcn.runs.settings import CHOSEN_ESTIMATOR, NOTED
 
 CONFIG = "config.toml"
 METRICS = "metrics.jsonl"
 RESULT = "result.json"
 CHECKPOINTS = "checkpoints"
+DIAGNOSIS = "diagnosis.html"
+TENSORBOARD = "tensorboard"
+GRAPH = "graph"  # of a run that was trained from Python on a graph in memory
 
 # Runs in the folder of several: of `vrgcn train --seeds`, and of `vrgcn tune`.
 SEED = "seed-"
 BEST = "best"
 TRIALS = "trials"
 TRIAL = "trial-"
+STUDY = "study.sqlite"
+LEADERBOARD = "leaderboard.json"
 
-# What config.toml says beside options: by what a graph whose split the run drew is known again.
-GRAPH_CHECKSUM = "graph_checksum"
+# Files and folders that commands write into the folder of a run; a person's own are not among them.
+# The settings are left out: they are removed last.
+OURS = (
+    *(METRICS, RESULT, MODEL, CHECKPOINTS, DIAGNOSIS, TENSORBOARD, GRAPH),
+    *(f"{TRIALS}/{TRIAL}*", STUDY, LEADERBOARD),
+    *("evaluation-*.json", "confusion-*.png", "predicted-*.png"),
+)
 
 RATIO = Kind(
     lambda value: isinstance(value, list) and all(isinstance(v, int | float) for v in value),
     "a list of shares",
 )
-
-
-@dataclass(frozen=True)
-class Run:
-    folder: Path
-    config: dict[str, Any]
-    saved: SavedModel
-
-
-def open_run(folder: Path, device: torch.device) -> Run:
-    """The run in a folder that `vrgcn train` wrote."""
-    from vrgcn.inference.saved import load_model
-
-    config = check_run(folder)
-    saved = load_model(folder)
-    saved.model.to(device)
-    return Run(folder, config, saved)
-
-
-def check_run(folder: Path) -> dict[str, Any]:
-    """Refuse a folder without a trained model; gives the options that the run was started with."""
-    config = read_config(folder)
-    several = member_runs(folder)
-    if several:
-        raise ValueError(f"{folder} holds {len(several)} runs: name one, such as {several[0]}")
-    if not (folder / MODEL).is_file():
-        done = unfinished(folder)
-        why = "it was deleted or moved"
-        if done is not None:
-            why = (
-                f"its training has kept none yet, and has not finished ({done}); vrgcn train "
-                f"--resume {folder} goes on with it"
-            )
-        raise FileNotFoundError(f"{folder} has no {MODEL}: {why}")
-    return config
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -94,7 +62,7 @@ def read_config(folder: Path) -> dict[str, Any]:
             f"{folder} is not a run: it has no {CONFIG}{graph if is_graph else ''}"
         )
     options = read_toml(config)
-    for name in ("dataset", "graph", "data_root", "metric", GRAPH_CHECKSUM):
+    for name in ("dataset", "graph", "data_root", "metric", *NOTED):
         if not isinstance(options.get(name, ""), str):
             raise ValueError(f"{config}: {name} must be a text, not {shown(options[name])}")
     if "ratio" in options:
@@ -102,14 +70,10 @@ def read_config(folder: Path) -> dict[str, Any]:
     return options
 
 
-def write_config(path: Path, options: dict[str, Any]) -> None:
-    """Options as a TOML file that `--config` reads back. Those that are None are left out."""
-    write_text(path, config_text(options))
-
-
-def config_text(options: dict[str, Any]) -> str:
-    """What `write_config` writes."""
-    return "".join(f"{name} = {_toml(v)}\n" for name, v in options.items() if v is not None)
+def chosen_estimator(folder: Path | None) -> str | None:
+    """The estimator that `auto` stood for when the run in a folder began; None where no folder is
+    given or the run's settings name an estimator."""
+    return None if folder is None else read_config(folder).get(CHOSEN_ESTIMATOR)
 
 
 def member_runs(folder: Path) -> list[Path]:
@@ -143,118 +107,95 @@ def unfinished(folder: Path) -> str | None:
     return f"{done} of {epochs} epochs" if isinstance(epochs, int) else f"{done} epochs"
 
 
-def graph_source(config: dict[str, Any]) -> tuple[str | None, Path | None, Path | None]:
-    """Where a run's graph came from: name of the data set or folder, and the raw files' root."""
-    graph, root = (Path(config[key]) if key in config else None for key in ("graph", "data_root"))
-    return config.get("dataset"), graph, root
+@contextmanager
+def claimed(folder: Path, *, resume: bool, overwrite: bool = False) -> Iterator[Path]:
+    """The folder of a run for this process alone. A new one is removed again if training fails
+    before there is anything worth keeping.
 
-
-def split_source(config: dict[str, Any]) -> dict[str, Any]:
-    """How a run's split was drawn anew, as `open_graph` takes it."""
-    return {"ratio": config.get("ratio"), "split_seed": config.get("split_seed", 0)}
-
-
-def parts_of_run(folder: Path, dataset: str | None, graph: Path | None) -> Path | None:
-    """The folder of a graph's parts, where those are asked for, or else what the run was trained
-    on; None where it is a graph as a whole."""
-    if dataset is None and graph is None:
-        _, graph, _ = graph_source(read_config(folder))
-    return graph if has_parts(graph) else None
-
-
-def open_run_graph(
-    run: Run,
-    dataset: str | None,
-    graph: Path | None,
-    data_root: Path | None,
-    directory: Path | None = None,
-    on_fill: Callable[[str, float], None] | None = None,
-    *,
-    scored: bool = True,
-) -> Opened:
-    """The graph that was asked for, or else the run's own, its features as the model takes them.
-
-    A split that the run drew is drawn again, also where its own graph is asked for, be it that it
-    lies elsewhere now. Another graph keeps its own.
-
-    directory: keep scaled features in a file, there or beside the graph, instead of in memory
-    on_fill: told of what is made there
-    scored: whether the splits are looked at, and a note on them matters
+    resume: continue the run that is there
+    overwrite: remove the run that is there
     """
-    from vrgcn.data.opening import open_graph
-    from vrgcn.inference.saved import fit_features
+    worth = True
+    try:
+        with locked(folder):
+            for place in (folder, folder / TRIALS):
+                remove_partial(place)
+            if not resume:
+                check_free(folder, overwrite)
+                clear(folder)
+            try:
+                yield folder
+            except BaseException:
+                worth = resume or resumable(folder) or (folder / MODEL).exists()
+                if not worth:
+                    with suppress(OSError):  # the error that ended training is the one to raise
+                        clear(folder)
+                raise
+    finally:
+        if not worth:
+            with suppress(OSError):  # somebody's own files are in it
+                folder.rmdir()
 
-    own_dataset, own_graph, own_root = graph_source(run.config)
-    if dataset is None and graph is None:
-        dataset, graph = own_dataset, own_graph
-        _check_there(run.folder, own_graph)
-    own = _is_own_graph(run.config, dataset, graph)
-    split = split_source(run.config) if own else {}
-    memory: Literal["ram", "disk"] = "ram" if directory is None else "disk"
-    opened = open_graph(
-        dataset, graph, data_root or own_root, memory=memory, on_fill=on_fill, **split
+
+def resumable(folder: Path) -> bool:
+    """Whether a folder holds what --resume continues: a checkpoint or, of several runs, one that
+    has ended an epoch or has a checkpoint of its first."""
+    from vrgcn.runs.checkpoint import checkpoints_in
+
+    homes = (folder, *folder.glob(f"{SEED}*"), *folder.glob(f"{TRIALS}/{TRIAL}*"))
+    found = any(checkpoints_in(home / CHECKPOINTS) for home in homes)
+    return found or bool(member_runs(folder))
+
+
+def check_free(folder: Path, overwrite: bool) -> None:
+    """Refuse a folder that holds something, unless it is a run that shall be overwritten."""
+    if holds_nothing(folder):
+        return
+    if not (folder / CONFIG).is_file():
+        raise FileExistsError(f"--out: {folder} exists already; choose another folder")
+    if overwrite:
+        return
+    done = unfinished(folder)
+    command, more = "train", "--epochs MORE"
+    if "search" in read_config(folder):
+        command, more = "tune", "--time-limit MORE"
+    if done is None:
+        raise FileExistsError(
+            f"--out: {folder} exists already, and holds a run that has finished: --overwrite "
+            f"begins it again, vrgcn {command} --resume {folder} {more} goes on with it"
+        )
+    raise FileExistsError(
+        f"--out: {folder} exists already, and holds a run that has not finished ({done}): "
+        f"vrgcn {command} --resume {folder} goes on with it, --overwrite begins it again"
     )
-    notes = [] if opened.note is None else [opened.note]
-    ratio = run.config.get("ratio")
-    if scored and ratio is not None and not own:
-        notes.append(
-            f"the run drew its own split (--ratio {' '.join(map(str, ratio))}); this graph is "
-            "scored by its own, whose test nodes the model may have been trained on"
-        )
-    done = unfinished(run.folder)
-    if done is not None:
-        notes.append(
-            f"the training of {run.folder} has not finished ({done}): this is its best model so "
-            f"far; vrgcn train --resume {run.folder} goes on with it"
-        )
-    scaled = None if directory is None else directory / "features.bin"
-    fitted = fit_features(run.saved, opened.graph, scaled)
-    return opened._replace(graph=fitted, note="; ".join(notes) or None)
 
 
-def graph_checksum(folder: Path) -> str | None:
-    """Of all that a graph on disk holds but its splits; None of one without checksums."""
-    from vrgcn.data.store_format import read_meta
-    from vrgcn.graph.validation import SPLITS
-
-    sums = read_meta(folder).get("checksums")
-    if sums is None:
-        return None
-    splits = [f"{name}.npy" for name in SPLITS]
-    return value_checksum({name: value for name, value in sums.items() if name not in splits})
+def holds_nothing(folder: Path) -> bool:
+    """Whether a folder has nothing in it but what a process that was killed as it began leaves: its
+    lock, and what it was writing."""
+    return all(path.name == LOCK or is_partial(path) for path in folder.iterdir())
 
 
-def _is_own_graph(config: dict[str, Any], dataset: str | None, graph: Path | None) -> bool:
-    """Whether a graph is the one that the run was trained on, wherever it lies now."""
-    own_dataset, own, _ = graph_source(config)
-    if graph is None:
-        return dataset == own_dataset
-    if own is None:
+def clear(folder: Path) -> None:
+    """Remove the run in a folder, and nothing else that is there."""
+    for pattern in (BEST, f"{SEED}*"):
+        for run in folder.glob(pattern):
+            if _begun(run):
+                remove_folder(run)
+    for pattern in OURS:
+        for path in folder.glob(pattern):
+            # Of a link, such as one to a larger disk, what it leads to is somebody's own.
+            folded = path.is_dir() and not path.is_symlink()
+            remove_folder(path) if folded else path.unlink()
+    with suppress(OSError):  # somebody's own files are in it
+        (folder / TRIALS).rmdir()
+    # Last: by its options a folder that was cleared in part is known to be a run's.
+    (folder / CONFIG).unlink(missing_ok=True)
+
+
+def _begun(run: Path) -> bool:
+    """Whether a folder is that of a run, be it one that was killed before it wrote anything."""
+    if not run.is_dir() or run.is_symlink():
         return False
-    if graph.resolve() == own.resolve():
-        return True
-    if not (graph / META).is_file():
-        return False
-    noted = config.get(GRAPH_CHECKSUM)
-    if noted is None and (own / META).is_file():  # of a run from before it was noted
-        noted = graph_checksum(own)
-    return noted is not None and graph_checksum(graph) == noted
-
-
-def _check_there(run: Path, graph: Path | None) -> None:
-    """Refuse a run's own graph that was moved or deleted."""
-    if graph is not None and not (has_parts(graph) or (graph / META).is_file()):
-        raise FileNotFoundError(
-            f"the graph of run {run} was in {graph}; say where it is now with --graph"
-        )
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return repr(value)
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    # Texts of TOML are those of JSON, but for one character that JSON does not escape.
-    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
+    ours = any((run / name).is_file() for name in (CONFIG, METRICS))
+    return ours or holds_nothing(run)

@@ -19,7 +19,8 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import Propagation
 from vrgcn.graph.sparse import CSR, is_sparse
 from vrgcn.graph.validation import SPLITS
-from vrgcn.training.config import TrainConfig, free_settings
+from vrgcn.runs.settings import free_settings
+from vrgcn.training.config import TrainConfig
 
 if TYPE_CHECKING:
     from vrgcn.training.trainer import Trainer

@@ -13,56 +13,16 @@ import torch
 from torch import nn
 
 from vrgcn.files.writing import FULL, write_text
-from vrgcn.graph.graph import Graph
 from vrgcn.inference import MODEL
 from vrgcn.inference.saved import save_model
 from vrgcn.runs.checkpoint import checkpoints_in
-from vrgcn.runs.fit import fit
-from vrgcn.runs.folder import CHECKPOINTS, CONFIG, METRICS, RESULT, write_config
+from vrgcn.runs.config_file import write_settings
+from vrgcn.runs.folder import CHECKPOINTS, CONFIG, METRICS, RESULT
 from vrgcn.runs.metrics_file import MetricsFile
 from vrgcn.training.callbacks import Callbacks
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.objectives import Objective
 from vrgcn.training.result import TrainResult
 from vrgcn.training.state import Epoch
-
-
-def train_in(
-    folder: Path,
-    model: nn.Module,
-    graph: Graph,
-    config: TrainConfig,
-    *,
-    options: dict[str, Any],
-    objective: Objective | None = None,
-    resume: bool = False,
-    verbose: bool = False,
-    check: Callable[[], None] | None = None,
-    on_epoch: Callable[[Epoch], None] | None = None,
-    on_step: Callable[[int, int], None] | None = None,
-    on_restore: Callable[[list[Epoch]], None] | None = None,
-    on_note: Callable[[str], None] = print,
-) -> TrainResult:
-    """Train as `fit` does, or go on, and keep everything in the folder. Locking it is the caller's.
-
-    on_epoch: told after the epoch's line is written; it may raise StopTraining
-    others: see `recorded`
-    """
-
-    def train(callbacks: Callbacks) -> TrainResult:
-        return fit(
-            model,
-            graph,
-            config,
-            objective=objective,
-            checkpoints=folder / CHECKPOINTS,
-            resume=folder / CHECKPOINTS if resume else None,
-            verbose=verbose,
-            **vars(callbacks),
-        )
-
-    told = Callbacks(on_epoch=on_epoch, on_step=on_step, on_restore=on_restore, on_note=on_note)
-    return recorded(folder, model, config, train, options=options, told=told, check=check)
 
 
 def recorded(
@@ -123,7 +83,7 @@ def recorded(
 def _begin(folder: Path, options: dict[str, Any]) -> None:
     """From here on the run is one that has not finished, by these options."""
     (folder / RESULT).unlink(missing_ok=True)
-    write_config(folder / CONFIG, options)
+    write_settings(folder / CONFIG, options)
 
 
 def _written(

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from vrgcn.engine.estimators import Estimator, find_estimator
 from vrgcn.engine.minibatches import MiniBatches
+from vrgcn.engine.setup import Setup, look
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.training.config import TrainConfig
@@ -24,8 +25,12 @@ def build_minibatches(
     propagation: PropagationLike | None = None,
     objective: Objective | None = None,
     directory: Path | None = None,
+    setup: Setup | None = None,
 ) -> MiniBatches:
-    """The minibatches that `fit` trains on."""
+    """The minibatches that `fit` trains on.
+
+    setup: the model on the graph as `look_at` found it; P X is then the caller's to fill
+    """
     objective = objective or build_objective(graph, config)
     batches = MiniBatches(
         model,
@@ -44,6 +49,7 @@ def build_minibatches(
         history_cap=config.history_cap,
         directory=directory,
         seed=config.seed,
+        setup=setup,
     )
     if not bool(batches.trained[batches.nodes].any()):
         raise ValueError(
@@ -51,6 +57,22 @@ def build_minibatches(
             "nodes do by `trained`, and which are visited by `visit`"
         )
     return batches
+
+
+def look_at(
+    model: nn.Module,
+    graph: Graph,
+    config: TrainConfig,
+    propagation: PropagationLike | None = None,
+) -> Setup:
+    """A model on a graph as a config says, looked at once; P X is not computed yet."""
+    return look(
+        model,
+        graph,
+        propagation=config.propagation if propagation is None else propagation,
+        preprocess=config.preprocess,
+        inductive=config.inductive,
+    )
 
 
 def visited_nodes(config: TrainConfig, objective: Objective, estimator: Estimator | None) -> Any:

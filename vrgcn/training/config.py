@@ -17,19 +17,6 @@ WHOLE = (
     *("patience", "diagnostics", "seed", "threads"),
 )
 
-# Settings that a run may go on with changed: they decide when it ends, what is measured beside it,
-# what is kept of it and how fast it is. Threads change the order of sums, and with it last bits.
-FREE = (
-    *("epochs", "patience", "time_limit", "diagnostics", "threads", "memory"),
-    *("checkpoint_every", "on_nan", "on_full_disk"),
-)
-
-
-def free_settings(schedule: str | None) -> tuple[str, ...]:
-    """Those of FREE that are free with a schedule: along a cosine, the number of epochs decides the
-    rate of every step."""
-    return tuple(name for name in FREE if name != "epochs" or schedule != "cosine")
-
 
 @dataclass(frozen=True)
 class TrainConfig:

@@ -14,13 +14,13 @@ from torch.nn.utils import clip_grad_norm_
 from vrgcn.engine.batch import Batch
 from vrgcn.engine.estimators import Estimator
 from vrgcn.engine.minibatches import MiniBatches
-from vrgcn.engine.setup import note_propagation
+from vrgcn.engine.setup import Setup, note_propagation
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.graph.randomness import RandomNumbers
 from vrgcn.graph.trained_on import TrainedOn, note_trained_on
 from vrgcn.inference.sweeps import ExactSweeps
-from vrgcn.training.batches import build_minibatches, refreshed_nodes
+from vrgcn.training.batches import build_minibatches, look_at, refreshed_nodes
 from vrgcn.training.callbacks import Callbacks, StopTraining
 from vrgcn.training.clock import Clock
 from vrgcn.training.config import TrainConfig
@@ -56,6 +56,7 @@ class Trainer:
     `advance` makes one step; between two of them `state` and `restore` take the run's state and
     put it back.
 
+    setup: the model on the graph as `look_at` found it; None: look now
     directory: keep histories, P X and tables of evaluation in files there instead of in memory
     """
 
@@ -68,6 +69,7 @@ class Trainer:
         estimator: Estimator | None = None,
         propagation: PropagationLike | None = None,
         objective: Objective | None = None,
+        setup: Setup | None = None,
         callbacks: Callbacks | None = None,
         directory: Path | None = None,
     ) -> None:
@@ -80,7 +82,9 @@ class Trainer:
         self.callbacks = callbacks or Callbacks()
         self.objective = objective or build_objective(graph, config)
         self.objective.prepare(model)
-        self.minibatches = self._build_minibatches(estimator, propagation, directory)
+        self.minibatches = self._build_minibatches(
+            estimator, setup or look_at(model, graph, config, propagation), directory
+        )
         self.refreshed = refreshed_nodes(self.minibatches, config.refresh)
         self.monitor = Monitor(
             model, self.minibatches, config.diagnostics, config.seed, self.objective
@@ -125,20 +129,20 @@ class Trainer:
             )
 
     def _build_minibatches(
-        self,
-        estimator: Estimator | None,
-        propagation: PropagationLike | None,
-        directory: Path | None,
+        self, estimator: Estimator | None, setup: Setup, directory: Path | None
     ) -> MiniBatches:
-        return build_minibatches(
+        setup = setup.kept_in(directory)
+        batches = build_minibatches(
             self.model,
             self.graph,
             self.config,
             estimator=estimator,
-            propagation=propagation,
             objective=self.objective,
             directory=directory,
+            setup=setup,
         )
+        setup.fill(batches.nodes)
+        return batches
 
     def run(self) -> TrainResult:
         """All that is left of the training; the model ends with the chosen weights."""

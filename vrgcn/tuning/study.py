@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from vrgcn.files.writing import explained, new_file
+from vrgcn.runs.folder import STUDY
 
 if TYPE_CHECKING:
     import optuna
 
-STUDY = "study.sqlite"
 _NAME = "vrgcn"
 _IDENTITY = "identity"  # of the user attributes
 _DRAWN = 8  # trials, the given ones among them, before the sampler learns from them

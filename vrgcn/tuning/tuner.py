@@ -18,15 +18,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vrgcn.costs.choice import choose_estimator
-from vrgcn.costs.epoch_cost import epoch_costs
 from vrgcn.files.memory import free_memory, is_out_of_memory
 from vrgcn.files.sizes import bytes_text
 from vrgcn.files.writing import remove_folder, remove_partial, write_text
 from vrgcn.graph.graph import Graph
 from vrgcn.models.models import GraphModel, build_model
-from vrgcn.runs.folder import BEST, CHECKPOINTS, CONFIG, TRIAL, TRIALS
-from vrgcn.runs.record import train_in
-from vrgcn.training.callbacks import StopTraining
+from vrgcn.runs.folder import BEST, CHECKPOINTS, CONFIG, LEADERBOARD, TRIAL, TRIALS
+from vrgcn.runs.job import Job, prepare
+from vrgcn.training.callbacks import Callbacks, StopTraining
 from vrgcn.training.clock import Clock
 from vrgcn.training.config import AUTO
 from vrgcn.training.objectives import Objective
@@ -40,7 +39,6 @@ from vrgcn.tuning.study import Tried, curves, end_trial, next_trial, tried
 if TYPE_CHECKING:
     import optuna
 
-LEADERBOARD = "leaderboard.json"
 _FIRST = 1 / 6  # of the time that the first trial may take at most
 _SHARE = 1 / 8  # of the time that another may take at least, so that a slow one does not take all
 _SLOWER = 1.5  # times as long as the first it may take in any case
@@ -142,15 +140,13 @@ class Tuner:
         model = self._build(settings)
         if self.leaderboard.verbose:
             print(f"trial {chosen.number} trained again, with the test nodes: {folder}")
-        result = train_in(
+        config = replace(settings.train, time_limit=None if left is None else f"{left:.3f}s")
+        result = prepare(model, self.graph, config).run(
             folder,
-            model,
-            self.graph,
-            replace(settings.train, time_limit=None if left is None else f"{left:.3f}s"),
-            options=self._described(settings),
+            self._described(settings),
+            Callbacks(on_note=self.on_note),
             resume=(folder / CONFIG).is_file(),
             verbose=self.leaderboard.verbose,
-            on_note=self.on_note,
         )
         self.study.set_user_attr("used", self.clock.used)
         return TuneResult(trials, chosen, settings, model, result)
@@ -195,8 +191,8 @@ class Tuner:
         pruned = False
         left, share = self._left(), self._share(trial.number)
         settings = self._settled(settings)
-        model = self._build(settings)
-        self._refuse_too_large(model, settings)
+        job = prepare(self._build(settings), self.untested, settings.train)
+        self._refuse_too_large(job)
 
         def judge(epoch: int) -> None:
             nonlocal pruned
@@ -229,16 +225,11 @@ class Tuner:
             diagnostics=0,
             time_limit=None if limit == float("inf") else f"{max(limit, 0.001):.3f}s",
         )
-        result = train_in(
+        result = replace(job, config=config).run(
             folder,
-            model,
-            self.untested,
-            config,
-            options=self._described(settings),
+            self._described(settings),
+            Callbacks(on_epoch=on_epoch, on_restore=on_restore, on_note=self.on_note),
             resume=(folder / CONFIG).is_file(),
-            on_epoch=on_epoch,
-            on_restore=on_restore,
-            on_note=self.on_note,
         )
         remove_folder(folder / CHECKPOINTS)  # nothing goes on from here
         if pruned:
@@ -282,10 +273,11 @@ class Tuner:
         width, seed = self.graph.num_features, settings.train.seed
         return build_model(settings.model, width, self.objective.outputs, seed)
 
-    def _refuse_too_large(self, model: GraphModel, settings: Settings) -> None:
-        """Where memory runs out, a process may be killed without a word: say so before."""
-        name = settings.train.estimator
-        costs = epoch_costs(model, self.untested, settings.train, [name])
+    def _refuse_too_large(self, job: Job) -> None:
+        """Refuse a trial that does not fit: where memory runs out, a process may be killed without
+        a word."""
+        name = job.config.estimator
+        costs = job.costs([name])
         parts = costs[name].memory if name in costs else {}
         there = ("edges", "features")  # of the graph, which is in memory already
         needed = sum(size for part, size in parts.items() if part not in there)

@@ -12,7 +12,8 @@ from vrgcn.files.kinds import TEXT, Kind, check_kinds, or_null
 from vrgcn.files.parsing import parse_json, read_json
 from vrgcn.inference import MODEL
 from vrgcn.inference.saved import load_model
-from vrgcn.runs.folder import METRICS, RESULT, graph_source, read_config, split_source
+from vrgcn.runs.folder import METRICS, RESULT, read_config
+from vrgcn.runs.run import graph_source, split_source
 from vrgcn.training.metrics import Metric, find_metric, titled_metric
 
 Point = dict[str, float | None]

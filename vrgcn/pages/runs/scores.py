@@ -19,7 +19,7 @@ from vrgcn.inference.saved import fit_features, model_labels
 from vrgcn.pages.classes import CLASS_COLUMNS, class_row, main_classes
 from vrgcn.pages.page import Page
 from vrgcn.pages.runs.records import Record
-from vrgcn.runs.folder import graph_source, open_run, split_source
+from vrgcn.runs.run import graph_source, open_run, split_source
 from vrgcn.training.metrics import (
     METRICS,
     ClassScores,

@@ -1,0 +1,192 @@
+"""A job: a model on a graph and everything that its training needs, each built once.
+
+`prepare` looks at the model, finds the objective and settles the estimator. `Job.train` makes the
+steps. `fit`, `vrgcn train`, its seeds, searches, scikit-learn's estimators and the demo share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from vrgcn.costs.choice import Choice, candidate_costs, choice_by
+from vrgcn.costs.epoch_cost import Cost, epoch_costs
+from vrgcn.costs.out_of_memory import memory_explained
+from vrgcn.engine.devices import find_device, use_threads
+from vrgcn.engine.estimators import Estimator
+from vrgcn.engine.setup import Setup
+from vrgcn.files.scratch import table_folder
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.propagation import PropagationLike
+from vrgcn.runs.checkpoint import checkpoints_in
+from vrgcn.runs.checkpointing import Checkpoints
+from vrgcn.runs.folder import CHECKPOINTS
+from vrgcn.runs.interrupts import stop_requests
+from vrgcn.runs.lock import locked
+from vrgcn.runs.record import recorded
+from vrgcn.runs.settings import with_choice
+from vrgcn.training.batches import look_at
+from vrgcn.training.callbacks import Callbacks
+from vrgcn.training.config import AUTO, TrainConfig
+from vrgcn.training.objectives import Loss, Objective, find_objective
+from vrgcn.training.progress import EpochProgress
+from vrgcn.training.result import TrainResult
+from vrgcn.training.trainer import Trainer, note_training
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """config: settings of the training; its estimator is the one that `auto` stands for
+    choice: which estimator `auto` stands for and why; None where one was asked for
+    setup: the model on the graph; its P X is computed when training begins
+    estimator, propagation: a composition and a matrix of the user's own; None: the config's
+    """
+
+    model: nn.Module
+    graph: Graph
+    objective: Objective
+    config: TrainConfig
+    choice: Choice | None
+    setup: Setup
+    estimator: Estimator | None = None
+    propagation: PropagationLike | None = None
+
+    def costs(self, estimators: Iterable[str]) -> dict[str, Cost]:
+        """What an epoch by each estimator costs, those left out that cannot train here."""
+        return epoch_costs(
+            self.model,
+            self.graph,
+            self.config,
+            estimators,
+            propagation=self.propagation,
+            objective=self.objective,
+            setup=self.setup,
+        )
+
+    def with_model(self, model: nn.Module, seed: int) -> Job:
+        """The same job for a model of the same shape that was drawn by another seed."""
+        model.to(self.setup.device)
+        note_training(model, self.graph, self.config, self.propagation)
+        return replace(
+            self,
+            model=model,
+            config=replace(self.config, seed=seed),
+        )
+
+    def run(
+        self,
+        folder: Path,
+        options: Mapping[str, Any],
+        callbacks: Callbacks | None = None,
+        *,
+        resume: bool = False,
+        verbose: bool = False,
+        check: Callable[[], None] | None = None,
+    ) -> TrainResult:
+        """Train, or resume training, and keep everything in the folder of a run, which the caller
+        has claimed.
+
+        options: the settings that config.toml of the run has
+        callbacks: told after the record is written; `on_epoch` may raise StopTraining
+        check: called after each epoch and before each checkpoint; an error of it stops the run
+        """
+
+        def train(told: Callbacks) -> TrainResult:
+            place = folder / CHECKPOINTS
+            return self.train(told, checkpoints=place, resume=resume, verbose=verbose)
+
+        return recorded(
+            folder,
+            self.model,
+            self.config,
+            train,
+            options=with_choice(options, self.config.estimator),
+            told=callbacks or Callbacks(),
+            check=check,
+        )
+
+    def train(
+        self,
+        callbacks: Callbacks | None = None,
+        *,
+        checkpoints: Path | None = None,
+        resume: bool = False,
+        verbose: bool = False,
+    ) -> TrainResult:
+        """Train the model in place; it ends with the chosen weights, in evaluation mode.
+
+        checkpoints: a folder for checkpoints. Ctrl-C and SIGTERM then end the step, write one, and
+            raise `Interrupted`
+        resume: continue from the newest checkpoint there; from the beginning if it has none yet
+        verbose: show progress
+        """
+        with memory_explained(self.graph, self.config, self.model), ExitStack() as stack:
+            place = checkpoints or Path()
+            directory = stack.enter_context(table_folder(self.config.memory, place))
+            trainer = Trainer(
+                self.model,
+                self.graph,
+                self.config,
+                estimator=self.estimator,
+                propagation=self.propagation,
+                objective=self.objective,
+                setup=self.setup,
+                callbacks=callbacks,
+                directory=directory,
+            )
+            if verbose:
+                progress = EpochProgress(self.config.epochs, trainer.objective.metric)
+                trainer.callbacks = stack.enter_context(progress).beside(trainer.callbacks)
+                trainer.evaluation.on_begin = progress.begin_evaluation
+                trainer.evaluation.on_chunk = progress.evaluated
+            if checkpoints is None:
+                return trainer.run()
+            stack.enter_context(locked(checkpoints))
+            stop = stack.enter_context(stop_requests())
+            kept = Checkpoints(trainer, checkpoints)
+            if resume:
+                kept.resume()
+            else:
+                _refuse_used(checkpoints)
+            return kept.run(stop)
+
+
+def prepare(
+    model: nn.Module,
+    graph: Graph,
+    config: TrainConfig,
+    *,
+    estimator: Estimator | None = None,
+    propagation: PropagationLike | None = None,
+    objective: Objective | Loss | None = None,
+) -> Job:
+    """The job of training a model on a graph whose features are as the model takes them.
+
+    estimator, propagation, objective: the user's own in place of the config's, see `fit`
+    """
+    use_threads(config.threads)
+    with memory_explained(graph, config, model):
+        model.to(find_device(config.device))
+        note_training(model, graph, config, propagation)
+        found = find_objective(objective, graph, config)
+        setup = look_at(model, graph, config, propagation)
+        choice, settled = None, config
+        if estimator is None and config.estimator == AUTO:
+            choice = choice_by(candidate_costs(model, graph, config, objective=found, setup=setup))
+            settled = replace(config, estimator=choice.estimator)
+    return Job(model, graph, found, settled, choice, setup, estimator, propagation)
+
+
+def _refuse_used(folder: Path) -> None:
+    """Refuse a folder with checkpoints of another run: they would be taken for this one's."""
+    there = checkpoints_in(folder)
+    if there:
+        raise FileExistsError(
+            f"{folder} has checkpoints of a run already, the newest {there[0].name}: resume="
+            f"{str(folder)!r} goes on with it; delete it to begin again, or give another folder"
+        )

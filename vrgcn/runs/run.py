@@ -1,0 +1,212 @@
+"""A run that was written to a folder: its settings, its model, and the graph it was trained on.
+
+The command line asks whether there is such a run before it loads torch, which waits here until one
+is opened.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from vrgcn.data.sources import META, has_parts
+from vrgcn.files.checksums import value_checksum
+from vrgcn.inference import MODEL
+from vrgcn.runs.folder import METRICS, RESULT, member_runs, read_config, unfinished
+from vrgcn.runs.settings import GRAPH_CHECKSUM
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from vrgcn.data.opening import Opened
+    from vrgcn.graph.graph import Graph
+    from vrgcn.inference.saved import SavedModel
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run as it lies in its folder.
+
+    config: its settings by name, as config.toml has them
+    saved: its best model so far, with feature scaling, propagation and names of classes
+    """
+
+    folder: Path
+    config: dict[str, Any]
+    saved: SavedModel
+
+    @property
+    def finished(self) -> bool:
+        """Whether its training has ended."""
+        return unfinished(self.folder) is None
+
+    @property
+    def result(self) -> dict[str, Any] | None:
+        """The scores, epoch and seconds that result.json has; None before training has ended."""
+        path = self.folder / RESULT
+        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+    @property
+    def curve(self) -> list[dict[str, Any]]:
+        """The numbers of each epoch so far, as metrics.jsonl has them."""
+        path = self.folder / METRICS
+        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+        return [json.loads(line) for line in lines]
+
+    def graph(self) -> Graph:
+        """The graph that it was trained on, its features as the model takes them."""
+        return open_run_graph(self, None, None, None, scored=False).graph
+
+    def predict(self, graph: Graph | None = None, nodes: Any = None) -> Tensor:
+        """Exact outputs (nodes, classes), before the softmax, for its own graph or another one."""
+        return self.saved.predict(self.graph() if graph is None else graph, nodes)
+
+    def __str__(self) -> str:
+        done = unfinished(self.folder)
+        state = "finished" if done is None else f"not finished ({done})"
+        return f"run {self.folder}, {state}"
+
+
+def load_run(folder: str | Path, device: str = "cpu") -> Run:
+    """The run in a folder that `vrgcn train` or `vrgcn.train` wrote, finished or not."""
+    from vrgcn.engine.devices import find_device
+
+    return open_run(Path(folder), find_device(device))
+
+
+def open_run(folder: Path, device: torch.device) -> Run:
+    """The run in a folder that `vrgcn train` wrote."""
+    from vrgcn.inference.saved import load_model
+
+    config = check_run(folder)
+    saved = load_model(folder)
+    saved.model.to(device)
+    return Run(folder, config, saved)
+
+
+def check_run(folder: Path) -> dict[str, Any]:
+    """Refuse a folder without a trained model; gives the options that the run was started with."""
+    config = read_config(folder)
+    several = member_runs(folder)
+    if several:
+        raise ValueError(f"{folder} holds {len(several)} runs: name one, such as {several[0]}")
+    if not (folder / MODEL).is_file():
+        done = unfinished(folder)
+        why = "it was deleted or moved"
+        if done is not None:
+            why = (
+                f"its training has kept none yet, and has not finished ({done}); vrgcn train "
+                f"--resume {folder} goes on with it"
+            )
+        raise FileNotFoundError(f"{folder} has no {MODEL}: {why}")
+    return config
+
+
+def graph_source(config: dict[str, Any]) -> tuple[str | None, Path | None, Path | None]:
+    """Where a run's graph came from: name of the data set or folder, and the raw files' root."""
+    graph, root = (Path(config[key]) if key in config else None for key in ("graph", "data_root"))
+    return config.get("dataset"), graph, root
+
+
+def split_source(config: dict[str, Any]) -> dict[str, Any]:
+    """How a run's split was drawn anew, as `open_graph` takes it."""
+    return {"ratio": config.get("ratio"), "split_seed": config.get("split_seed", 0)}
+
+
+def parts_of_run(folder: Path, dataset: str | None, graph: Path | None) -> Path | None:
+    """The folder of a graph's parts, where those are asked for, or else what the run was trained
+    on; None where it is a graph as a whole."""
+    if dataset is None and graph is None:
+        _, graph, _ = graph_source(read_config(folder))
+    return graph if has_parts(graph) else None
+
+
+def open_run_graph(
+    run: Run,
+    dataset: str | None,
+    graph: Path | None,
+    data_root: Path | None,
+    directory: Path | None = None,
+    on_fill: Callable[[str, float], None] | None = None,
+    *,
+    scored: bool = True,
+) -> Opened:
+    """The graph that was asked for, or else the run's own, its features as the model takes them.
+
+    A split that the run drew is drawn again, also where its own graph is asked for, be it that it
+    lies elsewhere now. Another graph keeps its own.
+
+    directory: keep scaled features in a file, there or beside the graph, instead of in memory
+    on_fill: told of what is made there
+    scored: whether the splits are looked at, and a note on them matters
+    """
+    from vrgcn.data.opening import open_graph
+    from vrgcn.inference.saved import fit_features
+
+    own_dataset, own_graph, own_root = graph_source(run.config)
+    if dataset is None and graph is None:
+        dataset, graph = own_dataset, own_graph
+        _check_there(run.folder, own_graph)
+    own = _is_own_graph(run.config, dataset, graph)
+    split = split_source(run.config) if own else {}
+    memory: Literal["ram", "disk"] = "ram" if directory is None else "disk"
+    opened = open_graph(
+        dataset, graph, data_root or own_root, memory=memory, on_fill=on_fill, **split
+    )
+    notes = [] if opened.note is None else [opened.note]
+    ratio = run.config.get("ratio")
+    if scored and ratio is not None and not own:
+        notes.append(
+            f"the run drew its own split (--ratio {' '.join(map(str, ratio))}); this graph is "
+            "scored by its own, whose test nodes the model may have been trained on"
+        )
+    done = unfinished(run.folder)
+    if done is not None:
+        notes.append(
+            f"the training of {run.folder} has not finished ({done}): this is its best model so "
+            f"far; vrgcn train --resume {run.folder} goes on with it"
+        )
+    scaled = None if directory is None else directory / "features.bin"
+    fitted = fit_features(run.saved, opened.graph, scaled)
+    return opened._replace(graph=fitted, note="; ".join(notes) or None)
+
+
+def graph_checksum(folder: Path) -> str | None:
+    """Of all that a graph on disk holds but its splits; None of one without checksums."""
+    from vrgcn.data.store_format import read_meta
+    from vrgcn.graph.validation import SPLITS
+
+    sums = read_meta(folder).get("checksums")
+    if sums is None:
+        return None
+    splits = [f"{name}.npy" for name in SPLITS]
+    return value_checksum({name: value for name, value in sums.items() if name not in splits})
+
+
+def _is_own_graph(config: dict[str, Any], dataset: str | None, graph: Path | None) -> bool:
+    """Whether a graph is the one that the run was trained on, wherever it lies now."""
+    own_dataset, own, _ = graph_source(config)
+    if graph is None:
+        return dataset == own_dataset
+    if own is None:
+        return False
+    if graph.resolve() == own.resolve():
+        return True
+    if not (graph / META).is_file():
+        return False
+    noted = config.get(GRAPH_CHECKSUM)
+    if noted is None and (own / META).is_file():  # of a run from before it was noted
+        noted = graph_checksum(own)
+    return noted is not None and graph_checksum(graph) == noted
+
+
+def _check_there(run: Path, graph: Path | None) -> None:
+    """Refuse a run's own graph that was moved or deleted."""
+    if graph is not None and not (has_parts(graph) or (graph / META).is_file()):
+        raise FileNotFoundError(
+            f"the graph of run {run} was in {graph}; say where it is now with --graph"
+        )

@@ -1,0 +1,83 @@
+"""`train`: from a graph to a run in a folder, as `vrgcn train` writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from vrgcn.data.sources import find_source
+from vrgcn.data.store import save_graph
+from vrgcn.graph.graph import Graph
+from vrgcn.runs.config_file import build, check_known, read_values, setting_types
+from vrgcn.runs.folder import CONFIG, GRAPH, chosen_estimator, claimed, read_config
+from vrgcn.runs.job import Job
+from vrgcn.runs.resume import described, refuse_changes
+from vrgcn.runs.run import Run, load_run
+from vrgcn.runs.settings import NOTED, OF_COMMAND, Settings
+from vrgcn.training.callbacks import Callbacks
+from vrgcn.training.state import Epoch
+
+_SOURCE = ("dataset", "graph")  # settings that the argument `graph` stands for
+
+
+def train(
+    graph: Graph | str | Path,
+    *,
+    out: str | Path,
+    resume: bool = False,
+    overwrite: bool = False,
+    verbose: bool = False,
+    on_epoch: Callable[[Epoch], None] | None = None,
+    **settings: Any,
+) -> Run:
+    """Train a model on a graph and write the run to a folder. `vrgcn report`, `predict`, `evaluate`
+    and `train --resume` take it.
+
+    graph: the folder that `vrgcn import` wrote, the name of a data set, or a `Graph`, its features
+        not scaled; a `Graph` is kept in the folder of the run
+    out: the folder of the run; it must not exist yet
+    resume: continue the run that is in `out`, by its own settings and those given, to the bits that
+        a run without a break ends in
+    overwrite: begin again where `out` holds a run already
+    verbose: show progress
+    on_epoch: called with each point of the curve; it may raise StopTraining
+    settings: any of `ModelConfig`, `TrainConfig` and `vrgcn train`, by name: hidden=64, epochs=20,
+        scaling="row", ratio=(0.6, 0.2, 0.2)
+    """
+    folder = Path(out)
+    types = {k: v for k, v in setting_types(Settings).items() if k not in _SOURCE}
+    for name in settings:
+        check_known(name, types)
+    with claimed(folder, resume=resume, overwrite=overwrite):
+        before = read_config(folder) if resume else {}
+        if resume:
+            left_out = (*NOTED, *OF_COMMAND, *_SOURCE)
+            settings = read_values(folder / CONFIG, Settings, left_out) | settings
+        found = build(Settings, settings | _source(graph, folder))
+        if resume:
+            refuse_changes(found, folder)
+        scaled, note = found.open_graph()
+        job = found.prepare(scaled, chosen_estimator(folder) if resume else None)
+        if verbose:
+            _print(scaled, note, job)
+        values = {**before, **described(found)}
+        job.run(folder, values, Callbacks(on_epoch=on_epoch), resume=resume, verbose=verbose)
+    return load_run(folder)
+
+
+def _source(graph: Graph | str | Path, folder: Path) -> dict[str, Any]:
+    """The settings that name a graph; a `Graph` is written to the folder of the run."""
+    if not isinstance(graph, Graph):
+        return find_source(None, None, str(graph))._asdict()
+    if not (folder / GRAPH).is_dir():
+        save_graph(graph, folder / GRAPH)
+    return {"dataset": None, "graph": folder / GRAPH}
+
+
+def _print(graph: Graph, note: str | None, job: Job) -> None:
+    print(graph)
+    if note is not None:
+        print(f"note: {note}")
+    if job.choice is not None:
+        print(f"estimator {job.choice.estimator}: {job.choice.reason}")
