@@ -11,11 +11,10 @@ from rich.console import Console
 from lab.bench.bench import Bench, scratch_folder
 from lab.bench.run import run_sections
 from lab.bench.scale import FULL, QUICK, QUICK_GRAPH
-from vrgcn.data.opening import open_graph
+from lab.harness.graphs import scaled_graph
 from vrgcn.data.synthetic import community_graph
 from vrgcn.engine.devices import use_threads
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.scaling import scale_graph
 from vrgcn.pages.destination import check_out
 
 _PLAIN_WIDTH = 120  # of tables that go to a file
@@ -57,8 +56,7 @@ def run_bench(
 
 
 def _opened(dataset: str, data_root: Path | None) -> Graph:
-    """The graph of a name, its features scaled."""
-    opened = open_graph(dataset, data_root=data_root)
-    if not len(opened.graph.train):
+    graph = scaled_graph(dataset, data_root)
+    if not len(graph.train):
         raise ValueError(f"--dataset: {dataset} has no training nodes")
-    return scale_graph(opened.graph, opened.scaling)[0]
+    return graph

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from lab.harness.algorithms import ALGORITHMS, TWO_WAY
+from lab.harness.graphs import scaled_graph
 from lab.harness.units import Unit
 from lab.paper.experiment import Choice
-from vrgcn.data import DATASETS, find_dataset, load_dataset, root_folder
+from vrgcn.data import DATASETS, find_dataset, root_folder
 from vrgcn.data.synthetic import COMMUNITIES, community_graph
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.scaling import scale_graph
@@ -233,5 +234,6 @@ def open_graph(dataset: str, choice: Choice) -> Graph:
 
 @lru_cache(maxsize=1)  # units come data set by data set, and one graph may fill the memory
 def _open(dataset: str, tiny: bool, root: Path | None) -> Graph:
-    graph = community_graph(_TINY) if tiny else load_dataset(dataset, data_root=root)
-    return scale_graph(graph, find_dataset(dataset).scaling)[0]
+    if tiny:
+        return scale_graph(community_graph(_TINY), find_dataset(dataset).scaling)[0]
+    return scaled_graph(dataset, root)

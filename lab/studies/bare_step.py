@@ -16,13 +16,12 @@ import torch
 from torch import Tensor
 
 from lab.harness.algorithms import ALGORITHMS, Algorithm, Architecture
+from lab.harness.graphs import scaled_graph
 from lab.harness.timing import Spread, ratio, take_turns
-from vrgcn.data.opening import open_graph
 from vrgcn.engine.batch import Batch
 from vrgcn.engine.devices import use_threads
 from vrgcn.engine.history import History
 from vrgcn.engine.minibatches import MiniBatches
-from vrgcn.graph.scaling import scale_graph
 from vrgcn.graph.sparse import CSR
 
 TURNS, STEPS, PLANS = 40, 8, 60
@@ -61,8 +60,7 @@ def again(batches: MiniBatches) -> Iterator[Batch]:
 
 def main() -> None:
     use_threads(2)
-    opened = open_graph("reddit-like")
-    graph = scale_graph(opened.graph, opened.scaling)[0]
+    graph = scaled_graph("reddit-like")
     algorithms = {
         name: Algorithm(graph, ALGORITHMS[name], Architecture())
         for name in ("MLP", "CVD+PP", "exact+PP")

@@ -20,7 +20,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+
+from lab.harness.records import Record, append_record, read_lines
 
 ESTIMATOR = ["--estimator", "two-way", "--fanout", "0"]
 WHOLE = "one process"
@@ -53,7 +54,7 @@ def checked(line: list[str]) -> None:
         raise SystemExit(f"{' '.join(line)}\n{done.stdout}{done.stderr}")
 
 
-def show(records: list[dict[str, Any]]) -> None:
+def show(records: list[Record]) -> None:
     for dataset in dict.fromkeys(record["dataset"] for record in records):
         mine = [record for record in records if record["dataset"] == dataset]
         whole = {record["seed"]: record["test"] for record in mine if record["way"] == WHOLE}
@@ -84,9 +85,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results/parts-accuracy.jsonl"))
     parser.add_argument("--show", action="store_true", help="print the tables of what is there")
     given = parser.parse_args(ours)
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    lines = given.out.read_text(encoding="utf-8").splitlines() if given.out.exists() else []
-    records = [json.loads(line) for line in lines]
+    records = read_lines(given.out)
     flags = [*ESTIMATOR, *shared]
     done = {(r["dataset"], r["way"], r["seed"]) for r in records}
     with tempfile.TemporaryDirectory() as name:
@@ -101,8 +100,7 @@ def main() -> None:
                 result = json.loads((run / "result.json").read_text(encoding="utf-8"))
                 record = {"dataset": given.dataset, "way": way, "seed": seed, "flags": flags}
                 records.append(record | {"val": result["val"], "test": result["test"]})
-                with given.out.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(records[-1]) + "\n")
+                append_record(given.out, records[-1])
                 print(records[-1], flush=True)
     show(records)
 

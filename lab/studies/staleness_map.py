@@ -15,22 +15,22 @@ what is there is not run again.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
 
+from lab.harness.race import Validation
+from lab.harness.records import Record, append_record, read_lines
+from lab.harness.trainers import EndlessTrainer
 from vrgcn import TrainConfig
 from vrgcn.costs.choice import choose_estimator
 from vrgcn.data.synthetic import COMMUNITIES, SPARSE_COMMUNITIES, community_graph
 from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
 from vrgcn.models.models import build_model
-from vrgcn.training.trainer import Trainer
 
 ESTIMATORS = ("two-way", "two-way-cv", "cvd", "history", "exact")
 DEGREES = (3, 15, 50)
@@ -47,6 +47,10 @@ class Cell:
     degree: int
     batches: int
     rate: float
+
+
+def cell_of(record: Record) -> Cell:
+    return Cell(*(record[key] for key in ("layers", "degree", "batches", "rate")))
 
 
 def cells(layers: int) -> list[Cell]:
@@ -67,9 +71,6 @@ def train_config(cell: Cell, graph: Graph, estimator: str) -> TrainConfig:
         estimator=estimator,
         learning_rate=cell.rate,
         batch_size=max(1, len(graph.train) // cell.batches),
-        epochs=100_000,
-        evaluate_every=100_000,
-        diagnostics=0,
         threads=1,
     )
 
@@ -87,38 +88,27 @@ def make_graph(degree: int) -> Graph:
     return community_graph(replace(spec, pairs=NODES * degree // 2, homophily=homophily, **size))
 
 
-def run(cell: Cell, graph: Graph, budget: float) -> dict[str, Any]:
-    trainers = {}
-    for name in ESTIMATORS:
-        config = train_config(cell, graph, name)
-        trainers[name] = Trainer(make_model(cell, graph), graph, config)
-    while True:
-        name = min(trainers, key=lambda name: trainers[name].progress.seconds)
-        trainer = trainers[name]
-        start = trainer.progress.seconds
-        if start >= budget:
-            break
-        while trainer.progress.seconds - start < STEPS_AT_ONCE:
-            try:
-                trainer.advance()
-            except FloatingPointError:  # diverged: it stands still from here on
-                trainer.progress.seconds = float("inf")
+def run(cell: Cell, graph: Graph, budget: float) -> Record:
+    trainings = {
+        name: EndlessTrainer(make_model(cell, graph), graph, train_config(cell, graph, name))
+        for name in ESTIMATORS
+    }
+    while running := [
+        each for each in trainings.values() if each.diverged is None and each.seconds < budget
+    ]:
+        behind = min(running, key=lambda each: each.seconds)
+        start = behind.seconds
+        while behind.diverged is None and behind.seconds - start < STEPS_AT_ONCE:
+            behind.run(1)
+    validation = Validation(graph)
     return vars(cell) | {
         "budget": budget,
-        "val": {name: validation(trainer, graph) for name, trainer in trainers.items()},
-        "epochs": {
-            name: trainer.minibatches.step / len(trainer.minibatches)
-            for name, trainer in trainers.items()
-        },
+        "val": {name: validation(each) for name, each in trainings.items()},
+        "epochs": {name: each.epochs for name, each in trainings.items()},
     }
 
 
-def validation(trainer: Trainer, graph: Graph) -> float:
-    trainer.model.eval()
-    return trainer.objective.score(trainer.evaluation.outputs(graph.val), graph.val)
-
-
-def show(records: list[dict[str, Any]], picture: Path) -> None:
+def show(records: list[Record], picture: Path) -> None:
     """A table of all cells, and the map: each cell in the colour of who is ahead."""
     print("| layers | degree | batches | rate | " + " | ".join(ESTIMATORS) + " | ahead | auto |")
     print("|---" * (6 + len(ESTIMATORS)) + "|")
@@ -138,25 +128,25 @@ def show(records: list[dict[str, Any]], picture: Path) -> None:
     draw(records, picture)
 
 
-def choices(records: list[dict[str, Any]]) -> list[str]:
+def choices(records: list[Record]) -> list[str]:
     """What `--estimator auto` takes in each cell."""
     graphs = {degree: make_graph(degree) for degree in {r["degree"] for r in records}}
     found = []
     for record in records:
-        cell = Cell(*(record[key] for key in ("layers", "degree", "batches", "rate")))
+        cell = cell_of(record)
         graph = graphs[cell.degree]
         config = train_config(cell, graph, "auto")
         found.append(choose_estimator(make_model(cell, graph), graph, config)[0].estimator)
     return found
 
 
-def ahead(record: dict[str, Any]) -> list[str]:
+def ahead(record: Record) -> list[str]:
     best = max(record["val"].values())
     order = sorted(record["val"], key=lambda name: -record["val"][name])
     return [name for name in order if record["val"][name] >= best - TIE]
 
 
-def draw(records: list[dict[str, Any]], picture: Path) -> None:
+def draw(records: list[Record], picture: Path) -> None:
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -204,22 +194,17 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results/staleness-map.jsonl"))
     parser.add_argument("--show", action="store_true", help="print and draw what is there")
     given = parser.parse_args()
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    lines = given.out.read_text(encoding="utf-8").splitlines() if given.out.exists() else []
-    records = [json.loads(line) for line in lines]
     if not given.show:
         torch.set_num_threads(1)
-        done = {Cell(*(r[k] for k in ("layers", "degree", "batches", "rate"))) for r in records}
+        done = [cell_of(record) for record in read_lines(given.out)]
         todo = [cell for cell in cells(given.layers) if cell not in done]
         graphs: dict[int, Graph] = {}
-        with given.out.open("a", encoding="utf-8") as file:
-            for number, cell in enumerate(todo[: given.cells], start=1):
-                print(f"{number}/{len(todo)} {cell}", flush=True)
-                graph = graphs.setdefault(cell.degree, make_graph(cell.degree))
-                records.append(run(cell, graph, given.budget))
-                file.write(json.dumps(records[-1]) + "\n")
-                file.flush()
-    show(records, given.out.with_suffix(".png"))
+        for number, cell in enumerate(todo[: given.cells], start=1):
+            print(f"{number}/{len(todo)} {cell}", flush=True)
+            if cell.degree not in graphs:
+                graphs[cell.degree] = make_graph(cell.degree)
+            append_record(given.out, run(cell, graphs[cell.degree], given.budget))
+    show(read_lines(given.out), given.out.with_suffix(".png"))
 
 
 if __name__ == "__main__":

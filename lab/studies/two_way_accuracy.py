@@ -13,7 +13,6 @@ one epoch of each in turns, and want a quiet machine.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import statistics
 from dataclasses import asdict, dataclass, replace
@@ -21,14 +20,14 @@ from pathlib import Path
 
 import torch
 
+from lab.harness.graphs import scaled_graph
+from lab.harness.records import Record, append_record, read_lines
+from lab.harness.trainers import EndlessTrainer
 from vrgcn import TrainConfig, fit
-from vrgcn.data.opening import open_graph
 from vrgcn.engine.samplers import usual_fanout
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.scaling import scale_graph
 from vrgcn.models.config import ModelConfig
 from vrgcn.models.models import build_model
-from vrgcn.training.trainer import Trainer
 
 FANOUTS = (0, 1, 2, 3, 4, 6, 8)
 REFERENCE = "exact"
@@ -115,15 +114,10 @@ class Graphs:
 
     def __getitem__(self, name: str) -> Graph:
         if name not in self.known:
-            opened = open_graph(name, data_root=self.root)
-            graph = scale_graph(opened.graph, opened.scaling)[0]
+            graph = scaled_graph(name, self.root)
             # These fit in memory as they are, and dense rows are faster to gather.
             self.known[name] = graph.with_features(graph.features.to_dense())
         return self.known[name]
-
-
-def trainer(unit: Unit, graph: Graph) -> Trainer:
-    return Trainer(*_parts(unit, graph))
 
 
 def _parts(unit: Unit, graph: Graph) -> tuple[torch.nn.Module, Graph, TrainConfig]:
@@ -138,25 +132,26 @@ def _parts(unit: Unit, graph: Graph) -> tuple[torch.nn.Module, Graph, TrainConfi
     return model, graph, config
 
 
-def run(unit: Unit, graph: Graph) -> dict[str, object]:
+def run(unit: Unit, graph: Graph) -> Record:
     result = fit(*_parts(unit, graph))
     return asdict(unit) | {"val": result.val, "test": result.test}
 
 
-def measure(problems: list[str], graphs: Graphs, turns: int) -> list[dict[str, object]]:
+def measure(problems: list[str], graphs: Graphs, turns: int) -> list[Record]:
     """Median seconds of an epoch of each, in turns; two epochs come before."""
     found = []
     for problem in problems:
         mine = units([problem], 1, 1)
-        running = [trainer(unit, graphs[PROBLEMS[problem].dataset]) for unit in mine]
+        graph = graphs[PROBLEMS[problem].dataset]
+        running = [EndlessTrainer(*_parts(unit, graph)) for unit in mine]
         times: list[list[float]] = [[] for _ in mine]
         for turn in range(turns + 1):
             for each, seconds in zip(running, times, strict=True):
-                before = each.progress.seconds
-                for _ in range(len(each.minibatches)):
-                    each.advance()
+                taken = each.run(each.steps_per_epoch)
+                if each.diverged is not None:
+                    raise FloatingPointError(each.diverged)
                 if turn:
-                    seconds.append(each.progress.seconds - before)
+                    seconds.append(taken)
         found += [
             asdict(unit) | {"epoch_seconds": statistics.median(seconds)}
             for unit, seconds in zip(mine, times, strict=True)
@@ -164,7 +159,7 @@ def measure(problems: list[str], graphs: Graphs, turns: int) -> list[dict[str, o
     return found
 
 
-def show(records: list[dict[str, object]]) -> None:
+def show(records: list[Record]) -> None:
     """A row for each estimator and fan-out: mean test accuracy, and how far from exact."""
     for problem in PROBLEMS:
         mine = [record for record in records if record["problem"] == problem]
@@ -172,12 +167,12 @@ def show(records: list[dict[str, object]]) -> None:
             continue
         print(f"\n{problem}\n| estimator | runs | test | against exact | s an epoch |")
         print("|---|---|---|---|---|")
-        groups: dict[tuple[object, object], list[dict[str, object]]] = {}
+        groups: dict[tuple[object, object], list[Record]] = {}
         for record in mine:
             groups.setdefault((record["estimator"], record["fanout"]), []).append(record)
-        exact = [100 * float(r["test"]) for r in groups.get((REFERENCE, None), []) if "test" in r]  # type: ignore[arg-type]
+        exact = [100 * r["test"] for r in groups.get((REFERENCE, None), []) if "test" in r]
         for (estimator, fanout), group in groups.items():
-            tests = [100 * float(r["test"]) for r in group if "test" in r]  # type: ignore[arg-type]
+            tests = [100 * r["test"] for r in group if "test" in r]
             times = [r["epoch_seconds"] for r in group if "epoch_seconds" in r]
             name = f"{estimator}" + ("" if fanout is None else f", fan-out {fanout}")
             spread = statistics.stdev(tests) if len(tests) > 1 else 0.0
@@ -205,32 +200,22 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--show", action="store_true", help="print the tables of what is there")
     given = parser.parse_args()
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    lines = given.out.read_text(encoding="utf-8").splitlines() if given.out.exists() else []
-    records = [json.loads(line) for line in lines]
     graphs = Graphs(given.data_root)
-    with given.out.open("a", encoding="utf-8") as file:
-
-        def keep(record: dict[str, object]) -> None:
-            records.append(record)
-            file.write(json.dumps(record) + "\n")
-            file.flush()
-
-        if given.seconds:
-            for record in measure(given.problems, graphs, given.turns):
-                keep(record)
-        elif not given.show:
-            done = {
-                Unit(*(record[name] for name in ("problem", "estimator", "fanout", "seed")))
-                for record in records
-                if "test" in record
-            }
-            asked = units(given.problems, given.seeds, given.fanout_seeds)
-            todo = [unit for unit in asked if unit not in done]
-            for number, unit in enumerate(todo[: given.units], start=1):
-                print(f"{number}/{len(todo)} {unit}", flush=True)
-                keep(run(unit, graphs[PROBLEMS[unit.problem].dataset]))
-    show(records)
+    if given.seconds:
+        for record in measure(given.problems, graphs, given.turns):
+            append_record(given.out, record)
+    elif not given.show:
+        done = {
+            Unit(*(record[name] for name in ("problem", "estimator", "fanout", "seed")))
+            for record in read_lines(given.out)
+            if "test" in record
+        }
+        asked = units(given.problems, given.seeds, given.fanout_seeds)
+        todo = [unit for unit in asked if unit not in done]
+        for number, unit in enumerate(todo[: given.units], start=1):
+            print(f"{number}/{len(todo)} {unit}", flush=True)
+            append_record(given.out, run(unit, graphs[PROBLEMS[unit.problem].dataset]))
+    show(read_lines(given.out))
 
 
 if __name__ == "__main__":

@@ -21,8 +21,8 @@ from torch import Tensor
 
 from lab.bench.scale import FULL
 from lab.harness.algorithms import ALGORITHMS, Algorithm, Architecture
+from lab.harness.graphs import scaled_graph
 from lab.harness.timing import Spread, ratio, take_turns
-from vrgcn.data.opening import open_graph
 from vrgcn.data.synthetic import community_graph
 from vrgcn.engine.batch import Batch
 from vrgcn.engine.devices import use_threads
@@ -30,7 +30,6 @@ from vrgcn.engine.plan import Relation
 from vrgcn.engine.propagate import Propagate
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.mapped import zeros
-from vrgcn.graph.scaling import scale_graph
 from vrgcn.graph.sparse import CSR
 from vrgcn.training.objectives import loss_per_node
 
@@ -159,8 +158,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
     use_threads(options.threads)
-    opened = open_graph("reddit-like")
-    graph = scale_graph(opened.graph, opened.scaling)[0]
+    graph = scaled_graph("reddit-like")
     for layers in (2, 3, 4):
         architecture = Architecture(layers=layers)
         compare(f"{layers} layers", graph, architecture, options.turns, inductive=True)
