@@ -11,11 +11,13 @@ import torch
 
 from tests.theory.graphs import seeded
 from tests.theory.problems import random_graph
-from vrgcn import GraphSAGE, TrainConfig, fit
+from vrgcn import Estimator, GraphSAGE, MiniBatches, TrainConfig, fit
 from vrgcn.engine import samplers
 from vrgcn.engine.samplers import SAMPLERS, Sample, Sampler, build_sampler, fanout_per_level
+from vrgcn.engine.samplers.few import Few
 from vrgcn.engine.samplers.full import Full
 from vrgcn.graph.propagation import build_propagation
+from vrgcn.training.batches import refreshed_nodes
 
 P = build_propagation("gcn", random_graph())
 TARGETS = torch.tensor([40, 3, 59, 17, 8])
@@ -23,7 +25,7 @@ NAMES = sorted(SAMPLERS)
 
 
 def built(name: str, fanout: int = 4) -> Sampler:
-    return build_sampler(name, [fanout, fanout], 20)
+    return build_sampler(name, [fanout, fanout], {"sample_size": 20})
 
 
 def rows(sample: Sample) -> torch.Tensor:
@@ -89,7 +91,7 @@ def test_a_new_sampler_is_a_file_and_a_line(monkeypatch: pytest.MonkeyPatch) -> 
     file = ModuleType("noted")
     file.Noted = Noted  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "vrgcn.engine.samplers.noted", file)
-    monkeypatch.setitem(samplers.SAMPLERS, "noted", ("noted", "Noted"))
+    monkeypatch.setitem(samplers.SAMPLERS, "noted", ("noted", "Noted", ("sample_size",)))
 
     graph = random_graph()
     graph = graph.with_features(graph.features.float())
@@ -101,6 +103,23 @@ def test_a_new_sampler_is_a_file_and_a_line(monkeypatch: pytest.MonkeyPatch) -> 
         results.append(fit(GraphSAGE(5, 8, 3, dropout=0.0), graph, config))
     assert set(levels) == {0, 1}
     assert [p.loss for p in results[0].curve] == [p.loss for p in results[1].curve]
+
+
+def test_a_sampler_of_ones_own_that_passes_over_neighbours_has_their_histories_refreshed() -> None:
+    """What `few` declares, and nobody asks for its name."""
+
+    class Some(Few):
+        passes_over = False
+
+    graph = random_graph()
+    graph = graph.with_features(graph.features.float())
+    refreshed = {}
+    for kind in (Few, Some):
+        estimator = Estimator(kind([3, 3]), "corrected", "corrected")
+        batches = MiniBatches(GraphSAGE(5, 8, 3), graph, estimator=estimator, nodes=[0, 1, 2])
+        refreshed[kind] = refreshed_nodes(batches, "auto")
+    assert refreshed[Few] is not None
+    assert refreshed[Some] is None
 
 
 def test_one_fan_out_is_for_every_level_and_an_mlp_needs_none() -> None:

@@ -47,7 +47,7 @@ def planner_of(
     **settings: object,
 ) -> Planner:
     matrices = [{} if preprocess and level == 0 else {None: P} for level in range(levels)]
-    built = build_sampler(sampler, fanout_per_level(fanout, levels), sample_size)
+    built = build_sampler(sampler, fanout_per_level(fanout, levels), {"sample_size": sample_size})
     return Planner(matrices, built, **settings)
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from vrgcn.diagnostics.diagnosis import REFERENCE, Diagnosis
 from vrgcn.engine.estimators import find_estimator
-from vrgcn.engine.samplers import sampler_class
+from vrgcn.engine.samplers import sampler_class, size_of
 from vrgcn.training.moments import ROUNDING, Deviation
 
 NOISIER = 1.1  # times the added noise of `ns` at a layer: above, the history does harm
@@ -26,8 +26,6 @@ BETTER = 1.5  # times smaller added error of the gradient: another estimator is 
 DROWNED = 2.0  # times the added noise: that of exact training itself is what matters
 SAMPLING = "ns"  # the baseline for noise
 NOTHING = "nothing to change"
-# By sampler, what decides how many neighbours are computed; the others compute all of them or none.
-_SIZES = {"uniform": "fan-out", "few": "fan-out", "importance": "sample size (--sample-size)"}
 
 
 class Advice(NamedTuple):
@@ -148,8 +146,7 @@ def _random(used: str) -> bool:
 def _size(used: str) -> str:
     """What decides how many neighbours an estimator computes; nothing where it computes all of
     them, or none."""
-    sampler = find_estimator(used).sampler
-    return _SIZES.get(sampler, "") if isinstance(sampler, str) else ""
+    return size_of(find_estimator(used).sampler)
 
 
 def _biased(diagnosis: Diagnosis, used: str) -> Iterator[Advice]:

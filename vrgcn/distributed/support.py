@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import nn
 
 from vrgcn.distributed.group import Group
+from vrgcn.engine.estimators import Estimator
 from vrgcn.engine.minibatches import MiniBatches
+from vrgcn.engine.samplers import Sampler, passes_over
 from vrgcn.graph.graph import Graph
 from vrgcn.training.config import TrainConfig
 
@@ -67,16 +67,19 @@ def check_estimator(batches: MiniBatches, name: str) -> None:
     computes = any(sampler.computes_neighbours(level) for level in levels)
     if not levels or (estimator.keeps and not computes):
         return
-    sampled: dict[str, tuple[Any, ...]] = {
-        "uniform": ("corrected", "sampled"),
-        "few": ("corrected", "corrected"),
-    }
-    ways = (estimator.forward, estimator.backward)
-    known = sampled.get(estimator.sampler) if isinstance(estimator.sampler, str) else ways
-    if ways != known:
+    if isinstance(estimator.sampler, str) and not _at_home(estimator, sampler):
         raise ValueError(f"the estimator {name} needs the whole graph. {WHAT_WORKS}")
-    if len(levels) > 1 and estimator.sampler != "few":
+    if len(levels) > 1 and not passes_over(estimator.sampler):
         raise ValueError(
             f"the estimator {name} samples neighbours on {len(levels)} levels, and those of a "
             f"neighbour may be another process's. {WHAT_WORKS}"
         )
+
+
+def _at_home(estimator: Estimator, sampler: Sampler) -> bool:
+    """Whether the neighbours that a sampler of ours computes can be computed where they are read:
+    some drawn for each node, their gradients sampled with them; or those of some nodes alone."""
+    ways = (estimator.forward, estimator.backward)
+    if sampler.random:
+        return not sampler.shared and ways == ("corrected", "sampled")
+    return passes_over(estimator.sampler) and ways == ("corrected", "corrected")

@@ -26,6 +26,7 @@ from vrgcn.distributed.support import check_config, check_estimator, check_model
 from vrgcn.distributed.sweeps import PartSweeps
 from vrgcn.engine.batch import Batch
 from vrgcn.engine.estimators import Estimator
+from vrgcn.engine.samplers import SETTINGS
 from vrgcn.engine.setup import Setup
 from vrgcn.files.tensors import pieces
 from vrgcn.graph.graph import Graph
@@ -117,7 +118,7 @@ class PartTrainer(Trainer):
             trained=self.objective.trained,
             batch_size=config.batch_size,
             setup=setup,
-            sample_size=config.sample_size,
+            sampling={name: getattr(config, name) for name in SETTINGS},
             history_dtype=config.history_dtype,
             history_cap=config.history_cap,
             seed=config.seed,

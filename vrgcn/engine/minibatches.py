@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,12 @@ from vrgcn.engine.batch import Batch, Position
 from vrgcn.engine.estimators import Estimator, find_estimator
 from vrgcn.engine.history import Histories
 from vrgcn.engine.planner import Planner
-from vrgcn.engine.samplers import build_sampler, fanout_per_level, usual_fanout
+from vrgcn.engine.samplers import (
+    build_sampler,
+    fanout_per_level,
+    passes_over,
+    usual_fanout,
+)
 from vrgcn.engine.setup import Setup, set_up
 from vrgcn.engine.sweeps import fill_tables, refresh_tables
 from vrgcn.engine.thinning import history_rows
@@ -48,6 +53,7 @@ class MiniBatches:
         node's own edge is not counted, so the paper's D = 2 is fanout 1; None: what the estimator's
         sampler is usually given
     sample_size: nodes that the estimator `is` draws per layer
+    sampling: settings of samplers by name, in place of `sample_size`; see samplers.SETTINGS
     history_dtype, history_cap: see history.Histories and planner.Planner
     directory: keep histories and P X in memory-mapped files there instead of in memory
     setup: the model on the graph as `setup.look` found it, in place of propagation, preprocess and
@@ -79,6 +85,7 @@ class MiniBatches:
         directory: Path | None = None,
         seed: int = 0,
         setup: Setup | None = None,
+        sampling: Mapping[str, Any] | None = None,
     ) -> None:
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, not {batch_size}")
@@ -100,7 +107,7 @@ class MiniBatches:
             directory=directory,
         )
         self.fanout = fanout
-        self.sample_size = sample_size
+        self.sampling = {"sample_size": sample_size, **(sampling or {})}
         self.history_cap = history_cap
         self.seed = seed
         if trained is None:
@@ -115,7 +122,7 @@ class MiniBatches:
         self.estimator = estimator
         fanout = usual_fanout(estimator.sampler) if self.fanout is None else self.fanout
         fanouts = fanout_per_level(fanout, self.setup.training.depth)
-        sampler = build_sampler(estimator.sampler, fanouts, self.sample_size)
+        sampler = build_sampler(estimator.sampler, fanouts, self.sampling)
         if sampler.draws_own and estimator.keeps:
             raise ValueError(
                 f"the sampler {estimator.sampler} draws a node's own edge like any other, and the "
@@ -197,12 +204,11 @@ class MiniBatches:
 
     @property
     def samples_neighbours(self) -> bool:
-        """Whether every neighbour that is not visited itself is computed now and then. `few` never
-        computes those of nodes that have many."""
+        """Whether every neighbour that is not visited itself is computed now and then."""
         # Only what the last level samples enters every table.
         last = self.setup.training.depth - 1
         computed = last >= 0 and self.planner.sampler.computes_neighbours(last)
-        return computed and self.estimator.sampler != "few"
+        return computed and not passes_over(self.estimator.sampler)
 
     def warm_start(self, model: nn.Module) -> None:
         """Fill the histories by an exact pass, so that the first epoch does not read zeros."""

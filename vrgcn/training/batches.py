@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from vrgcn.engine.estimators import Estimator, find_estimator
 from vrgcn.engine.minibatches import MiniBatches
+from vrgcn.engine.samplers import SETTINGS
 from vrgcn.engine.setup import Setup, look
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
@@ -44,7 +45,7 @@ def build_minibatches(
         propagation=config.propagation if propagation is None else propagation,
         preprocess=config.preprocess,
         inductive=config.inductive,
-        sample_size=config.sample_size,
+        sampling={name: getattr(config, name) for name in SETTINGS},
         history_dtype=config.history_dtype,
         history_cap=config.history_cap,
         directory=directory,

@@ -10,13 +10,14 @@ control variate for dropout needs both R and its square root.
 
 A sampler of one's own is any object with the members of `Sampler`, given to an estimator in place
 of a name: `Estimator(Mine(), forward="corrected")`. One of ours is a file here and a line in
-SAMPLERS. This file imports no torch: the command line reads the names.
+SAMPLERS, which names the settings of `TrainConfig` that it is built with. This file imports no
+torch: the command line reads the names.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -27,14 +28,16 @@ if TYPE_CHECKING:
     from vrgcn.graph.propagation import Propagation
     from vrgcn.graph.sparse import CSR
 
-# name: module and class
-SAMPLERS = {
-    "full": ("full", "Full"),
-    "uniform": ("uniform", "Uniform"),
-    "few": ("few", "Few"),
-    "importance": ("importance", "Importance"),
-    "none": ("none", "Nothing"),
+# name: module, class, and settings besides the fan-out that its `build` takes
+SAMPLERS: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "full": ("full", "Full", ()),
+    "uniform": ("uniform", "Uniform", ()),
+    "few": ("few", "Few", ()),
+    "importance": ("importance", "Importance", ("sample_size",)),
+    "none": ("none", "Nothing", ()),
 }
+# The settings of all samplers besides the fan-out.
+SETTINGS = tuple(dict.fromkeys(name for *_, names in SAMPLERS.values() for name in names))
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,13 @@ class Sampler(Protocol):
     shared: whether one draw serves all targets of a minibatch, so that each needs its own
     draws_own: whether own edges are drawn like any others; else they are exact, which is what
         histories rely on
+
+    It may also say:
+
+    usual_fanout: the fan-out where none is asked for; 1 if it does not say
+    passes_over: whether some neighbours are never computed, so that histories of nodes that are not
+        visited have to be refreshed; False if it does not say
+    size_setting: what decides how many neighbours are computed, for advice; "" if it does not say
     """
 
     random: bool
@@ -76,20 +86,35 @@ def sampler_class(name: str) -> Any:
     """The class of a sampler by name."""
     if name not in SAMPLERS:
         raise ValueError(f"sampler {name!r} is none of {', '.join(SAMPLERS)}")
-    module, kind = SAMPLERS[name]
+    module, kind, _ = SAMPLERS[name]
     return getattr(importlib.import_module(f"{__name__}.{module}"), kind)
 
 
-def build_sampler(sampler: str | Sampler, fanouts: Sequence[int], sample_size: int) -> Sampler:
+def build_sampler(
+    sampler: str | Sampler, fanouts: Sequence[int], settings: Mapping[str, Any]
+) -> Sampler:
     """A sampler by name, or one's own as it is.
 
     fanouts: neighbours to sample per node, for each level from the input up
-    sample_size: nodes that `importance` draws per hop
+    settings: values of SETTINGS by name
     """
     if not isinstance(sampler, str):
         return sampler
-    built: Sampler = sampler_class(sampler).build(fanouts, sample_size)
+    kind = sampler_class(sampler)
+    built: Sampler = kind.build(fanouts, **{name: settings[name] for name in SAMPLERS[sampler][2]})
     return built
+
+
+def passes_over(sampler: str | Sampler) -> bool:
+    """Whether a sampler never computes some neighbours."""
+    kind = sampler_class(sampler) if isinstance(sampler, str) else sampler
+    return bool(getattr(kind, "passes_over", False))
+
+
+def size_of(sampler: str | Sampler) -> str:
+    """What decides how many neighbours a sampler computes; "" where it computes all or none."""
+    kind = sampler_class(sampler) if isinstance(sampler, str) else sampler
+    return str(getattr(kind, "size_setting", ""))
 
 
 def usual_fanout(sampler: str | Sampler) -> int:

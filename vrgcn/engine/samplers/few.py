@@ -22,6 +22,7 @@ class Few(Uniform):
 
     random = False
     usual_fanout = 3
+    passes_over = True  # neighbours of nodes that have many
 
     def sample(
         self, P: Propagation, targets: Tensor, level: int, generator: torch.Generator

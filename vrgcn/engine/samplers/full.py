@@ -17,7 +17,7 @@ class Full:
     draws_own = False
 
     @classmethod
-    def build(cls, fanouts: Sequence[int], sample_size: int) -> Full:
+    def build(cls, fanouts: Sequence[int]) -> Full:
         return cls()
 
     def computes_neighbours(self, level: int) -> bool:

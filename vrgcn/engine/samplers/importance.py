@@ -32,6 +32,7 @@ class Importance:
     random = True
     shared = True
     draws_own = True
+    size_setting = "sample size (--sample-size)"
 
     def __init__(self, size: int) -> None:
         self.size = size

@@ -17,7 +17,7 @@ class Nothing:
     draws_own = False
 
     @classmethod
-    def build(cls, fanouts: Sequence[int], sample_size: int) -> Nothing:
+    def build(cls, fanouts: Sequence[int]) -> Nothing:
         return cls()
 
     def computes_neighbours(self, level: int) -> bool:

@@ -21,12 +21,13 @@ class Uniform:
     random = True
     shared = False
     draws_own = False
+    size_setting = "fan-out"
 
     def __init__(self, fanouts: Sequence[int]) -> None:
         self.fanouts = tuple(fanouts)
 
     @classmethod
-    def build(cls, fanouts: Sequence[int], sample_size: int) -> Uniform:
+    def build(cls, fanouts: Sequence[int]) -> Uniform:
         return cls(fanouts)
 
     def computes_neighbours(self, level: int) -> bool:
