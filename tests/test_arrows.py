@@ -39,7 +39,7 @@ DOORS = {
     ("vrgcn.cli.reproduce", "lab.paper.reproduce"),
 }
 # The folders of lab, the same way. Each may import all of vrgcn but its command line.
-LAB_LAYERS = (("harness",), ("paper", "bench"), ("studies",))
+LAB_LAYERS = (("harness",), ("paper", "bench", "golden"), ("studies",))
 MODULE = re.compile(r"(vrgcn|lab)(\.\w+)+\.?")  # a text that is nothing else
 LAYER = {folder: height for height, layer in enumerate(LAYERS) for folder in layer}
 LAB_LAYER = {f"lab/{folder}": height for height, layer in enumerate(LAB_LAYERS) for folder in layer}
@@ -156,6 +156,12 @@ def test_doors_are_used_and_open_inside_functions_alone() -> None:
 def test_no_two_folders_of_lab_have_a_module_of_the_same_name() -> None:
     names = [path.stem for path, _ in modules(LAB) if path.stem != "__init__"]
     assert sorted(set(names)) == sorted(names)
+
+
+def test_the_golden_set_knows_no_module_of_the_package() -> None:
+    golden = [arrow for arrow in all_arrows(LAB) if folder(arrow.importer) == "lab/golden"]
+    assert len(golden) > 20
+    assert not [told(arrow) for arrow in golden if arrow.imported.startswith("vrgcn.")]
 
 
 def test_examples_do_without_the_command_line() -> None:

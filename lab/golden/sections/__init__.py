@@ -1,0 +1,1 @@
+"""The sections of a recording, a module each with a function `record`."""

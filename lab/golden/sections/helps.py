@@ -1,0 +1,42 @@
+"""Help texts of every command, by programs of their own, and what is imported to show them."""
+
+from __future__ import annotations
+
+import re
+
+from lab.golden.processes import program
+from lab.golden.workspace import Workspace
+
+_COMMAND = re.compile(r"^  ([a-z]+)  +\S", re.MULTILINE)
+# Whether torch is imported by then; it takes a second that nobody wants to wait for.
+_IMPORTED = """
+import runpy, sys
+try:
+    runpy.run_module('vrgcn', run_name='__main__')
+except SystemExit:
+    pass
+print('torch' in sys.modules)
+"""
+_QUICK = (("--help",), ("train", "--help"), ("train", "--lr", "3"), ("train", "nowhere"))
+
+
+def record(work: Workspace) -> None:
+    """Record `vrgcn`, `vrgcn --help`, `vrgcn --version` and `vrgcn COMMAND --help`."""
+    _help(work)
+    _help(work, "-h")
+    _help(work, "--version")
+    overview = _help(work, "--help")
+    for command in _COMMAND.findall(overview):
+        _help(work, command, "--help")
+    for arguments in _QUICK:
+        done = program(["-c", _IMPORTED, *arguments], work.folder)
+        name = f"imports of vrgcn {' '.join(arguments)}"
+        work.write(name, f"torch: {done.out.splitlines()[-1]}")
+
+
+def _help(work: Workspace, *arguments: str) -> str:
+    """Record what `vrgcn ARGUMENTS` prints, to the last space; its output."""
+    done = program(["-m", "vrgcn", *arguments], work.folder)
+    text = work.masks.text(f"exit {done.code}\n--- stdout\n{done.out}--- stderr\n{done.err}")
+    work.write(" ".join(["vrgcn", *arguments]), text)
+    return done.out
