@@ -114,7 +114,7 @@ class MiniBatches:
             trained = torch.zeros(graph.num_nodes, dtype=torch.bool)
             trained[graph.train if isinstance(nodes, str) else self.nodes] = True
             trained &= graph.labelled
-        self.trained = trained
+        self.trained = trained.cpu()  # beside the graph, where minibatches are planned
         histories = Histories(graph.num_nodes, history_dtype, self.setup.device, directory)
         self._start(find_estimator(estimator), histories)
 
@@ -195,7 +195,7 @@ class MiniBatches:
 
     def batch(self, nodes: Tensor, generator: torch.Generator | None = None) -> Batch:
         """The minibatch of chosen nodes, its neighbours drawn by `generator`, or by our own."""
-        return Batch(self, self.planner.plan(nodes, generator or self.generator))
+        return Batch(self, self.planner.plan(nodes.cpu(), generator or self.generator))
 
     @property
     def step(self) -> int:

@@ -177,7 +177,7 @@ class Graph:
         """
         if features.shape[0] != self.num_nodes:
             raise ValueError(f"{features.shape[0]} rows of features for {self.num_nodes} nodes")
-        graph = self._replaced(self.adjacency, features)
+        graph = self._replaced(self.adjacency, features.cpu())
         graph.scaling, graph.sums = scaling, self.sums
         if graph.num_features != self.num_features:
             graph.names = replace(self.names, features=None)

@@ -109,7 +109,7 @@ class Propagation:
             values = torch.as_tensor(coo.data)
             shape = tuple(coo.shape)
         else:
-            matrix = torch.as_tensor(matrix)
+            matrix = torch.as_tensor(matrix).cpu()
             shape = tuple(matrix.shape)
         if len(shape) != 2 or shape[0] != shape[1]:
             raise ValueError(f"a propagation matrix must be square, not of shape {shape}")

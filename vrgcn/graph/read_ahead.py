@@ -51,7 +51,9 @@ def note_mapped(table: Tensor) -> Tensor:
 
 
 def is_mapped(table: Tensor) -> bool:
-    return bool(_mapped) and _mapped.get(table.data_ptr()) == table.nbytes
+    """Whether a table is mapped from a file. A GPU may have a table of the same size at an address
+    where a file was mapped before."""
+    return bool(_mapped) and table.is_cpu and _mapped.get(table.data_ptr()) == table.nbytes
 
 
 @contextmanager

@@ -223,8 +223,8 @@ def select_columns(x: Tensor, columns: Tensor) -> Tensor:
     if not is_sparse(x):
         return x.index_select(1, columns)
     matrix = CSR.from_torch(x)
-    place = torch.full((matrix.columns,), -1, dtype=torch.int64)
-    place[columns] = torch.arange(len(columns))
+    place = torch.full((matrix.columns,), -1, dtype=torch.int64, device=x.device)
+    place[columns] = torch.arange(len(columns), device=x.device)
     indices = place[matrix.indices]
     kept = indices >= 0
     counts = torch.bincount(matrix.row_of_entry[kept], minlength=matrix.num_rows)
