@@ -44,6 +44,23 @@ def test_other_errors_are_left_as_they_are() -> None:
     assert caught.value is error
 
 
+def test_a_full_gpu_is_not_taken_for_a_full_machine() -> None:
+    error = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has ...")
+    config = TrainConfig(device="cuda", estimator="two-way")
+    with (
+        pytest.raises(MemoryError) as caught,
+        memory_explained(GRAPH, config, GraphSAGE(25, 8, 2)),
+    ):
+        raise error
+    said = str(caught.value)
+    assert (
+        "not enough memory on cuda to train on 1,000 nodes and 2 edges (2.15 GB more were" in said
+    )
+    assert "--memory disk" in said
+    for what_the_machine_has in ("the process has", "were free", "have fit", "--no-preprocess"):
+        assert what_the_machine_has not in said
+
+
 def test_the_advice_names_numbers_and_only_what_would_help() -> None:
     with pytest.raises(MemoryError) as caught:
         raise_in(RuntimeError(SAID + "you tried to allocate 400000 bytes."), batch_size=100)

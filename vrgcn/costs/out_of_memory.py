@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+import torch
 from torch import nn
 
 from vrgcn.costs.epoch_cost import Cost, epoch_costs
@@ -35,9 +36,12 @@ def memory_explained(
     except (MemoryError, RuntimeError, OSError) as error:
         if not is_out_of_memory(error):
             raise
-        missing = _missing(str(error))
+        on_gpu = isinstance(error, torch.OutOfMemoryError)
+        missing = _missing(str(error), 0 if on_gpu else taken_memory())
         # What the run held must be free before there is room to plan another.
         traceback.clear_frames(error.__traceback__)
+        if on_gpu:
+            raise MemoryError(advice(graph, config, missing, on_gpu=True)) from error
         raise MemoryError(advice(graph, config, missing, model, free, addresses)) from error
 
 
@@ -48,12 +52,15 @@ def advice(
     model: nn.Module | None = None,
     free: int | None = None,
     addresses: int | None = None,
+    *,
+    on_gpu: bool = False,
 ) -> str:
     """What takes memory in training, what is easily lowered first.
 
     missing: what could not be had, in brackets
     free: bytes that there were before training; None where that is not known
     addresses: bytes that could be mapped, files among them; None without a limit
+    on_gpu: whether the memory of the config's device is full, not that of the machine
     """
     if config.estimator == AUTO:  # what it stands for has histories, or takes less
         config = replace(config, estimator="two-way")
@@ -61,8 +68,9 @@ def advice(
     wide = config.history_dtype == "float32"
     column = graph.num_nodes * (4 if wide else 2)
     needs = Needs(graph, model, free, addresses)
+    where = f" on {config.device}" if on_gpu else ""
     told = [
-        f"there is not enough memory to train on {graph.num_nodes:,} nodes and "
+        f"there is not enough memory{where} to train on {graph.num_nodes:,} nodes and "
         f"{graph.num_edges:,} edges{missing}{needs.text(config)}. What takes less:"
     ]
     if config.memory == "ram":
@@ -87,7 +95,8 @@ def advice(
             f"  --estimator ns: no histories at all, {bytes_text(column)} less for each column"
             f"{needs.then(replace(config, estimator='ns', fanout=None))}"
         )
-    if config.preprocess is not False and not is_sparse(graph.features):
+    # Averages of the features stay on the CPU, with the features.
+    if config.preprocess is not False and not is_sparse(graph.features) and not on_gpu:
         size = graph.features.numel() * graph.features.element_size()
         told.append(
             f"  --no-preprocess: no averages of the features, {bytes_text(size)} less"
@@ -169,12 +178,15 @@ def _size(cost: Cost) -> int:
     return sum(size for name, size in cost.memory.items() if name not in _THERE)
 
 
-def _missing(said: str) -> str:
-    """What the allocator was asked for, and what the process has, as far as that is known."""
+def _missing(said: str, taken: int = 0) -> str:
+    """What the allocator was asked for, and what the process has, as far as that is known.
+
+    taken: bytes that the process has; 0 where that is not known, or tells nothing
+    """
     asked = re.search(r"(?:allocate|a table of) ([\d.,]+) ?(bytes|[KMG]iB)", said)
     parts = [] if asked is None else [f"{_asked(*asked.groups())} more were asked for"]
-    if taken_memory():
-        parts.append(f"the process has {bytes_text(taken_memory())}")
+    if taken:
+        parts.append(f"the process has {bytes_text(taken)}")
     return f" ({', '.join(parts)})" if parts else ""
 
 
