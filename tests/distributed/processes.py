@@ -16,6 +16,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed import TCPStore
 
+from tests.waiting import LONG
 from vrgcn.cli import main
 from vrgcn.distributed.group import joined
 
@@ -74,7 +75,7 @@ def in_processes(
             good, result = pickle.loads(here.recv_bytes())
         except EOFError:
             good, result = False, "the process died"
-        process.join(60)
+        process.join(LONG)
         assert good, result
         results.append(result)
     return results
@@ -100,7 +101,7 @@ def _run(
         if not join:
             _answer(answer, True, function(*arguments))
             return
-        with joined(torch.device("cpu"), 60.0) as group:
+        with joined(torch.device("cpu"), LONG) as group:
             _answer(answer, True, function(group, *arguments))
     except BaseException:
         _answer(answer, False, traceback.format_exc())

@@ -3,44 +3,72 @@
 from __future__ import annotations
 
 import os
-import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any
 
 import pytest
 import torch
-from torch.distributed import HashStore
+import torch.distributed as dist
+from torch.distributed import HashStore, Store
+from torch.distributed.distributed_c10d import _set_pg_timeout
 
 from tests.distributed.processes import in_processes
+from tests.waiting import LONG, wait_for
 from vrgcn.distributed import group as module
 from vrgcn.distributed.group import RankError, _agreed_attempt, joined
 
 HUNG = 1
-TIMEOUT = 2.0
+# Neither is raced against: who hangs does so until the others have noticed, and the others ask who
+# is there one after the other.
+NOTICED, ANSWERED = 0.5, 3.0
 
 
 def one_hangs() -> str:
     """The error in a process whose neighbour stands still."""
-    module._MONITOR_SECONDS = TIMEOUT
-    try:
-        with joined(torch.device("cpu"), TIMEOUT) as group:
+    with joined(torch.device("cpu"), LONG) as group:
+        group.barrier()
+        if group.rank == HUNG:
+            group.job.get("noticed")  # waits
+            return "hung"
+        job, first = group.job, group.first
+        _set_pg_timeout(timedelta(seconds=NOTICED))
+        module._MONITOR_SECONDS = ANSWERED if first else LONG
+        module.dist = InTurn(job, first)
+        try:
             group.barrier()
-            if group.rank == HUNG:
-                time.sleep(4 * TIMEOUT)
-                return "hung"
-            group.barrier()
-    except RankError as error:
-        return str(error)
+        except RankError as error:
+            if first:
+                job.set("noticed", "1")
+            return str(error)
     return "nobody was missed"
+
+
+class InTurn:
+    """torch.distributed, in which the first process asks who is there once the others answer."""
+
+    def __init__(self, job: Store, first: bool) -> None:
+        self.job, self.first = job, first
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(dist, name)
+
+    def monitored_barrier(self, *arguments: Any, **named: Any) -> None:
+        if self.first:
+            self.job.get("answers")  # waits
+        else:
+            self.job.set("answers", "1")
+        dist.monitored_barrier(*arguments, **named)
 
 
 def leaves_early() -> tuple[bool, int, int]:
     """Whether rows that nobody asked for were here when the group had ended, how many they are,
     and how many are left."""
-    with joined(torch.device("cpu"), 60.0) as group:
+    with joined(torch.device("cpu"), LONG) as group:
         if group.rank == HUNG:
-            time.sleep(0.5)
+            group.job.get("left")  # waits
         arriving = group.exchange(torch.ones(4, 2), [2, 2], [2, 2], wait=False)
+        group.job.set("left", "1")
     return arriving.work is None, int(arriving.received.sum()), len(group.under_way)
 
 
@@ -61,7 +89,7 @@ def attempts_under_other_counts() -> list[int]:
     for start in range(3):
         os.environ["TORCHELASTIC_RESTART_COUNT"] = str(start * rank)
         os.environ["RANK"] = str(1 - rank if start == 2 else rank)
-        with joined(torch.device("cpu"), 60.0) as group:
+        with joined(torch.device("cpu"), LONG) as group:
             assert group.broadcast(group.attempt) == group.attempt
             found.append(group.attempt)
             assert group.noted("first") == (start > 0)
@@ -75,18 +103,30 @@ def test_processes_agree_on_the_attempt_whatever_torchrun_counts() -> None:
     assert in_processes(2, attempts_under_other_counts, join=False) == [[1, 2, 3]] * 2
 
 
+class Looked(HashStore):
+    """looks: how often it was asked whether it has some keys"""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looks = 0
+
+    def check(self, keys: list[str]) -> bool:
+        self.looks += 1
+        return super().check(keys)
+
+
 def test_a_process_that_died_is_not_taken_for_one_that_comes() -> None:
-    store = HashStore()
+    store = Looked()
     store.set("rank 1", "died before it was answered")
     store.set("rank 2", "died in the first attempt")
     store.set("heard by died in the first attempt", "1")
     store.add("attempts", 1)
     with ThreadPoolExecutor() as pool:
-        first = pool.submit(_agreed_attempt, store, 0, 3, 60.0)
-        time.sleep(0.2)
+        first = pool.submit(_agreed_attempt, store, 0, 3, LONG)
+        wait_for(lambda: store.looks > 8, "two looks at each of two ranks, of two questions each")
         assert not first.done()
-        others = [pool.submit(_agreed_attempt, store, rank, 3, 60.0) for rank in (1, 2)]
-        assert [one.result(60) for one in (first, *others)] == [2, 2, 2]
+        others = [pool.submit(_agreed_attempt, store, rank, 3, LONG) for rank in (1, 2)]
+        assert [one.result(LONG) for one in (first, *others)] == [2, 2, 2]
 
 
 def test_a_process_that_does_not_come_is_named() -> None:

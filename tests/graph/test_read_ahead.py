@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import ctypes
 import mmap
 import os
-import time
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
-from lab.harness.memory_limit import forget
+from tests.page_cache import forgotten, pages_in_memory
+from tests.waiting import wait_for
 from vrgcn.graph import read_ahead as module
 from vrgcn.graph import sparse
 from vrgcn.graph.mapped import zeros
@@ -34,22 +33,6 @@ def asked(monkeypatch) -> list[list[list[int]]]:
     calls: list[list[list[int]]] = []
     monkeypatch.setattr(module, "_advise", lambda ranges: calls.append(ranges.tolist()))
     return calls
-
-
-def pages_in_memory(table: torch.Tensor) -> list[int]:
-    """Of a mapped table that begins with a page. Reading would bring them in: this only looks."""
-    seen = (ctypes.c_ubyte * (table.nbytes // PAGE))()
-    mincore = ctypes.CDLL(None).mincore
-    assert mincore(ctypes.c_void_p(table.data_ptr()), ctypes.c_size_t(table.nbytes), seen) == 0
-    return [page for page, state in enumerate(seen) if state & 1]
-
-
-def pages_that_come(table: torch.Tensor, count: int) -> list[int]:
-    """The pages in memory once there are so many: asking does not wait for the disk."""
-    end = time.monotonic() + 20
-    while len(found := pages_in_memory(table)) < count and time.monotonic() < end:
-        time.sleep(0.01)
-    return found
 
 
 @pytest.mark.parametrize(
@@ -76,21 +59,20 @@ def test_a_table_that_begins_inside_a_page_has_rows_across_pages():
     assert found.tolist() == [[7 * PAGE, 2 * PAGE], [11 * PAGE, 2 * PAGE]]
 
 
-def test_pages_come_into_memory_and_others_do_not(tmp_path, monkeypatch):
-    # Whatever this process has read, or not, in other tests.
-    monkeypatch.setattr(module, "_reading", {"blocks": -1, "calls": 0})
-    (tmp_path / "table.bin").write_bytes(bytes(512 * PAGE))
-    forget(tmp_path)
-    name, size = str(tmp_path / "table.bin"), 128 * PAGE
-    table = torch.from_file(name, shared=True, size=size, dtype=torch.float32).view(512, -1)
-    if pages_in_memory(table):
-        pytest.skip("pages of this file system stay in memory")
+def test_pages_come_into_memory_and_others_do_not(tmp_path):
+    file = tmp_path / "table.bin"
+    file.write_bytes(bytes(512 * PAGE))
+    forgotten(file)
+    table = torch.from_file(str(file), shared=True, size=128 * PAGE, dtype=torch.float32)
+    table = table.view(512, -1)
     with read_ahead(note_mapped(table), torch.tensor([300, 17, 301])):
-        assert pages_that_come(table, 3) == [17, 300, 301]
+        # Asking for pages does not wait for the disk.
+        wait_for(lambda: len(pages_in_memory(file)) >= 3, "three pages")
+        assert pages_in_memory(file) == [17, 300, 301]
         table[100].sum()  # not named: it comes, and alone
-        assert pages_in_memory(table) == [17, 100, 300, 301]
+        assert pages_in_memory(file) == [17, 100, 300, 301]
     table[200].sum()  # from now on as the system likes
-    assert {100, 199, 200, 201} <= set(pages_in_memory(table))
+    wait_for(lambda: {100, 199, 200, 201} <= set(pages_in_memory(file)), "pages around another")
 
 
 def test_nothing_is_asked_for_of_tables_in_memory(monkeypatch):
