@@ -34,7 +34,7 @@ from vrgcn.cli.options import TrainOptions
 from vrgcn.cli.parsing import parse
 from vrgcn.engine.estimators import find_estimator
 from vrgcn.graph.propagation import build_propagation
-from vrgcn.training.callbacks import Callbacks
+from vrgcn.training.listener import Callbacks
 from vrgcn.tuning.space import SPACE
 
 ROOT = Path(__file__).resolve().parents[1]

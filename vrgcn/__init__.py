@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from vrgcn.runs.train import train
     from vrgcn.scikit.classifier import VRGCNClassifier as VRGCNClassifier
     from vrgcn.scikit.regressor import VRGCNRegressor as VRGCNRegressor
-    from vrgcn.training.callbacks import StopTraining
     from vrgcn.training.config import TrainConfig
+    from vrgcn.training.listener import StopTraining
     from vrgcn.training.result import TrainResult
     from vrgcn.training.state import Epoch
     from vrgcn.training.tensorboard import TensorBoardLog
@@ -66,7 +66,7 @@ _HOME = {
     "Propagation": "graph.propagation",
     "scale_graph": "graph.scaling",
     "Epoch": "training.state",
-    "StopTraining": "training.callbacks",
+    "StopTraining": "training.listener",
     "TensorBoardLog": "training.tensorboard",
     "TrainResult": "training.result",
     "fit": "runs.fit",

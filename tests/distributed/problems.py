@@ -22,6 +22,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import Propagation
 from vrgcn.graph.sparse import offsets
 from vrgcn.training.config import TrainConfig
+from vrgcn.training.listener import Callbacks
 from vrgcn.training.objectives import loss_per_node
 
 NODES, BATCH, STEPS, RATE = 72, 18, 8, 0.05
@@ -144,7 +145,7 @@ def train_parts(group: Group, folder: Path, case: Case) -> Steps:
     """A process's share of STEPS exact steps, and its exact outputs afterwards."""
     trainer = trainer_of(group, folder, case, halo="exact")
     steps = Steps()
-    trainer.callbacks = type(trainer.callbacks)(
+    trainer.listener = Callbacks(
         on_batch=lambda batch: (
             steps.nodes.append(trainer.part.nodes[batch.nodes]),
             steps.backward.append(batch.needs_gradient),

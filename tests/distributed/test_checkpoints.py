@@ -27,6 +27,7 @@ from vrgcn.files.writing import DiskFullError
 from vrgcn.runs.checkpoint import HISTORIES, checkpoints_in
 from vrgcn.runs.interrupts import SIGNALS, Interrupted, StopRequest
 from vrgcn.training.divergence import DivergedError
+from vrgcn.training.listener import Callbacks
 
 DEEP = Case("deep", "gcn", 3, "two-way", True, settings={"fanout": (0,)})
 EACH_EPOCH = replace(DEEP, settings={"fanout": (0,), "checkpoint_every": "1"})
@@ -45,7 +46,7 @@ def folder(tmp_path: Path) -> Path:
 def started(group: Group, parts: Path, case: Case = DEEP) -> tuple[PartTrainer, list[str]]:
     """A trainer, and what it notes from now on."""
     trainer, notes = trainer_of(group, parts, case), []
-    trainer.callbacks = replace(trainer.callbacks, on_note=notes.append)
+    trainer.listener = Callbacks(on_note=notes.append)
     return trainer, notes
 
 

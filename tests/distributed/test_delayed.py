@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from vrgcn.engine.batch import Batch
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import predict
 from vrgcn.runs.interrupts import StopRequest
+from vrgcn.training.listener import Callbacks
 
 DEEP = Case("deep", "gcn", 3, "two-way", True, 40, {"fanout": (0,)})
 DROPPED = Case("cvd with few labels", "graphsage", 2, "cvd", False, 40, {"visit": "train"})
@@ -44,7 +44,7 @@ def keeps_newer(group: Group, folder: Path) -> bool:
     """Whether what a step computed of others' nodes stays, whatever their owners sent before."""
     trainer = trainer_of(group, folder, DROPPED)
     batches: list[Batch] = []
-    trainer.callbacks = replace(trainer.callbacks, on_batch=batches.append)
+    trainer.listener = Callbacks(on_batch=batches.append)
     newest = []
     for step in range(4):
         trainer.advance()
@@ -116,7 +116,7 @@ def moved(group: Group, folder: Path) -> dict[str, Any]:
     """Go on in three parts with what two had."""
     trainer = trainer_of(group, folder / "three", DEEP)
     notes: list[str] = []
-    trainer.callbacks = replace(trainer.callbacks, on_note=notes.append)
+    trainer.listener = Callbacks(on_note=notes.append)
     kept = PartCheckpoints(trainer, folder / "checkpoints")
     resumed = kept.resume()
     table = trainer.minibatches.histories.tables[1, "h"]

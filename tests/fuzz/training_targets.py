@@ -36,9 +36,9 @@ from vrgcn.runs.checkpointing import Checkpoints
 from vrgcn.runs.config_file import read_values, write_settings
 from vrgcn.runs.identity import identity
 from vrgcn.runs.settings import NOTED
-from vrgcn.training.callbacks import Callbacks
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.divergence import DivergedError
+from vrgcn.training.listener import Callbacks
 from vrgcn.training.trainer import Trainer
 
 
@@ -142,7 +142,7 @@ def _small_trainer() -> Trainer:
     torch.manual_seed(0)
     config = TrainConfig(estimator="two-way", epochs=2, batch_size=4, diagnostics=0)
     told = Callbacks(on_note=lambda note: None)
-    return Trainer(GraphSAGE(5, 4, 3), some_graph("names"), config, callbacks=told)
+    return Trainer(GraphSAGE(5, 4, 3), some_graph("names"), config, listener=told)
 
 
 def _make_checkpoint(folder: Path) -> None:

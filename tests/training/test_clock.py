@@ -8,8 +8,8 @@ import pytest
 
 from tests.runs.test_checkpointing import CrashError, assert_same, crash_after, train
 from vrgcn import TrainConfig
-from vrgcn.training.callbacks import StopTraining
 from vrgcn.training.clock import Clock
+from vrgcn.training.listener import StopTraining
 
 
 class Time:

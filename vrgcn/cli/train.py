@@ -25,7 +25,7 @@ from vrgcn.runs.interrupts import Interrupted
 from vrgcn.runs.job import Job
 from vrgcn.runs.resume import described, nothing_left
 from vrgcn.runs.store_watch import StoreWatch
-from vrgcn.training.callbacks import Callbacks
+from vrgcn.training.listener import Listener, Listeners
 from vrgcn.training.progress import filling_bars
 from vrgcn.training.state import Epoch
 from vrgcn.training.tensorboard import TensorBoardLog
@@ -90,28 +90,13 @@ def what_is_kept(folder: Path) -> str:
 
 def _train(options: TrainOptions, job: Job, watch: StoreWatch | None, folder: Path) -> None:
     with ExitStack() as stack:
-        log = None
+        listeners: list[Listener] = [Watching(watch)]
         if options.log == "tensorboard":
-            log = stack.enter_context(TensorBoardLog(folder))
-
-        def on_restore(curve: list[Epoch]) -> None:
-            print(f"going on after epoch {len(curve)}")
-            if log is not None:
-                log.restore(curve)
-
-        def on_step(done: int, total: int) -> None:
-            if watch is not None:
-                _watch_graph(watch)
-
+            listeners.append(stack.enter_context(TensorBoardLog(folder)))
         result = job.run(
             folder,
             described(options),
-            Callbacks(
-                on_epoch=None if log is None else log.epoch,
-                on_step=on_step,
-                on_restore=on_restore,
-                on_note=print_note,
-            ),
+            Listeners(*listeners),
             resume=options.resume is not None,
             verbose=True,
             check=None if watch is None else watch.check,
@@ -125,16 +110,34 @@ def _train(options: TrainOptions, job: Job, watch: StoreWatch | None, folder: Pa
         )
 
 
-def _watch_graph(watch: StoreWatch) -> None:
-    """Stop, and keep everything, before somebody who waits for it writes to the graph."""
-    watch.glance()
-    file = watch.wanted()
-    if file is not None:
-        print_note(
-            f"another process wants to write to {file}, which training reads: the run stops. With "
-            "the graph as it was it goes on"
-        )
-        signal.raise_signal(signal.SIGTERM)
+class Watching(Listener):
+    """Prints notes, and stops the run before somebody writes to its graph who waits for it.
+
+    watch: of the graph's files; None where the graph is not on disk
+    """
+
+    hears_notes = True
+
+    def __init__(self, watch: StoreWatch | None) -> None:
+        self.watch = watch
+
+    def note(self, text: str) -> None:
+        print_note(text)
+
+    def restore(self, curve: list[Epoch]) -> None:
+        print(f"going on after epoch {len(curve)}")
+
+    def step(self, done: int, total: int) -> None:
+        if self.watch is None:
+            return
+        self.watch.glance()
+        file = self.watch.wanted()
+        if file is not None:
+            print_note(
+                f"another process wants to write to {file}, which training reads: the run stops. "
+                "With the graph as it was it goes on"
+            )
+            signal.raise_signal(signal.SIGTERM)
 
 
 def _print_cost(job: Job) -> None:

@@ -28,7 +28,7 @@ from vrgcn.runs.folder import CHECKPOINTS, CONFIG
 from vrgcn.runs.interrupts import Interrupted, stop_requests
 from vrgcn.runs.record import recorded
 from vrgcn.runs.resume import nothing_left, refuse_changes
-from vrgcn.training.callbacks import Callbacks
+from vrgcn.training.listener import Callbacks, Listener, Listeners
 from vrgcn.training.progress import EpochProgress
 from vrgcn.training.result import TrainResult
 from vrgcn.training.state import Epoch
@@ -159,8 +159,8 @@ def _train(options: TrainOptions, group: Group, part: Part, folder: Path) -> Non
     model = build_model(options.model, graph.num_features, outputs, config.seed)
     trainer = PartTrainer(model.to(group.device), part, graph, config, options.distributed, group)
 
-    def train(callbacks: Callbacks) -> TrainResult:
-        trainer.callbacks = callbacks
+    def train(listener: Listener) -> TrainResult:
+        trainer.listener = listener
         with stop_requests(quiet=not group.first, once=True) as stop:
             kept = PartCheckpoints(trainer, folder / CHECKPOINTS)
             if options.resume is not None:
@@ -182,9 +182,9 @@ def _train(options: TrainOptions, group: Group, part: Part, folder: Path) -> Non
             folder,
             model,
             config,
-            lambda callbacks: train(progress.beside(callbacks)),
+            lambda listener: train(Listeners(listener, progress)),
             options=options.as_dict(),
-            told=Callbacks(on_restore=_print_restored, on_note=print_note),
+            listener=Callbacks(on_restore=_print_restored, on_note=print_note),
         )
     print(f"{result}\nwritten to {folder}")
     sent = [point.exchanged for point in result.curve if point.exchanged is not None]

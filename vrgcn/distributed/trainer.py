@@ -32,8 +32,8 @@ from vrgcn.files.tensors import pieces
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.randomness import RandomNumbers
 from vrgcn.training.batches import refreshed_nodes, visited_nodes
-from vrgcn.training.callbacks import Callbacks
 from vrgcn.training.config import AUTO, TrainConfig
+from vrgcn.training.listener import Listener
 from vrgcn.training.objectives import OBJECTIVES, Objective
 from vrgcn.training.state import Epoch
 from vrgcn.training.trainer import Trainer
@@ -58,7 +58,7 @@ class PartTrainer(Trainer):
         group: Group,
         *,
         estimator: Estimator | None = None,
-        callbacks: Callbacks | None = None,
+        listener: Listener | None = None,
     ) -> None:
         if config.estimator == AUTO:  # exact training needs the whole graph
             config = replace(config, estimator="two-way")
@@ -89,7 +89,7 @@ class PartTrainer(Trainer):
             )
         }
         super().__init__(
-            model, graph, config, estimator=estimator, objective=objective, callbacks=callbacks
+            model, graph, config, estimator=estimator, objective=objective, listener=listener
         )
         self.monitor.every = 0  # its passes are of one process; copies are measured instead
         self.trained, self.visited = self._splits["train"], self.minibatches.visited

@@ -20,9 +20,9 @@ from vrgcn.runs.checkpoint import (
 from vrgcn.runs.identity import differences, identity
 from vrgcn.runs.interrupts import Interrupted, StopRequest
 from vrgcn.runs.restoring import check_state
-from vrgcn.training.callbacks import StopTraining
 from vrgcn.training.divergence import DivergedError, all_finite, diverged
 from vrgcn.training.interval import Interval
+from vrgcn.training.listener import StopTraining
 from vrgcn.training.result import TrainResult
 from vrgcn.training.state import TrainState
 from vrgcn.training.trainer import Trainer
@@ -41,7 +41,8 @@ class Checkpoints:
         self.trainer = trainer
         self.folder = folder
         self.every = Interval.parse(trainer.config.checkpoint_every)
-        self.on_note = trainer.callbacks.on_note or _warn
+        listener = trainer.listener
+        self.on_note = listener.note if listener.hears_notes else _warn
         self._identity: dict[str, Any] | None = None
         self._kept: list[Path] = []  # known to be whole, oldest first
         self._written: tuple[int, int] | None = None  # step and rollbacks of the newest
@@ -81,8 +82,7 @@ class Checkpoints:
     def write(self) -> bool:
         """Write one now; False where the disk is full and training shall go on without."""
         start = self.trainer.clock.now()
-        if self.trainer.callbacks.on_checkpoint is not None:
-            self.trainer.callbacks.on_checkpoint()
+        self.trainer.listener.checkpoint()
         state = self.trainer.state(copied=False)
         if not self._finite(state):
             rate = self.trainer.optimizer.param_groups[0]["lr"]
@@ -166,12 +166,10 @@ class Checkpoints:
         self._kept = [path for path in there if step_of(path) <= step_of(found.path)]
         self._written = found.state.position.step, found.state.progress.rollbacks
         self._last = self.trainer.clock.now()
-        callbacks = self.trainer.callbacks
-        if callbacks.on_restore is not None:
-            try:
-                callbacks.on_restore(self.trainer.progress.curve)
-            except StopTraining:
-                self.trainer.stop()
+        try:
+            self.trainer.listener.restore(self.trainer.progress.curve)
+        except StopTraining:
+            self.trainer.stop()
 
     def _roll_back(self, error: DivergedError) -> None:
         """Go on from the last good checkpoint with half the rate."""

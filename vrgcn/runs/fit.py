@@ -13,8 +13,8 @@ from vrgcn.engine.estimators import Estimator
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.runs.job import prepare
-from vrgcn.training.callbacks import Callbacks
 from vrgcn.training.config import TrainConfig
+from vrgcn.training.listener import Callbacks
 from vrgcn.training.objectives import Loss, Objective
 from vrgcn.training.result import TrainResult
 from vrgcn.training.state import Epoch
@@ -53,7 +53,7 @@ def fit(
     resume: a folder of checkpoints, from the newest of which to go on, to the bits that a run
         without a break ends in; from the beginning if it has none yet. More are written there
     verbose: show progress as `vrgcn train` does, on a terminal or in a notebook
-    on_epoch, ..., on_note: see callbacks.Callbacks
+    on_epoch, ..., on_note: see listener.Callbacks
     """
     config = config or TrainConfig()
     if diagnostics is not None:

@@ -31,8 +31,8 @@ from vrgcn.runs.lock import locked
 from vrgcn.runs.record import recorded
 from vrgcn.runs.settings import with_choice
 from vrgcn.training.batches import look_at
-from vrgcn.training.callbacks import Callbacks
 from vrgcn.training.config import AUTO, TrainConfig
+from vrgcn.training.listener import Listener, Listeners
 from vrgcn.training.objectives import Loss, Objective, find_objective
 from vrgcn.training.progress import EpochProgress
 from vrgcn.training.result import TrainResult
@@ -82,7 +82,7 @@ class Job:
         self,
         folder: Path,
         options: Mapping[str, Any],
-        callbacks: Callbacks | None = None,
+        listener: Listener | None = None,
         *,
         resume: bool = False,
         verbose: bool = False,
@@ -92,11 +92,11 @@ class Job:
         has claimed.
 
         options: the settings that config.toml of the run has
-        callbacks: told after the record is written; `on_epoch` may raise StopTraining
+        listener: told after the record is written
         check: called after each epoch and before each checkpoint; an error of it stops the run
         """
 
-        def train(told: Callbacks) -> TrainResult:
+        def train(told: Listener) -> TrainResult:
             place = folder / CHECKPOINTS
             return self.train(told, checkpoints=place, resume=resume, verbose=verbose)
 
@@ -106,13 +106,13 @@ class Job:
             self.config,
             train,
             options=with_choice(options, self.config.estimator),
-            told=callbacks or Callbacks(),
+            listener=listener or Listener(),
             check=check,
         )
 
     def train(
         self,
-        callbacks: Callbacks | None = None,
+        listener: Listener | None = None,
         *,
         checkpoints: Path | None = None,
         resume: bool = False,
@@ -136,12 +136,12 @@ class Job:
                 propagation=self.propagation,
                 objective=self.objective,
                 setup=self.setup,
-                callbacks=callbacks,
+                listener=listener,
                 directory=directory,
             )
             if verbose:
                 progress = EpochProgress(self.config.epochs, trainer.objective.metric)
-                trainer.callbacks = stack.enter_context(progress).beside(trainer.callbacks)
+                trainer.listener = Listeners(trainer.listener, stack.enter_context(progress))
                 trainer.evaluation.on_begin = progress.begin_evaluation
                 trainer.evaluation.on_chunk = progress.evaluated
             if checkpoints is None:

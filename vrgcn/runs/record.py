@@ -4,8 +4,7 @@ options, a line for each epoch, the best model so far, checkpoints, the result."
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,85 +18,99 @@ from vrgcn.runs.checkpoint import checkpoints_in
 from vrgcn.runs.config_file import write_settings
 from vrgcn.runs.folder import CHECKPOINTS, CONFIG, METRICS, RESULT
 from vrgcn.runs.metrics_file import MetricsFile
-from vrgcn.training.callbacks import Callbacks
 from vrgcn.training.config import TrainConfig
+from vrgcn.training.listener import Callbacks, Listener, Listeners
 from vrgcn.training.result import TrainResult
 from vrgcn.training.state import Epoch
+
+
+class Record(Listener):
+    """Keeps what a run tells in its folder: settings, a line for each epoch, the best model so far.
+
+    options: the settings that config.toml has, by which the run can be repeated
+    tell: called with a note where the disk is full and training continues
+    check: called after each epoch and before each checkpoint; an error of it stops the run
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        model: nn.Module,
+        config: TrainConfig,
+        options: Mapping[str, Any],
+        tell: Callable[[str], None],
+        check: Callable[[], None] | None = None,
+    ) -> None:
+        self.folder = folder
+        self.model = model
+        self.config = config
+        self.options = options
+        self.tell = tell
+        self.check = check
+        self.metrics = MetricsFile(folder / METRICS, self._written)
+
+    def begin(self) -> None:
+        """Note the settings: from here on the run is one that has not finished."""
+        (self.folder / RESULT).unlink(missing_ok=True)
+        write_settings(self.folder / CONFIG, self.options)
+
+    def restore(self, curve: list[Epoch]) -> None:
+        self.begin()
+        self.metrics.restore(curve)
+
+    def epoch(self, point: Epoch) -> None:
+        self.checkpoint()
+        self.metrics.add(point)
+
+    def kept(self, point: Epoch) -> None:
+        self._written(lambda: save_model(self.model, self.folder / MODEL))
+
+    def checkpoint(self) -> None:
+        if self.check is not None:
+            self.check()
+
+    def finish(self, result: TrainResult) -> None:
+        """Keep the model and the result."""
+        self.metrics.finish()
+        save_model(self.model, self.folder / MODEL)
+        write_text(self.folder / RESULT, json.dumps(_scores(result), indent=2) + "\n")
+
+    def _written(self, write: Callable[[], None]) -> bool:
+        """Run `write`; return False if the disk is full and the config says to continue."""
+        try:
+            write()
+        except OSError as error:
+            if error.errno not in FULL or self.config.on_full_disk == "stop":
+                raise
+            self.tell(f"{error}; training goes on, and writes it again later")
+            return False
+        return True
 
 
 def recorded(
     folder: Path,
     model: nn.Module,
     config: TrainConfig,
-    train: Callable[[Callbacks], TrainResult],
+    train: Callable[[Listener], TrainResult],
     *,
-    options: dict[str, Any],
-    told: Callbacks,
+    options: Mapping[str, Any],
+    listener: Listener,
     check: Callable[[], None] | None = None,
 ) -> TrainResult:
-    """Train, and keep what is told of it in the folder, the checkpoints aside.
+    """Train, and keep a record in the folder, the checkpoints aside.
 
-    train: makes the run, telling these callbacks
-    options: what the run's config.toml says, by which it can be repeated
-    told: who else is to be told
-    check: called after each epoch and before each checkpoint; an error of it stops the run
+    train: trains, telling the listener that it is given
+    listener: told after the record is written
+    others: see Record
     """
-    on_note = told.on_note or print
-    tolerant = partial(_written, config, on_note)
-    metrics = MetricsFile(folder / METRICS, tolerant)
-
-    def restored(curve: list[Epoch]) -> None:
-        _begin(folder, options)
-        metrics.restore(curve)
-        if told.on_restore is not None:  # last: it may raise StopTraining
-            told.on_restore(curve)
-
-    def epoch(point: Epoch) -> None:
-        if check is not None:
-            check()
-        metrics.add(point)
-        if told.on_epoch is not None:
-            told.on_epoch(point)
-
-    def kept(point: Epoch) -> None:
-        tolerant(lambda: save_model(model, folder / MODEL))
-
+    if not listener.hears_notes:
+        listener = Listeners(listener, Callbacks(on_note=print))
+    record = Record(folder, model, config, options, listener.note, check)
     if not checkpoints_in(folder / CHECKPOINTS):
-        _begin(folder, options)
-    result = train(
-        Callbacks(
-            on_epoch=epoch,
-            on_kept=kept,
-            on_step=told.on_step,
-            on_checkpoint=check,
-            on_restore=restored,
-            on_note=on_note,
-        )
-    )
-    metrics.finish()
-    save_model(model, folder / MODEL)
-    write_text(folder / RESULT, json.dumps(_scores(result), indent=2) + "\n")
+        record.begin()
+    result = train(Listeners(record, listener))
+    record.finish(result)
     return result
-
-
-def _begin(folder: Path, options: dict[str, Any]) -> None:
-    """From here on the run is one that has not finished, by these options."""
-    (folder / RESULT).unlink(missing_ok=True)
-    write_settings(folder / CONFIG, options)
-
-
-def _written(
-    config: TrainConfig, on_note: Callable[[str], None], write: Callable[[], None]
-) -> bool:
-    """Whether there was room on the disk; where there is none, training goes on if it shall."""
-    try:
-        write()
-    except OSError as error:
-        if error.errno not in FULL or config.on_full_disk == "stop":
-            raise
-        on_note(f"{error}; training goes on, and writes it again later")
-        return False
-    return True
 
 
 def _scores(result: TrainResult) -> dict[str, Any]:

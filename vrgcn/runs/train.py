@@ -15,7 +15,7 @@ from vrgcn.runs.job import Job
 from vrgcn.runs.resume import described, refuse_changes
 from vrgcn.runs.run import Run, load_run
 from vrgcn.runs.settings import NOTED, OF_COMMAND, Settings
-from vrgcn.training.callbacks import Callbacks
+from vrgcn.training.listener import Callbacks
 from vrgcn.training.state import Epoch
 
 _SOURCE = ("dataset", "graph")  # settings that the argument `graph` stands for

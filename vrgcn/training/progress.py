@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import (
@@ -25,16 +24,14 @@ from rich.progress import (
 from rich.text import Text
 
 from vrgcn.files.sizes import bytes_text
-from vrgcn.training.callbacks import StopTraining
+from vrgcn.training.listener import Listener
 from vrgcn.training.wording import seconds_text
 
 if TYPE_CHECKING:  # an import of tables needs no torch
-    from vrgcn.training.callbacks import Callbacks
     from vrgcn.training.metrics import Metric
     from vrgcn.training.state import Epoch
 
 
-P = ParamSpec("P")
 _EVERY = 60.0  # seconds between two lines where there is no bar
 _SPEED = (
     300.0  # seconds of whose speed the time left is taken: a disk's changes from one to the next
@@ -128,7 +125,7 @@ def filling_bars() -> Callable[[str, float], None]:
     return tell
 
 
-class EpochProgress:
+class EpochProgress(Listener):
     """Shows each epoch's steps while it runs, and its numbers when it is done."""
 
     def __init__(self, epochs: int, metric: Metric) -> None:
@@ -152,15 +149,6 @@ class EpochProgress:
 
     def __exit__(self, *error: object) -> None:
         self._bar.stop()
-
-    def beside(self, callbacks: Callbacks) -> Callbacks:
-        """The same callbacks, the progress told after them."""
-        return replace(
-            callbacks,
-            on_epoch=_both(callbacks.on_epoch, self.epoch),
-            on_step=_both(callbacks.on_step, self.step),
-            on_restore=_both(callbacks.on_restore, self.restore),
-        )
 
     def step(self, done: int, total: int) -> None:
         self._bar.update(self._task, completed=done, total=total)
@@ -214,20 +202,3 @@ class EpochProgress:
             parts.append(f"gradient noise {point.gradient_noise:.3g}")
         parts.append(seconds_text(point.seconds))
         return "  ".join(parts)
-
-
-def _both(first: Callable[P, None] | None, second: Callable[P, None]) -> Callable[P, None]:
-    """Calls both, one after the other."""
-    if first is None:
-        return second
-    called = first
-
-    def both(*args: P.args, **kwargs: P.kwargs) -> None:
-        try:
-            called(*args, **kwargs)
-        except StopTraining:  # the last epoch is shown like the others
-            second(*args, **kwargs)
-            raise
-        second(*args, **kwargs)
-
-    return both

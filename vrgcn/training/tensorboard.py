@@ -8,12 +8,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from vrgcn.training.listener import Listener
 from vrgcn.training.state import Epoch
 
 FOLDER = "tensorboard"  # in that of a run
 
 
-class TensorBoardLog:
+class TensorBoardLog(Listener):
     """A scalar for each number of an epoch, by its name: loss, val, seconds, staleness, ...
 
     folder: of the run; the events are in `tensorboard` in it

@@ -21,11 +21,11 @@ from vrgcn.graph.randomness import RandomNumbers
 from vrgcn.graph.trained_on import TrainedOn, note_trained_on
 from vrgcn.inference.sweeps import ExactSweeps
 from vrgcn.training.batches import build_minibatches, look_at, refreshed_nodes
-from vrgcn.training.callbacks import Callbacks, StopTraining
 from vrgcn.training.clock import Clock
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.divergence import diverged, finite_weights
 from vrgcn.training.interval import duration
+from vrgcn.training.listener import Listener, StopTraining
 from vrgcn.training.monitor import Monitor
 from vrgcn.training.objectives import Objective, build_objective
 from vrgcn.training.optimizer import build_optimizer
@@ -70,7 +70,7 @@ class Trainer:
         propagation: PropagationLike | None = None,
         objective: Objective | None = None,
         setup: Setup | None = None,
-        callbacks: Callbacks | None = None,
+        listener: Listener | None = None,
         directory: Path | None = None,
     ) -> None:
         note_training(model, graph, config, propagation)
@@ -79,7 +79,7 @@ class Trainer:
         self.model = model
         self.graph = graph
         self.config = config
-        self.callbacks = callbacks or Callbacks()
+        self.listener = listener or Listener()
         self.objective = objective or build_objective(graph, config)
         self.objective.prepare(model)
         self.minibatches = self._build_minibatches(
@@ -122,8 +122,8 @@ class Trainer:
             raise ValueError(
                 f"schedule plateau (--schedule) {missing}: choose cosine, or give it a val split"
             )
-        if self.config.patience is not None and self.callbacks.on_note is not None:
-            self.callbacks.on_note(
+        if self.config.patience is not None:
+            self.listener.note(
                 f"patience {self.config.patience} (--patience) {missing}: training ends with its "
                 "epochs or its time, and the last weights are kept"
             )
@@ -211,8 +211,7 @@ class Trainer:
                 self._stream = self._open_epoch()
             batch = next(self._stream)
         self.progress.seconds += self.clock.now() - start
-        if self.callbacks.on_batch is not None:
-            self.callbacks.on_batch(batch)
+        self.listener.batch(batch)
         start = self.clock.now()
         with self.random.drawn():
             self._step(batch)
@@ -220,8 +219,7 @@ class Trainer:
         self.progress.seconds += took
         self.clock.stepped(took)
         place, steps = self.minibatches.position.place, len(self.minibatches)
-        if self.callbacks.on_step is not None:
-            self.callbacks.on_step(place, steps)
+        self.listener.step(place, steps)
         if place == steps:
             self._stream = None
             with self.random.drawn():
@@ -294,14 +292,13 @@ class Trainer:
         if point.val is not None:
             self.schedule.evaluated(point.val)
         best = self._is_best(point)
-        if self.callbacks.on_epoch is not None:
-            try:
-                self.callbacks.on_epoch(point)
-            except StopTraining:
-                self.stop()
+        try:
+            self.listener.epoch(point)
+        except StopTraining:
+            self.stop()
         kept = best or self.config.select == "last" or not self.validated
-        if kept and self.callbacks.on_kept is not None:
-            self.callbacks.on_kept(point)
+        if kept:
+            self.listener.kept(point)
 
     @property
     def validated(self) -> bool:

@@ -25,9 +25,9 @@ from vrgcn.graph.graph import Graph
 from vrgcn.models.models import GraphModel, build_model
 from vrgcn.runs.folder import BEST, CHECKPOINTS, CONFIG, LEADERBOARD, TRIAL, TRIALS
 from vrgcn.runs.job import Job, prepare
-from vrgcn.training.callbacks import Callbacks, StopTraining
 from vrgcn.training.clock import Clock
 from vrgcn.training.config import AUTO
+from vrgcn.training.listener import Callbacks, StopTraining
 from vrgcn.training.objectives import Objective
 from vrgcn.training.result import TrainResult
 from vrgcn.training.state import Epoch
