@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -15,13 +14,13 @@ from vrgcn.files import scratch
 from vrgcn.files.scratch import scratch_folder
 
 HOLD = """
-import sys, time
+import sys
 from pathlib import Path
 from vrgcn.files.scratch import scratch_folder
 with scratch_folder(Path(sys.argv[1])) as folder:
     (folder / "table.bin").write_bytes(b"0" * 1000)
     print(folder, flush=True)
-    time.sleep(60)
+    sys.stdin.read()
 """
 
 
@@ -40,17 +39,14 @@ def test_a_folder_is_gone_after_use_and_after_an_error(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_process_left_is_removed_and_what_is_in_use_is_not(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    folder = Path(process.stdout.readline().strip())
-    aged(folder)
-    with scratch_folder(tmp_path):
-        assert (folder / "table.bin").exists()
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    process.stdout.close()
+    command, pipe = [sys.executable, "-c", HOLD, str(tmp_path)], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdout is not None
+        folder = Path(process.stdout.readline().strip())
+        aged(folder)
+        with scratch_folder(tmp_path):
+            assert (folder / "table.bin").exists()
+        process.kill()
     assert folder.exists()
     with scratch_folder(tmp_path):
         assert not folder.exists()

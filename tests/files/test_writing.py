@@ -197,13 +197,13 @@ def test_a_folder_that_cannot_be_made_is_named_with_the_reason(tmp_path: Path) -
 
 
 WRITE = """
-import sys, time
+import sys
 from vrgcn.files.writing import new_file, new_folder
 with new_file(sys.argv[1]) as file, new_folder(sys.argv[2]) as folder:
     file.write(b"half")
     (folder / "half").touch()
     print("written", flush=True)
-    time.sleep(60)
+    sys.stdin.read()
 """
 
 
@@ -223,10 +223,8 @@ def test_what_a_killed_writer_left_goes_with_the_next_of_that_name_and_no_sooner
             os.utime(path, (0, 0))
         return len(found)
 
-    process = subprocess.Popen(
-        [sys.executable, "-c", WRITE, *map(str, names)], stdout=subprocess.PIPE
-    )
-    with process:
+    command, pipe = [sys.executable, "-c", WRITE, *map(str, names)], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as process:
         assert process.stdout is not None
         process.stdout.readline()
         assert left() == 2

@@ -22,8 +22,9 @@ from pathlib import Path
 
 from tests.fuzz.target import Target
 from tests.fuzz.targets import TARGETS
+from tests.waiting import LONG
 
-SECONDS = 30  # that one input may take
+SECONDS = 30  # of computing that one input may take, however slow others make the machine
 MEMORY = 2 << 30  # bytes beyond what the libraries take
 ALLOWED = (ValueError, FileNotFoundError, FileExistsError, TypeError)
 
@@ -50,7 +51,8 @@ def attempt(target: Target, right: Path, folder: Path, seed: int) -> str:
     if before == after:
         return "unchanged"
     names = {path.name for path in folder.rglob("*")}
-    signal.alarm(SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    signal.alarm(int(LONG))
     try:
         target.read(folder)
     except ALLOWED as error:
@@ -60,6 +62,7 @@ def attempt(target: Target, right: Path, folder: Path, seed: int) -> str:
     except Exception as error:
         return f"not our own error: {_told(error)}"
     finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
         signal.alarm(0)
     return "a change that was not noticed" if target.sealed else "read"
 
@@ -99,7 +102,8 @@ def _in_child(name: str, right: Path, scratch: Path, seeds: range, report: Repor
                 report.found.append(f"{name}, input {at}: {said}")
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if status != 0:
-        how = "takes too long" if status == -signal.SIGALRM else f"ends the interpreter ({status})"
+        late = status in (-signal.SIGPROF, -signal.SIGALRM)
+        how = "takes too long" if late else f"ends the interpreter ({status})"
         report.tried["wrong"] += 1
         report.found.append(f"{name}, input {at}: {how}")
     elif at + 1 < seeds.stop:
