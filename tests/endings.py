@@ -29,3 +29,9 @@ def ending(folder: Path) -> dict[str, object]:
         trials = json.loads(board.read_text())["trials"]
         found["trials"] = [{k: v for k, v in t.items() if k != "seconds"} for t in trials]
     return found
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    """A file, or all files of a folder, by name."""
+    files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
+    return {str(file.relative_to(path)): file.read_bytes() for file in files}

@@ -12,15 +12,20 @@ from typing import Any
 from unittest.mock import patch
 
 _MOVES = ("replace", "rename", "link")  # to a second name
-_OTHERS = ("open", "mkdir", "rmdir", "unlink", "truncate")
+_OTHERS = ("open", "mkdir", "rmdir", "unlink", "truncate", "fsync")
+_IDLE: dict[str, Callable[..., bool]] = {  # calls that change nothing
+    "open": lambda path, _, flags, *mode: not flags & os.O_CREAT,
+    "unlink": lambda path, *_: not os.path.lexists(path),
+    "fsync": lambda path, _: path.is_dir(),
+}
 _CHANGES = ("COMMIT", "CREATE", "DROP", "ALTER")  # outside of a transaction, each is one of its own
-_DRAWN = re.compile("[0-9a-f]{32}")  # in hidden names
+_DRAWN = re.compile(r"[0-9a-f]{32}|(?<=\.scratch-)\w{8}")  # in hidden names
 
 
 @contextmanager
 def before_each_write(folder: Path, tell: Callable[[str], None]) -> Iterator[None]:
-    """Call `tell` before each change of a name inside the folder and each change of a database.
-    What was written to a file by then is there.
+    """Call `tell` before each change of a name inside the folder, each change of a database, and
+    when a file is complete (fsync).
 
     tell: gets the call and the name, such as `replace best/result.json`, or the database's
         statement; its own writes are not told
@@ -35,13 +40,11 @@ def before_each_write(folder: Path, tell: Callable[[str], None]) -> Iterator[Non
             telling = False
 
     def watched(name: str) -> Callable[..., Any]:
-        plain = getattr(os, name)
+        plain, idle = getattr(os, name), _IDLE.get(name, lambda *_: False)
 
         def call(*args: Any, **kwargs: Any) -> Any:
             path = _path(args[name in _MOVES], kwargs.get("dir_fd"))
-            idle = name == "unlink" and not os.path.lexists(path)
-            idle |= name == "open" and not args[1] & os.O_CREAT
-            if folder in path.parents and not idle:
+            if folder in path.parents and not idle(path, *args):
                 told(f"{name} {path.relative_to(folder)}")
             return plain(*args, **kwargs)
 
@@ -65,6 +68,8 @@ def before_each_write(folder: Path, tell: Callable[[str], None]) -> Iterator[Non
         yield
 
 
-def _path(name: str | Path, above: int | None) -> Path:
-    """above: an open folder, as `shutil.rmtree` has"""
+def _path(name: str | Path | int, above: int | None) -> Path:
+    """name: may be an open file; above: an open folder, as `shutil.rmtree` has"""
+    if isinstance(name, int):
+        return Path(os.readlink(f"/proc/self/fd/{name}"))
     return Path.cwd() / name if above is None else Path(os.readlink(f"/proc/self/fd/{above}"), name)

@@ -20,7 +20,7 @@ import torch
 
 from tests.cli.conftest import named, small_graph
 from tests.endings import run_ending
-from tests.soak.processes import output, start, wait
+from tests.processes import output, start, wait
 from vrgcn.data.store import save_graph, verify_graph
 from vrgcn.inference.saved import load_model
 from vrgcn.runs.checkpoint import checkpoints_in, load_checkpoint

@@ -22,8 +22,8 @@ from pathlib import Path
 import torch
 
 from tests.cli.conftest import small_graph
-from tests.endings import ending
-from tests.soak.processes import output, start, wait
+from tests.endings import contents, ending
+from tests.processes import output, start, wait
 from tests.soak.soak_full_disk import write_tables
 from vrgcn.data.store import save_graph
 from vrgcn.runs.checkpoint import checkpoints_in
@@ -158,11 +158,6 @@ def kill_writers(
     for path in (found, folder / "wanted.npy"):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     return counts
-
-
-def contents(path: Path) -> dict[str, bytes]:
-    files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
-    return {str(file.relative_to(path)): file.read_bytes() for file in files}
 
 
 def moment(run: Path) -> str:

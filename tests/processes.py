@@ -9,18 +9,25 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import optuna  # noqa: F401 - commands import what they need when they run
+import pandas  # noqa: F401 - which pyarrow imports where it is installed
 import torch._dynamo  # noqa: F401 - optimisers import it at their first step, for seconds
 
 from vrgcn.cli import main as vrgcn
+from vrgcn.cli.import_tables import run_import  # noqa: F401
+from vrgcn.cli.predict import run_predict  # noqa: F401
 from vrgcn.cli.train import run_train  # noqa: F401
 from vrgcn.cli.tune import run_tune  # noqa: F401
 
 
-def start(folder: Path, *arguments: str) -> int:
-    """`vrgcn ARGUMENTS` in a process of its own, its output in FOLDER/output; gives its id."""
+def start(folder: Path, *arguments: str, watch: AbstractContextManager[None] | None = None) -> int:
+    """`vrgcn ARGUMENTS` in a process of its own, its output in FOLDER/output; gives its id.
+
+    watch: entered in that process before the command
+    """
     process = os.fork()
     if process:
         return process
@@ -32,7 +39,8 @@ def start(folder: Path, *arguments: str) -> int:
         sys.stdout = os.fdopen(1, "w", closefd=False)  # not what the parent may have put there
         sys.stderr = os.fdopen(2, "w", closefd=False)
         try:
-            vrgcn(list(arguments))
+            with watch or nullcontext():
+                vrgcn(list(arguments))
             code = 0
         except SystemExit as stop:
             code = int(stop.code or 0)
