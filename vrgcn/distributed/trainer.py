@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -27,16 +26,17 @@ from vrgcn.distributed.sweeps import PartSweeps
 from vrgcn.engine.batch import Batch
 from vrgcn.engine.estimators import Estimator
 from vrgcn.engine.samplers import SETTINGS
-from vrgcn.engine.setup import Setup
 from vrgcn.files.tensors import pieces
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.randomness import RandomNumbers
-from vrgcn.training.batches import refreshed_nodes, visited_nodes
+from vrgcn.training.batches import look_at, refreshed_nodes, visited_nodes
+from vrgcn.training.components import Components
 from vrgcn.training.config import AUTO, TrainConfig
 from vrgcn.training.listener import Listener
+from vrgcn.training.monitor import Monitor
 from vrgcn.training.objectives import OBJECTIVES, Objective
 from vrgcn.training.state import Epoch
-from vrgcn.training.trainer import Trainer
+from vrgcn.training.trainer import Trainer, note_training
 
 TRAFFIC = ("rows", "slots", "counts", "gradients")  # what steps send
 
@@ -88,34 +88,47 @@ class PartTrainer(Trainer):
                 strict=True,
             )
         }
+        note_training(model, graph, config)
+        objective.prepare(model)
+        batches = self._minibatches(model, graph, config, objective, estimator)
+        self.sweeps = PartSweeps(model, batches.setup, self.halo)
+        components = Components(
+            batches,
+            self._refreshed(batches, config),
+            Monitor(model, batches, 0, config.seed, objective),  # copies are measured instead
+            self.sweeps,
+            RandomNumbers(
+                batches.seed, batches.setup.device, default=batches.setup.training.default_random
+            ),
+            self._splits["train"],
+            batches.visited,
+            self._splits["val"] > 0,
+        )
         super().__init__(
-            model, graph, config, estimator=estimator, objective=objective, listener=listener
+            model, graph, config, objective=objective, components=components, listener=listener
         )
-        self.monitor.every = 0  # its passes are of one process; copies are measured instead
-        self.trained, self.visited = self._splits["train"], self.minibatches.visited
-        self.sweeps = PartSweeps(model, self.minibatches.setup, self.halo)
-        setup = self.minibatches.setup
-        self.random = RandomNumbers(
-            self.minibatches.seed, setup.device, default=setup.training.default_random
-        )
-        self._refresh_together()
         self._check_metric()
         self._sent = 0
 
-    def _build_minibatches(
-        self, estimator: Estimator | None, setup: Setup, directory: Path | None
+    def _minibatches(
+        self,
+        model: nn.Module,
+        graph: Graph,
+        config: TrainConfig,
+        objective: Objective,
+        estimator: Estimator | None,
     ) -> PartMiniBatches:
-        config = self.config
+        setup = look_at(model, graph, config)
         setup.fill()
         batches = PartMiniBatches(
-            self.model,
-            self.graph,
+            model,
+            graph,
             self.halo,
             self.distributed,
             estimator=estimator or config.estimator,
             fanout=config.fanout,
-            nodes=visited_nodes(config, self.objective, estimator),
-            trained=self.objective.trained,
+            nodes=visited_nodes(config, objective, estimator),
+            trained=objective.trained,
             batch_size=config.batch_size,
             setup=setup,
             sampling={name: getattr(config, name) for name in SETTINGS},
@@ -127,10 +140,6 @@ class PartTrainer(Trainer):
         return batches
 
     @property
-    def validated(self) -> bool:
-        return self._splits["val"] > 0
-
-    @property
     def agreed(self) -> int:
         """What any process wished for when the last step began: bits of `wish`."""
         return self.minibatches.histories.agreed
@@ -139,11 +148,12 @@ class PartTrainer(Trainer):
         """To be known to all processes in the next step."""
         self.minibatches.histories.wishes = bits
 
-    def _refresh_together(self) -> None:
-        nodes = refreshed_nodes(self.minibatches, self.config.refresh)
+    def _refreshed(self, batches: PartMiniBatches, config: TrainConfig) -> Tensor | None:
+        """Our nodes to refresh before each epoch; None where no process has any."""
+        nodes = refreshed_nodes(batches, config.refresh)
         (count,) = self.group.total(0 if nodes is None else len(nodes))
         empty = torch.empty(0, dtype=torch.int64)
-        self.refreshed = None if not count else empty if nodes is None else nodes
+        return None if not count else empty if nodes is None else nodes
 
     def _step(self, batch: Batch) -> None:
         batches = self.minibatches

@@ -31,6 +31,7 @@ from vrgcn.runs.lock import locked
 from vrgcn.runs.record import recorded
 from vrgcn.runs.settings import with_choice
 from vrgcn.training.batches import look_at
+from vrgcn.training.components import build_components
 from vrgcn.training.config import AUTO, TrainConfig
 from vrgcn.training.listener import Listener, Listeners
 from vrgcn.training.objectives import Loss, Objective, find_objective
@@ -128,22 +129,31 @@ class Job:
         with memory_explained(self.graph, self.config, self.model), ExitStack() as stack:
             place = checkpoints or Path()
             directory = stack.enter_context(table_folder(self.config.memory, place))
+            self.objective.prepare(self.model)
+            listener, progress = listener or Listener(), None
+            if verbose:
+                progress = EpochProgress(self.config.epochs, self.objective.metric)
+                listener = Listeners(listener, stack.enter_context(progress))
+            components = build_components(
+                self.model,
+                self.graph,
+                self.config,
+                self.objective,
+                self.setup,
+                estimator=self.estimator,
+                directory=directory,
+                on_begin=None if progress is None else progress.begin_evaluation,
+                on_chunk=None if progress is None else progress.evaluated,
+            )
             trainer = Trainer(
                 self.model,
                 self.graph,
                 self.config,
-                estimator=self.estimator,
                 propagation=self.propagation,
                 objective=self.objective,
-                setup=self.setup,
+                components=components,
                 listener=listener,
-                directory=directory,
             )
-            if verbose:
-                progress = EpochProgress(self.config.epochs, trainer.objective.metric)
-                trainer.listener = Listeners(trainer.listener, stack.enter_context(progress))
-                trainer.evaluation.on_begin = progress.begin_evaluation
-                trainer.evaluation.on_chunk = progress.evaluated
             if checkpoints is None:
                 return trainer.run()
             stack.enter_context(locked(checkpoints))

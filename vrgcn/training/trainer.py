@@ -13,20 +13,17 @@ from torch.nn.utils import clip_grad_norm_
 
 from vrgcn.engine.batch import Batch
 from vrgcn.engine.estimators import Estimator
-from vrgcn.engine.minibatches import MiniBatches
-from vrgcn.engine.setup import Setup, note_propagation
+from vrgcn.engine.setup import note_propagation
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
-from vrgcn.graph.randomness import RandomNumbers
 from vrgcn.graph.trained_on import TrainedOn, note_trained_on
-from vrgcn.inference.sweeps import ExactSweeps
-from vrgcn.training.batches import build_minibatches, look_at, refreshed_nodes
+from vrgcn.training.batches import look_at
 from vrgcn.training.clock import Clock
+from vrgcn.training.components import Components, build_components
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.divergence import diverged, finite_weights
 from vrgcn.training.interval import duration
 from vrgcn.training.listener import Listener, StopTraining
-from vrgcn.training.monitor import Monitor
 from vrgcn.training.objectives import Objective, build_objective
 from vrgcn.training.optimizer import build_optimizer
 from vrgcn.training.result import Stopped, TrainResult
@@ -52,12 +49,11 @@ class Trainer:
     """Trains a model in place, on random numbers of its own.
 
     config: its estimator has a name; what `auto` stands for is decided before
+    components: what it works with, in place of what one process builds from the config,
+        `estimator` and `propagation`
 
     `advance` makes one step; between two of them `state` and `restore` take the run's state and
     put it back.
-
-    setup: the model on the graph as `look_at` found it; None: look now
-    directory: keep histories, P X and tables of evaluation in files there instead of in memory
     """
 
     def __init__(
@@ -69,7 +65,7 @@ class Trainer:
         estimator: Estimator | None = None,
         propagation: PropagationLike | None = None,
         objective: Objective | None = None,
-        setup: Setup | None = None,
+        components: Components | None = None,
         listener: Listener | None = None,
         directory: Path | None = None,
     ) -> None:
@@ -82,13 +78,24 @@ class Trainer:
         self.listener = listener or Listener()
         self.objective = objective or build_objective(graph, config)
         self.objective.prepare(model)
-        self.minibatches = self._build_minibatches(
-            estimator, setup or look_at(model, graph, config, propagation), directory
-        )
-        self.refreshed = refreshed_nodes(self.minibatches, config.refresh)
-        self.monitor = Monitor(
-            model, self.minibatches, config.diagnostics, config.seed, self.objective
-        )
+        if components is None:
+            setup = look_at(model, graph, config, propagation)
+            components = build_components(
+                model,
+                graph,
+                config,
+                self.objective,
+                setup,
+                estimator=estimator,
+                directory=directory,
+            )
+        self.minibatches = components.minibatches
+        self.refreshed = components.refreshed
+        self.monitor = components.monitor
+        self.evaluation = components.evaluation
+        self.random = components.random
+        self.trained, self.visited = components.trained, components.visited
+        self.validated = components.validated
         self.optimizer = build_optimizer(model, config)
         self._check_validated()
         self.schedule = Schedule(
@@ -97,21 +104,10 @@ class Trainer:
             len(self.minibatches),
             larger=self.objective.better(1.0, 0.0),
         )
-        self.evaluation = ExactSweeps(
-            model,
-            self.minibatches.setup.on_all_edges(),
-            directory=None if directory is None else directory / "evaluation",
-        )
         self.progress = Progress()
         self.best: dict[str, Tensor] | None = None
-        self.trained = int(self.minibatches.trained[self.minibatches.nodes].sum())
-        self.visited = self.minibatches.visits.count
         self._stream: Iterator[Batch] | None = None
         self._asked_to_stop = False
-        setup = self.minibatches.setup
-        self.random = RandomNumbers(
-            config.seed, setup.device, default=setup.training.default_random
-        )
 
     def _check_validated(self) -> None:
         """Where there are no validation scores, refuse or tell of settings that wait for them."""
@@ -127,22 +123,6 @@ class Trainer:
                 f"patience {self.config.patience} (--patience) {missing}: training ends with its "
                 "epochs or its time, and the last weights are kept"
             )
-
-    def _build_minibatches(
-        self, estimator: Estimator | None, setup: Setup, directory: Path | None
-    ) -> MiniBatches:
-        setup = setup.kept_in(directory)
-        batches = build_minibatches(
-            self.model,
-            self.graph,
-            self.config,
-            estimator=estimator,
-            objective=self.objective,
-            directory=directory,
-            setup=setup,
-        )
-        setup.fill(batches.nodes)
-        return batches
 
     def run(self) -> TrainResult:
         """All that is left of the training; the model ends with the chosen weights."""
@@ -299,11 +279,6 @@ class Trainer:
         kept = best or self.config.select == "last" or not self.validated
         if kept:
             self.listener.kept(point)
-
-    @property
-    def validated(self) -> bool:
-        """Whether there are nodes to validate on."""
-        return len(self.graph.val) > 0
 
     def _measure(self, *, early: bool) -> Epoch:
         """The point of the epoch that is over."""

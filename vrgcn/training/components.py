@@ -1,0 +1,101 @@
+"""What a trainer works with: minibatches, exact outputs, random numbers, counts of nodes.
+
+One process builds them here; several processes, each with a part of the graph, build their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from torch import Tensor, nn
+
+from vrgcn.engine.estimators import Estimator
+from vrgcn.engine.minibatches import MiniBatches
+from vrgcn.engine.setup import Setup
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.randomness import RandomNumbers
+from vrgcn.inference.sweeps import ExactSweeps
+from vrgcn.training.batches import build_minibatches, refreshed_nodes
+from vrgcn.training.config import TrainConfig
+from vrgcn.training.monitor import Monitor
+from vrgcn.training.objectives import Objective
+
+
+class Sweeps(Protocol):
+    """Exact outputs."""
+
+    def outputs(self, nodes: Tensor | None = None) -> Tensor:
+        """(nodes, outputs) of some nodes, or of all."""
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """minibatches: of the training; their P X is computed
+    refreshed: nodes whose histories are refreshed before each epoch; None where none are
+    monitor: measures staleness and noise beside the training
+    evaluation: exact outputs, for scores
+    random: random numbers of the training
+    trained, visited: nodes that count in the loss, and that an epoch visits, in all processes
+    validated: whether any process has nodes to validate on
+    """
+
+    minibatches: MiniBatches
+    refreshed: Tensor | None
+    monitor: Monitor
+    evaluation: Sweeps
+    random: RandomNumbers
+    trained: int
+    visited: int
+    validated: bool
+
+
+def build_components(
+    model: nn.Module,
+    graph: Graph,
+    config: TrainConfig,
+    objective: Objective,
+    setup: Setup,
+    *,
+    estimator: Estimator | None = None,
+    directory: Path | None = None,
+    on_begin: Callable[[int], None] | None = None,
+    on_chunk: Callable[[int], None] | None = None,
+) -> Components:
+    """The components of training in one process.
+
+    setup: the model on the graph as `look_at` found it
+    estimator: a composition of the user's own; None: the config's
+    directory: keep histories, P X and tables of evaluation in files there instead of in memory
+    on_begin, on_chunk: told how far an evaluation is, see ExactSweeps
+    """
+    setup = setup.kept_in(directory)
+    batches = build_minibatches(
+        model,
+        graph,
+        config,
+        estimator=estimator,
+        objective=objective,
+        directory=directory,
+        setup=setup,
+    )
+    setup.fill(batches.nodes)
+    evaluation = ExactSweeps(
+        model,
+        setup.on_all_edges(),
+        directory=None if directory is None else directory / "evaluation",
+        on_chunk=on_chunk,
+    )
+    evaluation.on_begin = on_begin
+    return Components(
+        batches,
+        refreshed_nodes(batches, config.refresh),
+        Monitor(model, batches, config.diagnostics, config.seed, objective),
+        evaluation,
+        RandomNumbers(config.seed, setup.device, default=setup.training.default_random),
+        int(batches.trained[batches.nodes].sum()),
+        batches.visits.count,
+        len(graph.val) > 0,
+    )
