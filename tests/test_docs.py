@@ -91,6 +91,7 @@ def check_readme(names: dict[str, Any]) -> None:
     saved = load_model("runs/papers/model.safetensors").model
     assert torch.allclose(names["outputs"], predict(saved, names["graph"]), atol=1e-5)
     assert not torch.allclose(names["outputs"], mine, atol=1e-2)
+    assert len(names["run"].curve) == 30
     residual = names["Residual"](8, 16, 3)
     assert fit(residual, names["graph"], TrainConfig(epochs=2)).test is not None
     assert predict(residual, names["graph"]).shape == (60, 3)
@@ -167,6 +168,7 @@ def check_python(names: dict[str, Any]) -> None:
     assert names["search"].best_score_ > 0.8
     assert names["losses"] == [point.loss for point in names["result"].curve]
     assert len(names["axes"]) == 2
+    assert len(names["longer"].curve) == 5
     assert set(names["table"]["label"]) <= {"red", "green", "blue"}
     assert len(names["table"]) == len(names["papers"])
     two = names["two"].to_pandas()
