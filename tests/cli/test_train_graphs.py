@@ -8,12 +8,15 @@ import pytest
 import torch
 
 from tests.cli.conftest import small_graph
+from vrgcn.cli.options import TrainOptions
 from vrgcn.data import load_dataset
 from vrgcn.data.store import save_graph
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import load_model
+from vrgcn.runs.folder import read_config
+from vrgcn.runs.run import graph_checksum
 
 
 def test_training_without_the_raw_files_says_where_to_put_them(vrgcn, tmp_path, monkeypatch):
@@ -129,3 +132,24 @@ def test_a_run_without_neighbours_is_not_named_after_an_estimator(vrgcn, graph_f
     assert vrgcn("train", "small", "--model", "gcn", "--epochs", 1)[0] == 0
     assert sorted(p.name for p in (tmp_path / "runs").iterdir()) == ["small-gcn-exact", "small-mlp"]
     assert 'graph = "' in (tmp_path / "runs" / "small-mlp" / "config.toml").read_text()
+
+
+def test_a_run_that_draws_a_split_notes_the_graph_it_opened_and_no_other(
+    vrgcn, graph_folder, tmp_path, monkeypatch
+) -> None:
+    checksum = graph_checksum(graph_folder)
+    save_graph(small_graph(seed=1), tmp_path / "other")
+    opened = TrainOptions.open_graph
+
+    def then_replaced(*given):
+        found = opened(*given)
+        graph_folder.rename(tmp_path / "old")
+        (tmp_path / "other").rename(graph_folder)
+        return found
+
+    monkeypatch.setattr(TrainOptions, "open_graph", then_replaced)
+    flags = ("--ratio", 0.6, 0.2, 0.2, "--epochs", 1, "--hidden", 4, "--out", "run")
+    code, out, err = vrgcn("train", "--graph", graph_folder, *flags)
+    assert code == 0, err
+    assert "was replaced by another since training began" in out + err
+    assert read_config(tmp_path / "run")["graph_checksum"] == checksum

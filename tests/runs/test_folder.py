@@ -8,7 +8,9 @@ from shutil import copytree
 import pytest
 import torch
 
+from tests.files.replacing import before_opening, replaced_at_every_moment, there_and_back
 from vrgcn.data.store import save_graph
+from vrgcn.files.folder import FolderReplacedError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.scaling import Scaling
 from vrgcn.inference import MODEL
@@ -133,3 +135,56 @@ def test_what_is_no_run_is_told_by_what_it_lacks(folder, tmp_path):
     (folder / CONFIG).write_text("epochs = ")
     with pytest.raises(ValueError, match="not a TOML file"):
         read_config(folder)
+
+
+def test_options_and_model_are_those_of_one_run_whenever_it_is_replaced(tmp_path):
+    def make(home: Path) -> None:
+        for epochs, kind in enumerate(("old", "new")):
+            (home / kind).mkdir()
+            (home / kind / CONFIG).write_text(f"epochs = {epochs}\n")
+            model = GCN(2, 4, 3)
+            for weight in model.parameters():
+                torch.nn.init.constant_(weight, epochs)
+            save_model(SavedModel(model, "gcn"), home / kind / MODEL)
+
+    def read(folder: Path) -> tuple[int, float]:
+        run = open_run(folder, CPU)
+        return run.config["epochs"], next(run.saved.model.parameters()).mean().item()
+
+    found = list(replaced_at_every_moment(tmp_path, make, "renamed", read))
+    assert set(found) == {(0, 0.0), (1, 1.0)}
+
+
+def test_a_run_that_is_replaced_again_and_again_is_refused(folder, tmp_path):
+    copytree(folder, tmp_path / "other")
+    (tmp_path / "other" / CONFIG).write_text("epochs = 9\n")
+
+    def replace() -> None:
+        there_and_back(folder, tmp_path / "other")
+
+    with (
+        before_opening(1, replace, every=True),
+        pytest.raises(FolderReplacedError, match="run is replaced by other runs while it is read"),
+    ):
+        open_run(folder, CPU)
+
+
+def test_a_split_is_drawn_of_the_graph_that_it_was_drawn_of_whenever_that_is_replaced(
+    drawn, tmp_path
+):
+    note_checksum(drawn, tmp_path / "split")
+    run = open_run(drawn, CPU)
+    own = open_run_graph(run, None, None, None).graph.test.tolist()
+
+    def make(home: Path) -> None:
+        copytree(tmp_path / "split", home / "old")
+        other = Graph([[0], [1]], torch.zeros(12, 2), torch.arange(12) % 3, train=[0], test=[4])
+        save_graph(other, home / "new")
+
+    def read(folder: Path) -> tuple[float, list[int]]:
+        graph = open_run_graph(run, None, folder, None).graph
+        return float(graph.features.mean()), graph.test.tolist()
+
+    found = list(replaced_at_every_moment(tmp_path / "moments", make, "linked", read))
+    assert {value for value, _ in found} == {0.0, 0.5}
+    assert all(test == (own if value else [4]) for value, test in found)

@@ -13,6 +13,7 @@ import torch
 
 from tests.waiting import LONG, wait_for
 from vrgcn import Graph, save_graph
+from vrgcn.files.folder import OpenFolder
 from vrgcn.runs import store_watch
 from vrgcn.runs.store_watch import StoreChangedError, StoreWatch
 
@@ -74,6 +75,18 @@ def test_a_graph_that_is_gone_is_told_once_and_is_no_reason_to_stop(
     watch.check()
     assert len(told) == 1
     assert ("was replaced by another" if again else "has disappeared") in told[0]
+
+
+def test_what_is_watched_is_what_was_opened_whatever_has_its_name(folder: Path) -> None:
+    told: list[str] = []
+    with OpenFolder(folder) as opened:
+        folder.rename(folder.with_name("kept"))
+        shutil.copytree(folder.with_name("kept"), folder)
+        watch = StoreWatch(opened, told.append)
+    watch.check()
+    watch.close()
+    assert len(told) == 1
+    assert "was replaced by another" in told[0]
 
 
 CUT = "import os, sys; os.truncate(sys.argv[1], 10)"

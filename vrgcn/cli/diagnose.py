@@ -105,10 +105,10 @@ def _copies(folder: Path) -> str | None:
 
 def _of_graph(options: DiagnoseOptions) -> tuple[str, Job]:
     find_device(options.train.device)
-    graph, note = options.open_graph(filling_bars())
-    print_note(note)
+    opened = options.open_graph(filling_bars())
+    print_note(opened.note)
     name = options.dataset or options.graph
-    return f"Diagnosis of {options.model.model} on {name}", options.prepare(graph)
+    return f"Diagnosis of {options.model.model} on {name}", options.prepare(opened.graph)
 
 
 def _diagnose(job: Job, options: DiagnoseOptions) -> Diagnosis:

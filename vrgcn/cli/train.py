@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import signal
 import sys
-from contextlib import ExitStack, closing, nullcontext
+from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 from torch import nn
 
@@ -15,9 +16,11 @@ from vrgcn.cli.output import unbroken_output
 from vrgcn.cli.run_folder import run_folder
 from vrgcn.cli.seeds import run_seeds
 from vrgcn.data import find_dataset
+from vrgcn.data.opening import Opened
 from vrgcn.data.sources import has_parts
 from vrgcn.diagnostics.diagnosis import REFERENCE
 from vrgcn.engine.devices import find_device
+from vrgcn.files.folder import OpenFolder
 from vrgcn.inference import MODEL
 from vrgcn.pages.costs import cost_line, exact_advice
 from vrgcn.runs.folder import chosen_estimator, resumable
@@ -45,19 +48,23 @@ def run_train(options: TrainOptions) -> None:
             "it goes on"
         )
         return
-    stored = options.graph is not None and options.graph.is_dir()
-    watch = StoreWatch(options.graph, print_note) if stored and options.graph else None
-    with nullcontext() if watch is None else closing(watch):
-        _run(options, watch)
+    if options.graph is None or not options.graph.is_dir():
+        _run(options, options.open_graph(filling_bars()), None)
+        return
+    with ExitStack() as stack:
+        with OpenFolder(options.graph) as store:  # what is watched is what is read
+            watch = stack.enter_context(closing(StoreWatch(store, print_note)))
+            opened = options.open_graph(filling_bars(), store)
+        _run(options, opened, watch)
 
 
-def _run(options: TrainOptions, watch: StoreWatch | None) -> None:
-    graph, note = options.open_graph(filling_bars())
+def _run(options: TrainOptions, opened: Opened, watch: StoreWatch | None) -> None:
+    graph = opened.graph
     job = options.prepare(graph, chosen_estimator(options.resume))
     with unbroken_output(), run_folder(options, job.config.estimator) as folder:
         scaling = "none" if graph.scaling is None else graph.scaling.kind
         print(f"{graph}\n{summary(job.model)}, features scaled: {scaling}, writing to {folder}")
-        print_note(note)
+        print_note(opened.note)
         print_note(_unlike_the_paper(options))
         if job.choice is not None:
             print(f"estimator {job.choice.estimator}: {job.choice.reason}")
@@ -65,11 +72,13 @@ def _run(options: TrainOptions, watch: StoreWatch | None) -> None:
 
         def train_one(options: TrainOptions, folder: Path) -> None:
             model = options.build_model(graph, job.objective)
-            _train(options, job.with_model(model, options.train.seed), watch, folder)
+            settings = described(options, opened.checksum)
+            seeded = job.with_model(model, options.train.seed)
+            _train(options, settings, seeded, watch, folder)
 
         try:
             if options.seeds is None:
-                _train(options, job, watch, folder)
+                _train(options, described(options, opened.checksum), job, watch, folder)
             else:
                 run_seeds(options, folder, job.config.estimator, train_one)
         except Interrupted as stop:
@@ -88,14 +97,20 @@ def what_is_kept(folder: Path) -> str:
     return "nothing was kept"
 
 
-def _train(options: TrainOptions, job: Job, watch: StoreWatch | None, folder: Path) -> None:
+def _train(
+    options: TrainOptions,
+    settings: dict[str, Any],
+    job: Job,
+    watch: StoreWatch | None,
+    folder: Path,
+) -> None:
     with ExitStack() as stack:
         listeners: list[Listener] = [Watching(watch)]
         if options.log == "tensorboard":
             listeners.append(stack.enter_context(TensorBoardLog(folder)))
         result = job.run(
             folder,
-            described(options),
+            settings,
             Listeners(*listeners),
             resume=options.resume is not None,
             verbose=True,

@@ -30,13 +30,14 @@ def run_tune(options: TuneOptions) -> None:
             "it goes on"
         )
         return
-    graph, note = options.open_graph(filling_bars())
+    opened = options.open_graph(filling_bars())
+    graph = opened.graph
     scaling = "none" if graph.scaling is None else graph.scaling.kind
     with unbroken_output(), run_folder(options) as folder:
         print(f"{graph}\nfeatures scaled: {scaling}, searching {', '.join(options.search)}")
         print(f"writing to {folder}")
-        print_note(note)
-        told = described(options)
+        print_note(opened.note)
+        told = described(options, opened.checksum)
 
         def begin() -> None:
             (folder / BEST / RESULT).unlink(missing_ok=True)  # not finished from here on

@@ -244,6 +244,7 @@ def load_dataset(
     if not dataset.cached:
         return dataset.make(origin)
     from vrgcn.data.store import load_graph, save_graph, verify_graph
+    from vrgcn.data.store_format import opened_store
 
     folder = Path(cache) if cache is not None else cache_folder()
     path = folder / _cached_name(name, dataset, origin)
@@ -252,9 +253,11 @@ def load_dataset(
         path = folder / _cached_name(name, dataset, origin)  # raw files may be there only now
         with suppress(FileExistsError):  # another process may have made it meanwhile
             save_graph(graph, path)
-    elif verify:
-        verify_graph(path)
-    return load_graph(path)
+        verify = False
+    with opened_store(path) as opened:
+        if verify:
+            verify_graph(opened)
+        return load_graph(opened)
 
 
 def _cached_name(name: str, dataset: Dataset, origin: Any) -> str:

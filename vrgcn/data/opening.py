@@ -10,6 +10,8 @@ from vrgcn.data import find_dataset, load_dataset, root_folder
 from vrgcn.data.sources import find_source
 from vrgcn.data.splitting import random_split
 from vrgcn.data.store import load_graph, unprotected, verify_graph
+from vrgcn.data.store_format import content_checksum, opened_store, read_meta
+from vrgcn.files.folder import OpenFolder
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import is_sparse
 
@@ -17,16 +19,18 @@ from vrgcn.graph.sparse import is_sparse
 class Opened(NamedTuple):
     """scaling: what suits the features, a kind of `vrgcn.graph.scaling`
     note: what people must know about the graph as it was found; None if nothing
+    checksum: of a graph on disk, by what it is known again wherever it lies, but for its splits
     """
 
     graph: Graph
     scaling: str
     note: str | None
+    checksum: str | None = None
 
 
 def open_graph(
     dataset: str | None,
-    graph: Path | None = None,
+    graph: Path | OpenFolder | None = None,
     data_root: Path | None = None,
     *,
     verify: bool = False,
@@ -38,7 +42,7 @@ def open_graph(
     """A graph by name or from disk.
 
     dataset: a name of `vrgcn.data`
-    graph: a folder written by `save_graph`, in place of a name
+    graph: a folder written by `save_graph`, in place of a name; or that folder, opened already
     data_root: where raw files of named data sets lie or go
     verify: read all of a graph on disk first, and refuse it if a byte is not what was written
     memory: "disk" for a graph on disk that may be larger than memory: see `load_graph`
@@ -51,8 +55,11 @@ def open_graph(
     opened = _open(dataset, graph, data_root, verify, memory)
     if on_fill is not None and opened.graph.derived is not None:
         opened.graph.derived = opened.graph.derived.telling(on_fill)
-    if ratio is None:
-        return opened
+    return opened if ratio is None else split_anew(opened, ratio, split_seed)
+
+
+def split_anew(opened: Opened, ratio: Sequence[float], split_seed: int) -> Opened:
+    """The same with shares of training, validation and test nodes drawn anew."""
     split = random_split(opened.graph, ratio, split_seed)
     split.derived = opened.graph.derived  # which is of the features and edges alone
     return opened._replace(graph=split)
@@ -60,16 +67,19 @@ def open_graph(
 
 def _open(
     dataset: str | None,
-    graph: Path | None,
+    graph: Path | OpenFolder | None,
     data_root: Path | None,
     verify: bool,
     memory: Literal["ram", "disk"],
 ) -> Opened:
-    dataset, graph = find_source(dataset, graph)
-    if graph is not None:
-        note = verify_graph(graph) if verify else unprotected(graph)
-        opened = load_graph(graph, memory=memory)
-        return Opened(opened, "row" if is_sparse(opened.features) else "standard", note)
+    dataset, path = find_source(dataset, graph.path if isinstance(graph, OpenFolder) else graph)
+    if path is not None:
+        with opened_store(graph if isinstance(graph, OpenFolder) else path) as folder:
+            note = verify_graph(folder) if verify else unprotected(folder)
+            checksum = content_checksum(read_meta(folder))
+            opened = load_graph(folder, memory=memory)
+        scaling = "row" if is_sparse(opened.features) else "standard"
+        return Opened(opened, scaling, note, checksum)
     assert dataset is not None
     opened = load_dataset(dataset, data_root=data_root, verify=verify)
     return Opened(opened, find_dataset(dataset).scaling, _note(dataset, data_root))

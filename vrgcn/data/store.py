@@ -20,6 +20,7 @@ when it is complete.
 from __future__ import annotations
 
 import json
+import mmap
 import os
 from pathlib import Path
 from typing import Any, Literal
@@ -38,12 +39,15 @@ from vrgcn.data.store_format import (
     IDS,
     VERSION,
     Meta,
+    Source,
+    opened_store,
     read_meta,
     shapes_and_kinds,
     signed,
 )
-from vrgcn.files.checksums import file_checksum
-from vrgcn.files.npy import map_array
+from vrgcn.files.checksums import file_checksum, stream_checksum
+from vrgcn.files.folder import OpenFolder
+from vrgcn.files.npy import map_array, map_opened
 from vrgcn.files.writing import new_folder
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
@@ -88,17 +92,20 @@ def write_meta(folder: Path, width: int, num_classes: int, names: Names, task: T
         os.fsync(file.fileno())
 
 
-def load_graph(path: str | Path, *, memory: Literal["ram", "disk"] = "ram") -> Graph:
+def load_graph(path: Source, *, memory: Literal["ram", "disk"] = "ram") -> Graph:
     """The graph in the folder `path`, its arrays memory-mapped.
 
-    The mapping is copy-on-write: changing a tensor of the graph does not change the file.
+    The mapping is copy-on-write: changing a tensor of the graph does not change the file. All
+    files are those of one folder, also where another takes its name meanwhile.
 
     memory: "disk" for a graph that may be larger than memory: its arrays cannot be changed, and
         scaled and averaged features are made once, as files in its folder `derived`
     """
-    path = Path(path)
-    meta = read_meta(path)
-    arrays = _map_arrays(path, meta, read_only=memory == "disk")
+    with opened_store(path) as folder:
+        meta = read_meta(folder)
+        arrays = _map_arrays(folder, meta, read_only=memory == "disk")
+        names = _names(folder, meta)
+        path = folder.path
     check_arrays(path, meta, arrays)
     if meta["feature_layout"] == "sparse":
         features = CSR(
@@ -115,7 +122,7 @@ def load_graph(path: str | Path, *, memory: Literal["ram", "disk"] = "ram") -> G
         arrays.get("labels"),
         {name: arrays[name] for name in SPLITS},
         meta["num_classes"],
-        _names(path, meta),
+        names,
         meta["task"],
     )
     if memory == "disk":
@@ -139,43 +146,48 @@ def _adjacency(arrays: dict[str, Tensor], meta: Meta) -> CSR:
     )
 
 
-def verify_graph(path: str | Path) -> str | None:
+def verify_graph(path: Source) -> str | None:
     """Read all of the graph in a folder and refuse it if a byte is not what was written.
 
     Returns a note where the graph is of a version without checksums, and None otherwise. Features
     that are NaN or infinite, and node ids that two nodes have, are refused of any version.
     """
-    path = Path(path)
-    meta = read_meta(path)
-    arrays = _map_arrays(path, meta, read_only=True)
-    if meta["version"] >= VERSION:
-        # Our own names, not those of the file: nothing outside of the folder is opened.
-        for name in [
-            *(f"{name}.npy" for name in arrays),
-            *([IDS] if meta["names"]["nodes"] else []),
-        ]:
-            if file_checksum(path / name) != meta["checksums"].get(name):
-                raise ValueError(
-                    f"{path / name} is damaged: its checksum is not the one that {META} has of it; "
-                    "import or save the graph again (of a named data set: delete the folder)"
-                )
-    verify_derived(path)
-    for name in ("features", "feature_values"):
-        if name in arrays:
-            check_finite(path / f"{name}.npy", arrays[name])
-    if meta["names"]["nodes"]:
-        check_different(path / IDS, read_ids(path, meta["nodes"]))
-    return unprotected(path)
+    with opened_store(path) as folder:
+        meta = read_meta(folder)
+        arrays = _map_arrays(folder, meta, read_only=True)
+        if meta["version"] >= VERSION:
+            _verify_checksums(folder, meta, arrays)
+        verify_derived(folder.path)
+        for name in ("features", "feature_values"):
+            if name in arrays:
+                check_finite(folder.path / f"{name}.npy", arrays[name])
+        if meta["names"]["nodes"]:
+            check_different(folder.path / IDS, read_ids(folder, meta["nodes"]))
+        return unprotected(folder)
 
 
-def unprotected(path: str | Path) -> str | None:
+def _verify_checksums(folder: OpenFolder, meta: Meta, arrays: dict[str, Tensor]) -> None:
+    # Our own names, not those of the file: nothing outside of the folder is opened.
+    names = [*(f"{name}.npy" for name in arrays), *([IDS] if meta["names"]["nodes"] else [])]
+    for name in names:
+        with folder.open(name) as file:
+            found = stream_checksum(file)
+        if found != meta["checksums"].get(name):
+            raise ValueError(
+                f"{folder.path / name} is damaged: its checksum is not the one that {META} has of "
+                "it; import or save the graph again (of a named data set: delete the folder)"
+            )
+
+
+def unprotected(path: Source) -> str | None:
     """What people must know about a graph of a version without checksums; None if it has them."""
-    version = read_meta(Path(path))["version"]
+    with opened_store(path) as folder:
+        version = read_meta(folder)["version"]
     if version >= VERSION:
         return None
     return (
-        f"{path} has no checksums (it is of version {version}): damage to its numbers would not be "
-        "noticed; import or save the graph again to have them"
+        f"{folder.path} has no checksums (it is of version {version}): damage to its numbers would "
+        "not be noticed; import or save the graph again to have them"
     )
 
 
@@ -189,26 +201,28 @@ def write_ids(ids: pa.Array, file: Path) -> None:
         os.fsync(sink.fileno())
 
 
-def _names(path: Path, meta: Meta) -> Names:
+def _names(folder: OpenFolder, meta: Meta) -> Names:
     names = meta["names"]
     return Names(
-        read_ids(path, meta["nodes"]) if names["nodes"] else None,
+        read_ids(folder, meta["nodes"]) if names["nodes"] else None,
         names["classes"],
         names["features"],
     )
 
 
-def read_ids(path: Path, count: int) -> pa.Array:
+def read_ids(folder: OpenFolder, count: int) -> pa.Array:
     """The ids of `count` nodes that `write_ids` wrote to a folder."""
-    file = path / IDS
-    if not file.is_file():
+    file = folder.path / IDS
+    if not folder.is_file(IDS):
         raise FileNotFoundError(f"{file} is missing; {META} says that the graph has it")
     try:
-        table = pa.ipc.open_file(pa.memory_map(str(file))).read_all()
+        with folder.open(IDS) as opened:
+            mapped = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+        table = pa.ipc.open_file(pa.BufferReader(pa.py_buffer(mapped))).read_all()
         # Arrow reads offsets as they are, and a wrong one leads anywhere.
         table.validate(full=True)
         ids = table.column("id").combine_chunks()
-    except (pa.ArrowException, OSError, KeyError) as error:
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         raise ValueError(f"{file} cannot be read as node ids: {_first_line(error)}") from None
     if ids.type not in (pa.string(), pa.large_string(), pa.int64()) or ids.null_count:
         raise ValueError(f"{file} must hold a text or a whole number for each node, not {ids.type}")
@@ -278,21 +292,28 @@ def _describe(folder: Path, width: int, num_classes: int, names: Names, task: Ta
     }
 
 
-def _map_arrays(path: Path, meta: Meta, *, read_only: bool = False) -> dict[str, Tensor]:
+def _map_arrays(folder: OpenFolder, meta: Meta, *, read_only: bool) -> dict[str, Tensor]:
     return {
-        name: _map_array(path / f"{name}.npy", meta["dtypes"].get(name), *wanted, read_only)
+        name: _map_array(folder, f"{name}.npy", meta["dtypes"].get(name), *wanted, read_only)
         for name, wanted in shapes_and_kinds(meta).items()
     }
 
 
 def _map_array(
-    file: Path, said: str | None, shape: tuple[int, ...], kinds: tuple[str, ...], read_only: bool
+    folder: OpenFolder,
+    name: str,
+    said: str | None,
+    shape: tuple[int, ...],
+    kinds: tuple[str, ...],
+    read_only: bool,
 ) -> Tensor:
     """said: the type that `meta.json` names; kinds: those that it may be"""
-    if not file.is_file():
+    file = folder.path / name
+    if not folder.is_file(name):
         raise FileNotFoundError(f"{file} is missing; {META} says that the graph has it")
     try:
-        array = map_array(file, read_only=read_only)
+        with folder.open(name) as opened:
+            array = map_opened(opened, read_only=read_only)
     except (ValueError, OSError) as error:
         raise ValueError(f"{file} cannot be read as an array: {error}") from None
     if array.shape != shape:

@@ -28,6 +28,7 @@ from torch import Tensor
 
 from vrgcn.data.store_format import Meta
 from vrgcn.files.checksums import file_checksum, value_checksum
+from vrgcn.files.folder import FolderReplacedError
 from vrgcn.files.npy import map_array
 from vrgcn.files.parsing import read_json
 from vrgcn.files.scratch import in_use
@@ -79,16 +80,15 @@ class DerivedTables:
         described = {"what": what, "of": self.source, "shape": list(shape), "dtype": str(dtype)}
         name = value_checksum(described)[:32]
         file, note = self.folder / f"{name}.npy", self.folder / f"{name}.json"
-        if not (file.is_file() and _note(note) is not None):
-            self._write(file, note, described, shape, dtype, fill)
-        damaged = f"{file} is damaged: delete it, and it is made again"
         try:
-            array = map_array(file, read_only=True)
-        except ValueError as error:
-            raise ValueError(f"{damaged} ({error})") from None
-        if array.shape != shape or array.dtype != _numpy(dtype):
-            raise ValueError(damaged)
-        return as_tensor(array)
+            if not (file.is_file() and _note(note) is not None):
+                self._write(file, note, described, shape, dtype, fill)
+            return _mapped(file, shape, dtype)
+        except FileNotFoundError as error:
+            raise FolderReplacedError(
+                f"{self.folder.parent} was removed, or replaced by another, while tables of it "
+                "were made or read: run the command again"
+            ) from error
 
     def _write(
         self,
@@ -122,13 +122,24 @@ class DerivedTables:
             unfinished.unlink(missing_ok=True)
 
 
+def _mapped(file: Path, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    damaged = f"{file} is damaged: delete it, and it is made again"
+    try:
+        array = map_array(file, read_only=True)
+    except ValueError as error:
+        raise ValueError(f"{damaged} ({error})") from None
+    if array.shape != shape or array.dtype != _numpy(dtype):
+        raise ValueError(damaged)
+    return as_tensor(array)
+
+
 def verify_derived(path: Path) -> None:
     """Read every derived table of the graph in a folder, and remove those that are damaged: they
     are made again when they are needed."""
     for file in sorted((path / DERIVED).glob("*.npy")):
         note = _note(file.with_suffix(".json"))
-        if note is None or file_checksum(file) != note["checksum"]:
-            with suppress(OSError):
+        with suppress(OSError):  # it is gone already, or cannot be removed
+            if note is None or file_checksum(file) != note["checksum"]:
                 file.with_suffix(".json").unlink(missing_ok=True)
                 file.unlink(missing_ok=True)
 

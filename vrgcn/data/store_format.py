@@ -5,13 +5,15 @@ A new array is a line in the tables below; writing, mapping, checking and checks
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from vrgcn.data.sources import META
 from vrgcn.files.checksums import value_checksum
+from vrgcn.files.folder import OpenFolder, opened_folder
 from vrgcn.files.kinds import (
     COUNT,
     FLAG,
@@ -23,7 +25,7 @@ from vrgcn.files.kinds import (
     one_of,
     or_null,
 )
-from vrgcn.files.parsing import read_json
+from vrgcn.files.parsing import parse_json
 from vrgcn.graph.validation import SPLITS, TASKS
 
 FORMAT = "vrgcn-graph"
@@ -36,6 +38,7 @@ _MOST_CLASSES = 1 << 20
 _MOST_FEATURES = 1 << 24
 
 Meta = dict[str, Any]
+Source = str | Path | OpenFolder  # where a graph lies, or its folder, opened already
 
 
 @dataclass(frozen=True)
@@ -114,14 +117,25 @@ def signed(meta: Meta) -> Meta:
     return meta | {CHECKSUM: value_checksum(meta)}
 
 
-def read_meta(path: Path) -> Meta:
+@contextmanager
+def opened_store(source: Source) -> Iterator[OpenFolder]:
+    """The folder of a graph, all of whose files are read as of one moment."""
+    if not isinstance(source, OpenFolder):
+        source = Path(source)
+        if not source.exists():
+            raise FileNotFoundError(f"{source}: there is no such folder")
+        if not source.is_dir():
+            raise ValueError(f"{source} is not a saved graph: it is a file")
+    with opened_folder(source) as folder:
+        yield folder
+
+
+def read_meta(folder: OpenFolder) -> Meta:
     """The `meta.json` of a graph's folder, all entries of the right kind and in agreement."""
-    file = path / META
-    if not path.exists():
-        raise FileNotFoundError(f"{path}: there is no such folder")
-    if not file.is_file():
+    path, file = folder.path, folder.path / META
+    if not folder.is_file(META):
         raise ValueError(f"{path} is not a saved graph: it has no {META}")
-    meta = read_json(file)
+    meta = parse_json(folder.read(META), str(file))
     if not isinstance(meta, dict) or meta.get("format") != FORMAT:
         raise ValueError(f"{path} is not a saved graph: {file} does not say format {FORMAT!r}")
     version = meta.get("version")
@@ -141,6 +155,15 @@ def read_meta(path: Path) -> Meta:
     check_kinds(str(file), meta, _KINDS)
     _check_agreement(file, meta)
     return meta
+
+
+def content_checksum(meta: Meta) -> str | None:
+    """Of all that a graph on disk holds but its splits; None of one without checksums."""
+    sums = meta.get("checksums")
+    if sums is None:
+        return None
+    splits = [f"{name}.npy" for name in SPLITS]
+    return value_checksum({name: value for name, value in sums.items() if name not in splits})
 
 
 def _check_agreement(file: Path, meta: Meta) -> None:

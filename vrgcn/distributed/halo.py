@@ -40,6 +40,11 @@ class Halo:
     """
 
     def __init__(self, part: Part, group: Group) -> None:
+        if part.parts != group.size:
+            raise ValueError(
+                f"the graph has {part.parts} parts, and there are {group.size} processes: start as "
+                "many as there are parts"
+            )
         self.group = group
         self.own = part.own
         self.nodes = part.graph.num_nodes

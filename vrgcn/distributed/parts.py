@@ -25,12 +25,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vrgcn.data.sources import PARTS
+from vrgcn.data.sources import META, PARTS
 from vrgcn.data.store import load_graph, verify_graph
-from vrgcn.files.checksums import file_checksum, value_checksum
+from vrgcn.files.checksums import stream_checksum, value_checksum
+from vrgcn.files.folder import OpenFolder, opened_folder
 from vrgcn.files.kinds import COUNT, NAMES, POSITIVE, Kind, check_kinds, or_null
-from vrgcn.files.parsing import read_json
-from vrgcn.files.tensors import read_tensors
+from vrgcn.files.parsing import parse_json
+from vrgcn.files.tensors import map_tensors
 from vrgcn.files.writing import write_text
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.scaling import Scaling
@@ -97,12 +98,15 @@ def part_folder(folder: Path, number: int) -> Path:
     return folder / f"part-{number:05d}"
 
 
-def read_parts(folder: Path) -> Description:
+def read_parts(folder: Path | OpenFolder) -> Description:
     """`parts.json`, all entries of the right kind."""
-    file = folder / PARTS
-    described = read_json(file)
+    with opened_folder(folder) as opened:
+        file = opened.path / PARTS
+        described = parse_json(opened.read(PARTS), str(file))
     if not isinstance(described, dict) or described.get("format") != FORMAT:
-        raise ValueError(f"{folder} has no parts of a graph: {file} is not of format {FORMAT!r}")
+        raise ValueError(
+            f"{file.parent} has no parts of a graph: {file} is not of format {FORMAT!r}"
+        )
     if described.get("version") != VERSION:
         raise ValueError(
             f"{file} has version {described.get('version')!r} and this vrgcn reads version "
@@ -121,24 +125,27 @@ def write_description(folder: Path, described: Description) -> None:
 
 
 def load_part(folder: Path, number: int, *, verify: bool = False) -> Part:
-    """One part, its arrays mapped into memory.
+    """One part, its arrays mapped into memory. All files are those of one folder, also where
+    another takes its name meanwhile.
 
     verify: read all of it first, and refuse it if a byte is not what was written
     """
-    described = read_parts(folder)
-    mine = part_folder(folder, number)
-    names = [SHARED, *(str((mine / name).relative_to(folder)) for name in (ARRAYS, "meta.json"))]
-    for name in names:
-        if not (folder / name).is_file():
-            raise FileNotFoundError(f"{folder / name} is missing; {PARTS} says that it is there")
-        if file_checksum(folder / name) != described["files"].get(name):
-            raise ValueError(
-                f"{folder / name} is damaged, or of another partition: its checksum is not the one "
-                f"that {PARTS} has of it; copy the folders of one partition together"
-            )
-    if verify:
-        verify_graph(mine)
-    graph, arrays = load_graph(mine), read_tensors(mine / ARRAYS)
+    with OpenFolder(folder) as whole:
+        described = read_parts(whole)
+        name = part_folder(folder, number).name
+        for file in (SHARED, f"{name}/{ARRAYS}", f"{name}/{META}"):
+            if not whole.is_file(file):
+                raise FileNotFoundError(
+                    f"{folder / file} is missing; {PARTS} says that it is there"
+                )
+        _check_file(whole, SHARED, described["files"].get(SHARED))
+        shared = _read_tensors(whole, SHARED)
+        with whole.within(name) as mine:
+            for file in (ARRAYS, META):
+                _check_file(mine, file, described["files"].get(f"{name}/{file}"))
+            if verify:
+                verify_graph(mine)
+            graph, arrays = load_graph(mine), _read_tensors(mine, ARRAYS)
     graph.sums = arrays["row_sums"], arrays["column_sums"]
     return Part(
         number,
@@ -149,9 +156,24 @@ def load_part(folder: Path, number: int, *, verify: bool = False) -> Part:
         arrays["halo_indptr"],
         arrays["send_indptr"],
         arrays["send_indices"],
-        {name: value.clone() for name, value in read_tensors(folder / SHARED).items()},
+        {name: value.clone() for name, value in shared.items()},
         described,
     )
+
+
+def _check_file(folder: OpenFolder, name: str, noted: str | None) -> None:
+    with folder.open(name) as file:
+        found = stream_checksum(file)
+    if found != noted:
+        raise ValueError(
+            f"{folder.path / name} is damaged, or of another partition: its checksum is not the "
+            f"one that {PARTS} has of it; copy the folders of one partition together"
+        )
+
+
+def _read_tensors(folder: OpenFolder, name: str) -> dict[str, Tensor]:
+    with folder.open(name) as file:
+        return map_tensors(file)[0]
 
 
 def no_shared() -> dict[str, Tensor]:

@@ -8,13 +8,16 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from vrgcn import __version__
 from vrgcn.data.store import read_ids
 from vrgcn.data.store_format import IDS
 from vrgcn.distributed.group import Group
 from vrgcn.distributed.halo import Halo
-from vrgcn.distributed.parts import Part
+from vrgcn.distributed.parts import CHECKSUM, Part, read_parts
 from vrgcn.distributed.sweeps import PartSweeps
+from vrgcn.distributed.trainer import check_agreement, weights_digest
 from vrgcn.engine.setup import set_up
+from vrgcn.files.folder import FolderReplacedError, OpenFolder
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.graph.sparse import CSR
@@ -26,7 +29,16 @@ _ROWS = 65_536  # that are brought together at once
 
 
 def part_sweeps(saved: SavedModel, part: Part, group: Group) -> PartSweeps:
-    """What computes own nodes' outputs, of a model as it was saved."""
+    """What computes own nodes' outputs, of a model as it was saved. Processes that found other
+    parts or another model than the first, such as while these are replaced, are refused."""
+    check_agreement(
+        group,
+        {
+            "vrgcn": __version__,
+            "parts": part.checksum,
+            "weights": weights_digest(saved.model.state_dict()),
+        },
+    )
     graph = fit_features(saved, part.graph)
     setup = set_up(saved.model, graph, propagation=saved.propagation)
     return PartSweeps(saved.model, setup, Halo(part, group))
@@ -37,12 +49,17 @@ def whole_names(folder: Path, part: Part) -> Names:
     needs them."""
     ids = None
     if IDS in part.description["files"]:
-        if not (folder / IDS).is_file():
-            raise FileNotFoundError(
-                f"{folder / IDS} is not there: the machine of the first process needs it, for the "
-                "names of all nodes; copy it from where the parts were made"
-            )
-        ids = read_ids(folder, part.description["nodes"])
+        with OpenFolder(folder) as whole:
+            if read_parts(whole)[CHECKSUM] != part.checksum:
+                raise FolderReplacedError(
+                    f"{folder} was replaced by other parts while it was read: run the command again"
+                )
+            if not whole.is_file(IDS):
+                raise FileNotFoundError(
+                    f"{folder / IDS} is not there: the machine of the first process needs it, for "
+                    "the names of all nodes; copy it from where the parts were made"
+                )
+            ids = read_ids(whole, part.description["nodes"])
     return Names(ids, part.description["classes"], None)
 
 

@@ -70,7 +70,7 @@ class PartTrainer(Trainer):
                 "PyTorch": torch.__version__,
                 "parts": part.checksum,
                 "settings": repr((config, distributed)),
-                "weights": _digest(model.state_dict()),
+                "weights": weights_digest(model.state_dict()),
             },
         )
         check_model(model)
@@ -262,11 +262,13 @@ def check_agreement(group: Group, facts: dict[str, str]) -> None:
             if theirs[name] != value:
                 raise ValueError(
                     f"rank {rank} has other {name} than rank 0 ({theirs[name]} and {value}): start "
-                    "all processes by one command, with one vrgcn and one partition"
+                    "all processes by one command, with one vrgcn and one partition, which nobody "
+                    "replaces meanwhile"
                 )
 
 
-def _digest(weights: dict[str, Tensor]) -> str:
+def weights_digest(weights: dict[str, Tensor]) -> str:
+    """SHA-256 of a model's weights, to compare them by."""
     digest = hashlib.sha256()
     for tensor in weights.values():
         for piece in pieces(tensor):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,12 @@ from typing import Any
 def file_checksum(file: Path) -> str:
     """Of all bytes of a file, read in pieces."""
     with open(file, "rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
+        return stream_checksum(opened)
+
+
+def stream_checksum(opened: BufferedReader) -> str:
+    """The same, of a file that is open."""
+    return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def value_checksum(value: Any) -> str:

@@ -12,7 +12,7 @@ import math
 import os
 import re
 from pathlib import Path
-from typing import IO, Any, Literal, NamedTuple
+from typing import IO, Any, BinaryIO, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,8 +40,13 @@ def map_array(file: Path, *, read_only: bool = False) -> NDArray[Any]:
     A `ValueError` says what is wrong with the file, without its name.
     """
     with open(file, "rb") as opened:
-        header = read_header(opened)
-        size = os.fstat(opened.fileno()).st_size
+        return map_opened(opened, read_only=read_only)
+
+
+def map_opened(opened: BinaryIO, *, read_only: bool = False) -> NDArray[Any]:
+    """The same, of a file that is open, whatever has its name by now; it may be closed then."""
+    header = read_header(opened)
+    size = os.fstat(opened.fileno()).st_size
     wanted = header.offset + math.prod(header.shape) * header.dtype.itemsize
     if size != wanted:
         raise ValueError(
@@ -51,7 +56,7 @@ def map_array(file: Path, *, read_only: bool = False) -> NDArray[Any]:
     if wanted == header.offset:  # nothing cannot be mapped
         return np.empty(header.shape, header.dtype, header.order)
     mode: Literal["r", "c"] = "r" if read_only else "c"
-    return np.memmap(file, header.dtype, mode, header.offset, header.shape, header.order)
+    return np.memmap(opened, header.dtype, mode, header.offset, header.shape, header.order)
 
 
 def read_header(file: IO[bytes]) -> Header:

@@ -19,6 +19,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from vrgcn.files.folder import path_of
+
 PIECE = 1 << 24  # bytes that are copied at once where a tensor cannot be written as it lies
 DTYPES = {
     torch.float64: "F64",
@@ -54,17 +56,21 @@ def write_tensors(
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """The tensors of a file, mapped into memory: read when they are used."""
-    return read_with_metadata(path)[0]
+    with open(path, "rb") as opened:
+        return map_tensors(opened)[0]
 
 
-def read_with_metadata(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """The same, and the texts that the file's header has beside the tensors."""
+def map_tensors(opened: BinaryIO) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors of an open file, mapped into memory, and the texts that its header has beside
+    them; the file may be closed then."""
     try:
-        with safe_open(path, framework="pt") as file:
+        with safe_open(path_of(opened), framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             return tensors, file.metadata() or {}
     except (SafetensorError, ValueError, OverflowError) as error:
-        raise ValueError(f"{path}: not a safetensors file, or not all of one: {error}") from None
+        raise ValueError(
+            f"{opened.name}: not a safetensors file, or not all of one: {error}"
+        ) from None
 
 
 def pieces(tensor: Tensor) -> Iterator[memoryview]:

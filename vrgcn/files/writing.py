@@ -50,12 +50,11 @@ def new_file(
             remove_stale_of(path)
             # Exclusive, and no link followed: nobody else's file is ever opened.
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
-            file = open(os.open(partial, flags, 0o666), "wb")  # noqa: SIM115 - closed before it
-            with in_use(partial):  # has its name, which this covers too
-                with file:
-                    yield file
-                    file.flush()
-                    os.fsync(file.fileno())
+            with open(os.open(partial, flags, 0o666), "wb") as file, in_use(partial):
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+                file.close()  # before it has its name, which `in_use` covers too
                 if replace:
                     os.replace(partial, path)
                 else:

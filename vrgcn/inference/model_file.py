@@ -28,7 +28,7 @@ from vrgcn.files.kinds import (
     shown,
 )
 from vrgcn.files.parsing import parse_json
-from vrgcn.files.tensors import DTYPES, read_with_metadata, size_of, tensor_checksum, write_tensors
+from vrgcn.files.tensors import DTYPES, map_tensors, size_of, tensor_checksum, write_tensors
 from vrgcn.files.writing import new_file
 from vrgcn.graph.propagation import PROPAGATIONS
 from vrgcn.graph.scaling import KINDS
@@ -50,7 +50,8 @@ def read_model_file(path: Path) -> tuple[Description, Tensors]:
     """What the file says of the model, its entries of the right kind, and all tensors, finite."""
     if not path.is_file():
         raise FileNotFoundError(f"there is no model file {path}")
-    tensors, metadata = read_with_metadata(path)
+    with open(path, "rb") as file:
+        tensors, metadata = map_tensors(file)
     if FORMAT not in metadata:
         raise ValueError(f"{path}: was not written by vrgcn; it lacks the entry {FORMAT!r}")
     description = parse_json(metadata[FORMAT], f"{path}: its entry {FORMAT!r}")

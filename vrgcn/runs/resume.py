@@ -11,7 +11,6 @@ from typing import Any
 from vrgcn.files.writing import remove_partial
 from vrgcn.runs.folder import member_runs, read_config, unfinished
 from vrgcn.runs.lock import locked
-from vrgcn.runs.run import graph_checksum
 from vrgcn.runs.settings import GRAPH_CHECKSUM, Settings, is_longer, settings_changes
 
 
@@ -44,10 +43,13 @@ def nothing_left(settings: Settings, folder: Path | None) -> bool:
     return True
 
 
-def described(settings: Settings) -> dict[str, Any]:
+def described(settings: Settings, checksum: str | None) -> dict[str, Any]:
     """The settings that config.toml of a run has, and, where the run drew a split, the checksum by
-    which its graph is known again once it was moved."""
+    which its graph is known again once it was moved.
+
+    checksum: of the graph on disk, as it was opened
+    """
     values = settings.as_dict()
     if settings.ratio is not None and settings.graph is not None:
-        values[GRAPH_CHECKSUM] = graph_checksum(settings.graph)
+        values[GRAPH_CHECKSUM] = checksum
     return values

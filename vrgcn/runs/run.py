@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from vrgcn.data.sources import META, has_parts
-from vrgcn.files.checksums import value_checksum
+from vrgcn.files.folder import FolderReplacedError
 from vrgcn.inference import MODEL
 from vrgcn.runs.folder import METRICS, RESULT, member_runs, read_config, unfinished
 from vrgcn.runs.settings import GRAPH_CHECKSUM
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from vrgcn.data.opening import Opened
     from vrgcn.graph.graph import Graph
     from vrgcn.inference.saved import SavedModel
+
+
+_ATTEMPTS = 3  # to read the options and the model of one run
 
 
 @dataclass(frozen=True)
@@ -82,10 +85,17 @@ def open_run(folder: Path, device: torch.device) -> Run:
     """The run in a folder that `vrgcn train` wrote."""
     from vrgcn.inference.saved import load_model
 
-    config = check_run(folder)
-    saved = load_model(folder)
-    saved.model.to(device)
-    return Run(folder, config, saved)
+    for _ in range(_ATTEMPTS):
+        config = check_run(folder)
+        saved = load_model(folder)
+        # Another run may have taken the folder's name, or begun in it, between the two files.
+        if check_run(folder) == config:
+            saved.model.to(device)
+            return Run(folder, config, saved)
+    raise FolderReplacedError(
+        f"{folder} is replaced by other runs while it is read: run the command again once they are "
+        "written"
+    )
 
 
 def check_run(folder: Path) -> dict[str, Any]:
@@ -144,19 +154,19 @@ def open_run_graph(
     on_fill: told of what is made there
     scored: whether the splits are looked at, and a note on them matters
     """
-    from vrgcn.data.opening import open_graph
+    from vrgcn.data.opening import open_graph, split_anew
     from vrgcn.inference.saved import fit_features
 
     own_dataset, own_graph, own_root = graph_source(run.config)
     if dataset is None and graph is None:
         dataset, graph = own_dataset, own_graph
         _check_there(run.folder, own_graph)
-    own = _is_own_graph(run.config, dataset, graph)
-    split = split_source(run.config) if own else {}
     memory: Literal["ram", "disk"] = "ram" if directory is None else "disk"
-    opened = open_graph(
-        dataset, graph, data_root or own_root, memory=memory, on_fill=on_fill, **split
-    )
+    opened = open_graph(dataset, graph, data_root or own_root, memory=memory, on_fill=on_fill)
+    own = _is_own_graph(run.config, dataset, graph, opened.checksum)
+    split = split_source(run.config)
+    if own and split["ratio"] is not None:
+        opened = split_anew(opened, **split)
     notes = [] if opened.note is None else [opened.note]
     ratio = run.config.get("ratio")
     if scored and ratio is not None and not own:
@@ -177,18 +187,17 @@ def open_run_graph(
 
 def graph_checksum(folder: Path) -> str | None:
     """Of all that a graph on disk holds but its splits; None of one without checksums."""
-    from vrgcn.data.store_format import read_meta
-    from vrgcn.graph.validation import SPLITS
+    from vrgcn.data.store_format import content_checksum, opened_store, read_meta
 
-    sums = read_meta(folder).get("checksums")
-    if sums is None:
-        return None
-    splits = [f"{name}.npy" for name in SPLITS]
-    return value_checksum({name: value for name, value in sums.items() if name not in splits})
+    with opened_store(folder) as opened:
+        return content_checksum(read_meta(opened))
 
 
-def _is_own_graph(config: dict[str, Any], dataset: str | None, graph: Path | None) -> bool:
-    """Whether a graph is the one that the run was trained on, wherever it lies now."""
+def _is_own_graph(
+    config: dict[str, Any], dataset: str | None, graph: Path | None, checksum: str | None
+) -> bool:
+    """Whether a graph, with this checksum, is the one that the run was trained on, wherever it lies
+    now."""
     own_dataset, own, _ = graph_source(config)
     if graph is None:
         return dataset == own_dataset
@@ -196,12 +205,10 @@ def _is_own_graph(config: dict[str, Any], dataset: str | None, graph: Path | Non
         return False
     if graph.resolve() == own.resolve():
         return True
-    if not (graph / META).is_file():
-        return False
     noted = config.get(GRAPH_CHECKSUM)
     if noted is None and (own / META).is_file():  # of a run from before it was noted
         noted = graph_checksum(own)
-    return noted is not None and graph_checksum(graph) == noted
+    return noted is not None and checksum == noted
 
 
 def _check_there(run: Path, graph: Path | None) -> None:

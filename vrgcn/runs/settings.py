@@ -18,6 +18,8 @@ from vrgcn.training.config import AUTO, TrainConfig
 from vrgcn.training.interval import duration
 
 if TYPE_CHECKING:
+    from vrgcn.data.opening import Opened
+    from vrgcn.files.folder import OpenFolder
     from vrgcn.graph.graph import Graph
     from vrgcn.models.models import GraphModel
     from vrgcn.runs.job import Job
@@ -97,18 +99,21 @@ class Settings:
         return build(type(self), flatten(self) | dict(values))
 
     def open_graph(
-        self, on_fill: Callable[[str, float], None] | None = None
-    ) -> tuple[Graph, str | None]:
-        """The graph with its features scaled, and a note on the graph, if there is one.
+        self,
+        on_fill: Callable[[str, float], None] | None = None,
+        store: OpenFolder | None = None,
+    ) -> Opened:
+        """The graph with its features scaled.
 
         on_fill: told how tables are made that are kept beside a graph on disk
+        store: the folder of a graph on disk, if it is open already
         """
         from vrgcn.data.opening import open_graph
         from vrgcn.graph.scaling import scale_graph
 
-        graph, kind, note = open_graph(
+        opened = open_graph(
             self.dataset,
-            self.graph,
+            store or self.graph,
             self.data_root,
             verify=self.verify,
             memory=self.train.memory,
@@ -116,13 +121,14 @@ class Settings:
             split_seed=self.split_seed,
             on_fill=on_fill,
         )
+        graph = opened.graph
         if graph.labels is None or not len(graph.train):
             raise ValueError(
                 "the graph has no labelled training nodes; draw some with --ratio 0.6 0.2 0.2, or "
                 "import it again with a --label column and --split or --ratio"
             )
-        scaled, _ = scale_graph(graph, kind if self.scaling == "auto" else self.scaling)
-        return scaled, note
+        kind = opened.scaling if self.scaling == "auto" else self.scaling
+        return opened._replace(graph=scale_graph(graph, kind)[0])
 
     def prepare(self, graph: Graph, chosen: str | None = None) -> Job:
         """The job of training these settings' model on a graph that `open_graph` gave.

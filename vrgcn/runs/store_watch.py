@@ -13,8 +13,11 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from io import BufferedReader
 from pathlib import Path
 from typing import NamedTuple
+
+from vrgcn.files.folder import OpenFolder, opened_folder
 
 try:
     import fcntl
@@ -36,31 +39,33 @@ class Stamp(NamedTuple):
 
 
 class StoreWatch:
-    """folder: of the graph, as training begins
+    """folder: of the graph, as training begins; opened already, if the graph is read from it
     on_note: told, once, that the graph is gone or another has its name
     now: returns the time in seconds
     """
 
     def __init__(
         self,
-        folder: Path,
+        folder: Path | OpenFolder,
         on_note: Callable[[str], None],
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.folder = folder.resolve()
         self.on_note = on_note
-        # What is derived from the graph, in a folder of its own, comes and goes.
-        files = [file for file in sorted(self.folder.iterdir()) if file.is_file()]
-        self._stamps = {file.name: _stamp(file) for file in files}
         self._told = self._asked = False
         self._now = now
         self._looked = now()
-        # Leases, by the open file that each belongs to.
-        self._leases = {
-            descriptor: file
-            for file in files
-            if file.suffix in MAPPED and (descriptor := _lease(file)) is not None
-        }
+        self._stamps: dict[str, Stamp] = {}
+        self._leases: dict[int, Path] = {}  # by the open file that each lease belongs to
+        with opened_folder(folder) as opened:
+            self.folder = opened.path.resolve()
+            # What is derived from the graph, in a folder of its own, comes and goes.
+            for name in opened.files():
+                self._stamps[name] = _stamp(opened.stat(name))
+                if name.endswith(MAPPED):
+                    with opened.open(name) as file:
+                        lease = _lease(file)
+                    if lease is not None:
+                        self._leases[lease] = self.folder / name
 
     def close(self) -> None:
         """Hold nobody back any more."""
@@ -87,7 +92,7 @@ class StoreWatch:
         for name, before in self._stamps.items():
             file = self.folder / name
             try:
-                now = _stamp(file)
+                now = _stamp(file.stat())
             except FileNotFoundError:
                 self._tell(f"{file} has disappeared")
                 continue
@@ -105,12 +110,13 @@ class StoreWatch:
             )
 
 
-def _lease(file: Path) -> int | None:
-    """A lease on a file, as an open file of it; None where none is given: the file is another
-    user's or on another machine, somebody writes to it just now, or the system has no leases."""
+def _lease(file: BufferedReader) -> int | None:
+    """A lease on an open file, as another descriptor of it; None where none is given: the file is
+    another user's or on another machine, somebody writes to it just now, or the system has no
+    leases."""
     if fcntl is None or not hasattr(fcntl, "F_SETLEASE"):
         return None
-    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.dup(file.fileno())
     try:
         # The signal of a lease ends a process unless it is one that is ignored by default.
         fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
@@ -121,9 +127,8 @@ def _lease(file: Path) -> int | None:
     return descriptor
 
 
-def _stamp(file: Path) -> Stamp:
-    stat = file.stat()
-    return Stamp(stat.st_ino, stat.st_size, stat.st_mtime_ns)
+def _stamp(found: os.stat_result) -> Stamp:
+    return Stamp(found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 def _changed(file: Path) -> str:

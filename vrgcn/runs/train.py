@@ -57,11 +57,11 @@ def train(
         found = build(Settings, settings | _source(graph, folder))
         if resume:
             refuse_changes(found, folder)
-        scaled, note = found.open_graph()
-        job = found.prepare(scaled, chosen_estimator(folder) if resume else None)
+        opened = found.open_graph()
+        job = found.prepare(opened.graph, chosen_estimator(folder) if resume else None)
         if verbose:
-            _print(scaled, note, job)
-        values = {**before, **described(found)}
+            _print(opened.graph, opened.note, job)
+        values = {**before, **described(found, opened.checksum)}
         job.run(folder, values, Callbacks(on_epoch=on_epoch), resume=resume, verbose=verbose)
     return load_run(folder)
 
