@@ -62,7 +62,7 @@ def candidate_costs(
     objective: Objective | None = None,
     setup: Setup | None = None,
 ) -> dict[str, Cost]:
-    """What an epoch of each estimator costs that `auto` may stand for, whatever the seed: runs that
+    """Costs of an epoch by each estimator that `auto` may stand for, whatever the seed: runs that
     differ in the seed alone are to be compared."""
     plain = replace(config, seed=0)
     names = (EXACT, *CANDIDATES)

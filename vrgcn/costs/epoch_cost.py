@@ -1,4 +1,4 @@
-"""What an epoch by each estimator will touch on this graph, and what a run will hold in memory.
+"""Costs of an epoch by each estimator on this graph, and the memory that a run takes.
 
 Nothing is estimated from degrees: a few minibatches are planned as training would plan them, and
 counted. So a sampler, a way or a model that is new needs no line here.
@@ -144,7 +144,7 @@ def _entries(plan: Plan) -> int:
 
 
 def _computed(plan: Plan) -> int:
-    """Of a model that looks at no neighbours, the minibatch alone."""
+    """Nodes computed for a plan; for a model that looks at no neighbours, the minibatch alone."""
     return sum(plan.sizes[1:]) or len(plan.nodes)
 
 
@@ -198,7 +198,7 @@ def _memory(model: nn.Module, batches: MiniBatches, plans: list[Plan]) -> dict[s
 
 
 def _to_files(memory: dict[str, int], batches: MiniBatches) -> dict[str, int]:
-    """What is in files, taken out of `memory`. When each row was written stays there."""
+    """Move the tables that lie in files out of `memory`. The steps of rows' writing stay there."""
     setup = batches.setup
     first, later = setup.training.first_table, setup.evaluation.first_table
     tables = {

@@ -55,7 +55,7 @@ def advice(
     *,
     on_gpu: bool = False,
 ) -> str:
-    """What takes memory in training, what is easily lowered first.
+    """Advice on what takes less memory in training, easy changes first.
 
     missing: what could not be had, in brackets
     free: bytes that there were before training; None where that is not known
@@ -107,7 +107,7 @@ def advice(
 
 
 class Needs:
-    """What a run would take with other settings, beside the memory that there was.
+    """Memory that a run would take with other settings, beside the memory that there was.
 
     Nothing is said where there is no model to tell from, or not even the memory to plan a step.
     """
@@ -122,7 +122,7 @@ class Needs:
         self.graph, self.model, self.free, self.addresses = graph, model, free, addresses
 
     def text(self, config: TrainConfig) -> str:
-        """Of the run as it was asked for."""
+        """Memory of the run as it was asked for."""
         cost = self._cost(config)
         if cost is None or self.free is None:
             return ""
@@ -179,7 +179,7 @@ def _size(cost: Cost) -> int:
 
 
 def _missing(said: str, taken: int = 0) -> str:
-    """What the allocator was asked for, and what the process has, as far as that is known.
+    """Bytes that the allocator was asked for and that the process has, as far as known.
 
     taken: bytes that the process has; 0 where that is not known, or tells nothing
     """

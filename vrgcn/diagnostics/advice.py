@@ -1,4 +1,4 @@
-"""What to change, said from the measured numbers by the rules in docs/diagnostics.md.
+"""Advice on what to change, from the measured numbers by the rules in docs/diagnostics.md.
 
 All rules speak of the estimator that trains. *Added noise* is what it adds to the noise of the
 exact algorithm, which is dropout's and for gradients that of the choice of minibatches:
@@ -144,8 +144,8 @@ def _random(used: str) -> bool:
 
 
 def _size(used: str) -> str:
-    """What decides how many neighbours an estimator computes; nothing where it computes all of
-    them, or none."""
+    """The setting that decides how many neighbours an estimator computes; "" where it computes all
+    of them, or none."""
     return size_of(find_estimator(used).sampler)
 
 
@@ -162,7 +162,7 @@ def _biased(diagnosis: Diagnosis, used: str) -> Iterator[Advice]:
 
 
 def _remedy(diagnosis: Diagnosis, used: str) -> tuple[str, str]:
-    """What helps against a bias, and what causes it."""
+    """A remedy against a bias, and its cause."""
     estimator = find_estimator(used)
     stale = {"h": 0.0, "g": 0.0}
     for table in diagnosis.staleness.get(used, []):
@@ -251,7 +251,7 @@ def _fine(diagnosis: Diagnosis, used: str) -> Advice:
 
 
 def _no_gradient(diagnosis: Diagnosis) -> Advice:
-    """Where there was nothing to compare gradients with."""
+    """Advice where there was nothing to compare gradients with."""
     if diagnosis.estimators[REFERENCE].gradients.trained:
         return Advice(
             "compare at other weights (--epochs, --learning-rate)",

@@ -52,7 +52,7 @@ class Measured:
 
     @property
     def gradient(self) -> Deviation:
-        """Of all parameters together."""
+        """Deviation of the gradient of all parameters together."""
         return self.gradients.whole
 
 

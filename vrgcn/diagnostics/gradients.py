@@ -59,7 +59,7 @@ def measure_gradients(
     seed: int,
     count: Callable[[int], None],
 ) -> dict[str, Gradients]:
-    """Of each estimator, at the model's weights and the histories in `batches`.
+    """Gradients of each estimator, at the model's weights and the histories in `batches`.
 
     reference: the name among them whose gradients the others are to have in the mean
     count: called with 1 after each pass of an estimator

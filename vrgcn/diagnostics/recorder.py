@@ -1,4 +1,4 @@
-"""What a model gives to each of its calls of `propagate`, and what it is answered."""
+"""A recorder of what a model gives to each call of `propagate`, and of the answers."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Recorder(nn.Module):
 
 @dataclass
 class Calls:
-    """Of one forward pass: what was propagated on each level, and what each different call of
-    `propagate` answered. A pass that is not needed to its end may lack its last answer."""
+    """Calls of one forward pass: the activations propagated on each level, and the answer to each
+    different call of `propagate`. A pass that is not needed to its end may lack its last answer."""
 
     inputs: list[Tensor] = field(default_factory=list)
     answers: list[Tensor] = field(default_factory=list)

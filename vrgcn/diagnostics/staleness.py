@@ -49,7 +49,7 @@ class Staleness:
 
     @property
     def mean_age(self) -> float:
-        """Of the rows that were written, in steps; NaN where none was."""
+        """Mean age of the rows that were written, in steps; NaN where none was."""
         return float(self.age[self.age != NEVER].double().mean())
 
     def by_age(self) -> list[Bin]:
@@ -90,7 +90,7 @@ def measure_staleness(
     nodes: Tensor,
     objective: Objective,
 ) -> list[Staleness]:
-    """Of each table of `batches`, by what a minibatch `nodes` would read and write.
+    """Staleness of each table of `batches`, by the rows that a minibatch `nodes` reads and writes.
 
     Nothing has dropout here. A history under dropout (cv's) differs by its dropout noise too,
     however fresh it is.
@@ -131,7 +131,7 @@ def _of_gradients(
     objective: Objective,
     degrees: Callable[[Tensor], Tensor],
 ) -> Iterator[Staleness]:
-    """What the minibatch's own backward pass would write, against what its rows hold.
+    """The rows that the minibatch's backward pass would write, against those that the table holds.
 
     The exact gradients of single nodes would need the whole graph. These are the estimator's: they
     have in them what the tables of the levels above are off by.

@@ -116,8 +116,8 @@ class _Followers:
         self.refresh()
 
     def refresh(self) -> None:
-        """What training does before each epoch: here after the one before, for there is no other
-        moment between them, and after the last, as the next would find its histories."""
+        """Refresh histories as training does before each epoch: here after the epoch before, for
+        there is no other moment between them, and after the last, as the next would find them."""
         for name, nodes in self.refreshed.items():
             if nodes is not None and name in self.trajectory.batches:
                 self.trajectory.batches[name].refresh(self.model, nodes)

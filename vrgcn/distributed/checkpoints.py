@@ -78,7 +78,7 @@ class PartCheckpoints(Checkpoints):
         return next((n for bit, n in _BITS.items() if self.trainer.agreed & bit), None)
 
     def _time_has_come(self) -> bool:
-        """By the first process's clock, told to all with the step."""
+        """Decide by the first process's clock, which all processes hear of with the step."""
         return bool(self.trainer.agreed & _DUE)
 
     def _finite(self, state: TrainState) -> bool:
@@ -130,7 +130,7 @@ class PartCheckpoints(Checkpoints):
             raise error
 
     def _by_first(self, path: Path, act: Callable[[], None]) -> OSError | None:
-        """What the first process does to files while the others wait; an error is everybody's."""
+        """Let the first process act on files while the others wait; an error is raised by all."""
         return self._together(path, act if self.group.first else lambda: None)
 
     def _together(self, path: Path, act: Callable[[], None]) -> OSError | None:
@@ -190,8 +190,8 @@ class PartCheckpoints(Checkpoints):
             raise _unseen(self.folder / names[0], blind, "found nothing there")
 
     def _read(self, path: Path) -> Checkpoint:
-        """Of as many parts as processes each reads its own; if it is another partition's, all read
-        all of them. One that is damaged for one process is so for all."""
+        """Read a checkpoint: each process its own part, or, of another partition, all processes all
+        parts. A checkpoint that is damaged for one process is so for all."""
         mine = self._agreed(lambda: self._own_part(path))
         if all(self.group.everybody(mine is not None)):
             assert mine is not None

@@ -117,7 +117,7 @@ class Group:
         return list(found.split(coming)) if self.first else []
 
     def broadcast(self, value: Any) -> Any:
-        """What the first process has: plain Python values, small."""
+        """The first process's value in all processes: plain Python values, small."""
         box = [value]
         if self.size > 1:
             with self._named():
@@ -137,8 +137,8 @@ class Group:
         self.total(0.0)
 
     def by_first(self, function: Callable[[], Any]) -> Any:
-        """What a function gives, called by the first process alone: plain, small. An error of it is
-        everybody's."""
+        """The result of a function that the first process alone calls: plain, small. All processes
+        raise its error."""
         found: tuple[bool, Any] = (True, None)
         if self.first:
             try:

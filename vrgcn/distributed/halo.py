@@ -60,7 +60,7 @@ class Halo:
         self._copies = CSR(offsets(copies), order, None, len(order))
 
     def routes(self, nodes: Tensor) -> Routes:
-        """Where rows of own nodes have to go."""
+        """Routes of rows of own nodes to the processes that have copies."""
         sent = self._copies.rows(nodes)
         target = torch.searchsorted(self.send_indptr, sent.indices, right=True) - 1
         order = torch.argsort(target, stable=True)
@@ -70,8 +70,8 @@ class Halo:
         return Routes(counts, self.send_indices[place], slots)
 
     def homeward(self, nodes: Tensor) -> Routes:
-        """Where rows of halo nodes, ascending, have to go to reach their owners; slots are places
-        among what the owner sends us."""
+        """Routes of rows of halo nodes, ascending, to their owners; slots are places among the rows
+        that the owner sends us."""
         place = nodes - self.own
         owner = torch.searchsorted(self.halo_indptr, place, right=True) - 1
         counts = torch.bincount(owner, minlength=self.group.size).tolist()

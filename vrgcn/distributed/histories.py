@@ -35,7 +35,7 @@ _PENDING, _ARRIVED, _COMING, _OF = "halo.pending", "halo.arrived", "halo.coming"
 
 @dataclass(frozen=True)
 class _Step:
-    """What an exact step knows of the minibatches: where our rows go, and which come."""
+    """Routes of an exact step: which processes our rows go to, and which rows come."""
 
     routes: Routes
     coming: list[int]
@@ -194,7 +194,7 @@ class HaloHistories(Histories):
         batch.elsewhere[places.to(self.device)] = True
 
     def _send_step(self, tables: list[History]) -> None:
-        """Of some tables, the rows of the minibatches."""
+        """Send the minibatches' rows of some tables."""
         assert self._step is not None
         step = self._step
         packed = pack(tables, step.routes.nodes, None)
@@ -202,8 +202,8 @@ class HaloHistories(Histories):
         unpack(tables, step.places, came, start=0)
 
     def _end_sampled(self, batch: Batch, *, gradients: bool) -> None:
-        """What was computed of nodes outside of all minibatches goes home first, from where all
-        copies get it."""
+        """Send rows that were computed of nodes outside of all minibatches to their owners first,
+        from where all copies get them."""
         for level, plan in enumerate(batch.plan.levels):
             table = self.tables.get((level, "h"))
             if table is None:

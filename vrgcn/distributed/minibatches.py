@@ -145,7 +145,7 @@ class PartMiniBatches(MiniBatches):
             yield PartBatch(self, plan, backward=backward and moves[place], size=sum(sizes))
 
     def _moves(self, batches: list[Tensor]) -> list[bool]:
-        """Of each step, whether any process's share moves the weights."""
+        """For each step, whether any process's share moves the weights."""
         if self.estimator.gradient_history:
             return [True] * len(batches)
         group = self.halo.group

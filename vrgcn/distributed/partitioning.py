@@ -238,7 +238,7 @@ def _joined(
 
 
 def _unweighted(A: CSR) -> Propagation:
-    """What `chunks` asks for degrees."""
+    """The matrix that `chunks` asks for degrees."""
     return Propagation(0.0, None, A, None, torch.float32)
 
 

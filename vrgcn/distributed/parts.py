@@ -80,7 +80,7 @@ class Part:
 
     @property
     def checksum(self) -> str:
-        """What all processes must agree on."""
+        """The values that all processes must agree on."""
         return str(self.description[CHECKSUM])
 
     def scaled(self, kind: str) -> tuple[Graph, Scaling]:

@@ -29,7 +29,7 @@ _ROWS = 65_536  # that are brought together at once
 
 
 def part_sweeps(saved: SavedModel, part: Part, group: Group) -> PartSweeps:
-    """What computes own nodes' outputs, of a model as it was saved. Processes that found other
+    """Sweeps for the outputs of own nodes, by a model as it was saved. Processes that found other
     parts or another model than the first, such as while these are replaced, are refused."""
     check_agreement(
         group,
@@ -93,7 +93,7 @@ def gathered_outputs(
 def evaluated_graph(
     saved: SavedModel, part: Part, group: Group
 ) -> tuple[Graph, Tensor, Tensor] | None:
-    """Of all nodes in a split: a graph without edges that has them and their splits, their exact
+    """The nodes of all splits: a graph without edges that has them and their splits, their exact
     outputs, and their labels in the model's classes. In the first process; None in the others."""
     sweeps = part_sweeps(saved, part, group)
     known = model_labels(saved, part.graph)

@@ -1,4 +1,4 @@
-"""What several processes can train, and what is refused before anything is begun."""
+"""Checks of what several processes can train, made before anything is begun."""
 
 from __future__ import annotations
 

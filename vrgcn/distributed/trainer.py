@@ -141,7 +141,7 @@ class PartTrainer(Trainer):
 
     @property
     def agreed(self) -> int:
-        """What any process wished for when the last step began: bits of `wish`."""
+        """The wishes of all processes when the last step began: bits of `wish`."""
         return self.minibatches.histories.agreed
 
     def wish(self, bits: int) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Position:
-    """Where training stands: between two minibatches.
+    """The place of training between two minibatches.
 
     epoch: how many were begun; place: minibatches of the present one that were given out
     step: minibatches that were committed in all
@@ -127,7 +127,7 @@ class Batch:
             self.run(model)
 
     def changes(self) -> Iterator[Change]:
-        """Of each table the rows that this minibatch writes, and what they were before: after
+        """The rows of each table that this minibatch writes, and their old values: known after
         `run`, for gradients after the backward pass."""
         if self._pass is None:
             raise RuntimeError("a batch has changes between batch.run(model) and its commit")

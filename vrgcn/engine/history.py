@@ -24,7 +24,8 @@ NEVER = -1
 
 @dataclass(frozen=True)
 class Replaced:
-    """What a write replaced: nodes (rows,), values (rows, width) and when they had been written."""
+    """The rows that a write replaced: nodes (rows,), values (rows, width), steps of their
+    writing."""
 
     nodes: Tensor
     values: Tensor
@@ -150,7 +151,7 @@ class Histories:
         return state
 
     def tables_of(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Of what `state_dict` gave, what is of tables."""
+        """The entries of a state dict that belong to tables."""
         return state
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:

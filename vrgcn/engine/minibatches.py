@@ -256,8 +256,8 @@ class MiniBatches:
         return dropped and not is_sparse(self.graph.features)
 
     def _write_features(self, nodes: Tensor) -> None:
-        """Where dropout comes before the first propagation, training keeps a history of its input,
-        and without dropout that is the features. (cvd knows them exactly.)"""
+        """Write the features into the history of the input, which training keeps where dropout
+        comes before the first propagation. (cvd knows them exactly.)"""
         features, device = self.graph.features, self.setup.device
         if self.features_kept:
             table = self.histories.table(0, features.shape[1])

@@ -105,7 +105,8 @@ class FirstPass:
 
     @property
     def activations(self) -> dict[int, Tensor]:
-        """What the histories keep: by level, what was propagated, unless it is the features."""
+        """The activations that histories keep, by level: all that was propagated but the
+        features."""
         return {level: h for level, h in enumerate(self.received) if h is not self.inputs.x}
 
     def way_back(self, level: int, over: Relation, h: Tensor) -> WayBack | None:
@@ -148,7 +149,7 @@ class FirstPass:
                 self.histories.tables[key].put_back(way_back.replaced)
 
     def changes(self) -> Iterator[Change]:
-        """Of each table, the rows that this pass writes, and what they held before it."""
+        """The rows of each table that this pass writes, and their values before it."""
         for level, h in self.activations.items() if self.estimator.history else ():
             table, before = self.histories.tables[level, "h"], self._replaced.get(level)
             nodes = self.plan.levels[level].nodes
@@ -165,8 +166,8 @@ class FirstPass:
                 yield Change("g", now, before.values.float())
 
     def _write_first(self, level: int, h: Tensor) -> None:
-        """Where gradients have a history, the minibatch's rows are written before any is averaged,
-        so that its nodes see each other as they are."""
+        """Write the minibatch's rows before any is averaged, where gradients have a history, so
+        that its nodes see each other as they are."""
         estimator = self.estimator
         kept = estimator.history and h is not self.inputs.x and self.plan.levels[level].hops
         if kept and estimator.gradient_history and not is_sparse(h):

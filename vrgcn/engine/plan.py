@@ -22,7 +22,7 @@ Relation = str | None
 
 @dataclass(frozen=True)
 class Hop:
-    """What one call of `propagate` uses.
+    """The entries of P that one call of `propagate` uses.
 
     own: (targets,) or one number, the weight of each target's own activation
     edges: (targets, sources) CSR, sampled entries of P (columns are places among the sources)
@@ -48,7 +48,7 @@ class Hop:
         return self.edges.num_entries <= self.edges.columns
 
     def pick(self, x: Tensor) -> Tensor:
-        """Of (sources, ...) the rows that `combine` takes: (entries, ...) or as they are."""
+        """The rows of (sources, ...) that `combine` takes: (entries, ...), or all as they are."""
         if is_sparse(x) or not self.by_entry:
             return x
         return x.index_select(0, self.edges.indices)

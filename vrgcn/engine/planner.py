@@ -107,7 +107,7 @@ class Planner:
         return Plan(tuple(reversed(levels)), back)
 
     def _groups(self, batches: Sequence[Tensor]) -> list[int]:
-        """Where the runs of minibatches begin that are drawn together, and where the last ends.
+        """The first minibatch of each run that is drawn together, and the end of the last run.
 
         Together they have at most ENTRIES_AT_ONCE entries of P, and only the last of a run may be
         smaller than the others.
@@ -146,7 +146,7 @@ class Planner:
         return _Top(level, self._backs(nodes, level.hops, generator))
 
     def _tops(self, targets: Tensor, size: int, generator: torch.Generator) -> list[_Top]:
-        """What `_top` is for each minibatch of `size` targets."""
+        """The result of `_top` for each minibatch of `size` targets."""
         hops = self._hops(targets, len(self.matrices) - 1, generator)
         parted = [_split(hop, size) for hop in hops.values()]
         found = self._relabel.several(targets, size, [hop.edges for hop in hops.values()])
@@ -209,7 +209,7 @@ class Planner:
 
 @dataclass(frozen=True)
 class _Top:
-    """What is drawn for the minibatch itself: the level below it, and the way back to it."""
+    """The draw for the minibatch itself: the level below it, and the way back to it."""
 
     level: Level
     back: dict[Relation, Back]

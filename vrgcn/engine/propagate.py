@@ -14,7 +14,7 @@ Answer = Callable[[int, Relation, Tensor], Tensor]
 
 
 class Propagate:
-    """What a model calls in place of the textbook's P @ h.
+    """The function that a model calls in place of the textbook's P @ h.
 
     It takes the activations of one level, (sizes[k], width), and gives the (estimated) averages for
     the next, (sizes[k + 1], width). Those nodes are the first of level k, so after

@@ -60,7 +60,7 @@ class Setup:
         return self.evaluation.features_first and not self.training.features_first
 
     def inputs(self, nodes: Tensor) -> Inputs:
-        """What the passes of a minibatch start from. nodes: those of level 0."""
+        """The tensors that the passes of a minibatch start from. nodes: of level 0."""
         features = self.graph.features
         relations = self.training.levels[0] if self.preprocess else ()
         if self.inductive:  # of nodes that are not visited, rows may not be known yet
@@ -116,7 +116,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a plan's passes start from.
+    """The tensors that a plan's passes start from.
 
     x: (level 0, features), what the model is given
     features: (nodes, features), to know the neighbours of level 0 exactly
@@ -216,8 +216,8 @@ def look(
 
 
 def propagation_of(model: nn.Module) -> PropagationLike:
-    """What a model says of itself by an attribute `propagation`; "gcn" if it says nothing. One that
-    was trained by a matrix that the user gave is to be given it again."""
+    """The propagation that a model names by an attribute `propagation`; "gcn" if it names none. A
+    model that was trained by a matrix of the user's has to be given that matrix again."""
     trained_on = find_trained_on(model)
     if trained_on is not None and trained_on.own_matrix:
         raise ValueError(

@@ -152,5 +152,5 @@ def _set_training(module: nn.Module, training: bool) -> None:
 
 
 def device_of(model: nn.Module) -> torch.device:
-    """Where the model's parameters are; the CPU for a model without any."""
+    """Device of the model's parameters; the CPU for a model without any."""
     return next((parameter.device for parameter in model.parameters()), torch.device("cpu"))

@@ -65,8 +65,8 @@ class Visits:
 
 
 def sizes(nodes: int, batch_size: int) -> list[int]:
-    """Of the minibatches that some nodes make. One node that would be left over goes with those
-    before it: a BatchNorm knows no deviation of one."""
+    """Sizes of the minibatches for `nodes` nodes. A last minibatch of one node joins the one before
+    it: a BatchNorm knows no deviation of one."""
     found = [batch_size] * (nodes // batch_size)
     left = nodes % batch_size
     if left == 1 and found:

@@ -32,7 +32,7 @@ from vrgcn.graph.sparse import CSR, scale_rows
 
 
 class WayBack:
-    """Of one hop, in one minibatch.
+    """The way back of one hop in one minibatch.
 
     nodes: (batch,) B
     corrected: whether sampled neighbours are given what the history lacks

@@ -10,7 +10,7 @@ from typing import Any
 
 
 def file_checksum(file: Path) -> str:
-    """Of all bytes of a file, read in pieces."""
+    """SHA-256 of all bytes of a file, read in pieces."""
     with open(file, "rb") as opened:
         return stream_checksum(opened)
 
@@ -21,6 +21,6 @@ def stream_checksum(opened: BufferedReader) -> str:
 
 
 def value_checksum(value: Any) -> str:
-    """Of what JSON can write, whatever the order of keys and the spaces between them."""
+    """SHA-256 of a value that JSON can write, whatever the order of its keys."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()

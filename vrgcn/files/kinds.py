@@ -1,4 +1,4 @@
-"""What the entries of a file's JSON may be: tables of kinds, and one check for them all."""
+"""Kinds of the entries of a file's JSON: tables of kinds, and one check for them all."""
 
 from __future__ import annotations
 

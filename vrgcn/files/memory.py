@@ -62,8 +62,8 @@ def _within(kind: int, taken: str) -> int:
 
 
 def _group_limits() -> Iterator[int]:
-    """Of the control groups that the process is in, and of those around them: a job's, a service's,
-    a container's, which seems to be the outermost from inside."""
+    """Memory limits of the control groups that the process is in, and of those around them: a
+    job's, a service's, a container's, which seems to be the outermost from inside."""
     lines: list[str] = []
     with suppress(OSError):
         lines = _lines("/proc/self/cgroup")  # such as 4:memory:/jobs/17 or 0::/jobs/17

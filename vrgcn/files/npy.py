@@ -60,7 +60,7 @@ def map_opened(opened: BinaryIO, *, read_only: bool = False) -> NDArray[Any]:
 
 
 def read_header(file: IO[bytes]) -> Header:
-    """What the beginning of an `.npy` file says, which is read up to the first number."""
+    """The header of an `.npy` file, which is read up to the first number."""
     start = file.read(8)
     if start[:4] == b"PK\x03\x04":
         raise ValueError("it is an archive of several arrays (.npz), not one array")

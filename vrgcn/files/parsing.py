@@ -14,12 +14,12 @@ _MOST_DOTS = 256
 
 
 def read_json(file: Path) -> Any:
-    """What a JSON file holds."""
+    """The value of a JSON file."""
     return parse_json(file.read_bytes(), str(file))
 
 
 def parse_json(text: str | bytes, where: str) -> Any:
-    """What a JSON text says; `where` names it in errors."""
+    """The value of a JSON text; `where` names the text in errors."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -29,7 +29,7 @@ def parse_json(text: str | bytes, where: str) -> Any:
 
 
 def read_toml(file: Path) -> dict[str, Any]:
-    """What a TOML file of options holds; a file too large or too deep to be one is refused unread,
+    """The options of a TOML file; a file too large or too deep to hold options is refused unread,
     since `tomllib` would take minutes or more for it."""
     with open(file, "rb") as opened:
         data = opened.read(MOST_TOML + 1)

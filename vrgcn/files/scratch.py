@@ -50,7 +50,8 @@ def in_use(path: Path) -> Iterator[None]:
 
 @contextmanager
 def table_folder(memory: str, beside: Path) -> Iterator[Path | None]:
-    """Where large tables go by --memory: "ram" None, "disk" a scratch folder in `beside`."""
+    """Folder of large tables by --memory: None for "ram", a scratch folder in `beside` for
+    "disk"."""
     if memory == "ram":
         yield None
         return

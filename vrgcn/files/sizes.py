@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def bytes_text(size: float) -> str:
-    """Such as 1.5 MB."""
+    """A number of bytes as text, such as 1.5 MB."""
     for unit in ("B", "kB", "MB"):
         if size < 999.5:
             return f"{size:.3g} {unit}"

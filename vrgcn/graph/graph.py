@@ -125,7 +125,7 @@ class Graph:
 
     @property
     def dtype(self) -> torch.dtype:
-        """In which it is computed with: float32 where the features are kept in half precision."""
+        """Dtype used for computation: float32 where the features are kept in half precision."""
         return full_precision(self.features.dtype)
 
     @property

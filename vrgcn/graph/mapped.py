@@ -67,7 +67,8 @@ class Derived(Protocol):
         """The table called `what`, mapped; computed by `fill`, given zeros, if it is not there."""
 
     def after(self, change: str) -> Derived:
-        """Those of the same graph after a change of its features, such as their scaling."""
+        """The derived tables of the same graph after a change of its features, such as their
+        scaling."""
 
     def telling(self, on_fill: Callable[[str, float], None]) -> Derived:
         """The same; on_fill is told what is computed, and the share of it that is done."""

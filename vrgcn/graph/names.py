@@ -52,7 +52,7 @@ class Names:
         return self.nodes.take(pa.array(places))
 
     def places(self, ids: list[Any], where: str, num_nodes: int) -> NDArray[np.int64]:
-        """Where the nodes with the user's ids stand; `where` names their source in errors.
+        """Places of the nodes with the user's ids; `where` names the source of the ids in errors.
 
         ids: as text or as numbers, whatever the graph's ids are
         """

@@ -58,7 +58,7 @@ def default_state(device: torch.device) -> Tensor:
 
 
 class RandomNumbers:
-    """Those of one run: a generator, and a state of the default ones where the model needs them.
+    """Random numbers of one run: a generator, and states of PyTorch's default ones if needed.
 
     default: whether it does, as one with `torch.nn.Dropout` does
     """

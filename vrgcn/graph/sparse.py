@@ -98,7 +98,7 @@ class CSR:
         return CSR(indptr, indices, values, self.columns, scale)
 
     def entries(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
-        """Where the given rows' entries are: their own indptr, and their positions in `indices`."""
+        """Positions of the given rows' entries: their own indptr, and their places in `indices`."""
         start = self.indptr.index_select(0, nodes)
         counts = self.indptr.index_select(0, nodes + 1) - start
         indptr = offsets(counts)
@@ -322,8 +322,8 @@ def _bags(matrix: CSR, dense: Tensor, weights: Tensor | None) -> Tensor:
 
 
 def _runs(indptr: Tensor) -> list[int]:
-    """Where runs of rows begin that have about as many entries as are read ahead at a time, and
-    where the last ends."""
+    """First rows of runs that have about as many entries as are read ahead at a time, and the end
+    of the last run."""
     bucket = torch.div(indptr[:-1], ENTRIES, rounding_mode="floor")
     sizes = torch.unique_consecutive(bucket, return_counts=True)[1]
     return [0, *sizes.cumsum(0).tolist()] if len(sizes) else [0, 0]

@@ -1,4 +1,4 @@
-"""What a model was trained on, carried by the model itself.
+"""The graph and scaling that a model was trained on, noted on the model itself.
 
 A model that learned from scaled features answers nonsense, without a word, to features as they
 are. So `fit` and `load_model` note on a model what they gave it, and whoever brings a model and a
@@ -34,7 +34,7 @@ class TrainedOn:
 
     @staticmethod
     def of(graph: Graph, *, own_matrix: bool = False) -> TrainedOn:
-        """What a model learns from this graph as it is."""
+        """The note for a model that is trained on this graph as it is."""
         names, scaling = graph.names, graph.scaling or Scaling()
         return TrainedOn(scaling, graph.task, names.classes, names.features, own_matrix)
 
@@ -45,7 +45,7 @@ def note_trained_on(model: nn.Module, trained_on: TrainedOn) -> None:
 
 
 def find_trained_on(model: nn.Module) -> TrainedOn | None:
-    """What the model says of itself; None for one that nobody trained yet."""
+    """The note on a model; None for a model that was never trained."""
     found: TrainedOn | None = getattr(model, _ATTRIBUTE, None)
     return found
 

@@ -47,7 +47,7 @@ Tensors = dict[str, Tensor]
 
 
 def read_model_file(path: Path) -> tuple[Description, Tensors]:
-    """What the file says of the model, its entries of the right kind, and all tensors, finite."""
+    """The file's description of the model, its entries checked, and all tensors, finite."""
     if not path.is_file():
         raise FileNotFoundError(f"there is no model file {path}")
     with open(path, "rb") as file:
@@ -121,7 +121,7 @@ def _check_checksum(path: Path, description: Description, tensors: Tensors) -> N
 
 
 def weights_of(tensors: Tensors) -> Tensors:
-    """Those of the model, by the names that it has for them."""
+    """The model's own weights, by the names that the model has for them."""
     return {
         name.removeprefix(_PREFIX): value
         for name, value in tensors.items()

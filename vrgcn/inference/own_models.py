@@ -19,8 +19,8 @@ Factory = str | nn.Module | Callable[..., nn.Module]
 
 
 def describe_own(model: nn.Module) -> dict[str, Any]:
-    """What a file keeps of a model's making: no name of ours, its class, and `model.arguments`
-    where that is a dict of what JSON can hold."""
+    """The description of a model of the user's own in a file: its class, and `model.arguments`
+    where that is a dict that JSON can hold."""
     kind = type(model)
     arguments = getattr(model, "arguments", None)
     try:
@@ -58,7 +58,7 @@ def make_own(path: Path, description: dict[str, Any], factory: Factory | None) -
 
 
 def _named(name: str) -> Callable[..., nn.Module]:
-    """What a text such as "mymodels:Residual" names."""
+    """The object that a text such as "mymodels:Residual" names."""
     module, colon, attribute = name.partition(":")
     if not (module and colon and attribute):
         raise ValueError(f'model={name!r}: write "module:name", such as "mymodels:Residual"')

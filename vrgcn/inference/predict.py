@@ -94,7 +94,7 @@ def exact_sweeps(
     directory: Path | None = None,
     on_chunk: Callable[[int], None] | None = None,
 ) -> ExactSweeps:
-    """What `predict` predicts by, for outputs that are wanted a chunk at a time."""
+    """The sweeps that `predict` uses, for outputs that are wanted a chunk at a time."""
     if isinstance(model, SavedModel):
         scaled = None if directory is None else directory / "features.bin"
         graph = fit_features(model, graph, scaled)

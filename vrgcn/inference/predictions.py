@@ -67,7 +67,7 @@ class Predictions:
 def predictions(
     model: nn.Module | SavedModel, graph: Graph, nodes: Any = None, **given: Any
 ) -> Predictions:
-    """What `predict` predicts, with the names of nodes and classes.
+    """The predictions of `predict`, with the names of nodes and classes.
 
     nodes, given: as in `predict`
     """

@@ -67,7 +67,7 @@ class SavedModel:
 
     @property
     def task(self) -> Task:
-        """What the graphs are called that the model was trained for: `Graph.task`."""
+        """The task that the model was trained for, as `Graph.task` names it."""
         if self.regression:
             return "regression"
         return "multilabel" if self.multilabel else "classes"

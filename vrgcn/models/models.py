@@ -83,7 +83,7 @@ class Dense(nn.Module):
 
 
 class GraphModel(nn.Module):
-    """What GCN, GraphSAGE and MLP share: `layers` graph layers of `dense` dense layers each.
+    """Base of GCN, GraphSAGE and MLP: `layers` graph layers of `dense` dense layers each.
 
     in_features, hidden, classes: widths; for one number per node, classes is 1
     dropout: probability of dropping, before every linear layer
@@ -156,7 +156,7 @@ class GraphModel(nn.Module):
         return scaled
 
     def gather(self, x: Tensor, propagate: Any) -> Tensor:
-        """What a graph layer's dense part is given for each node."""
+        """The input of a graph layer's dense part, for each node."""
         raise NotImplementedError
 
 

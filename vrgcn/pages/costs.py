@@ -1,4 +1,4 @@
-"""What an epoch touches and a run takes, in words: before the training, for whoever has to wait."""
+"""Costs of an epoch and of a run in words, printed before the training."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def cost_line(used: str, cost: Cost) -> str:
 
 
 def exact_advice(used: str, costs: Mapping[str, Cost], reference: str) -> Advice | None:
-    """What to say where exact training computes hardly more than the estimator that is used."""
+    """Advice where exact training computes hardly more than the estimator that is used."""
     if used == reference or used not in costs or reference not in costs:
         return None
     exact, mine = costs[reference], costs[used]

@@ -23,7 +23,7 @@ _KINDS = {"h": "activations", "g": "gradients"}
 
 
 def quantities(diagnosis: Diagnosis) -> dict[str, dict[str, Deviation]]:
-    """What was measured, from the input up: for each, the deviation of each estimator."""
+    """The measured quantities, from the input up: for each, the deviation of each estimator."""
     named: dict[str, dict[str, Deviation]] = {}
     for estimator, measured in diagnosis.estimators.items():
         for call, layer in measured.layers.items():

@@ -56,7 +56,7 @@ def _spots(axes: Any, label: str, points: Sequence[tuple[float, float]]) -> Iter
 
 
 def _at(axes: Any, across: str, x: float) -> str:
-    """Where on the axis: the name that stands there, or the value."""
+    """A place on the axis as text: the name that stands there, or the value."""
     from matplotlib.ticker import FixedLocator
 
     if isinstance(axes.xaxis.get_major_locator(), FixedLocator):

@@ -106,7 +106,7 @@ class Page:
 
     @contextmanager
     def fold(self, summary: str) -> Iterator[None]:
-        """What is added inside is hidden until the reader opens it."""
+        """Hide what is added inside until the reader opens it."""
         self._parts.append(f"<details><summary>{html.escape(summary)}</summary>")
         yield
         self._parts.append("</details>")

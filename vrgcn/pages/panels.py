@@ -89,7 +89,7 @@ def save_panels(panels: Sequence[Panel], folder: Path, name: str, columns: int =
 
 
 def legend_of(axes: Any) -> dict[str, Any]:
-    """What was drawn, by its label."""
+    """The drawn lines, by their labels."""
     handles, labels = axes.get_legend_handles_labels()
     return dict(zip(labels, handles, strict=True))
 

@@ -1,4 +1,4 @@
-"""What a run is of: its graph, model and settings, so that another one is not taken for it.
+"""The identity of a run: its graph, model and settings, so that another run is not taken for it.
 
 Two runs of the same identity make the same steps. What may change when a run goes on, such as how
 long it is trained, is not part of it.
@@ -29,7 +29,7 @@ PARTS = ("graph", "model", "config", "run")  # of an identity, each an object
 
 
 def identity(trainer: Trainer, graph: dict[str, Any] | None = None) -> dict[str, Any]:
-    """By part, what JSON can hold: of tensors their SHA-256. Reads the graph once.
+    """The identity by part, as JSON can hold it: tensors by their SHA-256. Reads the graph once.
 
     graph: its fingerprint, where the trainer has but a part of it
     """
@@ -65,7 +65,7 @@ def fingerprint(graph: Graph) -> dict[str, Any]:
 
 
 def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """What is not the same, for people: such as "learning_rate was 0.01 and is 0.02"."""
+    """Differences of two identities as text, such as "learning_rate was 0.01 and is 0.02"."""
     defaults = {field.name: field.default for field in fields(TrainConfig)}
     told = []
     for part, ours in now.items():

@@ -58,7 +58,7 @@ class Job:
     propagation: PropagationLike | None = None
 
     def costs(self, estimators: Iterable[str]) -> dict[str, Cost]:
-        """What an epoch by each estimator costs, those left out that cannot train here."""
+        """Costs of an epoch by each estimator; those that cannot train here are left out."""
         return epoch_costs(
             self.model,
             self.graph,

@@ -21,7 +21,7 @@ class MetricsFile:
         self._whole = False  # whether the file has every line
 
     def restore(self, points: list[Epoch]) -> None:
-        """Those of the curve so far, in place of what the file holds."""
+        """Replace the file's lines by those of the curve so far."""
         self._points = list(points)
         self._whole = self.tolerant(self._write)
 

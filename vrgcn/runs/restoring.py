@@ -97,7 +97,8 @@ def _check_optimizer(trainer: Trainer, state: Any) -> None:
 
 
 def _moments(optimizer: torch.optim.Optimizer) -> set[str]:
-    """What it keeps of a weight, by name: that of a weight of its own after one step."""
+    """Names of the values that an optimiser keeps for a weight, found by one step on a scratch
+    one."""
     weight = torch.zeros(1, requires_grad=True)
     weight.grad = torch.zeros(1)
     other = copy.copy(optimizer)

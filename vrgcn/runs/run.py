@@ -117,7 +117,7 @@ def check_run(folder: Path) -> dict[str, Any]:
 
 
 def graph_source(config: dict[str, Any]) -> tuple[str | None, Path | None, Path | None]:
-    """Where a run's graph came from: name of the data set or folder, and the raw files' root."""
+    """Source of a run's graph: name of the data set, or folder, and the raw files' root."""
     graph, root = (Path(config[key]) if key in config else None for key in ("graph", "data_root"))
     return config.get("dataset"), graph, root
 
@@ -186,7 +186,7 @@ def open_run_graph(
 
 
 def graph_checksum(folder: Path) -> str | None:
-    """Of all that a graph on disk holds but its splits; None of one without checksums."""
+    """Checksum of all files of a graph on disk but its splits; None for one without checksums."""
     from vrgcn.data.store_format import content_checksum, opened_store, read_meta
 
     with opened_store(folder) as opened:

@@ -1,4 +1,4 @@
-"""What the classifier and the regressor share: parameters, fitting, exact outputs.
+"""Base of the classifier and the regressor: parameters, fitting, exact outputs.
 
 Labels of nodes that a model must not see are kept out in one of three ways: they are not in y (a
 fixed `graph`, whose nodes X names: what splits X splits nodes), they are marked unknown in y, or
@@ -150,8 +150,8 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
     def _known_score(
         self, X: Any, y: Any, sample_weight: Any, edge_index: Any, edge_weight: Any
     ) -> float:
-        """Of the rows whose label is known. Of a `Graph` and no y, of its test nodes, or of all
-        that have a label if it has none."""
+        """Score of the rows whose label is known. For a `Graph` without y, score of its test nodes,
+        or of all that have a label if it has no test nodes."""
         predicted = self.predict(X, edge_index=edge_index, edge_weight=edge_weight)
         target = self._target(X, y)
         check_consistent_length(predicted, target.known)

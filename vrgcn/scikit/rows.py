@@ -1,4 +1,4 @@
-"""What X may be: a table of features, a `Graph`, or numbers of the nodes of a fixed graph.
+"""Rows of X: a table of features, a `Graph`, or numbers of the nodes of a fixed graph.
 
 Each ends as a graph and the node that each row is of.
 """

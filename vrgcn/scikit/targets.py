@@ -1,4 +1,4 @@
-"""What y may be: classes, several classes per node, or numbers, each with some unknown."""
+"""Targets y: classes, several classes per node, or numbers, each with some unknown."""
 
 from __future__ import annotations
 
@@ -129,8 +129,8 @@ def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _equal(values: NDArray[Any], one: Any) -> NDArray[np.bool_]:
-    """Where values are `one`: of texts where it is written so, for NumPy makes "-1" of a -1 that is
-    set among texts; of other things that cannot be compared, nowhere."""
+    """Mask of the values that equal `one`. Among texts the text of `one` counts, for NumPy makes
+    "-1" of a -1 that is set among texts; values that cannot be compared differ."""
     if values.dtype.kind == "U" and isinstance(one, int | float | np.number):
         return np.asarray(values == str(one))
     numbers = values.dtype.kind in "biuf"

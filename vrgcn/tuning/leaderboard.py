@@ -1,4 +1,4 @@
-"""What was tried, best first: a table that grows on a terminal, a line for each trial elsewhere."""
+"""The leaderboard: trials, best first, as a growing table on a terminal, as lines elsewhere."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Better = Callable[[float, float], bool]
 
 
 def ranked(trials: Sequence[Tried], better: Better) -> list[Tried]:
-    """Those that ran to their end, best first; of the same score the earlier."""
+    """Trials that ran to their end, best first; of the same score the earlier."""
     found: list[Tried] = []
     for trial in trials:
         if trial.state == "complete" and trial.val is not None:
@@ -55,7 +55,7 @@ def board(trials: Sequence[Tried], metric: Metric, title: str, shown: int = SHOW
 
 
 def summary(trials: Sequence[Tried]) -> str:
-    """Such as 23 trials: 9 to their end, 13 pruned, 1 failed (1 because …)."""
+    """A line such as 23 trials: 9 to their end, 13 pruned, 1 failed (1 because …)."""
     states = Counter(trial.state for trial in trials)
     parts = [f"{states['complete']} to their end"]
     parts += [f"{states[s]} {s}" for s in ("pruned", "failed", "running") if states[s]]
@@ -65,7 +65,7 @@ def summary(trials: Sequence[Tried]) -> str:
 
 
 def settings_text(values: dict[str, Any]) -> str:
-    """Such as model graphsage, layers 3, width 256."""
+    """Settings as text, such as model graphsage, layers 3, width 256."""
     return ", ".join(f"{_SHORT.get(name, name)} {value_text(v)}" for name, v in values.items())
 
 
@@ -99,7 +99,7 @@ class Leaderboard:
             self._live.stop()
 
     def restore(self, trials: Sequence[Tried]) -> None:
-        """Those of an earlier process."""
+        """Take over the trials of an earlier process."""
         self._trials = list(trials)
 
     def epoch(self, number: int, epoch: int, epochs: int, val: float | None, used: float) -> None:

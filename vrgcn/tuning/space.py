@@ -1,4 +1,4 @@
-"""What a search varies, and within which bounds. No torch here: the command line reads the names.
+"""The settings that a search varies, and their bounds. No torch here: the command line reads it.
 
 A setting of one's own to be searched is one line in `SPACE`, by its name in `ModelConfig` or
 `TrainConfig`.
@@ -125,7 +125,7 @@ class Search:
         return self.given.changed(values)
 
     def first(self, settled: Callable[[Settings], Settings]) -> list[dict[str, Any]]:
-        """What to try before anything is drawn: the settings that were given, then PORTFOLIO.
+        """Settings to try before anything is drawn: those that were given, then PORTFOLIO.
 
         settled: gives an estimator in place of `auto`
         """

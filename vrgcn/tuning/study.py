@@ -97,8 +97,8 @@ def _empty_study() -> bytes:
 def note_identity(
     study: optuna.Study, identity: dict[str, Any]
 ) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-    """What a study was noted to be of, None of one without a note, and what it is of now, as JSON
-    has it. It is noted where there are no trials yet: of others nobody knows what they are of."""
+    """The identity noted in a study, None where there is no note, and the present one, as JSON has
+    it. The identity is noted while there are no trials: nobody knows it of those that are there."""
     now = json.loads(json.dumps(identity))
     before = study.user_attrs.get(_IDENTITY)
     if before is None and not study.get_trials(deepcopy=False):

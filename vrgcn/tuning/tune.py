@@ -92,7 +92,7 @@ def tune(
 def _identity(
     graph: Graph, given: Settings, search: Sequence[str], objective: Objective
 ) -> dict[str, Any]:
-    """What a search is of: trials compare if it is the same."""
+    """The identity of a search: trials compare if it is the same."""
     train = {name: value for name, value in asdict(given.train).items() if name != "threads"}
     return {
         "graph": fingerprint(graph),

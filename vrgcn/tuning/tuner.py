@@ -162,7 +162,7 @@ class Tuner:
         return self.clock.limit - self.clock.used - kept
 
     def _seconds_to_its_end(self, trial: Tried) -> float:
-        """What a trial took, and of one that was cut short what all its epochs would have."""
+        """Seconds of a trial; of a trial that was cut short, those of all its epochs."""
         epochs = self.search.given.train.epochs if trial.reason == _CUT else trial.epochs
         return trial.seconds * epochs / max(trial.epochs, 1)
 

@@ -112,7 +112,7 @@ def passes_over(sampler: str | Sampler) -> bool:
 
 
 def size_of(sampler: str | Sampler) -> str:
-    """What decides how many neighbours a sampler computes; "" where it computes all or none."""
+    """The setting that decides how many neighbours a sampler computes; "" for all or none."""
     kind = sampler_class(sampler) if isinstance(sampler, str) else sampler
     return str(getattr(kind, "size_setting", ""))
 

@@ -1,4 +1,4 @@
-"""What runs wrote while they trained, read back from their folders, whether they ended or not."""
+"""Records of runs, read back from their folders, whether the runs ended or not."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def _point(line: bytes, where: str) -> Point:
 
 
 def _finite(value: float) -> bool:
-    """Of whole numbers too, which in JSON may have hundreds of digits."""
+    """Whether a number is finite; a whole number in JSON may have hundreds of digits."""
     return abs(value) < 1e300
 
 

@@ -144,7 +144,7 @@ def show_scores(
 
 
 def scores_name(records: Sequence[Record]) -> str:
-    """What the scores of the runs on one graph are called."""
+    """Title of the scores of the runs on one graph."""
     return "Scores" if any(record.predicts_numbers for record in records) else "Scores by class"
 
 

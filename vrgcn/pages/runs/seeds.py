@@ -13,7 +13,7 @@ from vrgcn.training.wording import deviation
 
 
 def by_seed(records: Sequence[Record]) -> list[list[Record]]:
-    """Of each folder that `vrgcn train --seeds` wrote, the runs in it that have ended. Runs of
+    """The runs that have ended, grouped by the folder that `vrgcn train --seeds` wrote. Runs of
     other options that a user called alike have no mean."""
     groups: dict[tuple[Path, str], list[Record]] = {}
     for record in records:
