@@ -36,8 +36,10 @@ def before_each_write(folder: Path, tell: Callable[[str], None]) -> Iterator[Non
         nonlocal telling
         if not telling:
             telling = True
-            tell(_DRAWN.sub("*", what))
-            telling = False
+            try:
+                tell(_DRAWN.sub("*", what))
+            finally:
+                telling = False
 
     def watched(name: str) -> Callable[..., Any]:
         plain, idle = getattr(os, name), _IDLE.get(name, lambda *_: False)

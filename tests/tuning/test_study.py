@@ -65,7 +65,8 @@ def test_a_study_that_was_cut_off_while_it_was_made_is_made_to_its_end(tmp_path:
     whole.mkdir()
     with before_each_write(whole, keep), open_study(whole, larger=True):
         pass
-    assert writes == [f"open .{STUDY}.*.partial", f"replace {STUDY}", "COMMIT"]
+    hidden = f".{STUDY}.*.partial"
+    assert writes == [f"open {hidden}", f"fsync {hidden}", f"replace {STUDY}", "COMMIT"]
     for number, write in enumerate(writes):
         study_in(tmp_path / str(number))
         with open_study(tmp_path / str(number), larger=True) as study:

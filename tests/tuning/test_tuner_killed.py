@@ -16,6 +16,7 @@ from tests.writes import before_each_write
 from vrgcn import tune
 from vrgcn.runs.interrupts import Interrupted
 from vrgcn.tuning.leaderboard import Leaderboard
+from vrgcn.tuning.study import STUDY
 from vrgcn.tuning.tuner import TuneResult
 
 optuna = pytest.importorskip("optuna")
@@ -74,8 +75,10 @@ def test_killed_before_any_write_it_ends_as_if_it_had_not_been(
 
         with before_each_write(whole, keep):
             wanted = search(whole, every, trials)
+        assert writes.count("COMMIT") > 10  # begun, drawn, reported, ended, noted
         for number, write in enumerate(writes):
             folder, where = killed / str(number), f"killed in trial {trials - 1} before {write}"
+            assert (folder / STUDY).exists()
             assert told_of(search(folder, every, trials)) == told_of(wanted), where
             assert ending(folder) == ending(whole), where
             left = [p for p in folder.rglob(".*") if p.name.endswith((".partial", ".lock"))]

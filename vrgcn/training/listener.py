@@ -12,7 +12,8 @@ if TYPE_CHECKING:  # an import of tables shows progress, and needs no torch
 
 
 class StopTraining(Exception):  # noqa: N818 - no error, as StopIteration
-    """Raised by a listener's `epoch`: training ends here, as if this epoch had been the last."""
+    """Raised by a listener's `epoch` or `restore`: training ends here, as if this epoch had been
+    the last."""
 
 
 class Listener:
@@ -40,7 +41,8 @@ class Listener:
         """A checkpoint is about to be written; an error stops the run with the last one kept."""
 
     def restore(self, curve: list[Epoch]) -> None:
-        """The run was put to where a checkpoint is, this is its curve so far."""
+        """The run was put to where a checkpoint is, this is its curve so far. May raise
+        StopTraining."""
 
     def note(self, text: str) -> None:
         """People should know this; it is no error."""
@@ -96,7 +98,8 @@ class Callbacks(Listener):
     on_step: (steps done, steps in the epoch)
     on_batch: each minibatch before its step
     on_checkpoint: before each checkpoint; an error of it stops the run with the last one kept
-    on_restore: the curve so far, after the run was put to where a checkpoint is
+    on_restore: the curve so far, after the run was put to where a checkpoint is; it may raise
+        StopTraining
     on_note: what people must know and what is no error; None: a warning
     """
 
