@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from lab.golden.record import ABOUT
 
+_HASH = re.compile(r"\b[0-9a-f]{16,64}\b")
 # Entries of about.json that tell recordings apart and are no reason for other bits.
 _OWN = ("commit", "changed", "sections", "seconds", "cpu_seconds")
 
@@ -23,12 +25,14 @@ def compare(before: Path, after: Path, sections: Sequence[str], lines: int) -> i
         print(line)
     differing = [name for name in sorted(old.keys() & new.keys()) if old[name] != new[name]]
     gone, come = sorted(old.keys() - new.keys()), sorted(new.keys() - old.keys())
-    for name in differing:
-        print(f"\n{name}")
-        print("\n".join(_difference(old[name], new[name], lines)))
+    for first, *others in _alike({name: _difference(old[name], new[name]) for name in differing}):
+        print(f"\n{first}")
+        print("\n".join(_shown(_difference(old[first], new[first]), lines)))
+        if others:
+            print("\n".join([f"  and in {len(others)} more, but for hashes:", *_indented(others)]))
     for title, names in ((f"only in {before}", gone), (f"only in {after}", come)):
         if names:
-            print("\n".join([f"\n{title}", *(f"  {name}" for name in names)]))
+            print("\n".join([f"\n{title}", *_indented(names)]))
     if differing or gone or come:
         same = len(old.keys() & new.keys()) - len(differing)
         print(f"\n{len(differing)} differ, {len(gone)} gone, {len(come)} new, {same} the same")
@@ -46,11 +50,28 @@ def _texts(folder: Path, sections: Sequence[str]) -> dict[str, str]:
     return {str(path.relative_to(folder)): path.read_text(encoding="utf-8") for path in paths}
 
 
-def _difference(old: str, new: str, most: int) -> Iterator[str]:
-    found = list(difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=1))[2:]
-    yield from (f"  {line}" for line in found[:most])
-    if len(found) > most:
-        yield f"  ... {len(found) - most} more lines (--lines {len(found)})"
+def _difference(old: str, new: str) -> list[str]:
+    return list(difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=1))[2:]
+
+
+def _alike(differences: dict[str, list[str]]) -> list[list[str]]:
+    """Names of files that differ in the same lines but for hashes, group by group: one entry more
+    in every model file is one difference, not two hundred."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for name, lines in differences.items():
+        changed = tuple(_HASH.sub("", line) for line in lines if line[0] in "+-")
+        groups.setdefault(changed, []).append(name)
+    return list(groups.values())
+
+
+def _shown(difference: list[str], most: int) -> Iterator[str]:
+    yield from (f"  {line}" for line in difference[:most])
+    if len(difference) > most:
+        yield f"  ... {len(difference) - most} more lines (--lines {len(difference)})"
+
+
+def _indented(names: Sequence[str]) -> list[str]:
+    return [f"  {name}" for name in names]
 
 
 def _machines(before: Path, after: Path) -> Iterator[str]:

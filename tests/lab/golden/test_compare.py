@@ -57,6 +57,26 @@ def test_a_long_difference_is_cut_and_counted(tmp_path: Path, capsys) -> None:
     assert "... 91 more lines (--lines 101)" in capsys.readouterr().out
 
 
+def test_files_that_differ_in_the_same_way_but_for_hashes_are_shown_once(
+    tmp_path: Path, capsys
+) -> None:
+    def texts(digit: str, number: float) -> dict[str, str]:
+        hashes = {name: f"bytes {digit * 15}{place}\n" for place, name in enumerate("abc")}
+        return {f"bits/{name}": text for name, text in hashes.items()} | {"bits/d": f"{number}\n"}
+
+    before = recording(tmp_path / "before", texts("0", 0.5))
+    after = recording(tmp_path / "after", texts("f", 0.25))
+    assert compare(before, after, ("bits",), 40) == 1
+    out = capsys.readouterr().out
+    assert (
+        "  +bytes fffffffffffffff0\n  and in 2 more, but for hashes:\n  bits/b.txt\n  bits/c.txt"
+        in out
+    )
+    assert "fffffffffffffff1" not in out
+    assert "bits/d.txt\n  @@ -1 +1 @@\n  -0.5\n  +0.25\n" in out
+    assert "4 differ" in out
+
+
 def test_another_machine_is_named(tmp_path: Path, capsys) -> None:
     before = recording(tmp_path / "before", TEXTS)
     after = recording(tmp_path / "after", TEXTS, torch="2.1")
