@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,7 @@ class Job:
     choice: which estimator `auto` stands for and why; None where one was asked for
     setup: the model on the graph; its P X is computed when training begins
     estimator, propagation: a composition and a matrix of the user's own; None: the config's
+    known: costs that the choice was made by
     """
 
     model: nn.Module
@@ -56,18 +57,22 @@ class Job:
     setup: Setup
     estimator: Estimator | None = None
     propagation: PropagationLike | None = None
+    known: Mapping[str, Cost] = field(default_factory=dict)
 
     def costs(self, estimators: Iterable[str]) -> dict[str, Cost]:
         """Costs of an epoch by each estimator; those that cannot train here are left out."""
-        return epoch_costs(
+        names = list(estimators)
+        found = epoch_costs(
             self.model,
             self.graph,
             self.config,
-            estimators,
+            [name for name in names if name not in self.known],
             propagation=self.propagation,
             objective=self.objective,
             setup=self.setup,
         )
+        found |= self.known
+        return {name: found[name] for name in names if name in found}
 
     def with_model(self, model: nn.Module, seed: int) -> Job:
         """The same job for a model of the same shape that was drawn by another seed."""
@@ -185,11 +190,12 @@ def prepare(
         note_training(model, graph, config, propagation)
         found = find_objective(objective, graph, config)
         setup = look_at(model, graph, config, propagation)
-        choice, settled = None, config
+        choice, settled, known = None, config, {}
         if estimator is None and config.estimator == AUTO:
-            choice = choice_by(candidate_costs(model, graph, config, objective=found, setup=setup))
+            known = candidate_costs(model, graph, config, objective=found, setup=setup)
+            choice = choice_by(known)
             settled = replace(config, estimator=choice.estimator)
-    return Job(model, graph, found, settled, choice, setup, estimator, propagation)
+    return Job(model, graph, found, settled, choice, setup, estimator, propagation, known)
 
 
 def _refuse_used(folder: Path) -> None:
