@@ -273,7 +273,8 @@ def test_tensors_of_a_gpu_may_be_given_in_place_of_those_of_the_cpu() -> None:
             trained=torch.ones(90, dtype=torch.bool, device="cuda"),
         )
         for batch in (*batches, batches.batch(THIRD[:4].to("cuda"))):
-            loss = F.cross_entropy(batch.run(model), batch.labels)
+            outputs, labels = batch.run(model)[batch.in_loss], batch.labels[batch.in_loss]
+            loss = batch.mean(F.cross_entropy(outputs, labels, reduction="none"))
             loss.backward()
             batch.commit()
             assert (batch.nodes.device, loss.device) == (CPU, CUDA)
