@@ -18,6 +18,7 @@ import vrgcn
 # do names of modules in texts, which are imported when something is run.
 LAYERS = (
     ("files",),
+    ("tasks",),
     ("graph",),
     ("engine", "models", "data"),  # data needs Graph alone, and a run opens the graph it is of
     ("inference",),

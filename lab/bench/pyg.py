@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from lab.harness.algorithms import Architecture
 from vrgcn.graph.graph import Graph
-from vrgcn.training.objectives import loss_per_node
+from vrgcn.training.objective import loss_per_node
 
 HOW_TO_INSTALL = (
     "PyG's NeighborLoader needs torch-sparse or pyg-lib, and neither is installed: "

@@ -27,7 +27,7 @@ from lab.harness.algorithms import Algorithm
 from vrgcn.engine.history import History
 from vrgcn.engine.plan import Relation
 from vrgcn.graph.sparse import CSR
-from vrgcn.training.objectives import loss_per_node
+from vrgcn.training.objective import loss_per_node
 
 STAGES = ("plan", "gather", "average", "estimate", "dense", "backward", "optimiser", "commit")
 

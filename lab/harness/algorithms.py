@@ -22,7 +22,7 @@ from vrgcn.engine.estimators import find_estimator
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.graph.graph import Graph
 from vrgcn.models.models import GraphSAGE
-from vrgcn.training.objectives import loss_per_node
+from vrgcn.training.objective import loss_per_node
 
 
 @dataclass(frozen=True)

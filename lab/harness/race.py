@@ -19,7 +19,7 @@ from torch import nn
 from vrgcn.engine.setup import Setup, set_up
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.sweeps import ExactSweeps
-from vrgcn.training.metrics import score
+from vrgcn.training.objective import score
 
 Name = TypeVar("Name", bound=Hashable)
 

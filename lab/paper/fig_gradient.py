@@ -46,7 +46,7 @@ from vrgcn.pages.panels import save_panels, show_panels
 from vrgcn.training.batches import build_minibatches
 from vrgcn.training.gradients import gradient_moments
 from vrgcn.training.moments import Moments, deviation, mean_absolute_deviation
-from vrgcn.training.objectives import build_objective
+from vrgcn.training.objective import build_objective
 from vrgcn.training.wording import mean_text
 
 DATASETS = FIGURES

@@ -36,7 +36,7 @@ from vrgcn.inference.predict import predict
 from vrgcn.pages.page import Page
 from vrgcn.pages.panels import save_panels, show_panels
 from vrgcn.runs.fit import fit
-from vrgcn.training.metrics import score, score_name
+from vrgcn.training.objective import score, score_name
 from vrgcn.training.wording import mean_text
 
 DATASETS = FIGURES

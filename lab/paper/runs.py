@@ -14,7 +14,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.inference.sweeps import ExactSweeps
 from vrgcn.runs.fit import fit
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.objectives import loss_per_node
+from vrgcn.training.objective import loss_per_node
 from vrgcn.training.result import TrainResult
 from vrgcn.training.state import Epoch
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from matplotlib import pyplot
 
 from vrgcn.runs.folder import LEADERBOARD
-from vrgcn.training.metrics import titled_metric
+from vrgcn.tasks.metrics import titled_metric
 
 
 def main() -> None:

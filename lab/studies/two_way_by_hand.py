@@ -31,7 +31,7 @@ from vrgcn.engine.propagate import Propagate
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.mapped import zeros
 from vrgcn.graph.sparse import CSR
-from vrgcn.training.objectives import loss_per_node
+from vrgcn.training.objective import loss_per_node
 
 STEPS = 10
 COMPARED, TOLERANCE = 60, 0.02  # steps, and how far apart their mean losses may be, as a share

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from vrgcn.data.spread import number_text
 from vrgcn.data.store import load_graph
+from vrgcn.tasks.spread import number_text
 
 MEAN, DEVIATION = 250_000.0, 40_000.0
 NODES = 400

@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.conftest import expected, named, small_graph
 from vrgcn.data.store import load_graph, save_graph
-from vrgcn.training.metrics import macro_f1, roc_auc
+from vrgcn.tasks.metrics import macro_f1, roc_auc
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pytest
 from tests.cli.conftest import small_graph
 from vrgcn.cli.tune import _print_result
 from vrgcn.data.store import save_graph
-from vrgcn.training.metrics import METRICS
+from vrgcn.tasks.metrics import METRICS
 from vrgcn.training.trainer import Trainer
 from vrgcn.tuning.leaderboard import Leaderboard
 from vrgcn.tuning.study import Tried

@@ -10,7 +10,6 @@ import torch
 
 from vrgcn.data import load_dataset
 from vrgcn.data import statistics as module
-from vrgcn.data.spread import number_text
 from vrgcn.data.statistics import Average, statistics, two_hop
 from vrgcn.graph.graph import Graph
 
@@ -148,17 +147,6 @@ def test_numbers_are_described_and_have_no_homophily() -> None:
     unknown = [float("nan")] * 3
     found = statistics(Graph([[0, 1], [1, 2]], torch.eye(3), unknown, task="regression"))
     assert (found.numbers, found.labelled) == (None, 0)
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        *[(0.0123456, "0.012346"), (8_893.64, "8,893.6"), (41_234.6, "41,235"), (7.0, "7")],
-        *[(-1.7e9, "-1,700,000,000"), (1e20, "1e+20"), (0.0, "0")],
-    ],
-)
-def test_numbers_are_written_for_people(value: float, text: str) -> None:
-    assert number_text(value) == text
 
 
 def test_sparse_and_dense_features_have_the_same_density_and_their_own_memory() -> None:

@@ -27,7 +27,7 @@ from vrgcn.diagnostics.trajectory import train_beside
 from vrgcn.engine.batch import Position
 from vrgcn.engine.estimators import ESTIMATORS
 from vrgcn.engine.history import NEVER
-from vrgcn.training.objectives import build_objective
+from vrgcn.training.objective import build_objective
 
 GRAPH = random_graph()
 NODES = torch.arange(3, 15)

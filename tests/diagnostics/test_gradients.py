@@ -12,7 +12,7 @@ from vrgcn.diagnostics.staleness import measure_staleness
 from vrgcn.engine.estimators import ESTIMATORS
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.training.gradients import gradient, trainable
-from vrgcn.training.objectives import build_objective
+from vrgcn.training.objective import build_objective
 
 GRAPH = random_graph()
 FEW_TRAINED = Graph(

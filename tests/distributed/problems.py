@@ -23,7 +23,7 @@ from vrgcn.graph.propagation import Propagation
 from vrgcn.graph.sparse import offsets
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.listener import Callbacks
-from vrgcn.training.objectives import loss_per_node
+from vrgcn.training.objective import loss_per_node
 
 NODES, BATCH, STEPS, RATE = 72, 18, 8, 0.05
 

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from vrgcn.pages.classes import class_row, main_classes
-from vrgcn.training.metrics import class_scores
+from vrgcn.tasks.metrics import class_scores
 
 
 def scored(truth: list[int], guess: list[int], classes: int):

@@ -21,9 +21,7 @@ from vrgcn import (
 )
 from vrgcn.engine.history import NEVER
 from vrgcn.graph.propagation import build_propagation, with_neighbours
-from vrgcn.training.metrics import score, score_name
-from vrgcn.training.objectives import loss_per_node
-from vrgcn.training.objectives.one_class import OneClass
+from vrgcn.training.objective import TaskObjective, loss_per_node, score, score_name
 from vrgcn.training.trainer import Trainer
 
 NODES, IN, CLASSES = 60, 6, 3
@@ -467,7 +465,7 @@ def test_a_single_node_at_the_end_of_an_epoch_does_not_stop_a_batch_norm() -> No
 
 
 def test_an_objective_of_ones_own_trains_on_nodes_without_labels() -> None:
-    class Zero(OneClass):
+    class Zero(TaskObjective):
         """Outputs of some nodes, with and without labels, are to be zero."""
 
         def __init__(self, graph: Graph) -> None:
@@ -492,7 +490,7 @@ def test_an_objective_of_ones_own_trains_on_nodes_without_labels() -> None:
 
 
 def test_an_objective_that_trains_on_no_node_is_refused() -> None:
-    class Nobody(OneClass):
+    class Nobody(TaskObjective):
         def __init__(self, graph: Graph, config: TrainConfig) -> None:
             super().__init__(graph, config)
             self.trained[:] = False

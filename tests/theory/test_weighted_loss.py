@@ -15,7 +15,7 @@ from tests.theory.problems import CLASSES, double_minibatches, error, exact_pass
 from vrgcn import TrainConfig
 from vrgcn.engine.batch import Batch
 from vrgcn.engine.minibatches import MiniBatches
-from vrgcn.training.objectives import Objective, build_objective
+from vrgcn.training.objective import Objective, build_objective
 
 ROUNDING = 1e-12
 CONFIG = TrainConfig(class_weights="balanced", label_smoothing=0.15)

@@ -17,7 +17,7 @@ from vrgcn.training.moments import (
     mean_absolute_deviation,
     noise_scale,
 )
-from vrgcn.training.objectives import loss_per_node
+from vrgcn.training.objective import loss_per_node
 
 GRAPH = random_graph()
 NODES = torch.arange(12)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from vrgcn.training.metrics import METRICS
+from vrgcn.tasks.metrics import METRICS
 from vrgcn.tuning.leaderboard import Leaderboard, board, ranked, settings_text, summary
 from vrgcn.tuning.study import Tried
 

@@ -15,13 +15,13 @@ from types import SimpleNamespace
 import pytest
 
 from tests.cli.conftest import small_graph
-from tests.training.test_objectives import far_off
+from tests.training.test_objective import far_off
 from vrgcn import TrainConfig, tune
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs.job import Job
 from vrgcn.training import clock as clocks
 from vrgcn.training.divergence import DivergedError
-from vrgcn.training.objectives import build_objective
+from vrgcn.training.objective import build_objective
 from vrgcn.training.trainer import Trainer
 from vrgcn.tuning import tuner as module
 from vrgcn.tuning.leaderboard import Leaderboard, ranked

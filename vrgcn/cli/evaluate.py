@@ -33,13 +33,13 @@ from vrgcn.pages.figures import (
 )
 from vrgcn.pages.terminal import print_table, text_table
 from vrgcn.runs.run import Run, open_run, open_run_graph, parts_of_run
-from vrgcn.training.metrics import (
+from vrgcn.tasks import find_task
+from vrgcn.tasks.metrics import (
     METRICS,
     ClassScores,
     Metric,
     class_scores,
     confusion,
-    find_metric,
 )
 from vrgcn.training.progress import filling_bars
 
@@ -111,7 +111,7 @@ def show_evaluation(
     # Beside a picture that was named, under its name: pictures of several runs may share a folder.
     name = split if options.out is None else picture.stem
     numbers = picture.with_name(f"evaluation-{name}.json")
-    metric = find_metric(run.config.get("metric"), run.saved.task)
+    metric = find_task(run.saved.task).find_metric(run.config.get("metric"))
     evaluated = _Evaluated(run, graph, outputs, labels, split, metric)
     show = _show_numbers if run.saved.regression else _show_classes
     found = {"metric": metric.title, "scores": _known(evaluated.by_split(metric)), "split": split}
@@ -130,7 +130,7 @@ def _picture(options: EvaluateOptions, run: Run, split: str) -> Path:
 
 def _show_numbers(evaluated: _Evaluated, picture: Path) -> dict[str, Any]:
     """RMSE, MAE and R2 of every split, and a picture of one; gives what goes into the file."""
-    metrics = {name: m for name, m in METRICS.items() if "regression" in m.tasks}
+    metrics = {name: METRICS[name] for name in find_task(evaluated.run.saved.task).metrics}
     scores = {name: evaluated.by_split(metric) for name, metric in metrics.items()}
     _print_splits(evaluated.graph, {metrics[name]: found for name, found in scores.items()})
     outputs, labels = evaluated.of_split()

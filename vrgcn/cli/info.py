@@ -22,7 +22,7 @@ from vrgcn.models.models import build_model
 from vrgcn.pages.costs import COST_COLUMNS, cost_rows
 from vrgcn.pages.terminal import print_table, text_table
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.objectives import build_objective
+from vrgcn.training.objective import build_objective
 
 
 def run_info(options: InfoOptions) -> None:

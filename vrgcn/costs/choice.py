@@ -17,7 +17,7 @@ from vrgcn.engine.setup import Setup
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.training.config import AUTO, TrainConfig
-from vrgcn.training.objectives import Objective
+from vrgcn.training.objective import Objective
 
 EXACT = "exact"
 # In this order: the first that can train the model is compared with exact training. Sparse features

@@ -26,7 +26,7 @@ from vrgcn.graph.read_ahead import is_mapped
 from vrgcn.graph.sparse import CSR, is_sparse
 from vrgcn.training.batches import build_minibatches, look_at, refreshed_nodes
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.objectives import Objective, build_objective
+from vrgcn.training.objective import Objective, build_objective
 
 _PLANNED = 3  # minibatches: their sizes differ by a few percent
 _STEP = 5_000_000  # entries of a plan: beyond them one minibatch tells enough

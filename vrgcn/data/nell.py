@@ -34,7 +34,7 @@ from torch import Tensor
 from vrgcn.data.named import beside, pyg, raw_files_read
 from vrgcn.data.raw_files import check_raw_files, read_pickle
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.validation import UNLABELLED
+from vrgcn.tasks.task import UNLABELLED
 
 VALIDATION = 500
 SEED = 0

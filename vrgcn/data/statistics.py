@@ -20,10 +20,10 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from vrgcn.data.spread import Spread
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import CSR, is_sparse
 from vrgcn.graph.validation import SPLITS
+from vrgcn.tasks.spread import Spread
 
 # Two-hop neighbourhoods are counted on all nodes up to so many steps, which takes a few seconds,
 # and on a random sample of nodes beyond.

@@ -53,7 +53,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.graph.propagation import is_symmetric
 from vrgcn.graph.sparse import CSR, is_sparse
-from vrgcn.graph.validation import SPLITS, Task
+from vrgcn.graph.validation import SPLITS
 
 
 def save_graph(graph: Graph, path: str | Path) -> None:
@@ -79,7 +79,7 @@ def write_array(folder: Path, name: str, array: NDArray[Any]) -> None:
         os.fsync(file.fileno())
 
 
-def write_meta(folder: Path, width: int, num_classes: int, names: Names, task: Task) -> None:
+def write_meta(folder: Path, width: int, num_classes: int, names: Names, task: str) -> None:
     """The last step: the user's ids, then `meta.json` about the arrays that are in the folder.
 
     width: feature columns, which the arrays of sparse features do not tell
@@ -258,7 +258,7 @@ def _arrays(graph: Graph) -> dict[str, Tensor]:
     return arrays | {name: graph.split(name) for name in SPLITS}
 
 
-def _describe(folder: Path, width: int, num_classes: int, names: Names, task: Task) -> Meta:
+def _describe(folder: Path, width: int, num_classes: int, names: Names, task: str) -> Meta:
     """The contents of `meta.json`, but for its own checksum."""
     arrays = {
         name: map_array(folder / f"{name}.npy", read_only=True)

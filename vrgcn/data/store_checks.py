@@ -17,7 +17,8 @@ import torch
 from torch import Tensor
 
 from vrgcn.data.store_format import MATRICES, Matrix, Meta
-from vrgcn.graph.validation import SPLITS, UNLABELLED
+from vrgcn.graph.validation import SPLITS
+from vrgcn.tasks.task import UNLABELLED
 
 _PIECE = 1 << 22  # numbers at a time: temporaries of some megabytes
 

@@ -26,7 +26,8 @@ from vrgcn.files.kinds import (
     or_null,
 )
 from vrgcn.files.parsing import parse_json
-from vrgcn.graph.validation import SPLITS, TASKS
+from vrgcn.graph.validation import SPLITS
+from vrgcn.tasks import TASKS
 
 FORMAT = "vrgcn-graph"
 IDS = "ids.arrow"

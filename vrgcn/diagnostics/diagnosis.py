@@ -31,7 +31,7 @@ from vrgcn.graph.sparse import first_rows, is_sparse, select_columns
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.gradients import frozen
 from vrgcn.training.moments import Deviation, Moments, deviation
-from vrgcn.training.objectives import Objective, build_objective
+from vrgcn.training.objective import Objective, build_objective
 
 REFERENCE = "exact"
 _MOST_COLUMNS = 1024  # of wider activations, such as propagated sparse features, a random part

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.training.gradients import frozen, gradient, trainable
 from vrgcn.training.moments import Deviation, Moments, paired_deviation
-from vrgcn.training.objectives import Objective
+from vrgcn.training.objective import Objective
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from vrgcn.diagnostics.recorder import Recorder
 from vrgcn.engine.history import NEVER
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.training.gradients import frozen, gradient, trainable
-from vrgcn.training.objectives import Objective
+from vrgcn.training.objective import Objective
 
 
 @dataclass(frozen=True)

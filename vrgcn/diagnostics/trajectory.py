@@ -25,7 +25,7 @@ from vrgcn.runs.fit import fit
 from vrgcn.training.batches import build_minibatches, refreshed_nodes
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.gradients import frozen, gradient, trainable
-from vrgcn.training.objectives import Objective, build_objective
+from vrgcn.training.objective import Objective, build_objective
 
 
 @dataclass

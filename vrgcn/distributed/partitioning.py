@@ -39,9 +39,7 @@ from vrgcn.graph.scaling import Scaling
 from vrgcn.graph.sparse import CSR, is_sparse, offsets
 from vrgcn.graph.validation import SPLITS
 from vrgcn.runs.identity import fingerprint
-from vrgcn.training.objectives.number import mean_and_deviation
-from vrgcn.training.objectives.one_class import balanced_weights
-from vrgcn.training.objectives.several_classes import balanced_presence
+from vrgcn.tasks import find_task
 
 _ROWS = 65_536  # of features that are copied at once
 
@@ -256,13 +254,7 @@ def _shared(graph: Graph) -> dict[str, Tensor]:
     assert scaling.deviation is not None
     labels = graph.labels[graph.train]
     shared = {"scaling.mean": scaling.mean, "scaling.deviation": scaling.deviation}
-    if graph.task == "regression":
-        shared["labels"] = torch.tensor(mean_and_deviation(labels), dtype=torch.float64)
-    elif graph.task == "multilabel":
-        shared["weights"] = balanced_presence(labels)
-    else:
-        shared["weights"] = balanced_weights(labels, graph.num_classes)
-    return shared
+    return shared | find_task(graph.task).facts(labels, graph.num_classes)
 
 
 def _write_tensors(path: Path, tensors: dict[str, Any]) -> None:

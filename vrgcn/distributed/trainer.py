@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -29,12 +28,13 @@ from vrgcn.engine.samplers import SETTINGS
 from vrgcn.files.tensors import pieces
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.randomness import RandomNumbers
+from vrgcn.tasks import find_task
 from vrgcn.training.batches import look_at, refreshed_nodes, visited_nodes
 from vrgcn.training.components import Components
 from vrgcn.training.config import AUTO, TrainConfig
 from vrgcn.training.listener import Listener
 from vrgcn.training.monitor import Monitor
-from vrgcn.training.objectives import OBJECTIVES, Objective
+from vrgcn.training.objective import Objective, TaskObjective, loss_settings
 from vrgcn.training.state import Epoch
 from vrgcn.training.trainer import Trainer, note_training
 
@@ -240,18 +240,10 @@ def part_objective(graph: Graph, config: TrainConfig, shared: dict[str, Tensor])
         graph.names,
         graph.task,
     )
-    classes, balanced = graph.task != "regression", config.class_weights == "balanced"
-    plain = replace(config, class_weights="none") if classes else config
-    needed = {"labels"} if not classes else {"weights"} if balanced else set()
-    if needed - shared.keys():
+    needed = find_task(graph.task).needs(loss_settings(config))
+    if set(needed) - shared.keys():
         raise ValueError("the graph has no training nodes: give it a train split")
-    objective: Any = OBJECTIVES[graph.task](unscored, plain)
-    if not classes:
-        objective.centre, objective.deviation = shared["labels"].tolist()
-    elif balanced:
-        objective.weights = shared["weights"]
-    found: Objective = objective
-    return found
+    return TaskObjective(unscored, config, shared)
 
 
 def check_agreement(group: Group, facts: dict[str, str]) -> None:

@@ -13,13 +13,12 @@ from vrgcn.graph.names import Names
 from vrgcn.graph.sparse import CSR, full_precision, is_sparse, offsets
 from vrgcn.graph.validation import (
     SPLITS,
-    UNLABELLED,
-    Task,
     check_edges,
     check_features,
     check_labels,
     check_splits,
 )
+from vrgcn.tasks import find_task, implied_task
 
 if TYPE_CHECKING:
     from vrgcn.graph.mapped import Derived
@@ -69,7 +68,7 @@ class Graph:
         num_classes: int | None = None,
         undirected: bool = False,
         names: Names | None = None,
-        task: Task | None = None,
+        task: str | None = None,
     ) -> None:
         self.features = check_features(features)
         edges, weight = check_edges(edge_index, edge_weight, self.num_nodes)
@@ -92,14 +91,13 @@ class Graph:
         splits: dict[str, Tensor],
         num_classes: int,
         names: Names | None = None,
-        task: Task | None = None,
+        task: str | None = None,
     ) -> Graph:
         """A graph from parts that were checked before, such as those of a saved graph."""
         graph = cls.__new__(cls)
         graph.adjacency, graph.features, graph.labels = adjacency, features, labels
         graph.num_classes = num_classes
-        several = labels is not None and labels.dim() == 2
-        graph.task = task or ("multilabel" if several else "classes")
+        graph.task = task or implied_task(labels)
         graph.names = names or Names()
         for name in SPLITS:
             setattr(graph, name, splits[name])
@@ -137,9 +135,7 @@ class Graph:
         """(nodes,) bool: whether a node's label is known."""
         if self.labels is None or not self.labels.numel():  # several classes per node, of none
             return torch.zeros(self.num_nodes, dtype=torch.bool)
-        if self.task == "regression":
-            return ~self.labels.isnan()
-        return self.labels.reshape(self.num_nodes, -1)[:, 0] != UNLABELLED
+        return find_task(self.task).labelled(self.labels)
 
     def split(self, name: str) -> Tensor:
         """Node ids of `train`, `val` or `test`."""
@@ -193,7 +189,7 @@ class Graph:
         return graph
 
     @classmethod
-    def from_pyg(cls, data: Any, task: Task | None = None) -> Graph:
+    def from_pyg(cls, data: Any, task: str | None = None) -> Graph:
         """A graph from PyG's `Data`: x, edge_index, y, masks, edge_weight or edge_attr.
 
         Masks hold true and false, or 0 and 1, for each node.

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.validation import SPLITS, Task, as_tensor
+from vrgcn.graph.validation import SPLITS, as_tensor
 
 
-def graph_from_pyg(data: Any, task: Task | None = None) -> Graph:
+def graph_from_pyg(data: Any, task: str | None = None) -> Graph:
     """A Graph of `Data` with x and edge_index, and where present y, masks and edge weights.
 
     Edge weights are `edge_weight`, or else `edge_attr` if it has one number per edge. Masks hold
@@ -74,7 +74,7 @@ def _edge_weight(data: Any) -> Tensor | None:
     return attributes
 
 
-def _labels(data: Any, task: Task | None) -> Tensor | None:
+def _labels(data: Any, task: str | None) -> Tensor | None:
     y = getattr(data, "y", None)
     if y is None:
         return None

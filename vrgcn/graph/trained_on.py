@@ -13,7 +13,6 @@ from torch import nn
 
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.scaling import Scaling
-from vrgcn.graph.validation import Task
 
 _ATTRIBUTE = "trained_on"
 
@@ -27,7 +26,7 @@ class TrainedOn:
     """
 
     scaling: Scaling
-    task: Task
+    task: str
     classes: list[str] | None = None
     features: list[str] | None = None
     own_matrix: bool = False

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from vrgcn.graph.sparse import CSR, is_sparse
+from vrgcn.tasks import find_task, implied_task
+from vrgcn.tasks.task import is_integer
 
-UNLABELLED = -1
 SPLITS = ("train", "val", "test")
-
-Task = Literal["classes", "multilabel", "regression"]
-TASKS: tuple[Task, ...] = get_args(Task)
 
 
 def as_tensor(value: Any, name: str) -> Tensor:
@@ -25,10 +23,6 @@ def as_tensor(value: Any, name: str) -> Tensor:
         return torch.as_tensor(np.asarray(value))
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name} must be a tensor or an array of numbers: {error}") from None
-
-
-def _is_integer(x: Tensor) -> bool:
-    return not x.is_floating_point() and not x.is_complex() and x.dtype != torch.bool
 
 
 def check_features(features: Any) -> Tensor:
@@ -109,7 +103,7 @@ def check_edges(edge_index: Any, edge_weight: Any, num_nodes: int) -> tuple[Tens
         raise ValueError(
             f"edge_index must be (2, edges): sources, then targets; not {tuple(edges.shape)}"
         )
-    if not _is_integer(edges):
+    if not is_integer(edges):
         raise TypeError(f"edge_index must hold integers, not {edges.dtype}")
     edges = edges.long()
     outside = ((edges < 0) | (edges >= num_nodes)).any(0)
@@ -141,85 +135,19 @@ def check_edges(edge_index: Any, edge_weight: Any, num_nodes: int) -> tuple[Tens
 
 
 def check_labels(
-    labels: Any, num_classes: int | None, num_nodes: int, task: Task | None = None
-) -> tuple[Tensor | None, int, Task]:
+    labels: Any, num_classes: int | None, num_nodes: int, task: str | None = None
+) -> tuple[Tensor | None, int, str]:
     """The labels as the graph keeps them, the number of classes, and the task.
 
     task: None where the labels' shape tells it: one class per node or several
     """
-    if task is not None and task not in TASKS:
-        raise ValueError(f"task {task!r} is none of {', '.join(TASKS)}")
-    if task == "regression" and num_classes:
-        raise ValueError(f'num_classes is {num_classes}, and task="regression" has no classes')
+    if task is not None:
+        find_task(task).check_num_classes(num_classes)
     if labels is None:
-        return None, num_classes or 0, task or "classes"
+        return None, num_classes or 0, task or implied_task(None)
     y = as_tensor(labels, "labels")
-    if task == "regression":
-        return _check_numbers(y, num_nodes), 0, task
-    if y.dim() not in (1, 2) or y.shape[0] != num_nodes or 0 in y.shape:
-        raise ValueError(
-            f"labels must be ({num_nodes},), one class per node, or ({num_nodes}, classes); "
-            f"not {tuple(y.shape)}"
-        )
-    if task == ("multilabel" if y.dim() == 1 else "classes"):
-        wanted = "(nodes, classes)" if task == "multilabel" else "(nodes,)"
-        raise ValueError(f"task {task!r} takes labels of shape {wanted}, not {tuple(y.shape)}")
-    if y.dim() == 1:
-        return *_check_classes(y, num_classes), "classes"
-    return *_check_multilabel(y, num_classes), "multilabel"
-
-
-def _check_numbers(y: Tensor, num_nodes: int) -> Tensor:
-    if y.shape != (num_nodes,):
-        raise ValueError(
-            f"labels must be ({num_nodes},), one number per node; not {tuple(y.shape)}"
-        )
-    if y.is_complex() or y.dtype == torch.bool:
-        raise TypeError(f"labels of one number per node must be real numbers, not {y.dtype}")
-    bad = y.isinf()
-    if bad.any():
-        first = int(bad.nonzero()[0, 0])
-        raise ValueError(
-            f"{int(bad.sum())} labels are infinite, first: node {first}; give NaN where unknown"
-        )
-    # Double: of a time in seconds, single precision would leave minutes.
-    return y.double()
-
-
-def _check_classes(y: Tensor, num_classes: int | None) -> tuple[Tensor, int]:
-    if not _is_integer(y):
-        raise TypeError(
-            f"labels of one class per node must be integers (-1 where unknown), not {y.dtype}; if "
-            'they are numbers to be predicted, give task="regression"'
-        )
-    y = y.long()
-    classes = num_classes if num_classes is not None else int(y.max()) + 1
-    bad = (y < UNLABELLED) | (y >= classes)
-    if bad.any():
-        first = int(bad.nonzero()[0, 0])
-        raise ValueError(
-            f"{int(bad.sum())} labels are outside 0..{classes - 1} (-1 where unknown), first: "
-            f"{int(y[first])} at node {first}"
-        )
-    return y, max(classes, 0)
-
-
-def _check_multilabel(y: Tensor, num_classes: int | None) -> tuple[Tensor, int]:
-    if y.is_complex():
-        raise TypeError("labels of several classes per node must be 0 or 1")
-    y = torch.nan_to_num(y.float(), nan=UNLABELLED)
-    unknown = (y == UNLABELLED).all(1, keepdim=True)
-    bad = (y != 0) & (y != 1) & ~unknown
-    if bad.any():
-        row, column = bad.nonzero()[0].tolist()
-        raise ValueError(
-            f"labels of several classes per node must be 0 or 1 (a whole row of -1 where unknown); "
-            f"{int(bad.sum())} are not, first: {float(y[row, column]):g} at node {row}, "
-            f"class {column}"
-        )
-    if num_classes is not None and num_classes != y.shape[1]:
-        raise ValueError(f"num_classes is {num_classes} but labels have {y.shape[1]} columns")
-    return y, y.shape[1]
+    task = task or implied_task(y)
+    return *find_task(task).check_labels(y, num_classes, num_nodes), task
 
 
 def check_splits(splits: dict[str, Any], num_nodes: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -252,7 +180,7 @@ def _split_ids(given: Any, name: str, num_nodes: int) -> Tensor:
         ids = ids.nonzero()[:, 0]
     if not ids.numel():
         raise ValueError(f"{name} is empty; leave it out if there is none")
-    if not _is_integer(ids):
+    if not is_integer(ids):
         raise TypeError(f"{name} must be node ids or a boolean mask, not {ids.dtype}")
     ordered = torch.unique(_inside(ids.long(), name, num_nodes))
     if len(ordered) != len(ids):
@@ -265,7 +193,7 @@ def _split_ids(given: Any, name: str, num_nodes: int) -> Tensor:
 def check_nodes(given: Any, num_nodes: int) -> Tensor:
     """Node ids for a pass of the model, int64 in the given order."""
     ids = as_tensor(given, "nodes")
-    if ids.dim() != 1 or not len(ids) or not _is_integer(ids):
+    if ids.dim() != 1 or not len(ids) or not is_integer(ids):
         raise ValueError("nodes must be a list of at least one node id")
     return _inside(ids.long(), "nodes", num_nodes)
 

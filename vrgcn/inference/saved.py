@@ -23,7 +23,6 @@ from vrgcn.graph.propagation import PROPAGATIONS, PropagationLike
 from vrgcn.graph.scaling import Scaling
 from vrgcn.graph.sparse import select_columns
 from vrgcn.graph.trained_on import TrainedOn, check_scaled, find_trained_on, note_trained_on
-from vrgcn.graph.validation import UNLABELLED, Task
 from vrgcn.inference import MODEL
 from vrgcn.inference.model_file import (
     FORMAT,
@@ -35,8 +34,9 @@ from vrgcn.inference.model_file import (
 )
 from vrgcn.inference.own_models import Factory, describe_own, make_own
 from vrgcn.models.models import MODELS
+from vrgcn.tasks.task import UNLABELLED
 
-_LABELS: dict[Task, str] = {
+_LABELS: dict[str, str] = {
     "classes": "one class per node",
     "multilabel": "several classes per node",
     "regression": "one number per node",
@@ -66,7 +66,7 @@ class SavedModel:
     own_matrix: bool = False
 
     @property
-    def task(self) -> Task:
+    def task(self) -> str:
         """The task that the model was trained for, as `Graph.task` names it."""
         if self.regression:
             return "regression"

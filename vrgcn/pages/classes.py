@@ -6,7 +6,7 @@ import math
 
 from torch import Tensor
 
-from vrgcn.training.metrics import ClassScores
+from vrgcn.tasks.metrics import ClassScores
 
 CLASS_COLUMNS = ("precision", "recall", "F1", "support", "predicted")
 _MOST_ROWS = 25

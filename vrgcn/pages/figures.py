@@ -12,7 +12,7 @@ from torch import Tensor
 from vrgcn.files.printable import picture_text
 from vrgcn.files.writing import new_file
 from vrgcn.pages.destination import check_out
-from vrgcn.training.metrics import ClassScores
+from vrgcn.tasks.metrics import ClassScores
 from vrgcn.training.result import check_drawing
 from vrgcn.training.state import Epoch
 

@@ -15,7 +15,8 @@ from vrgcn.graph.propagation import PropagationLike
 from vrgcn.runs.job import prepare
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.listener import Callbacks
-from vrgcn.training.objectives import Loss, Objective
+from vrgcn.training.objective import Objective
+from vrgcn.training.own_loss import Loss
 from vrgcn.training.result import TrainResult
 from vrgcn.training.state import Epoch
 

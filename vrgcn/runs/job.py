@@ -34,7 +34,8 @@ from vrgcn.training.batches import look_at
 from vrgcn.training.components import build_components
 from vrgcn.training.config import AUTO, TrainConfig
 from vrgcn.training.listener import Listener, Listeners
-from vrgcn.training.objectives import Loss, Objective, find_objective
+from vrgcn.training.objective import Objective
+from vrgcn.training.own_loss import Loss, find_objective
 from vrgcn.training.progress import EpochProgress
 from vrgcn.training.result import TrainResult
 from vrgcn.training.trainer import Trainer, note_training

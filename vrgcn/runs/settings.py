@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from vrgcn.graph.graph import Graph
     from vrgcn.models.models import GraphModel
     from vrgcn.runs.job import Job
-    from vrgcn.training.objectives import Objective
+    from vrgcn.training.objective import Objective
 
 T = TypeVar("T")
 
@@ -136,7 +136,7 @@ class Settings:
         chosen: the estimator that `auto` stood for when the run began; None: choose now
         """
         from vrgcn.runs.job import prepare
-        from vrgcn.training.objectives import build_objective
+        from vrgcn.training.objective import build_objective
 
         config = self.train if chosen is None else replace(self.train, estimator=chosen)
         objective = build_objective(graph, config)

@@ -13,7 +13,6 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.class_weight import compute_sample_weight
 
 from vrgcn.data.predictions import probabilities
-from vrgcn.graph.validation import Task
 from vrgcn.inference.saved import SavedModel
 from vrgcn.scikit.estimator import GraphEstimator
 from vrgcn.scikit.targets import Target, read_classes
@@ -33,7 +32,7 @@ class VRGCNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
     unlabeled: Any = -1
 
     classes_: ClassVar[NDArray[Any]]
-    _tasks: ClassVar[tuple[Task, ...]] = ("classes", "multilabel")
+    _tasks: ClassVar[tuple[str, ...]] = ("classes", "multilabel")
 
     def predict(self, X: Any, *, edge_index: Any = None, edge_weight: Any = None) -> NDArray[Any]:
         """(rows,) the most probable class of each; of several classes per row, (rows, classes) of 0
@@ -82,7 +81,7 @@ class VRGCNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
 
     def _encode(
         self, target: Target, used: NDArray[np.bool_]
-    ) -> tuple[NDArray[Any], list[str] | None, Task]:
+    ) -> tuple[NDArray[Any], list[str] | None, str]:
         labels = np.full(target.values.shape, -1, np.int64)
         if target.several:
             labels[target.known] = target.values[target.known]

@@ -24,7 +24,6 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.graph.scaling import scale_graph
 from vrgcn.graph.sparse import is_sparse
-from vrgcn.graph.validation import Task
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel
 from vrgcn.models.config import ModelConfig
@@ -40,8 +39,8 @@ from vrgcn.scikit.rows import (
 )
 from vrgcn.scikit.targets import Target, target_of_graph
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.objectives import build_objective
-from vrgcn.training.objectives.own_loss import Weighted
+from vrgcn.training.objective import build_objective
+from vrgcn.training.own_loss import Weighted
 from vrgcn.training.result import TrainResult
 
 
@@ -305,14 +304,14 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
 
     # What the classifier and the regressor say themselves.
 
-    _tasks: ClassVar[tuple[Task, ...]]
+    _tasks: ClassVar[tuple[str, ...]]
 
     def _read_target(self, y: Any) -> Target:
         raise NotImplementedError
 
     def _encode(
         self, target: Target, used: NDArray[np.bool_]
-    ) -> tuple[NDArray[Any], list[str] | None, Task]:
+    ) -> tuple[NDArray[Any], list[str] | None, str]:
         """Labels (rows, ...) as a graph has them, the names of classes, the task."""
         raise NotImplementedError
 

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
-from vrgcn.graph.validation import Task
 from vrgcn.scikit.estimator import GraphEstimator
 from vrgcn.scikit.targets import Target, read_numbers
 
@@ -21,7 +20,7 @@ class VRGCNRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
 
     __doc__ += GraphEstimator.__doc__ or ""
 
-    _tasks: ClassVar[tuple[Task, ...]] = ("regression",)
+    _tasks: ClassVar[tuple[str, ...]] = ("regression",)
 
     def predict(
         self, X: Any, *, edge_index: Any = None, edge_weight: Any = None
@@ -52,7 +51,7 @@ class VRGCNRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
 
     def _encode(
         self, target: Target, used: NDArray[np.bool_]
-    ) -> tuple[NDArray[Any], list[str] | None, Task]:
+    ) -> tuple[NDArray[Any], list[str] | None, str]:
         return np.where(target.known, target.values, np.nan), None, "regression"
 
     def _compare(self, actual: Any, predicted: Any, weights: Any) -> float:

@@ -14,7 +14,7 @@ from vrgcn.engine.setup import Setup, look
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.objectives import Objective, build_objective
+from vrgcn.training.objective import Objective, build_objective
 
 
 def build_minibatches(

@@ -21,7 +21,7 @@ from vrgcn.inference.sweeps import ExactSweeps
 from vrgcn.training.batches import build_minibatches, refreshed_nodes
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.monitor import Monitor
-from vrgcn.training.objectives import Objective
+from vrgcn.training.objective import Objective
 
 
 class Sweeps(Protocol):

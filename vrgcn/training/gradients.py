@@ -20,7 +20,7 @@ from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.engine.trace import device_of, set_mode
 from vrgcn.graph.randomness import default_generator, drawing_from
 from vrgcn.training.moments import Moments
-from vrgcn.training.objectives import Objective, build_objective
+from vrgcn.training.objective import Objective, build_objective
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from vrgcn.engine.batch import Batch
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.training.gradients import frozen, gradient, trainable
 from vrgcn.training.moments import Moments, noise_scale
-from vrgcn.training.objectives import Objective, build_objective
+from vrgcn.training.objective import Objective, build_objective
 
 PASSES = 4  # the fewest that tell a variance to about a half where few weights dominate it
 BUDGET = 0.015  # passes of diagnostics per step of training; a pass costs about as much as a step

@@ -28,7 +28,7 @@ from vrgcn.training.listener import Listener
 from vrgcn.training.wording import seconds_text
 
 if TYPE_CHECKING:  # an import of tables needs no torch
-    from vrgcn.training.metrics import Metric
+    from vrgcn.tasks.metrics import Metric
     from vrgcn.training.state import Epoch
 
 

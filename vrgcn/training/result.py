@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from torch import Tensor
 
-from vrgcn.training.metrics import Metric
+from vrgcn.tasks.metrics import Metric
 from vrgcn.training.state import Epoch
 from vrgcn.training.wording import seconds_text
 

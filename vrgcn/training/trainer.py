@@ -24,7 +24,7 @@ from vrgcn.training.config import TrainConfig
 from vrgcn.training.divergence import diverged, finite_weights
 from vrgcn.training.interval import duration
 from vrgcn.training.listener import Listener, StopTraining
-from vrgcn.training.objectives import Objective, build_objective
+from vrgcn.training.objective import Objective, build_objective
 from vrgcn.training.optimizer import build_optimizer
 from vrgcn.training.result import Stopped, TrainResult
 from vrgcn.training.schedule import Schedule

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from vrgcn.pages.terminal import print_table, text_table
-from vrgcn.training.metrics import Metric
+from vrgcn.tasks.metrics import Metric
 from vrgcn.training.wording import seconds_text
 from vrgcn.tuning.study import Tried
 

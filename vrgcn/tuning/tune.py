@@ -16,7 +16,7 @@ from vrgcn.runs.identity import differences, fingerprint
 from vrgcn.training.clock import Clock
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.interval import duration
-from vrgcn.training.objectives import Objective, build_objective
+from vrgcn.training.objective import Objective, build_objective
 from vrgcn.tuning.leaderboard import Leaderboard
 from vrgcn.tuning.space import SPACE, Search, Settings
 from vrgcn.tuning.study import check_optuna, note_identity, open_study

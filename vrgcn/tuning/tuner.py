@@ -28,7 +28,7 @@ from vrgcn.runs.job import Job, prepare
 from vrgcn.training.clock import Clock
 from vrgcn.training.config import AUTO
 from vrgcn.training.listener import Callbacks, StopTraining
-from vrgcn.training.objectives import Objective
+from vrgcn.training.objective import Objective
 from vrgcn.training.result import TrainResult
 from vrgcn.training.state import Epoch
 from vrgcn.tuning.halving import is_pruned

@@ -22,7 +22,7 @@ DOCUMENTED = (
     "vrgcn.diagnostics.diagnosis:diagnose",
     "vrgcn.engine.samplers:Sample",
     "vrgcn.pages.page:Page",
-    "vrgcn.training.objectives.number:Number",
+    "vrgcn.training.objective:TaskObjective",
 )
 
 

@@ -12,7 +12,7 @@ from lab.paper.runs import exact_training_loss, label_seeds, train_run
 from lab.paper.settings import open_graph, setting
 from lab.paper.summary import difference_error, tail_mean
 from vrgcn.graph.propagation import build_propagation
-from vrgcn.training.objectives import loss_per_node
+from vrgcn.training.objective import loss_per_node
 from vrgcn.training.wording import mean_text
 
 QUICK = Choice(quick=True)

@@ -46,7 +46,7 @@ from vrgcn.data.tables.summary import ImportSummary, summarise
 from vrgcn.data.tables.telling import taken_from
 from vrgcn.files.writing import new_folder
 from vrgcn.graph.names import Names
-from vrgcn.graph.validation import SPLITS, Task
+from vrgcn.graph.validation import SPLITS
 
 Watch = Callable[[str, int], None]
 Plan = Callable[[str, list[tuple[str, str, str]]], None]
@@ -236,7 +236,7 @@ def _features(source: Source, nodes: Nodes, adjacency: Adjacency, folder: Path) 
     return features
 
 
-def _classes(source: Source, nodes: Nodes) -> tuple[list[str] | None, Task]:
+def _classes(source: Source, nodes: Nodes) -> tuple[list[str] | None, str]:
     """The names of the classes, and what they are for; without labels, those of --like."""
     if nodes.labels is not None:
         return nodes.labels.classes, nodes.labels.task

@@ -23,7 +23,7 @@ from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.values import is_list, is_missing, to_numbers, to_text
-from vrgcn.graph.validation import UNLABELLED, Task
+from vrgcn.tasks.task import UNLABELLED
 
 MOST_CLASSES = 65_536  # of several per node, which are written as a dense table
 _CHUNK = 1 << 22
@@ -46,7 +46,7 @@ class Labels:
     several: bool
 
     @property
-    def task(self) -> Task:
+    def task(self) -> str:
         return "multilabel" if self.several else "classes"
 
     @property
@@ -142,7 +142,7 @@ def label_reader(
     return OneClass(columns[0], spec.missing)
 
 
-def label_task(table: Table, columns: Sequence[str], spec: ImportSpec) -> Task:
+def label_task(table: Table, columns: Sequence[str], spec: ImportSpec) -> str:
     """The task that `label_reader` will read the label columns for."""
     if spec.task == "regression":
         return "regression"

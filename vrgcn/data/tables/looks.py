@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import types
 
-from vrgcn.data.spread import number_text
 from vrgcn.data.tables.encoders.cells import BRACKETS, cell_lists, list_decimal
 from vrgcn.data.tables.encoders.dates import DAY, parse_dates
 from vrgcn.data.tables.encoders.numbers import EXACT, NO, YES
 from vrgcn.data.tables.values import is_list, is_nothing, is_number, is_text, to_numbers, to_text
 from vrgcn.data.tables.wording import counted
+from vrgcn.tasks.spread import number_text
 
 MOSTLY = 0.8  # so many numbers among texts, and it is a column of numbers with mistakes in it
 PROSE = 4  # words in a cell on average

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from vrgcn.data.store import write_array
 from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.values import comma_advice, to_numbers
-from vrgcn.graph.validation import Task
 
 _STRATA = 10
 _LEAST_STRATUM = 10  # nodes: of fewer, a ratio leaves nothing to choose
@@ -24,7 +23,7 @@ _LEAST_STRATUM = 10  # nodes: of fewer, a ratio leaves nothing to choose
 class Numbers:
     """values: (nodes,) the number of each node, NaN where unknown."""
 
-    task: ClassVar[Task] = "regression"
+    task: ClassVar[str] = "regression"
     classes: ClassVar[None] = None
     drawn: ClassVar[str] = "evenly over the numbers"
 

@@ -27,7 +27,6 @@ from vrgcn.data.tables.wording import counted
 from vrgcn.files.checksums import file_checksum, value_checksum
 from vrgcn.files.parsing import read_json
 from vrgcn.files.tensors import read_tensors, write_tensors
-from vrgcn.graph.validation import Task
 
 FILE = "import.json"
 ARRAYS = "import.safetensors"
@@ -45,7 +44,7 @@ _KEPT = (
     *("id", "label", "split", "source", "target", "weight"),
     *("features", "marked", "task", "classes"),
 )
-_OF_NODES: dict[Task, str] = {
+_OF_NODES: dict[str, str] = {
     "classes": "one class per node",
     "multilabel": "several classes per node",
     "regression": "a number per node",
@@ -79,7 +78,7 @@ class Recipe:
     marked: bool
     mean: NDArray[np.float32]
     classes: list[str] | None
-    task: Task
+    task: str
 
     @staticmethod
     def of(
@@ -90,7 +89,7 @@ class Recipe:
         marked: bool,
         mean: NDArray[np.float32],
         classes: list[str] | None,
-        task: Task,
+        task: str,
     ) -> Recipe:
         """What was done in an import."""
         features = "file" if spec.features_file is not None else "columns" if encoders else "edges"

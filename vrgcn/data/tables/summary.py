@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vrgcn.data.spread import Spread, number_text
 from vrgcn.data.tables.adjacency import Adjacency, Pairs
 from vrgcn.data.tables.features import Features
 from vrgcn.data.tables.labels import Labels
@@ -18,6 +17,7 @@ from vrgcn.data.tables.numbers import Numbers
 from vrgcn.data.tables.wording import counted
 from vrgcn.files.printable import printable
 from vrgcn.graph.validation import SPLITS
+from vrgcn.tasks.spread import Spread, number_text
 
 ONE_CLASS = 0.95  # of the labelled nodes
 SELF_LOOPS = 0.9  # of the edges

@@ -10,7 +10,7 @@ from vrgcn.files.printable import picture_text
 from vrgcn.pages.page import Page
 from vrgcn.pages.panels import INCHES, TEXT, plain_ticks, swatch
 from vrgcn.pages.runs.records import Record, by_metric
-from vrgcn.training.metrics import titled_metric
+from vrgcn.tasks.metrics import titled_metric
 
 # Colours that the colour-blind tell apart on white (Okabe and Ito's, brown for their yellow).
 _COLOURS = (

@@ -14,7 +14,8 @@ from vrgcn.inference import MODEL
 from vrgcn.inference.saved import load_model
 from vrgcn.runs.folder import METRICS, RESULT, read_config
 from vrgcn.runs.run import graph_source, split_source
-from vrgcn.training.metrics import Metric, find_metric, titled_metric
+from vrgcn.tasks import find_task, tasks_scored_by
+from vrgcn.tasks.metrics import Metric, titled_metric
 
 Point = dict[str, float | None]
 NONE = "–"
@@ -74,7 +75,8 @@ class Record:
 
     @property
     def predicts_numbers(self) -> bool:
-        return self._metric is not None and "regression" in self._metric.tasks
+        tasks = [] if self._metric is None else tasks_scored_by(self._metric)
+        return any(not task.has_classes for task in tasks)
 
     def better(self, score: float, other: float) -> bool:
         """Whether a score is better than another; larger where it is not known which score."""
@@ -234,6 +236,6 @@ def _read_result(path: Path) -> dict[str, Any] | None:
 def _metric(folder: Path, config: dict[str, Any]) -> str:
     """The metric of a run without a result, from its options and its best model so far."""
     try:
-        return find_metric(config.get("metric"), load_model(folder / MODEL).task).title
+        return find_task(load_model(folder / MODEL).task).find_metric(config.get("metric")).title
     except (OSError, ValueError):  # no model yet, or a broken one: the curves can still be shown
         return SCORE

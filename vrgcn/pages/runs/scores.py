@@ -20,13 +20,13 @@ from vrgcn.pages.classes import CLASS_COLUMNS, class_row, main_classes
 from vrgcn.pages.page import Page
 from vrgcn.pages.runs.records import Record
 from vrgcn.runs.run import graph_source, open_run, split_source
-from vrgcn.training.metrics import (
+from vrgcn.tasks import find_task
+from vrgcn.tasks.metrics import (
     METRICS,
     ClassScores,
     Metric,
     class_scores,
     confusion,
-    find_metric,
     titled_metric,
 )
 
@@ -88,10 +88,11 @@ class Scorer:
             raise ValueError("the graph has no test nodes")
         outputs = predict(run.saved, graph, graph.test)
         truth = labels[graph.test]
-        metric = titled_metric(record.metric) or find_metric(None, run.saved.task)
+        task = find_task(run.saved.task)
+        metric = titled_metric(record.metric) or task.find_metric()
         total, count = metric.compute(outputs, truth), len(graph.test)
         if run.saved.regression:
-            metrics = [m for m in METRICS.values() if "regression" in m.tasks]
+            metrics = [METRICS[name] for name in task.metrics]
             return RunNumbers(total, count, {m: m.compute(outputs, truth) for m in metrics})
         classes = run.saved.classes or [str(place) for place in range(outputs.shape[1])]
         matrix = None if run.saved.multilabel else confusion(outputs, truth)

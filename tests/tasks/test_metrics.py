@@ -7,14 +7,9 @@ import math
 import pytest
 import torch
 
-from vrgcn.training.metrics import (
-    DEFAULT_METRICS,
-    METRICS,
-    class_scores,
-    find_metric,
-    score,
-    score_name,
-)
+from vrgcn.tasks import TASKS, find_task
+from vrgcn.tasks.metrics import METRICS, class_scores
+from vrgcn.training.objective import score, score_name
 
 # One class per node: predicted 0, 1, 0, 2, 2 for the labels 0, 1, 1, 2, 0.
 ONE = torch.tensor(
@@ -113,7 +108,7 @@ def test_what_is_reported_when_nothing_is_asked_for():
     assert score(GUESSES, NUMBERS) == pytest.approx(math.sqrt(11 / 4))
     names = [score_name(labels) for labels in (CLASSES, MEMBERS, NUMBERS)]
     assert names == ["accuracy", "micro-F1", "RMSE"]
-    assert [find_metric(None, task).title for task in DEFAULT_METRICS] == names
+    assert [find_task(task).find_metric().title for task in TASKS] == names
 
 
 @pytest.mark.parametrize(
@@ -128,7 +123,7 @@ def test_what_is_reported_when_nothing_is_asked_for():
 )  # fmt: skip
 def test_a_metric_that_means_nothing_is_refused_with_those_that_do(name, task, words):
     with pytest.raises(ValueError, match=words):
-        find_metric(name, task)
+        find_task(task).find_metric(name)
 
 
 def test_class_scores_are_those_of_the_confusion():

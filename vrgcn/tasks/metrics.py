@@ -1,4 +1,4 @@
-"""Scores by name, and scores class by class.
+"""Scores by name, and scores class by class. A task names the scores that are possible for it.
 
 Outputs are a model's, (nodes, classes), or (nodes, 1) for numbers. Labels are as a graph has them:
 (nodes,) classes, (nodes, classes) of 0 and 1, or (nodes,) floating point.
@@ -14,21 +14,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vrgcn.data.spread import number_text
-from vrgcn.graph.validation import Task
+from vrgcn.tasks.spread import number_text
 
 
 @dataclass(frozen=True)
 class Metric:
     """title: as it is printed
-    tasks: what it can score
     compute: (outputs, labels) -> score; NaN where the labels of these nodes allow none
     error: whether it is an error in the labels' unit, and smaller is better; else it is at most 1
     needs: what labels must be like for a score to exist, for errors
     """
 
     title: str
-    tasks: tuple[Task, ...]
     compute: Callable[[Tensor, Tensor], float]
     error: bool = False
     needs: str = ""
@@ -105,60 +102,20 @@ def _errors(outputs: Tensor, labels: Tensor) -> Tensor:
     return outputs[:, 0].double() - labels.double()
 
 
-_CLASSES: tuple[Task, ...] = ("classes", "multilabel")
-_NUMBERS: tuple[Task, ...] = ("regression",)
-
 METRICS: dict[str, Metric] = {
-    "accuracy": Metric("accuracy", ("classes",), accuracy),
-    "micro-f1": Metric("micro-F1", _CLASSES, micro_f1),
-    "macro-f1": Metric("macro-F1", _CLASSES, macro_f1),
-    "roc-auc": Metric(
-        "ROC-AUC", _CLASSES, roc_auc, needs="a class that some of them have and others do not"
-    ),
-    "rmse": Metric("RMSE", _NUMBERS, rmse, error=True),
-    "mae": Metric("MAE", _NUMBERS, mae, error=True),
-    "r2": Metric("R2", _NUMBERS, r2, needs="labels that are not all the same"),
+    "accuracy": Metric("accuracy", accuracy),
+    "micro-f1": Metric("micro-F1", micro_f1),
+    "macro-f1": Metric("macro-F1", macro_f1),
+    "roc-auc": Metric("ROC-AUC", roc_auc, needs="a class that some of them have and others do not"),
+    "rmse": Metric("RMSE", rmse, error=True),
+    "mae": Metric("MAE", mae, error=True),
+    "r2": Metric("R2", r2, needs="labels that are not all the same"),
 }
-
-# What is reported where no metric is asked for.
-DEFAULT_METRICS: dict[Task, str] = {
-    "classes": "accuracy",
-    "multilabel": "micro-f1",
-    "regression": "rmse",
-}
-
-
-def find_metric(name: str | None, task: Task) -> Metric:
-    """A metric by name, None for the task's own; an error where it cannot score the task."""
-    name = DEFAULT_METRICS[task] if name is None else name
-    possible = [known for known, metric in METRICS.items() if task in metric.tasks]
-    if name not in possible:
-        other = "is for another task" if name in METRICS else "is not known"
-        raise ValueError(
-            f"metric {name!r} (--metric) {other}; for {task} there are {', '.join(possible)}"
-        )
-    return METRICS[name]
 
 
 def titled_metric(title: str) -> Metric | None:
     """The metric that is printed so; None for what no metric is called."""
     return next((metric for metric in METRICS.values() if metric.title == title), None)
-
-
-def score(outputs: Tensor, labels: Tensor) -> float:
-    """By the metric that is reported where none is asked for."""
-    return _default(labels).compute(outputs, labels)
-
-
-def score_name(labels: Tensor) -> str:
-    """The title of that metric."""
-    return _default(labels).title
-
-
-def _default(labels: Tensor) -> Metric:
-    if labels.dim() == 2:
-        return find_metric(None, "multilabel")
-    return find_metric(None, "regression" if labels.is_floating_point() else "classes")
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 
 from torch import Tensor, nn
 
 from vrgcn.graph.graph import Graph
-from vrgcn.training.objectives.objective import Objective
+from vrgcn.tasks import find_task
+from vrgcn.training.config import TrainConfig
+from vrgcn.training.objective import Objective, build_objective, loss_settings
 
 # (outputs, labels) of some nodes to the loss of each, (nodes,)
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -42,15 +45,14 @@ class OwnLoss(_Changed):
         super().__init__(base)
         assert graph.labels is not None
         self.labels = graph.labels
-        self.numbers = graph.task == "regression"
+        self.task = find_task(graph.task)
         self.function = function
         # By which a checkpoint tells whether it is of a run with the same loss.
         self.name = f"OwnLoss({getattr(function, '__qualname__', type(function).__qualname__)})"
 
     def loss(self, outputs: Tensor, nodes: Tensor) -> Tensor:
         labels = self.labels[nodes.to(self.labels.device)].to(outputs.device)
-        if self.numbers:  # PyTorch's own losses make (nodes, nodes) of (nodes, 1) and (nodes,)
-            outputs, labels = outputs[:, 0], labels.to(outputs.dtype)
+        outputs, labels = self.task.compared(outputs, labels)
         losses = self.function(outputs, labels)
         if losses.shape != (len(outputs),):
             raise ValueError(
@@ -71,3 +73,23 @@ class Weighted(_Changed):
     def loss(self, outputs: Tensor, nodes: Tensor) -> Tensor:
         weights = self.weights[nodes.to(self.weights.device)]
         return self.base.loss(outputs, nodes) * weights.to(outputs)
+
+
+def find_objective(given: Objective | Loss | None, graph: Graph, config: TrainConfig) -> Objective:
+    """The objective that is given; of a loss, the objective of the graph's labels with that loss;
+    of None, with the usual loss."""
+    if given is None:
+        return build_objective(graph, config)
+    if isinstance(given, Objective):
+        return given
+    if not callable(given):
+        raise TypeError(f"objective: {given!r} is neither an Objective nor a function")
+    settings = loss_settings(config)
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        if value != field.default:
+            raise ValueError(
+                f"{field.name} {value!r} is of the usual loss, and means nothing for a "
+                "loss of one's own: leave it out"
+            )
+    return OwnLoss(build_objective(graph, config), graph, given)

@@ -10,9 +10,10 @@ import torch.nn.functional as F
 from torch import nn
 
 from vrgcn import MLP, Graph, GraphSAGE, MiniBatches, TrainConfig, fit, predict
-from vrgcn.training.metrics import class_scores, mae, r2, rmse
-from vrgcn.training.objectives import OBJECTIVES, build_objective
-from vrgcn.training.objectives.own_loss import Weighted
+from vrgcn.tasks import TASKS
+from vrgcn.tasks.metrics import class_scores, mae, r2, rmse
+from vrgcn.training.objective import TaskObjective, build_objective
+from vrgcn.training.own_loss import Weighted
 
 X = torch.arange(12.0).reshape(6, 2)
 ONE = torch.tensor([0, 0, 0, 1, 3, -1])  # class 2 has no node
@@ -34,15 +35,23 @@ def outputs(count: int, width: int) -> torch.Tensor:
 
 
 def test_a_graph_has_the_objective_of_its_task():
-    found = {task: type(build).__name__ for task, build in OBJECTIVES.items()}
-    assert set(found) == {"classes", "multilabel", "regression"}
     objectives = [build_objective(g) for g in (graph(ONE), graph(SEVERAL), numbers())]
+    assert [o.task.name for o in objectives] == list(TASKS)
     assert [o.outputs for o in objectives] == [4, 3, 1]
     assert [o.metric.title for o in objectives] == ["accuracy", "micro-F1", "RMSE"]
     for objective in objectives:
         assert objective.trained.tolist() == [True] * 4 + [False] * 2
         assert objective.visit == "auto"
     assert build_objective(numbers(), TrainConfig(visit="all")).visit == "all"
+
+
+def test_checkpoints_know_objectives_by_the_names_that_they_always_had():
+    class Mine(TaskObjective):
+        pass
+
+    data = [graph(ONE), graph(SEVERAL), numbers()]
+    assert [build_objective(g).name for g in data] == ["OneClass", "SeveralClasses", "Number"]
+    assert Mine(graph(ONE), TrainConfig()).name.endswith("Mine")
 
 
 def test_losses_of_chosen_nodes_are_those_of_the_formulas():
@@ -65,7 +74,7 @@ def test_losses_of_chosen_nodes_are_those_of_the_formulas():
 def test_balanced_weights_of_one_class_by_hand():
     weighted = build_objective(graph(ONE), TrainConfig(class_weights="balanced"))
     # 4 training nodes, of 2 classes: 3 of class 0, 1 of class 1.
-    assert weighted.weights.tolist() == pytest.approx([4 / 6, 4 / 2, 0, 0])
+    assert weighted.criterion.weights.tolist() == pytest.approx([4 / 6, 4 / 2, 0, 0])
     nodes = torch.arange(4)
     z = outputs(4, 4)
     plain = build_objective(graph(ONE)).loss(z, nodes)
@@ -79,7 +88,7 @@ def test_balanced_weights_of_several_classes_by_hand():
     weighted = build_objective(graph(SEVERAL), TrainConfig(class_weights="balanced"))
     # Of 4 training nodes, 1 has class 0, none class 1, all class 2.
     expected = torch.tensor([[4 / 6, 1.0, 1.0], [4 / 2, 1.0, 1.0]], dtype=torch.float64)
-    torch.testing.assert_close(weighted.weights, expected)
+    torch.testing.assert_close(weighted.criterion.weights, expected)
     z = outputs(4, 3)
     y = SEVERAL[:4].float()
     weight = torch.where(y > 0, expected[1].float(), expected[0].float())

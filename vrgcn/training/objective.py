@@ -1,4 +1,4 @@
-"""What an objective answers, and what those on single nodes share."""
+"""What a model is trained for: `Objective`, and the one that a graph's task stands for."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from vrgcn.graph.graph import Graph
+from vrgcn.tasks import find_task, task_of
+from vrgcn.tasks.metrics import Metric
+from vrgcn.tasks.task import Facts, LossSettings
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.metrics import Metric, find_metric
 
 
 @runtime_checkable
@@ -47,37 +49,45 @@ class Objective(Protocol):
         """Whether a score is better than another."""
 
 
-class NodeObjective:
-    """An objective on single nodes, each of which has a label.
+class TaskObjective:
+    """The objective of a graph's task, on single nodes, each of which has a label.
 
-    target: what the labels are, for errors
-    without: settings that mean nothing here
+    criterion: the loss of outputs and labels, with what it knows of the training labels
     """
 
-    target: str
-    without: tuple[str, ...]
-    centre: float = 0.0
-
-    def __init__(self, graph: Graph, config: TrainConfig, outputs: int) -> None:
+    def __init__(self, graph: Graph, config: TrainConfig, facts: Facts | None = None) -> None:
+        """facts: what the loss has to know of the training labels; None: computed from the graph"""
         assert graph.labels is not None
-        for name in self.without:
-            value = getattr(config, name)
-            if value != getattr(TrainConfig, name):
-                flag = name.replace("_", "-")
-                raise ValueError(
-                    f"{name} {value!r} (--{flag}) means nothing for {self.target}: leave it out"
-                )
-        self.outputs = outputs
+        self.task = find_task(graph.task)
+        settings = loss_settings(config)
+        self.task.check_settings(settings, graph.num_classes)
+        self.outputs = self.task.outputs(graph.num_classes)
+        self.target = self.task.target(graph.num_classes)
         self.labels = graph.labels
         self.visit = config.visit
         self.trained = torch.zeros(graph.num_nodes, dtype=torch.bool)
         self.trained[graph.train] = True
         self.trained &= graph.labelled
-        self.metric = find_metric(config.metric, graph.task)
+        self.metric = self.task.find_metric(config.metric)
         self._check_metric(graph)
+        if facts is None:
+            facts = {}
+            if self.task.needs(settings):
+                facts = self.task.facts(self.labels[graph.train], graph.num_classes)
+        self.criterion = self.task.criterion(settings, facts)
+        self.centre = self.criterion.centre
+
+    @property
+    def name(self) -> str:
+        """By which a checkpoint tells whether it is of a run with the same objective."""
+        kind = type(self)
+        return type(self.task).__qualname__ if kind is TaskObjective else kind.__qualname__
 
     def prepare(self, model: nn.Module) -> None:
-        pass
+        self.criterion.prepare(model)
+
+    def loss(self, outputs: Tensor, nodes: Tensor) -> Tensor:
+        return self.criterion(outputs, self.labels_of(nodes, outputs.device))
 
     def check_outputs(self, outputs: Tensor) -> None:
         if outputs.dim() != 2 or outputs.shape[1] != self.outputs:
@@ -104,3 +114,36 @@ class NodeObjective:
                     f"{self.metric.title} of the {name} nodes does not exist: it needs "
                     f"{self.metric.needs}; choose another metric (--metric)"
                 )
+
+
+def build_objective(graph: Graph, config: TrainConfig | None = None) -> Objective:
+    """The objective that a graph's labels stand for, as the config says."""
+    if graph.labels is None:
+        raise ValueError("the graph has no labels to train on")
+    if not len(graph.train):
+        raise ValueError(
+            "the graph has no training nodes: give it a train split, or draw one: --ratio 0.6 0.2 "
+            "0.2, from Python random_split(graph, (0.6, 0.2, 0.2))"
+        )
+    return TaskObjective(graph, config or TrainConfig())
+
+
+def loss_settings(config: TrainConfig) -> LossSettings:
+    """The settings of a run that are of the usual loss."""
+    return LossSettings(config.loss, config.class_weights, config.label_smoothing)
+
+
+def loss_per_node(outputs: Tensor, labels: Tensor) -> Tensor:
+    """(nodes,): the usual loss of classes, for labels (nodes,) or (nodes, classes), all classes
+    weighing the same."""
+    return task_of(labels).criterion(LossSettings(), {})(outputs, labels)
+
+
+def score(outputs: Tensor, labels: Tensor) -> float:
+    """The score by the metric that is reported where none is asked for."""
+    return task_of(labels).find_metric().compute(outputs, labels)
+
+
+def score_name(labels: Tensor) -> str:
+    """The title of that metric."""
+    return task_of(labels).find_metric().title

@@ -1,0 +1,55 @@
+"""Tasks: what a model can be trained for, by the kind of label that nodes have.
+
+A task has everything that depends on the kind of label: checks of labels, number of outputs, loss,
+scores. All else asks the task and never its name. A new task is a file here with a class of the
+methods of `Task`, and a line in TASKS. This file imports no torch: the command line reads the
+names.
+"""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from vrgcn.tasks.metrics import Metric
+    from vrgcn.tasks.task import Task
+
+# name, which is that of the file too: class
+TASKS: dict[str, str] = {
+    "classes": "OneClass",
+    "multilabel": "SeveralClasses",
+    "regression": "Number",
+}
+DEFAULT = "classes"  # of labels that are not there, or whose shape fits no task
+
+
+@cache
+def find_task(name: str) -> Task:
+    """The task of this name, as in `Graph.task`."""
+    if name not in TASKS:
+        raise ValueError(f"task {name!r} is none of {', '.join(TASKS)}")
+    module = importlib.import_module(f"vrgcn.tasks.{name}")
+    task: Task = getattr(module, TASKS[name])()
+    return task
+
+
+def task_of(labels: Tensor) -> Task:
+    """The task that labels are of, as a graph keeps them: by their shape and type."""
+    held = (task for task in map(find_task, TASKS) if task.holds(labels))
+    return next(held, find_task(DEFAULT))
+
+
+def implied_task(labels: Tensor | None) -> str:
+    """Name of the task that labels stand for where the user names none."""
+    task = find_task(DEFAULT) if labels is None else task_of(labels)
+    return DEFAULT if task.by_name else task.name
+
+
+def tasks_scored_by(metric: Metric) -> list[Task]:
+    """The tasks that a metric can score."""
+    tasks = map(find_task, TASKS)
+    return [task for task in tasks if metric in map(task.find_metric, task.metrics)]

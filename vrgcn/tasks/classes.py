@@ -1,0 +1,78 @@
+"""One class per node: softmax cross-entropy."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from vrgcn.tasks.class_task import ClassTask, CrossEntropy
+from vrgcn.tasks.task import UNLABELLED, Criterion, Facts, LossSettings, is_integer
+
+
+class OneClass(ClassTask):
+    """Labels (nodes,): the class of each node, -1 where unknown."""
+
+    name = "classes"
+    label = "one class per node"
+    dimensions = 1
+    metrics = ("accuracy", "micro-f1", "macro-f1", "roc-auc")
+
+    def holds(self, labels: Tensor) -> bool:
+        return labels.dim() == 1 and not labels.is_floating_point()
+
+    def labelled(self, labels: Tensor, nodes: Tensor | None = None) -> Tensor:
+        return (labels if nodes is None else labels[nodes]) != UNLABELLED
+
+    def facts(self, labels: Tensor, num_classes: int) -> dict[str, Tensor]:
+        return {"weights": balanced_weights(labels, num_classes)}
+
+    def criterion(self, settings: LossSettings, facts: Facts) -> Criterion:
+        weights = facts["weights"] if self.needs(settings) else None
+        return SoftmaxCrossEntropy(weights, settings.label_smoothing)
+
+    def _check_values(self, labels: Tensor, num_classes: int | None) -> tuple[Tensor, int]:
+        if not is_integer(labels):
+            raise TypeError(
+                f"labels of one class per node must be integers (-1 where unknown), not "
+                f'{labels.dtype}; if they are numbers to be predicted, give task="regression"'
+            )
+        y = labels.long()
+        classes = num_classes if num_classes is not None else int(y.max()) + 1
+        bad = (y < UNLABELLED) | (y >= classes)
+        if bad.any():
+            first = int(bad.nonzero()[0, 0])
+            raise ValueError(
+                f"{int(bad.sum())} labels are outside 0..{classes - 1} (-1 where unknown), first: "
+                f"{int(y[first])} at node {first}"
+            )
+        return y, max(classes, 0)
+
+
+class SoftmaxCrossEntropy(CrossEntropy):
+    """weights: (classes,)"""
+
+    def __call__(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        return cross_entropy(outputs, labels, self.weights, self.smoothing)
+
+
+def cross_entropy(
+    outputs: Tensor, labels: Tensor, weights: Tensor | None = None, smoothing: float = 0.0
+) -> Tensor:
+    """(nodes,): -(1 - s) w_y log p_y - s/K Σ_c w_c log p_c with p = softmax(outputs), y a node's
+    label, s the smoothing and K the classes; w is 1 without weights."""
+    if weights is not None:
+        weights = weights.to(outputs)
+    return F.cross_entropy(outputs, labels, weights, reduction="none", label_smoothing=smoothing)
+
+
+def balanced_weights(labels: Tensor, classes: int) -> Tensor:
+    """(classes,): nodes / (classes * nodes of the class), so that all classes count the same and a
+    node weighs 1 on average. Only classes with nodes are counted; one without weighs nothing.
+
+    labels: (nodes,) of the training nodes
+    """
+    counts = torch.bincount(labels, minlength=classes).double()
+    present = counts > 0
+    weights = len(labels) / (present.sum() * counts)
+    return torch.where(present, weights, 0.0)

@@ -1,0 +1,84 @@
+"""Several classes per node: a sigmoid cross-entropy for each class."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from vrgcn.tasks.class_task import ClassTask, CrossEntropy
+from vrgcn.tasks.task import UNLABELLED, Criterion, Facts, LossSettings
+
+
+class SeveralClasses(ClassTask):
+    """Labels (nodes, classes) of 0 and 1, float32; a row of -1 where unknown."""
+
+    name = "multilabel"
+    label = "several classes per node"
+    dimensions = 2
+    metrics = ("micro-f1", "macro-f1", "roc-auc")
+
+    def holds(self, labels: Tensor) -> bool:
+        return labels.dim() == 2
+
+    def labelled(self, labels: Tensor, nodes: Tensor | None = None) -> Tensor:
+        first = labels[:, 0]
+        return (first if nodes is None else first[nodes]) != UNLABELLED
+
+    def facts(self, labels: Tensor, num_classes: int) -> dict[str, Tensor]:
+        return {"weights": balanced_presence(labels)}
+
+    def criterion(self, settings: LossSettings, facts: Facts) -> Criterion:
+        weights = facts["weights"] if self.needs(settings) else None
+        return SigmoidCrossEntropy(weights, settings.label_smoothing)
+
+    def _check_values(self, labels: Tensor, num_classes: int | None) -> tuple[Tensor, int]:
+        if labels.is_complex():
+            raise TypeError("labels of several classes per node must be 0 or 1")
+        y = torch.nan_to_num(labels.float(), nan=UNLABELLED)
+        unknown = (y == UNLABELLED).all(1, keepdim=True)
+        bad = (y != 0) & (y != 1) & ~unknown
+        if bad.any():
+            row, column = bad.nonzero()[0].tolist()
+            raise ValueError(
+                f"labels of several classes per node must be 0 or 1 (a whole row of -1 where "
+                f"unknown); {int(bad.sum())} are not, first: {float(y[row, column]):g} at node "
+                f"{row}, class {column}"
+            )
+        if num_classes is not None and num_classes != y.shape[1]:
+            raise ValueError(f"num_classes is {num_classes} but labels have {y.shape[1]} columns")
+        return y, y.shape[1]
+
+
+class SigmoidCrossEntropy(CrossEntropy):
+    """weights: (2, classes) of a class's absence and presence"""
+
+    def __call__(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        return sigmoid_cross_entropy(outputs, labels, self.weights, self.smoothing)
+
+
+def sigmoid_cross_entropy(
+    outputs: Tensor, labels: Tensor, weights: Tensor | None = None, smoothing: float = 0.0
+) -> Tensor:
+    """(nodes,): the mean over the classes of -w_1 y log σ(o) - w_0 (1 - y) log(1 - σ(o)), with o
+    the output and y the label, 0 or 1, moved towards a half: (1 - s) y + s/2, s the smoothing; w is
+    1 without weights."""
+    labels = labels.to(outputs.dtype) * (1 - smoothing) + smoothing / 2
+    if weights is None:
+        return F.binary_cross_entropy_with_logits(outputs, labels, reduction="none").mean(1)
+    absent, present = weights.to(outputs)
+    found = present * labels * F.logsigmoid(outputs)
+    missed = absent * (1 - labels) * F.logsigmoid(-outputs)
+    return -(found + missed).mean(1)
+
+
+def balanced_presence(labels: Tensor) -> Tensor:
+    """(2, classes): nodes / (2 * nodes without the class), nodes / (2 * nodes with it), so that
+    presence and absence count the same and a node weighs 1 on average. Both are 1 for a class that
+    all nodes have, or none.
+
+    labels: (nodes, classes) of the training nodes
+    """
+    present = (labels > 0).double().sum(0)
+    counts = torch.stack([len(labels) - present, present])
+    return torch.where((counts > 0).all(0), len(labels) / (2 * counts), 1.0)

@@ -1,0 +1,104 @@
+"""One number per node: squared or absolute error, in units of the labels' own deviation.
+
+A network learns best when its outputs are of about size 1, and prices are not. So the model is told
+mean and deviation of the training labels, which it applies to its outputs as the last step: it
+predicts in the labels' unit, while the loss does not depend on it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from vrgcn.tasks.task import Criterion, Facts, LossSettings, Task
+
+
+class Number(Task):
+    """Labels (nodes,) numbers, float64; NaN where unknown."""
+
+    name = "regression"
+    label = "one number per node"
+    has_classes = False
+    by_name = True
+    unknown = math.nan
+    metrics = ("rmse", "mae", "r2")
+    unused = ("class_weights", "label_smoothing")
+
+    def holds(self, labels: Tensor) -> bool:
+        return labels.dim() == 1 and labels.is_floating_point()
+
+    def check_num_classes(self, num_classes: int | None) -> None:
+        if num_classes:
+            raise ValueError(f'num_classes is {num_classes}, and task="{self.name}" has no classes')
+
+    def check_labels(
+        self, labels: Tensor, num_classes: int | None, num_nodes: int
+    ) -> tuple[Tensor, int]:
+        if labels.shape != (num_nodes,):
+            raise ValueError(
+                f"labels must be ({num_nodes},), one number per node; not {tuple(labels.shape)}"
+            )
+        if labels.is_complex() or labels.dtype == torch.bool:
+            raise TypeError(
+                f"labels of one number per node must be real numbers, not {labels.dtype}"
+            )
+        bad = labels.isinf()
+        if bad.any():
+            first = int(bad.nonzero()[0, 0])
+            raise ValueError(
+                f"{int(bad.sum())} labels are infinite, first: node {first}; give NaN where unknown"
+            )
+        # Double: of a time in seconds, single precision would leave minutes.
+        return labels.double(), 0
+
+    def labelled(self, labels: Tensor, nodes: Tensor | None = None) -> Tensor:
+        return ~(labels if nodes is None else labels[nodes]).isnan()
+
+    def outputs(self, num_classes: int) -> int:
+        return 1
+
+    def target(self, num_classes: int) -> str:
+        return self.label
+
+    def needs(self, settings: LossSettings) -> tuple[str, ...]:
+        return ("labels",)
+
+    def facts(self, labels: Tensor, num_classes: int) -> dict[str, Tensor]:
+        return {"labels": torch.tensor(mean_and_deviation(labels), dtype=torch.float64)}
+
+    def criterion(self, settings: LossSettings, facts: Facts) -> Criterion:
+        centre, deviation = facts["labels"].tolist()
+        return NumberError(centre, deviation, absolute=settings.loss == "mae")
+
+    def compared(self, outputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        # PyTorch's own losses make (nodes, nodes) of (nodes, 1) and (nodes,).
+        return outputs[:, 0], labels.to(outputs.dtype)
+
+
+class NumberError:
+    """centre, deviation: mean and deviation of the training nodes' labels."""
+
+    def __init__(self, centre: float, deviation: float, absolute: bool) -> None:
+        self.centre, self.deviation = centre, deviation
+        self.absolute = absolute
+
+    def prepare(self, model: nn.Module) -> None:
+        """A model of one's own without `set_output_scale` has to find the labels' unit itself."""
+        set_output_scale = getattr(model, "set_output_scale", None)
+        if set_output_scale is not None:
+            set_output_scale(self.centre, self.deviation)
+
+    def __call__(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """(nodes,): ((output - label) / deviation)², or its absolute value without the square."""
+        error = (outputs[:, 0] - labels) / self.deviation
+        return error.abs() if self.absolute else error.square()
+
+
+def mean_and_deviation(labels: Tensor) -> tuple[float, float]:
+    """Mean and deviation of (nodes,) numbers; the deviation is 1 where they are all the same."""
+    mean = float(labels.mean())
+    deviation = float((labels - mean).square().mean().sqrt())
+    constant = deviation <= 1e-12 * abs(mean)
+    return mean, 1.0 if constant else deviation
