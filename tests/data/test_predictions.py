@@ -7,14 +7,15 @@ import json
 import pytest
 import torch
 
-from vrgcn.data.predictions import prediction_rows
+from vrgcn.data.predictions import PredictionRows
 from vrgcn.graph.names import Names
+from vrgcn.tasks import find_task
 
 OUTPUTS = torch.tensor([[1.0, 1.0, -1.0], [-1.0, 1.0, 1.0], [-1.0, -1.0, -1.0]])
 
 
 def labels(classes: list[str]) -> list[str]:
-    rows = prediction_rows(Names(), classes, multilabel=True, top=None)
+    rows = PredictionRows(Names(), find_task("multilabel"), classes, top=None)
     return rows.batch(torch.arange(3), OUTPUTS).column("label").to_pylist()
 
 

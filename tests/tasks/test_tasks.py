@@ -85,6 +85,60 @@ def test_facts_from_elsewhere_take_the_place_of_those_of_the_graph(task: Task) -
     assert not torch.equal(other.loss(outputs, nodes), own.loss(outputs, nodes))
 
 
+OUTPUTS = {
+    "classes": torch.tensor([[0.0, 3.0, 1.0], [2.0, 0.0, 1.0]]),
+    "multilabel": torch.tensor([[1.0, -2.0], [3.0, 1.0]]),
+    "regression": torch.tensor([[2.5], [-1.0]]),
+}
+PREDICTED = {
+    "classes": ([1, 0], ["label", "p_a", "p_b", "p_c"], ["b", "a"]),
+    "multilabel": ([[True, False], [True, True]], ["label", "p_a", "p_b"], ["a", "a|b"]),
+    "regression": ([2.5, -1.0], ["prediction"], [2.5, -1.0]),
+}
+
+
+@every_task
+def test_outputs_become_labels_columns_and_arrays(task: Task) -> None:
+    outputs, (labels, names, first) = OUTPUTS[task.name], PREDICTED[task.name]
+    classes = ["a", "b", "c"][: outputs.shape[1] if task.has_classes else 0]
+    assert task.predicted(outputs).tolist() == labels
+    table = task.columns(classes, None)
+    arrays = table.arrays(outputs)
+    assert [name for name, _ in table.fields] == names
+    assert [kind for _, kind in table.fields] == [array.type for array in arrays]
+    assert arrays[0].to_pylist() == first
+    shown = task.array(outputs)
+    if task.has_classes:
+        assert torch.equal(shown, task.probabilities(outputs))
+        assert [a.to_pylist() for a in arrays[1:]] == shown.t().tolist()
+    else:
+        assert (shown.dtype, shown.tolist()) == (torch.float64, first)
+
+
+def test_the_most_probable_classes_come_first() -> None:
+    table = find_task("classes").columns(["a", "b", "c"], top=2)
+    arrays = table.arrays(OUTPUTS["classes"])
+    assert [name for name, _ in table.fields] == ["label_1", "p_1", "label_2", "p_2"]
+    assert [arrays[0].to_pylist(), arrays[2].to_pylist()] == [["b", "a"], ["c", "c"]]
+
+
+@every_task
+def test_a_choice_among_classes_that_there_are_not_is_refused(task: Task) -> None:
+    words = "between 1 and the number of classes, 3" if task.has_classes else "predicts numbers"
+    with pytest.raises(ValueError, match=f"--top: .*{words}"):
+        task.check_top(4, 3, "--top")
+    task.check_top(None, 3)
+
+
+def test_labels_under_other_numbers_of_classes_keep_what_is_unknown() -> None:
+    place = torch.tensor([3, 0, 1])
+    labels, _ = LABELS["classes"]
+    assert find_task("classes").renumbered(labels, place, 4).tolist() == [3, 1, 1, -1]
+    labels, _ = LABELS["multilabel"]
+    found = find_task("multilabel").renumbered(labels, place[:2], 4).tolist()
+    assert found == [[0, 0, 0, 1], [0, 0, 0, 0], [1, 0, 0, 1], [-1, -1, -1, -1]]
+
+
 def test_every_metric_scores_some_task_and_the_first_is_the_default() -> None:
     found = {name: [task.name for task in tasks_scored_by(m)] for name, m in METRICS.items()}
     both, numbers = ["classes", "multilabel"], ["regression"]

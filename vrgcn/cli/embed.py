@@ -24,7 +24,7 @@ def run_embed(options: EmbedOptions) -> None:
 def _embed(options: EmbedOptions) -> None:
     use_threads(options.threads)
     run = open_run(options.run, find_device(options.device))
-    check_path(options.out, None, None)
+    check_path(options.out)
     with opened_sweeps(run, options) as opened:
         sweeps, nodes = opened.sweeps, opened.nodes
         layer = find_layer(sweeps, options.layer)

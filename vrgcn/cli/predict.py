@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from vrgcn.cli.exact_run import opened_sweeps, shown, too_large
 from vrgcn.cli.options import PredictOptions
-from vrgcn.data.predictions import check_path, prediction_file
+from vrgcn.data.predictions import check_prediction, prediction_file
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.files.memory import memory_advice
 from vrgcn.inference.predict import check_outputs
 from vrgcn.inference.saved import SavedModel
 from vrgcn.runs.run import open_run, parts_of_run
+from vrgcn.tasks import find_task
 
 
 def run_predict(options: PredictOptions) -> None:
@@ -28,19 +29,14 @@ def _predict(options: PredictOptions) -> None:
     use_threads(options.threads)
     run = open_run(options.run, find_device(options.device))
     saved = run.saved
-    classes = None if saved.regression else class_names(saved)
-    check_path(options.out, None if classes is None else len(classes), options.top)
+    task, classes = find_task(saved.task), class_names(saved)
+    check_prediction(options.out, task, len(classes), options.top)
     with opened_sweeps(run, options) as opened:
         graph, sweeps = opened.graph, opened.sweeps
         with (
             shown("predicting", sweeps.work(opened.nodes)) as advance,
             prediction_file(
-                options.out,
-                graph.names,
-                classes,
-                multilabel=saved.multilabel,
-                count=opened.count,
-                top=options.top,
+                options.out, graph.names, task, classes, count=opened.count, top=options.top
             ) as file,
         ):
             sweeps.on_chunk = advance
@@ -51,4 +47,7 @@ def _predict(options: PredictOptions) -> None:
 
 
 def class_names(saved: SavedModel) -> list[str]:
+    """Names of the classes that a model knows; empty where it predicts something else."""
+    if not find_task(saved.task).has_classes:
+        return []
     return saved.classes or [str(i) for i in range(saved.num_classes or 0)]

@@ -11,7 +11,7 @@ from vrgcn.cli.exact_run import read_nodes
 from vrgcn.cli.options import PredictOptions
 from vrgcn.cli.predict import class_names
 from vrgcn.cli.train_parts import check_launch, check_size, told_once
-from vrgcn.data.predictions import check_path, prediction_file
+from vrgcn.data.predictions import check_prediction, prediction_file
 from vrgcn.distributed.config import DistributedConfig
 from vrgcn.distributed.group import joined
 from vrgcn.distributed.parts import load_part
@@ -19,6 +19,7 @@ from vrgcn.distributed.prediction import gathered_outputs, part_sweeps, whole_na
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.graph.names import Names
 from vrgcn.runs.run import open_run
+from vrgcn.tasks import find_task
 
 
 def check_memory(memory: str) -> None:
@@ -40,10 +41,8 @@ def run_predict_parts(options: PredictOptions, folder: Path) -> None:
         check_memory(options.memory)
         part = load_part(folder, group.rank)
         saved = open_run(options.run, group.device).saved
-        classes = None if saved.regression else class_names(saved)
-        group.by_first(
-            lambda: check_path(options.out, None if classes is None else len(classes), options.top)
-        )
+        task, classes = find_task(saved.task), class_names(saved)
+        group.by_first(lambda: check_prediction(options.out, task, len(classes), options.top))
         count, nodes = part.description["nodes"], None
         if (file := options.nodes) is not None:
             found = group.by_first(lambda: _asked(file, whole_names(folder, part), count))
@@ -57,8 +56,8 @@ def run_predict_parts(options: PredictOptions, folder: Path) -> None:
                     prediction_file(
                         options.out,
                         whole_names(folder, part),
+                        task,
                         classes,
-                        multilabel=saved.multilabel,
                         count=asked,
                         top=options.top,
                     )

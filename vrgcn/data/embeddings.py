@@ -30,7 +30,7 @@ def embedding_file(path: Path, names: Names, *, count: int, width: int) -> Itera
     Columns of .parquet and .csv: `id`, and `e_0`, `e_1`, ... A .npy file holds the numbers alone:
     (count, width), float32.
     """
-    check_path(path, None, None)
+    check_path(path)
     with new_file(path, replace=False) as file:
         if path.suffix == ".npy":
             array_header(file, "<f4", (count, width))

@@ -9,12 +9,14 @@ import pyarrow as pa
 import torch
 from torch import Tensor, nn
 
-from vrgcn.data.predictions import check_top, prediction_rows, probabilities
+from vrgcn.data.predictions import PredictionRows
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.graph.validation import check_nodes
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel
+from vrgcn.tasks import find_task, flagged_task
+from vrgcn.tasks.task import Task
 
 if TYPE_CHECKING:
     import pandas
@@ -37,9 +39,7 @@ class Predictions:
     @property
     def probabilities(self) -> Tensor:
         """(rows, classes)."""
-        if self.classes is None:
-            raise ValueError("the model predicts numbers, which have no probabilities")
-        return probabilities(self.outputs, self.multilabel)
+        return self._task.probabilities(self.outputs)
 
     def to_arrow(self, top: int | None = None) -> pa.Table:
         """`id`, `label` and `p_CLASS` for each class, as `vrgcn predict` writes them; of numbers
@@ -47,8 +47,9 @@ class Predictions:
 
         top: of the most probable classes, so many: `label_1`, `p_1`, ...
         """
-        check_top(top, None if self.classes is None else len(self.classes))
-        rows = prediction_rows(self.names, self.classes, multilabel=self.multilabel, top=top)
+        classes = self.classes or []
+        self._task.check_top(top, len(classes))
+        rows = PredictionRows(self.names, self._task, classes, top)
         return pa.Table.from_batches([rows.batch(self.nodes, self.outputs)])
 
     def to_pandas(self, top: int | None = None) -> pandas.DataFrame:
@@ -59,6 +60,10 @@ class Predictions:
             raise ImportError("to_pandas needs pandas: pip install 'vrgcn[pandas]'") from None
         frame: pandas.DataFrame = self.to_arrow(top).to_pandas()
         return frame.set_index("id")
+
+    @property
+    def _task(self) -> Task:
+        return find_task(flagged_task(multilabel=self.multilabel, regression=self.classes is None))
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -75,6 +80,6 @@ def predictions(
     outputs = predict(model, graph, nodes, **given)
     asked = torch.arange(graph.num_nodes) if nodes is None else check_nodes(nodes, graph.num_nodes)
     classes = None
-    if not saved.regression:
+    if find_task(saved.task).has_classes:
         classes = saved.classes or [str(i) for i in range(outputs.shape[1])]
     return Predictions(asked, outputs, graph.names, classes, saved.multilabel)

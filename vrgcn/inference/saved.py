@@ -34,13 +34,7 @@ from vrgcn.inference.model_file import (
 )
 from vrgcn.inference.own_models import Factory, describe_own, make_own
 from vrgcn.models.models import MODELS
-from vrgcn.tasks.task import UNLABELLED
-
-_LABELS: dict[str, str] = {
-    "classes": "one class per node",
-    "multilabel": "several classes per node",
-    "regression": "one number per node",
-}
+from vrgcn.tasks import find_task, flagged_task
 
 
 @dataclass(frozen=True)
@@ -68,9 +62,7 @@ class SavedModel:
     @property
     def task(self) -> str:
         """The task that the model was trained for, as `Graph.task` names it."""
-        if self.regression:
-            return "regression"
-        return "multilabel" if self.multilabel else "classes"
+        return flagged_task(multilabel=self.multilabel, regression=self.regression)
 
     @staticmethod
     def of(model: nn.Module) -> SavedModel:
@@ -260,10 +252,11 @@ def model_labels(saved: SavedModel, graph: Graph) -> Tensor:
         raise ValueError("the graph has no labels to compare with")
     if graph.task != saved.task:
         raise ValueError(
-            f"the model was trained for {_LABELS[saved.task]}, and the graph has "
-            f"{_LABELS[graph.task]}"
+            f"the model was trained for {find_task(saved.task).label}, and the graph has "
+            f"{find_task(graph.task).label}"
         )
-    if saved.regression:
+    task = find_task(graph.task)
+    if not task.has_classes:
         return graph.labels
     theirs, ours = graph.names.classes, saved.classes
     if theirs is None or ours is None or theirs == ours:
@@ -277,9 +270,4 @@ def model_labels(saved: SavedModel, graph: Graph) -> Tensor:
     if unknown:
         raise ValueError(f"the model does not know the class {unknown[0]!r} of the graph")
     place = torch.tensor([ours.index(name) for name in theirs])
-    if graph.multilabel:
-        labels = graph.labels.new_zeros(graph.num_nodes, len(ours))
-        labels[:, place] = graph.labels
-        labels[(graph.labels == UNLABELLED).all(1)] = UNLABELLED
-        return labels
-    return torch.where(graph.labels >= 0, place[graph.labels.clamp(min=0)], UNLABELLED)
+    return task.renumbered(graph.labels, place, len(ours))

@@ -12,10 +12,11 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.class_weight import compute_sample_weight
 
-from vrgcn.data.predictions import probabilities
 from vrgcn.inference.saved import SavedModel
 from vrgcn.scikit.estimator import GraphEstimator
 from vrgcn.scikit.targets import Target, read_classes
+from vrgcn.tasks import find_task
+from vrgcn.tasks.task import Task
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -42,9 +43,10 @@ class VRGCNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
             they had then; other rows must be given theirs
         """
         outputs = self._outputs(X, edge_index, edge_weight)
-        if self._several():
-            return (outputs > 0).numpy().astype(np.int64)
-        chosen: NDArray[Any] = self.classes_[outputs.argmax(1).numpy()]
+        found = self._fitted_task().predicted(outputs).numpy()
+        if found.ndim == 2:
+            return found.astype(np.int64)
+        chosen: NDArray[Any] = self.classes_[found]
         return chosen
 
     def predict_proba(
@@ -52,7 +54,7 @@ class VRGCNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
     ) -> NDArray[np.float64]:
         """(rows, classes): the probability of each class, in the order of `classes_`."""
         outputs = self._outputs(X, edge_index, edge_weight)
-        chances: NDArray[np.float64] = probabilities(outputs, self._several()).numpy()
+        chances: NDArray[np.float64] = self._fitted_task().probabilities(outputs).numpy()
         return chances
 
     def score(
@@ -73,8 +75,8 @@ class VRGCNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         tags.classifier_tags.multi_label = True
         return tags
 
-    def _several(self) -> bool:
-        return SavedModel.of(self.model_).multilabel
+    def _fitted_task(self) -> Task:
+        return find_task(SavedModel.of(self.model_).task)
 
     def _read_target(self, y: Any) -> Target:
         return read_classes(y, self.unlabeled)

@@ -1,9 +1,9 @@
 """Tasks: what a model can be trained for, by the kind of label that nodes have.
 
 A task has everything that depends on the kind of label: checks of labels, number of outputs, loss,
-scores. All else asks the task and never its name. A new task is a file here with a class of the
-methods of `Task`, and a line in TASKS. This file imports no torch: the command line reads the
-names.
+scores, columns of predictions. All else asks the task, never its name. A new task is a file here
+with a class of the methods of `Task`, and a line in TASKS. This file imports no torch: the command
+line reads the names.
 """
 
 from __future__ import annotations
@@ -47,6 +47,11 @@ def implied_task(labels: Tensor | None) -> str:
     """Name of the task that labels stand for where the user names none."""
     task = find_task(DEFAULT) if labels is None else task_of(labels)
     return DEFAULT if task.by_name else task.name
+
+
+def flagged_task(**flags: bool) -> str:
+    """Name of the task whose flag is true, as files of models have one for each but the default."""
+    return next((name for name in TASKS if flags.get(name)), DEFAULT)
 
 
 def tasks_scored_by(metric: Metric) -> list[Task]:

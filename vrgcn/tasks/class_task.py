@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import ClassVar
 
+import pyarrow as pa
 from torch import Tensor, nn
 
-from vrgcn.tasks.task import LossSettings, Task
+from vrgcn.tasks.task import Columns, LossSettings, Task
 
 
 class ClassTask(Task):
@@ -44,9 +46,57 @@ class ClassTask(Task):
     def needs(self, settings: LossSettings) -> tuple[str, ...]:
         return ("weights",) if settings.class_weights == "balanced" else ()
 
+    def array(self, outputs: Tensor) -> Tensor:
+        return self.probabilities(outputs).float()
+
+    def columns(self, classes: Sequence[str], top: int | None) -> Columns:
+        return ClassColumns(self, classes) if top is None else TopClasses(self, classes, top)
+
+    def check_top(self, top: int | None, classes: int, name: str = "top") -> None:
+        if top is not None and not 1 <= top <= classes:
+            raise ValueError(f"{name}: must be between 1 and the number of classes, {classes}")
+
+    @abstractmethod
+    def names(self, outputs: Tensor, classes: pa.Array) -> pa.Array:
+        """(nodes,) texts: the names of the predicted classes of each node."""
+
     @abstractmethod
     def _check_values(self, labels: Tensor, num_classes: int | None) -> tuple[Tensor, int]:
         """Labels of the right shape as a graph keeps them, and the number of classes."""
+
+
+class ClassColumns:
+    """`label`, and `p_CLASS` for each class."""
+
+    def __init__(self, task: ClassTask, classes: Sequence[str]) -> None:
+        self._task = task
+        self._classes = pa.array(classes, type=pa.string())
+        self.fields = [("label", pa.string()), *((f"p_{name}", pa.float32()) for name in classes)]
+
+    def arrays(self, outputs: Tensor) -> list[pa.Array]:
+        chances = self._task.array(outputs)
+        shares = [pa.array(column.contiguous().numpy()) for column in chances.t()]
+        return [self._task.names(outputs, self._classes), *shares]
+
+
+class TopClasses:
+    """`label_1`, `p_1`, ... from the most probable class down."""
+
+    def __init__(self, task: ClassTask, classes: Sequence[str], top: int) -> None:
+        self._task = task
+        self._classes = pa.array(classes, type=pa.string())
+        self._top = top
+        self.fields = []
+        for rank in range(1, top + 1):
+            self.fields += [(f"label_{rank}", pa.string()), (f"p_{rank}", pa.float32())]
+
+    def arrays(self, outputs: Tensor) -> list[pa.Array]:
+        best, places = self._task.array(outputs).topk(self._top, dim=1)
+        columns = []
+        for rank in range(self._top):
+            columns.append(self._classes.take(pa.array(places[:, rank].contiguous().numpy())))
+            columns.append(pa.array(best[:, rank].contiguous().numpy()))
+        return columns
 
 
 class CrossEntropy:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -30,6 +31,18 @@ class OneClass(ClassTask):
     def criterion(self, settings: LossSettings, facts: Facts) -> Criterion:
         weights = facts["weights"] if self.needs(settings) else None
         return SoftmaxCrossEntropy(weights, settings.label_smoothing)
+
+    def predicted(self, outputs: Tensor) -> Tensor:
+        return outputs.argmax(1)
+
+    def probabilities(self, outputs: Tensor) -> Tensor:
+        return torch.softmax(outputs, 1)
+
+    def names(self, outputs: Tensor, classes: pa.Array) -> pa.Array:
+        return classes.take(pa.array(self.predicted(outputs).numpy()))
+
+    def renumbered(self, labels: Tensor, place: Tensor, classes: int) -> Tensor:
+        return torch.where(labels >= 0, place[labels.clamp(min=0)], UNLABELLED)
 
     def _check_values(self, labels: Tensor, num_classes: int | None) -> tuple[Tensor, int]:
         if not is_integer(labels):

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+
+import pyarrow as pa
+import pyarrow.compute as pc
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from vrgcn.tasks.class_task import ClassTask, CrossEntropy
 from vrgcn.tasks.task import UNLABELLED, Criterion, Facts, LossSettings
+
+SEPARATOR = "|"  # between the classes of a node
 
 
 class SeveralClasses(ClassTask):
@@ -31,6 +37,31 @@ class SeveralClasses(ClassTask):
     def criterion(self, settings: LossSettings, facts: Facts) -> Criterion:
         weights = facts["weights"] if self.needs(settings) else None
         return SigmoidCrossEntropy(weights, settings.label_smoothing)
+
+    def predicted(self, outputs: Tensor) -> Tensor:
+        return outputs > 0
+
+    def probabilities(self, outputs: Tensor) -> Tensor:
+        return torch.sigmoid(outputs)
+
+    def names(self, outputs: Tensor, classes: pa.Array) -> pa.Array:
+        """Names joined by "|", or as a list in JSON where a class has "|" in its name."""
+        chosen = self.predicted(outputs)
+        values = classes.take(pa.array(chosen.nonzero()[:, 1].contiguous().numpy()))
+        starts = torch.zeros(len(chosen) + 1, dtype=torch.int32)
+        starts[1:] = chosen.sum(1).cumsum(0)
+        lists = pa.ListArray.from_arrays(pa.array(starts.numpy()), values)
+        # Otherwise nobody could tell the class a|b from the classes a and b.
+        if not pc.any(pc.match_substring(classes, SEPARATOR)).as_py():
+            return pc.binary_join(lists, SEPARATOR)
+        texts = [json.dumps(row, ensure_ascii=False) for row in lists.to_pylist()]
+        return pa.array(texts, pa.string())
+
+    def renumbered(self, labels: Tensor, place: Tensor, classes: int) -> Tensor:
+        renumbered = labels.new_zeros(len(labels), classes)
+        renumbered[:, place] = labels
+        renumbered[(labels == UNLABELLED).all(1)] = UNLABELLED
+        return renumbered
 
     def _check_values(self, labels: Tensor, num_classes: int | None) -> tuple[Tensor, int]:
         if labels.is_complex():

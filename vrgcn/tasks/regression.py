@@ -8,11 +8,13 @@ predicts in the labels' unit, while the loss does not depend on it.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
+import pyarrow as pa
 import torch
 from torch import Tensor, nn
 
-from vrgcn.tasks.task import Criterion, Facts, LossSettings, Task
+from vrgcn.tasks.task import Columns, Criterion, Facts, LossSettings, Task
 
 
 class Number(Task):
@@ -56,6 +58,9 @@ class Number(Task):
     def labelled(self, labels: Tensor, nodes: Tensor | None = None) -> Tensor:
         return ~(labels if nodes is None else labels[nodes]).isnan()
 
+    def renumbered(self, labels: Tensor, place: Tensor, classes: int) -> Tensor:
+        return labels
+
     def outputs(self, num_classes: int) -> int:
         return 1
 
@@ -75,6 +80,34 @@ class Number(Task):
     def compared(self, outputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         # PyTorch's own losses make (nodes, nodes) of (nodes, 1) and (nodes,).
         return outputs[:, 0], labels.to(outputs.dtype)
+
+    def predicted(self, outputs: Tensor) -> Tensor:
+        return outputs[:, 0]
+
+    def probabilities(self, outputs: Tensor) -> Tensor:
+        raise ValueError("the model predicts numbers, which have no probabilities")
+
+    def array(self, outputs: Tensor) -> Tensor:
+        return outputs[:, 0].double()
+
+    def columns(self, classes: Sequence[str], top: int | None) -> Columns:
+        return NumberColumn()
+
+    def check_top(self, top: int | None, classes: int, name: str = "top") -> None:
+        if top is not None:
+            raise ValueError(
+                f"{name}: the model predicts numbers, which have no classes to choose from"
+            )
+
+
+class NumberColumn:
+    """`prediction`."""
+
+    def __init__(self) -> None:
+        self.fields = [("prediction", pa.float64())]
+
+    def arrays(self, outputs: Tensor) -> list[pa.Array]:
+        return [pa.array(outputs[:, 0].double().contiguous().numpy())]
 
 
 class NumberError:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
+import pyarrow as pa
 import torch
 from torch import Tensor, nn
 
@@ -40,6 +41,18 @@ class Criterion(Protocol):
 
     def __call__(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """(nodes,): the loss of each node, from its outputs (nodes, width) and its label."""
+
+
+class Columns(Protocol):
+    """What a table shows of predictions beside the ids of the nodes.
+
+    fields: names and types of the columns
+    """
+
+    fields: list[tuple[str, pa.DataType]]
+
+    def arrays(self, outputs: Tensor) -> list[pa.Array]:
+        """The columns of some nodes, from their outputs (nodes, width)."""
 
 
 class Task(ABC):
@@ -81,6 +94,13 @@ class Task(ABC):
     @abstractmethod
     def labelled(self, labels: Tensor, nodes: Tensor | None = None) -> Tensor:
         """(nodes,) bool: whether the label of a node is known; of `nodes` alone, or of all."""
+
+    @abstractmethod
+    def renumbered(self, labels: Tensor, place: Tensor, classes: int) -> Tensor:
+        """Labels as a graph keeps them, under other numbers of classes.
+
+        place: the new number of each class; classes: how many there are then
+        """
 
     # Training.
 
@@ -131,6 +151,36 @@ class Task(ABC):
                 f"{', '.join(self.metrics)}"
             )
         return METRICS[name]
+
+    # Predictions.
+
+    @abstractmethod
+    def predicted(self, outputs: Tensor) -> Tensor:
+        """Predicted labels from outputs (nodes, width), in the shape of labels."""
+
+    @abstractmethod
+    def probabilities(self, outputs: Tensor) -> Tensor:
+        """(nodes, classes): the probability of each class; an error where there are no classes."""
+
+    @abstractmethod
+    def array(self, outputs: Tensor) -> Tensor:
+        """(nodes, ...): what an array of predictions holds for each node."""
+
+    @abstractmethod
+    def columns(self, classes: Sequence[str], top: int | None) -> Columns:
+        """The columns of a table of predictions.
+
+        classes: their names; empty where there are none
+        top: show so many of the most probable classes alone; None: all
+        """
+
+    @abstractmethod
+    def check_top(self, top: int | None, classes: int, name: str = "top") -> None:
+        """Refuse to choose so many of the most probable classes.
+
+        classes: how many there are
+        name: of the argument, for errors
+        """
 
 
 def is_integer(x: Tensor) -> bool:
