@@ -134,7 +134,7 @@ def test_graphs_of_several_classes_or_none_have_no_homophily() -> None:
     edges = [[0, 1], [1, 2]]
     several = Graph(edges, torch.eye(3), torch.tensor([[0, 1], [1, 1], [-1, -1]]))
     found = statistics(several)
-    assert (found.homophily, found.multilabel, found.labelled) == (None, True, 2)
+    assert (found.homophily, found.several, found.labelled) == (None, True, 2)
     found = statistics(Graph(edges, torch.eye(3)))
     assert (found.homophily, found.classes, found.labelled) == (None, 0, 0)
 

@@ -111,9 +111,10 @@ def show_evaluation(
     # Beside a picture that was named, under its name: pictures of several runs may share a folder.
     name = split if options.out is None else picture.stem
     numbers = picture.with_name(f"evaluation-{name}.json")
-    metric = find_task(run.saved.task).find_metric(run.config.get("metric"))
+    task = find_task(run.saved.task)
+    metric = task.find_metric(run.config.get("metric"))
     evaluated = _Evaluated(run, graph, outputs, labels, split, metric)
-    show = _show_numbers if run.saved.regression else _show_classes
+    show = _show_classes if task.has_classes else _show_numbers
     found = {"metric": metric.title, "scores": _known(evaluated.by_split(metric)), "split": split}
     with unbroken_output():  # a reader who has seen enough of the scores still wants the files
         found |= show(evaluated, picture)
@@ -122,7 +123,7 @@ def show_evaluation(
 
 
 def _picture(options: EvaluateOptions, run: Run, split: str) -> Path:
-    kind = "predicted" if run.saved.regression else "confusion"
+    kind = "confusion" if find_task(run.saved.task).has_classes else "predicted"
     picture = options.out or run.folder / f"{kind}-{split}.png"
     check_figure(picture)
     return picture
@@ -149,7 +150,7 @@ def _show_classes(evaluated: _Evaluated, picture: Path) -> dict[str, Any]:
     _print_splits(evaluated.graph, {metric: evaluated.by_split(metric)})
     print_table(_table(classes, by_class, roc_auc, evaluated.split))
     matrix: dict[str, Any] = {"confusion": None}
-    if saved.multilabel:
+    if find_task(saved.task).several:
         draw_class_scores(by_class, classes, picture, evaluated.title)
     else:
         counts = confusion(outputs, labels)

@@ -78,7 +78,7 @@ def _lines(found: Statistics, scaling: str) -> dict[str, str]:
     kind += ", weighted" if found.weighted else ""
     two = "one for an edge" if found.directed else "two for an edge, one for a self-loop"
     label, labels = "classes", f"{found.classes:,}"
-    if found.multilabel:
+    if found.several:
         labels += ", several per node"
     if found.numbers is not None:
         label, labels = "numbers", f"from {found.numbers}"

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from vrgcn.data.tables.numbers import Numbers
 from vrgcn.data.tables.splits import draw_split
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.validation import SPLITS
+from vrgcn.tasks import find_task
+from vrgcn.tasks.task import Task
 
 
 @dataclass(frozen=True)
-class Classes:
-    """known: (nodes,) whether a node has a label; groups: (known nodes,) split each on its own"""
+class GraphLabels:
+    """labels: of all nodes, as a graph keeps them; known: (nodes,) whether a node has one"""
 
+    task: Task
+    labels: NDArray[Any]
     known: NDArray[np.bool_]
-    groups: NDArray[np.int64]
 
     def strata(self) -> NDArray[np.int64]:
-        return self.groups
+        return self.task.strata(self.labels, self.known)
 
 
 def random_split(graph: Graph, ratio: Sequence[float], seed: int = 0) -> Graph:
@@ -33,14 +36,8 @@ def random_split(graph: Graph, ratio: Sequence[float], seed: int = 0) -> Graph:
     """
     if graph.labels is None:
         raise ValueError("a graph without labels cannot be split (--ratio): nothing to train on")
-    known = graph.labelled
-    labels: Classes | Numbers
-    if graph.task == "regression":
-        labels = Numbers(graph.labels.double().numpy())
-    elif graph.multilabel:
-        labels = Classes(known.numpy(), np.zeros(int(known.sum()), np.int64))
-    else:
-        labels = Classes(known.numpy(), graph.labels[known].numpy())
+    task = find_task(graph.task)
+    labels = GraphLabels(task, graph.labels.numpy(), graph.labelled.numpy())
     codes = draw_split(labels, ratio, seed)
     return graph.with_splits(
         {name: torch.from_numpy(np.flatnonzero(codes == n)) for n, name in enumerate(SPLITS)}

@@ -23,6 +23,7 @@ from torch import Tensor
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import CSR, is_sparse
 from vrgcn.graph.validation import SPLITS
+from vrgcn.tasks import find_task
 from vrgcn.tasks.spread import Spread
 
 # Two-hop neighbourhoods are counted on all nodes up to so many steps, which takes a few seconds,
@@ -74,7 +75,7 @@ class Statistics:
     features: int
     density: float
     classes: int
-    multilabel: bool
+    several: bool
     labelled: int
     splits: dict[str, int]
     homophily: float | None
@@ -114,7 +115,7 @@ def statistics(graph: Graph, seed: int = 0) -> Statistics:
         features=graph.num_features,
         density=_density(graph.features),
         classes=graph.num_classes,
-        multilabel=graph.multilabel,
+        several=find_task(graph.task).several,
         labelled=int(graph.labelled.sum()),
         splits={name: len(graph.split(name)) for name in SPLITS},
         homophily=_homophily(graph),
@@ -196,13 +197,14 @@ def _density(features: Tensor) -> float:
 
 
 def _numbers(graph: Graph) -> Spread | None:
-    if graph.labels is None or graph.task != "regression" or not graph.labelled.any():
+    if graph.labels is None or find_task(graph.task).has_classes or not graph.labelled.any():
         return None
     return Spread.of(graph.labels[graph.labelled].numpy())
 
 
 def _homophily(graph: Graph) -> float | None:
-    if graph.labels is None or graph.task != "classes":
+    task = find_task(graph.task)
+    if graph.labels is None or not task.has_classes or task.several:
         return None
     A, known = graph.adjacency, graph.labelled
     rows = A.row_of_entry

@@ -54,6 +54,7 @@ from vrgcn.graph.names import Names
 from vrgcn.graph.propagation import is_symmetric
 from vrgcn.graph.sparse import CSR, is_sparse
 from vrgcn.graph.validation import SPLITS
+from vrgcn.tasks import find_task
 
 
 def save_graph(graph: Graph, path: str | Path) -> None:
@@ -278,7 +279,7 @@ def _describe(folder: Path, width: int, num_classes: int, names: Names, task: st
         "num_classes": num_classes,
         "labelled": "labels" in arrays,
         "task": task,
-        "multilabel": task == "multilabel",
+        "multilabel": find_task(task).several,
         "weighted": "weights" in arrays,
         "reversed": "reverse_indptr" in arrays,
         "splits": {name: len(arrays[name]) for name in SPLITS},

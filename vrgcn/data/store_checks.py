@@ -18,7 +18,7 @@ from torch import Tensor
 
 from vrgcn.data.store_format import MATRICES, Matrix, Meta
 from vrgcn.graph.validation import SPLITS
-from vrgcn.tasks.task import UNLABELLED
+from vrgcn.tasks import find_task
 
 _PIECE = 1 << 22  # numbers at a time: temporaries of some megabytes
 
@@ -112,19 +112,11 @@ def _check_ascending(file: Path, indptr: Tensor, indices: Tensor) -> None:
 
 
 def _check_labels(file: Path, meta: Meta, labels: Tensor) -> None:
-    classes, task = meta["num_classes"], meta["task"]
+    task = find_task(meta["task"])
     rows = max(1, _PIECE // max(1, labels[:1].numel()))
     for start in range(0, len(labels), rows):
         part = labels[start : start + rows]
-        if task == "regression":
-            wrong, wanted = part.isinf(), "a number, NaN where unknown"
-        elif task == "multilabel":
-            unknown = (part == UNLABELLED).all(1, keepdim=True)
-            wrong = ((part != 0) & (part != 1) & ~unknown).any(1)
-            wanted = "0 or 1 for each class, or -1 for all where unknown"
-        else:
-            wrong = (part < UNLABELLED) | (part >= classes)
-            wanted = f"a class of 0..{classes - 1}, or -1 where unknown"
+        wrong, wanted = task.wrong(part, meta["num_classes"])
         if wrong.any():
             at = int(wrong.nonzero()[0, 0])
             raise ValueError(f"{file}: node {start + at} has {part[at].tolist()}, not {wanted}")
@@ -159,11 +151,9 @@ def _unknown(meta: Meta, labels: Tensor | None, ids: Tensor) -> Tensor:
     """(ids,) whether a node's label is not known."""
     if labels is None:
         return torch.ones(len(ids), dtype=torch.bool)
-    if meta["task"] == "regression":
-        return labels[ids].isnan()
-    if meta["task"] == "multilabel":
-        return labels[:, 0][ids] == UNLABELLED if labels.shape[1] else ids < 0
-    return labels[ids] == UNLABELLED
+    if not labels.numel():  # several classes per node, of none
+        return ids < 0
+    return ~find_task(meta["task"]).labelled(labels, ids)
 
 
 def _pieces(values: Tensor, overlap: int = 0) -> Iterator[tuple[int, Tensor]]:

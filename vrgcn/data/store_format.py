@@ -27,7 +27,7 @@ from vrgcn.files.kinds import (
 )
 from vrgcn.files.parsing import parse_json
 from vrgcn.graph.validation import SPLITS
-from vrgcn.tasks import TASKS
+from vrgcn.tasks import TASKS, find_task, flagged_task
 
 FORMAT = "vrgcn-graph"
 IDS = "ids.arrow"
@@ -105,11 +105,7 @@ def shapes_and_kinds(meta: Meta) -> dict[str, tuple[tuple[int, ...], tuple[str, 
     if not _sparse(meta):
         arrays["features"] = (nodes, meta["width"]), _DENSE
     if meta["labelled"]:
-        arrays["labels"] = {
-            "classes": ((nodes,), integers),
-            "multilabel": ((nodes, meta["num_classes"]), ("float32",)),
-            "regression": ((nodes,), ("float64",)),
-        }[meta["task"]]
+        arrays["labels"] = find_task(meta["task"]).stored(nodes, meta["num_classes"])
     return arrays | {name: ((meta["splits"][name],), integers) for name in SPLITS}
 
 
@@ -150,8 +146,8 @@ def read_meta(folder: OpenFolder) -> Meta:
             f"{file} is damaged, or was changed by hand: its checksum is another; save the graph "
             "again"
         )
-    if "task" not in meta:  # a folder from before there was regression
-        meta["task"] = "multilabel" if meta.get("multilabel") is True else "classes"
+    if "task" not in meta:  # a folder from before there were labels that are numbers
+        meta["task"] = flagged_task(multilabel=meta.get("multilabel") is True)
     meta.setdefault("reversed", False)  # a folder from before there were histories of gradients
     check_kinds(str(file), meta, _KINDS)
     _check_agreement(file, meta)
@@ -168,10 +164,10 @@ def content_checksum(meta: Meta) -> str | None:
 
 
 def _check_agreement(file: Path, meta: Meta) -> None:
-    names, task = meta["names"], meta["task"]
+    names, task = meta["names"], find_task(meta["task"])
     wrong = {
-        "multilabel does not agree with task": meta["multilabel"] != (task == "multilabel"),
-        "numbers have no classes": task == "regression" and meta["num_classes"] != 0,
+        "multilabel does not agree with task": meta["multilabel"] != task.several,
+        "numbers have no classes": not task.has_classes and meta["num_classes"] != 0,
         "feature_entries must be a count": _sparse(meta) and meta["feature_entries"] is None,
         "it has more classes than can be": meta["num_classes"] > max(_MOST_CLASSES, meta["nodes"]),
         "it has more features than can be": meta["width"]

@@ -128,7 +128,7 @@ class Graph:
 
     @property
     def multilabel(self) -> bool:
-        return self.task == "multilabel"
+        return find_task(self.task).several
 
     @property
     def labelled(self) -> Tensor:
@@ -264,8 +264,7 @@ class Graph:
         )
 
     def __repr__(self) -> str:
-        kind = "multi-label" if self.multilabel else "classes"
-        labels = "regression" if self.task == "regression" else f"{kind}={self.num_classes}"
+        labels = find_task(self.task).described(self.num_classes)
         return (
             f"Graph(nodes={self.num_nodes:,}, entries={self.num_edges:,}, "
             f"features={self.num_features:,}{' sparse' if is_sparse(self.features) else ''}, "

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.validation import SPLITS, as_tensor
+from vrgcn.tasks import DEFAULT, find_task
 
 
 def graph_from_pyg(data: Any, task: str | None = None) -> Graph:
@@ -76,18 +77,7 @@ def _edge_weight(data: Any) -> Tensor | None:
 
 def _labels(data: Any, task: str | None) -> Tensor | None:
     y = getattr(data, "y", None)
-    if y is None:
-        return None
-    if y.dim() == 2 and y.shape[1] == 1 and task != "multilabel":  # as OGB has them
-        y = y[:, 0]
-    if y.dim() == 1 and y.is_floating_point() and task != "regression":
-        if not ((y == y.round()) | y.isnan()).all():
-            raise ValueError(
-                "data.y holds fractions, and no regression was asked for: to predict numbers, "
-                'give Graph.from_pyg(data, task="regression")'
-            )
-        y = torch.nan_to_num(y, nan=-1).long()
-    return y
+    return None if y is None else find_task(task or DEFAULT).from_pyg(y)
 
 
 def _mask(data: Any, name: str) -> Tensor | None:

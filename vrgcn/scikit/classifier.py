@@ -33,7 +33,7 @@ class VRGCNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
     unlabeled: Any = -1
 
     classes_: ClassVar[NDArray[Any]]
-    _tasks: ClassVar[tuple[str, ...]] = ("classes", "multilabel")
+    _has_classes: ClassVar[bool] = True
 
     def predict(self, X: Any, *, edge_index: Any = None, edge_weight: Any = None) -> NDArray[Any]:
         """(rows,) the most probable class of each; of several classes per row, (rows, classes) of 0
@@ -83,17 +83,17 @@ class VRGCNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
 
     def _encode(
         self, target: Target, used: NDArray[np.bool_]
-    ) -> tuple[NDArray[Any], list[str] | None, str]:
+    ) -> tuple[NDArray[Any], list[str] | None]:
         labels = np.full(target.values.shape, -1, np.int64)
         if target.several:
             labels[target.known] = target.values[target.known]
             self.classes_ = np.arange(labels.shape[1])  # type: ignore[misc]
-            return labels.astype(np.float32), [str(c) for c in self.classes_], "multilabel"
+            return labels.astype(np.float32), [str(c) for c in self.classes_]
         # Of rows that nothing is learned from or chosen by, not even what classes there are.
         classes, codes = np.unique(target.values[used], return_inverse=True)
         labels[used] = codes
         self.classes_ = classes  # type: ignore[misc]
-        return labels, [str(c) for c in classes], "classes"
+        return labels, [str(c) for c in classes]
 
     def _compare(self, actual: Any, predicted: Any, weights: Any) -> float:
         return float(accuracy_score(actual, predicted, sample_weight=weights))

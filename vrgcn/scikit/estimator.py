@@ -14,6 +14,7 @@ from difflib import get_close_matches
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length, check_random_state
@@ -38,6 +39,7 @@ from vrgcn.scikit.rows import (
     same_features,
 )
 from vrgcn.scikit.targets import Target, target_of_graph
+from vrgcn.tasks import TASKS, find_task, task_of
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.objective import build_objective
 from vrgcn.training.own_loss import Weighted
@@ -227,10 +229,11 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
                 "is None."
             )
-        if X.task not in self._tasks:
+        tasks = [name for name in TASKS if find_task(name).has_classes == self._has_classes]
+        if X.task not in tasks:
             raise ValueError(
                 f"the labels of the graph are for {X.task}, and {type(self).__name__} is for "
-                f"{' and '.join(self._tasks)}"
+                f"{' and '.join(tasks)}"
             )
         return target_of_graph(X)
 
@@ -247,22 +250,22 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         self, rows: Rows, target: Target, train: NDArray[np.bool_], val: NDArray[np.bool_]
     ) -> Graph:
         """The graph with y for labels, and for splits what is trained on and validated."""
-        labels, classes, task = self._encode(target, train | val)
+        labels, classes = self._encode(target, train | val)
+        task = task_of(torch.from_numpy(labels))
         base = rows.graph
         splits = {
             name: rows.spread(mask, False).nonzero()[:, 0]
             for name, mask in (("train", train), ("val", val), ("test", np.zeros_like(train)))
         }
         names = Names(base.names.nodes, classes, base.names.features)
-        elsewhere = np.nan if task == "regression" else -1
         graph = Graph.from_parts(
             base.adjacency,
             base.features,
-            rows.spread(labels, elsewhere),
+            rows.spread(labels, task.unknown),
             splits,
             len(classes or []),
             names,
-            task,
+            task.name,
         )
         graph.scaling = base.scaling
         return graph
@@ -304,15 +307,15 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
 
     # What the classifier and the regressor say themselves.
 
-    _tasks: ClassVar[tuple[str, ...]]
+    _has_classes: ClassVar[bool]  # whether y holds classes
 
     def _read_target(self, y: Any) -> Target:
         raise NotImplementedError
 
     def _encode(
         self, target: Target, used: NDArray[np.bool_]
-    ) -> tuple[NDArray[Any], list[str] | None, str]:
-        """Labels (rows, ...) as a graph has them, the names of classes, the task."""
+    ) -> tuple[NDArray[Any], list[str] | None]:
+        """Labels (rows, ...) as a graph has them, the names of classes."""
         raise NotImplementedError
 
     def _compare(self, actual: Any, predicted: Any, weights: Any) -> float:

@@ -20,7 +20,7 @@ class VRGCNRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
 
     __doc__ += GraphEstimator.__doc__ or ""
 
-    _tasks: ClassVar[tuple[str, ...]] = ("regression",)
+    _has_classes: ClassVar[bool] = False
 
     def predict(
         self, X: Any, *, edge_index: Any = None, edge_weight: Any = None
@@ -51,8 +51,8 @@ class VRGCNRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
 
     def _encode(
         self, target: Target, used: NDArray[np.bool_]
-    ) -> tuple[NDArray[Any], list[str] | None, str]:
-        return np.where(target.known, target.values, np.nan), None, "regression"
+    ) -> tuple[NDArray[Any], list[str] | None]:
+        return np.where(target.known, target.values, np.nan), None
 
     def _compare(self, actual: Any, predicted: Any, weights: Any) -> float:
         return float(r2_score(actual, predicted, sample_weight=weights))

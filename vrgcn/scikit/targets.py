@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from vrgcn.graph.graph import Graph
+from vrgcn.tasks import find_task
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,8 @@ def target_of_graph(graph: Graph) -> Target:
     if graph.labels is None:
         raise ValueError("the graph has no labels: give y")
     values, known = graph.labels.numpy(), graph.labelled.numpy()
-    if graph.task == "classes" and graph.names.classes is not None:
+    task = find_task(graph.task)
+    if task.has_classes and not task.several and graph.names.classes is not None:
         values = np.array(graph.names.classes)[values]  # of -1 the last: not known anyway
     return Target(values, known)
 

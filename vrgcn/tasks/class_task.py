@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import pyarrow as pa
+import torch
 from torch import Tensor, nn
 
-from vrgcn.tasks.task import Columns, LossSettings, Task
+from vrgcn.tasks.task import UNLABELLED, Columns, LossSettings, Task
 
 
 class ClassTask(Task):
@@ -36,6 +37,17 @@ class ClassTask(Task):
                 f"task {self.name!r} takes labels of shape {wanted}, not {tuple(labels.shape)}"
             )
         return self._check_values(labels, num_classes)
+
+    def from_pyg(self, labels: Tensor) -> Tensor:
+        y = labels if self.several else super().from_pyg(labels)
+        if y.dim() != 1 or not y.is_floating_point():
+            return y
+        if not ((y == y.round()) | y.isnan()).all():
+            raise ValueError(
+                "data.y holds fractions, and no regression was asked for: to predict numbers, "
+                'give Graph.from_pyg(data, task="regression")'
+            )
+        return torch.nan_to_num(y, nan=UNLABELLED).long()
 
     def outputs(self, num_classes: int) -> int:
         return num_classes

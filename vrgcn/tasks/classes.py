@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pyarrow as pa
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor
 
 from vrgcn.tasks.class_task import ClassTask, CrossEntropy
@@ -17,6 +21,7 @@ class OneClass(ClassTask):
     name = "classes"
     label = "one class per node"
     dimensions = 1
+    drawn = "class by class"
     metrics = ("accuracy", "micro-f1", "macro-f1", "roc-auc")
 
     def holds(self, labels: Tensor) -> bool:
@@ -24,6 +29,19 @@ class OneClass(ClassTask):
 
     def labelled(self, labels: Tensor, nodes: Tensor | None = None) -> Tensor:
         return (labels if nodes is None else labels[nodes]) != UNLABELLED
+
+    def stored(self, num_nodes: int, num_classes: int) -> tuple[tuple[int, ...], tuple[str, ...]]:
+        return (num_nodes,), ("int64",)
+
+    def wrong(self, labels: Tensor, num_classes: int) -> tuple[Tensor, str]:
+        outside = (labels < UNLABELLED) | (labels >= num_classes)
+        return outside, f"a class of 0..{num_classes - 1}, or -1 where unknown"
+
+    def strata(self, labels: NDArray[Any], known: NDArray[np.bool_]) -> NDArray[np.int64]:
+        return labels[known]
+
+    def described(self, num_classes: int) -> str:
+        return f"classes={num_classes}"
 
     def facts(self, labels: Tensor, num_classes: int) -> dict[str, Tensor]:
         return {"weights": balanced_weights(labels, num_classes)}

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor
 
 from vrgcn.tasks.class_task import ClassTask, CrossEntropy
@@ -21,7 +24,9 @@ class SeveralClasses(ClassTask):
 
     name = "multilabel"
     label = "several classes per node"
+    several = True
     dimensions = 2
+    drawn = "at random (several classes per node)"
     metrics = ("micro-f1", "macro-f1", "roc-auc")
 
     def holds(self, labels: Tensor) -> bool:
@@ -30,6 +35,20 @@ class SeveralClasses(ClassTask):
     def labelled(self, labels: Tensor, nodes: Tensor | None = None) -> Tensor:
         first = labels[:, 0]
         return (first if nodes is None else first[nodes]) != UNLABELLED
+
+    def stored(self, num_nodes: int, num_classes: int) -> tuple[tuple[int, ...], tuple[str, ...]]:
+        return (num_nodes, num_classes), ("float32",)
+
+    def wrong(self, labels: Tensor, num_classes: int) -> tuple[Tensor, str]:
+        unknown = (labels == UNLABELLED).all(1, keepdim=True)
+        strange = ((labels != 0) & (labels != 1) & ~unknown).any(1)
+        return strange, "0 or 1 for each class, or -1 for all where unknown"
+
+    def strata(self, labels: NDArray[Any], known: NDArray[np.bool_]) -> NDArray[np.int64]:
+        return np.zeros(int(known.sum()), np.int64)
+
+    def described(self, num_classes: int) -> str:
+        return f"multi-label={num_classes}"
 
     def facts(self, labels: Tensor, num_classes: int) -> dict[str, Tensor]:
         return {"weights": balanced_presence(labels)}

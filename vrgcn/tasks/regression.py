@@ -9,12 +9,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from vrgcn.tasks.task import Columns, Criterion, Facts, LossSettings, Task
+
+_STRATA = 10
+_LEAST_STRATUM = 10  # nodes: of fewer, a ratio leaves nothing to choose
 
 
 class Number(Task):
@@ -23,6 +29,7 @@ class Number(Task):
     name = "regression"
     label = "one number per node"
     has_classes = False
+    drawn = "evenly over the numbers"
     by_name = True
     unknown = math.nan
     metrics = ("rmse", "mae", "r2")
@@ -57,6 +64,23 @@ class Number(Task):
 
     def labelled(self, labels: Tensor, nodes: Tensor | None = None) -> Tensor:
         return ~(labels if nodes is None else labels[nodes]).isnan()
+
+    def stored(self, num_nodes: int, num_classes: int) -> tuple[tuple[int, ...], tuple[str, ...]]:
+        return (num_nodes,), ("float64",)
+
+    def wrong(self, labels: Tensor, num_classes: int) -> tuple[Tensor, str]:
+        return labels.isinf(), "a number, NaN where unknown"
+
+    def strata(self, labels: NDArray[Any], known: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Tenths of the nodes by their numbers, the smallest numbers first."""
+        values = labels[known]
+        count = min(_STRATA, max(1, len(values) // _LEAST_STRATUM))
+        strata = np.empty(len(values), np.int64)
+        strata[np.argsort(values, kind="stable")] = np.arange(len(values)) * count // len(values)
+        return strata
+
+    def described(self, num_classes: int) -> str:
+        return self.name
 
     def renumbered(self, labels: Tensor, place: Tensor, classes: int) -> Tensor:
         return labels

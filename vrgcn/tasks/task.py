@@ -5,10 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
+import numpy as np
 import pyarrow as pa
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from vrgcn.tasks.metrics import METRICS, Metric
@@ -61,6 +63,8 @@ class Task(ABC):
     name: as `Graph.task` has it
     label: a node's label in words, for errors
     has_classes: whether outputs and labels are about classes, which may have names
+    several: whether a node may have several classes
+    drawn: how nodes are drawn for a random split, in words
     by_name: whether the user has to name the task; else the shape of the labels tells it
     unknown: value of a label that is not known
     metrics: names of the scores that are possible; the first is the one by default
@@ -70,6 +74,8 @@ class Task(ABC):
     name: ClassVar[str]
     label: ClassVar[str]
     has_classes: ClassVar[bool]
+    several: ClassVar[bool] = False
+    drawn: ClassVar[str]
     by_name: ClassVar[bool] = False
     unknown: ClassVar[float] = UNLABELLED
     metrics: ClassVar[tuple[str, ...]]
@@ -94,6 +100,30 @@ class Task(ABC):
     @abstractmethod
     def labelled(self, labels: Tensor, nodes: Tensor | None = None) -> Tensor:
         """(nodes,) bool: whether the label of a node is known; of `nodes` alone, or of all."""
+
+    def from_pyg(self, labels: Tensor) -> Tensor:
+        """Labels of PyG's `data.y` in the shape that `check_labels` takes."""
+        column = labels.dim() == 2 and labels.shape[1] == 1  # as OGB has them
+        return labels[:, 0] if column else labels
+
+    @abstractmethod
+    def stored(self, num_nodes: int, num_classes: int) -> tuple[tuple[int, ...], tuple[str, ...]]:
+        """Shape of the labels in a file, and the types that they may have there."""
+
+    @abstractmethod
+    def wrong(self, labels: Tensor, num_classes: int) -> tuple[Tensor, str]:
+        """(nodes,) bool: which labels of a file cannot be; and in words what is right."""
+
+    @abstractmethod
+    def strata(self, labels: NDArray[Any], known: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """(known nodes,): the groups that a random split in a ratio splits each on its own.
+
+        known: (nodes,) whether the label of a node is known
+        """
+
+    @abstractmethod
+    def described(self, num_classes: int) -> str:
+        """Short words for the labels of a graph."""
 
     @abstractmethod
     def renumbered(self, labels: Tensor, place: Tensor, classes: int) -> Tensor:

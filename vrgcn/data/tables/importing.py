@@ -47,6 +47,7 @@ from vrgcn.data.tables.telling import taken_from
 from vrgcn.files.writing import new_folder
 from vrgcn.graph.names import Names
 from vrgcn.graph.validation import SPLITS
+from vrgcn.tasks import DEFAULT, find_task
 
 Watch = Callable[[str, int], None]
 Plan = Callable[[str, list[tuple[str, str, str]]], None]
@@ -109,7 +110,7 @@ def run_import(
         notes += [alike] if alike is not None else []
         columns = taken_from(
             *(source.node_table, source.node, source.edge_table, source.edge, spec),
-            nodes.labels.drawn if nodes.labels is not None else "",
+            find_task(nodes.labels.task).drawn if nodes.labels is not None else "",
         )
         return summarise(
             *(spec.out, nodes, pairs, adjacency, features, columns, spec.task, notes),
@@ -241,7 +242,7 @@ def _classes(source: Source, nodes: Nodes) -> tuple[list[str] | None, str]:
     if nodes.labels is not None:
         return nodes.labels.classes, nodes.labels.task
     if source.recipe is None:
-        return None, "classes"
+        return None, DEFAULT
     return source.recipe.classes, source.recipe.task
 
 

@@ -49,11 +49,6 @@ class Labels:
     def task(self) -> str:
         return "multilabel" if self.several else "classes"
 
-    @property
-    def drawn(self) -> str:
-        """How a split in a ratio is drawn."""
-        return "at random (several classes per node)" if self.several else "class by class"
-
     def strata(self) -> NDArray[np.int64]:
         """(known nodes,): the groups that a ratio splits each on its own."""
         return np.zeros(int(self.known.sum()), np.int64) if self.several else self.codes

@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 from vrgcn.data.store import write_array
 from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.values import comma_advice, to_numbers
-
-_STRATA = 10
-_LEAST_STRATUM = 10  # nodes: of fewer, a ratio leaves nothing to choose
+from vrgcn.tasks import find_task
 
 
 @dataclass(frozen=True)
@@ -25,7 +23,6 @@ class Numbers:
 
     task: ClassVar[str] = "regression"
     classes: ClassVar[None] = None
-    drawn: ClassVar[str] = "evenly over the numbers"
 
     values: NDArray[np.float64]
 
@@ -36,11 +33,7 @@ class Numbers:
 
     def strata(self) -> NDArray[np.int64]:
         """(known nodes,): tenths of the nodes by their numbers, the smallest numbers first."""
-        values = self.values[self.known]
-        count = min(_STRATA, max(1, len(values) // _LEAST_STRATUM))
-        strata = np.empty(len(values), np.int64)
-        strata[np.argsort(values, kind="stable")] = np.arange(len(values)) * count // len(values)
-        return strata
+        return find_task(self.task).strata(self.values, self.known)
 
     def with_more(self, count: int) -> Numbers:
         """For as many more nodes, whose numbers are not known."""

@@ -91,11 +91,11 @@ class Scorer:
         task = find_task(run.saved.task)
         metric = titled_metric(record.metric) or task.find_metric()
         total, count = metric.compute(outputs, truth), len(graph.test)
-        if run.saved.regression:
+        if not task.has_classes:
             metrics = [METRICS[name] for name in task.metrics]
             return RunNumbers(total, count, {m: m.compute(outputs, truth) for m in metrics})
         classes = run.saved.classes or [str(place) for place in range(outputs.shape[1])]
-        matrix = None if run.saved.multilabel else confusion(outputs, truth)
+        matrix = None if task.several else confusion(outputs, truth)
         return RunClasses(total, count, classes, class_scores(outputs, truth), matrix)
 
     def _graph(self, record: Record) -> Graph:
