@@ -49,6 +49,12 @@ def implied_task(labels: Tensor | None) -> str:
     return DEFAULT if task.by_name else task.name
 
 
+def class_task(*, several: bool) -> str:
+    """Name of the task of one class per node, or of several."""
+    tasks = map(find_task, TASKS)
+    return next(task.name for task in tasks if task.has_classes and task.several == several)
+
+
 def flagged_task(**flags: bool) -> str:
     """Name of the task whose flag is true, as files of models have one for each but the default."""
     return next((name for name in TASKS if flags.get(name)), DEFAULT)

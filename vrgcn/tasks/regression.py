@@ -28,6 +28,7 @@ class Number(Task):
 
     name = "regression"
     label = "one number per node"
+    column = "a number per node"
     has_classes = False
     drawn = "evenly over the numbers"
     by_name = True

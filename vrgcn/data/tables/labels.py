@@ -21,8 +21,9 @@ from vrgcn.data.tables.growing import GrowingArray
 from vrgcn.data.tables.numbers import Numbers, OneNumber
 from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.reading import Table
-from vrgcn.data.tables.spec import ImportSpec
+from vrgcn.data.tables.spec import ImportSpec, asked_task
 from vrgcn.data.tables.values import is_list, is_missing, to_numbers, to_text
+from vrgcn.tasks import class_task, find_task
 from vrgcn.tasks.task import UNLABELLED
 
 MOST_CLASSES = 65_536  # of several per node, which are written as a dense table
@@ -47,7 +48,7 @@ class Labels:
 
     @property
     def task(self) -> str:
-        return "multilabel" if self.several else "classes"
+        return class_task(several=self.several)
 
     def strata(self) -> NDArray[np.int64]:
         """(known nodes,): the groups that a ratio splits each on its own."""
@@ -117,9 +118,10 @@ def label_reader(
     table: Table, columns: list[str], spec: ImportSpec, problems: Problems
 ) -> LabelReader:
     """The reader for what the label columns hold."""
-    if spec.task in ("classes", "regression"):
-        _check_one_each(table, columns, spec.task)
-    if spec.task == "regression":
+    asked = asked_task(spec)
+    if asked is not None and not asked.several:
+        _check_one_each(table, columns, asked.name)
+    if asked is not None and not asked.has_classes:
         return OneNumber(columns[0], spec.missing, spec.decimal, problems)
     if len(columns) > 1 and spec.label_delimiter is not None:
         raise ValueError(
@@ -132,23 +134,25 @@ def label_reader(
         )
     if column_per_class(table, columns, spec):
         return ColumnPerClass(columns, spec.missing, problems)
-    if label_task(table, columns, spec) == "multilabel":
+    if find_task(label_task(table, columns, spec)).several:
         return ClassesInACell(table.name, columns[0], spec.label_delimiter, spec.missing)
     return OneClass(columns[0], spec.missing)
 
 
 def label_task(table: Table, columns: Sequence[str], spec: ImportSpec) -> str:
     """The task that `label_reader` will read the label columns for."""
-    if spec.task == "regression":
-        return "regression"
+    asked = asked_task(spec)
+    if asked is not None and not asked.has_classes:
+        return asked.name
     cell = spec.label_delimiter is not None or is_list(table.kind(columns[0]))
-    return "multilabel" if cell or column_per_class(table, columns, spec) else "classes"
+    return class_task(several=cell or column_per_class(table, columns, spec))
 
 
 def column_per_class(table: Table, columns: Sequence[str], spec: ImportSpec) -> bool:
     """True if `label_reader` will read a column of 0 and 1 for each class."""
     cell = spec.label_delimiter is not None or is_list(table.kind(columns[0]))
-    return len(columns) > 1 or (spec.task == "multilabel" and not cell)
+    asked = asked_task(spec)
+    return len(columns) > 1 or (asked is not None and asked.several and not cell)
 
 
 def _check_one_each(table: Table, columns: list[str], task: str) -> None:

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from vrgcn.data.store import write_array
 from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.values import comma_advice, to_numbers
-from vrgcn.tasks import find_task
+from vrgcn.tasks.regression import Number
 
 
 @dataclass(frozen=True)
 class Numbers:
     """values: (nodes,) the number of each node, NaN where unknown."""
 
-    task: ClassVar[str] = "regression"
+    task: ClassVar[str] = Number.name
     classes: ClassVar[None] = None
 
     values: NDArray[np.float64]
@@ -33,7 +33,7 @@ class Numbers:
 
     def strata(self) -> NDArray[np.int64]:
         """(known nodes,): tenths of the nodes by their numbers, the smallest numbers first."""
-        return find_task(self.task).strata(self.values, self.known)
+        return Number().strata(self.values, self.known)
 
     def with_more(self, count: int) -> Numbers:
         """For as many more nodes, whose numbers are not known."""
@@ -60,7 +60,7 @@ class OneNumber:
         column = batch.column(self._column)
         values, wrong = to_numbers(column, np.float64, self._missing, self._decimal)
         infinite = np.flatnonzero(np.isinf(values))
-        text = "for classes leave --task regression out" + comma_advice(column, wrong)
+        text = f"for classes leave --task {Numbers.task} out" + comma_advice(column, wrong)
         for what, rows, advice in (
             ("is a label that is no number", wrong, text),
             ("is an infinite label", infinite, "leave it empty where it is unknown"),

@@ -27,6 +27,7 @@ from vrgcn.data.tables.wording import counted
 from vrgcn.files.checksums import file_checksum, value_checksum
 from vrgcn.files.parsing import read_json
 from vrgcn.files.tensors import read_tensors, write_tensors
+from vrgcn.tasks import find_task
 
 FILE = "import.json"
 ARRAYS = "import.safetensors"
@@ -44,11 +45,6 @@ _KEPT = (
     *("id", "label", "split", "source", "target", "weight"),
     *("features", "marked", "task", "classes"),
 )
-_OF_NODES: dict[str, str] = {
-    "classes": "one class per node",
-    "multilabel": "several classes per node",
-    "regression": "a number per node",
-}
 _NODE_OPTIONS = ("headerless_nodes", "unknown_nodes", "label_delimiter", "task")
 
 
@@ -183,9 +179,10 @@ class Recipe:
             return
         task = label_task(table, columns, spec)
         if task != self.task:
+            ours, theirs = find_task(self.task).column, find_task(task).column
             raise ValueError(
-                f"--label: {self.origin} has {_OF_NODES[self.task]}, and {_shown(columns)} of "
-                f"{table.name} would be {_OF_NODES[task]}; its label columns are "
+                f"--label: {self.origin} has {ours}, and {_shown(columns)} of "
+                f"{table.name} would be {theirs}; its label columns are "
                 f"{_shown(self.label)}"
             )
         gone = [name for name in self.classes or [] if name not in columns]

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from vrgcn.data.tables.overrides import Override, parse_fills
+from vrgcn.tasks import TASKS, find_task
 
-LabelTask = Literal["auto", "classes", "multilabel", "regression"]
+if TYPE_CHECKING:
+    from vrgcn.tasks.task import Task
+
+    LabelTask = str
+else:
+    LabelTask = Literal["auto", *TASKS]
 Tidying = Literal["space", "decimal", "case"]
 UnknownNodes = Literal["error", "skip", "add"]
 
@@ -111,7 +117,8 @@ class ImportSpec:
             raise ValueError("--label-delimiter: must not be empty")
         if self.task not in get_args(LabelTask):
             raise ValueError(f"--task: {self.task!r} is none of {', '.join(get_args(LabelTask))}")
-        if self.label_delimiter is not None and self.task in ("classes", "regression"):
+        asked = asked_task(self)
+        if self.label_delimiter is not None and asked is not None and not asked.several:
             raise ValueError(f"--label-delimiter: --task {self.task} takes one label per node")
         if self.split is not None and self.ratio is not None:
             raise ValueError("--split and --ratio: give one of them")
@@ -177,6 +184,11 @@ class ImportSpec:
         """True if an option differs from its default."""
         value = getattr(self, name)
         return bool(value) and value != _DEFAULTS[name]
+
+
+def asked_task(spec: ImportSpec) -> Task | None:
+    """The task that the user names; None where the label columns tell it."""
+    return None if spec.task == "auto" else find_task(spec.task)
 
 
 _DEFAULTS = {field.name: field.default for field in fields(ImportSpec)}

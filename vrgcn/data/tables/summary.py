@@ -17,6 +17,7 @@ from vrgcn.data.tables.numbers import Numbers
 from vrgcn.data.tables.wording import counted
 from vrgcn.files.printable import printable
 from vrgcn.graph.validation import SPLITS
+from vrgcn.tasks import find_task
 from vrgcn.tasks.spread import Spread, number_text
 
 ONE_CLASS = 0.95  # of the labelled nodes
@@ -175,7 +176,7 @@ def summarise(
         histogram=degree_histogram(adjacency.degree),
         width=features.width,
         classes=classes,
-        multilabel=labels is not None and labels.task == "multilabel",
+        multilabel=labels is not None and find_task(labels.task).several,
         numbers=numbers,
         unlabelled=0 if labels is None else int((~labels.known).sum()),
         splits=sizes,
@@ -256,7 +257,7 @@ def _class_warnings(labels: Labels, task: str) -> Iterator[str]:
     if task == "auto" and not labels.several and _looks_continuous(labels.classes):
         yield (
             f"the label looks continuous: {len(counts):,} different numbers among {labelled:,} "
-            "labels, each a class now; to predict the number, import it with --task regression"
+            f"labels, each a class now; to predict the number, import it with --task {Numbers.task}"
         )
     elif not labels.several and len(counts) > max(20, labelled / 2):
         yield f"{len(counts):,} classes for {labelled:,} labelled nodes; is the label column right?"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vrgcn.data.tables.columns import EdgeColumns, NodeColumns
 from vrgcn.data.tables.reading import Table
-from vrgcn.data.tables.spec import ImportSpec
+from vrgcn.data.tables.spec import ImportSpec, asked_task
 
 
 def taken_from(
@@ -25,7 +25,8 @@ def taken_from(
             count = len(node.features)
             features = f"{count:,} columns" if count > 1 else f"column {node.features[0]!r}"
         label = _listed(node.label)
-        label += " (numbers)" if label and spec.task == "regression" else ""
+        task = asked_task(spec)
+        label += " (numbers)" if label and task is not None and not task.has_classes else ""
         split = repr(node.split) if node.split else "none"
         if spec.ratio is not None:
             split = f"{' '.join(f'{share:g}' for share in spec.ratio)} {drawn}"
