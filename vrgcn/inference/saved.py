@@ -70,7 +70,7 @@ class SavedModel:
         features as they are and classes without names."""
         trained_on = find_trained_on(model) or TrainedOn(Scaling(), "classes")
         rule = None if trained_on.own_matrix else propagation_of(model)
-        return SavedModel(
+        saved = SavedModel(
             model,
             rule if isinstance(rule, str) else None,
             trained_on.scaling,
@@ -80,6 +80,12 @@ class SavedModel:
             trained_on.task == "regression",
             trained_on.own_matrix,
         )
+        if saved.task != trained_on.task:
+            raise ValueError(
+                f"a saved model has no entry that stands for the task {trained_on.task!r}: add one "
+                "beside multilabel and regression"
+            )
+        return saved
 
     @property
     def num_features(self) -> int | None:
