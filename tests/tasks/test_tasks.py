@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import math
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
 
-from vrgcn import Graph
-from vrgcn.tasks import TASKS, find_task, implied_task, task_of, tasks_scored_by
+from vrgcn import Graph, tasks
+from vrgcn.tasks import TASKS, find_task, implied_task, task_of, task_of_classes, tasks_scored_by
 from vrgcn.tasks.metrics import METRICS
 from vrgcn.tasks.task import LossSettings, Task
 from vrgcn.training.config import TrainConfig
@@ -50,6 +53,20 @@ def test_labels_as_a_graph_keeps_them_tell_their_task(task: Task) -> None:
     assert [t.name for t in map(find_task, TASKS) if t.holds(labels)] == [task.name]
     # Numbers might be meant as classes: whoever wants to predict them says so.
     assert implied_task(labels) == ("classes" if task.by_name else task.name)
+
+
+def test_classes_are_one_for_a_node_or_several() -> None:
+    names = [task_of_classes(several=several) for several in (False, True)]
+    assert names == ["classes", "multilabel"]
+
+
+def test_no_file_of_the_folder_has_the_name_of_one_of_its_functions() -> None:
+    """The module, imported later than the function, would take its place."""
+    files = {path.stem for path in Path(tasks.__file__).parent.glob("*.py")}
+    tree = ast.parse(inspect.getsource(tasks))
+    functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    assert {"find_task", "task_of_classes"} <= functions
+    assert not files & functions
 
 
 def test_an_unknown_task_is_refused_with_those_that_there_are() -> None:

@@ -49,7 +49,7 @@ def implied_task(labels: Tensor | None) -> str:
     return DEFAULT if task.by_name else task.name
 
 
-def class_task(*, several: bool) -> str:
+def task_of_classes(*, several: bool) -> str:
     """Name of the task of one class per node, or of several."""
     tasks = map(find_task, TASKS)
     return next(task.name for task in tasks if task.has_classes and task.several == several)

@@ -23,7 +23,7 @@ from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec, asked_task
 from vrgcn.data.tables.values import is_list, is_missing, to_numbers, to_text
-from vrgcn.tasks import class_task, find_task
+from vrgcn.tasks import find_task, task_of_classes
 from vrgcn.tasks.task import UNLABELLED
 
 MOST_CLASSES = 65_536  # of several per node, which are written as a dense table
@@ -48,7 +48,7 @@ class Labels:
 
     @property
     def task(self) -> str:
-        return class_task(several=self.several)
+        return task_of_classes(several=self.several)
 
     def strata(self) -> NDArray[np.int64]:
         """(known nodes,): the groups that a ratio splits each on its own."""
@@ -145,7 +145,7 @@ def label_task(table: Table, columns: Sequence[str], spec: ImportSpec) -> str:
     if asked is not None and not asked.has_classes:
         return asked.name
     cell = spec.label_delimiter is not None or is_list(table.kind(columns[0]))
-    return class_task(several=cell or column_per_class(table, columns, spec))
+    return task_of_classes(several=cell or column_per_class(table, columns, spec))
 
 
 def column_per_class(table: Table, columns: Sequence[str], spec: ImportSpec) -> bool:
