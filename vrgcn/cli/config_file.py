@@ -36,7 +36,8 @@ def file_values(options: type, given: Mapping[str, Any]) -> dict[str, Any]:
     left_out = (*NOTED, *(_GRAPH if named else ()))
     config, resumed, target = (given.get(name) for name in ("config", "resume", "target"))
     values: dict[str, Any] = {}
-    if target is not None and (Path(target) / CONFIG).is_file():
+    # The target of a bench is a score.
+    if isinstance(target, str) and (Path(target) / CONFIG).is_file():
         values = read_values(Path(target) / CONFIG, options, (*left_out, *_GRAPH, *OVER))
     if config is not None and resumed is not None:
         raise ValueError("--resume takes the run's own options: leave --config out")
