@@ -14,6 +14,7 @@ from lab.bench.scale import FULL, QUICK, QUICK_GRAPH
 from lab.harness.graphs import scaled_graph
 from vrgcn.data.synthetic import community_graph
 from vrgcn.engine.devices import use_threads
+from vrgcn.files.printable import printable
 from vrgcn.graph.graph import Graph
 from vrgcn.pages.destination import check_out
 
@@ -51,7 +52,8 @@ def run_bench(
         verdicts = run_sections(bench, sections, out, about)
     if quick:
         console.print("note: a quick run shows that everything runs; its figures mean nothing")
-    console.print(f"written to {out}", highlight=False, markup=False, soft_wrap=True)
+    written = f"written to {printable(out)}"
+    console.print(written, highlight=False, markup=False, soft_wrap=True)
     return all(verdict.met is not False for verdict in verdicts)
 
 

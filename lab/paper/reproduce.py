@@ -29,6 +29,7 @@ from lab.paper.version import code_version
 from vrgcn.data import root_folder
 from vrgcn.data.tables.wording import counted
 from vrgcn.engine.devices import use_threads
+from vrgcn.files.printable import printable
 from vrgcn.pages.destination import check_out_folder
 from vrgcn.pages.page import VERDICTS
 from vrgcn.training.progress import TimeLeftColumn, progress_bar
@@ -73,7 +74,7 @@ def run_reproduce(
     for verdicts in reproduce(names, choice, folder, command).values():
         for verdict in verdicts:
             print(f"{VERDICTS[verdict.holds]}: {verdict.text}")
-    print(f"report: {folder / PAGE}")
+    print(f"report: {printable(folder / PAGE)}")
     print(f"{seconds_text(time.perf_counter() - start)} in all")
 
 
@@ -179,7 +180,8 @@ def _run(planned: Sequence[_Planned], folder: Path) -> list[str]:
                 seconds = _run_unit(experiment, unit, folder)
             except (ArithmeticError, ValueError) as error:
                 failed.append(f"{title}: {error}")
-                console.print(f"{title} failed: {error}", highlight=False, soft_wrap=True)
+                line = printable(f"{title} failed: {error}")
+                console.print(line, highlight=False, markup=False, soft_wrap=True)
                 progress.update(task, advance=expected, done=done)
                 continue
             except BaseException:

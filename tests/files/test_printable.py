@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from vrgcn.files.printable import picture_text, printable
+from vrgcn.files.printable import encodable, picture_text, printable
 
 
 @pytest.mark.parametrize("name", ["", "plain", "größe 漢字 🙂", "[bold]", "a$b$", "\\x1b"])
@@ -25,6 +27,17 @@ def test_what_can_be_seen_stays_as_it_is(name: str) -> None:
 def test_what_cannot_be_seen_is_written_out(name: str, shown: str) -> None:
     assert printable(name) == shown
     printable(name).encode()
+
+
+def test_paths_are_written_out_too() -> None:
+    assert printable(Path("runs") / "\x1b[2J") == r"runs/\x1b[2J"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "shown"), [("ascii", r"\xe9\u2248\udcff"), ("latin-1", r"é\u2248\udcff")]
+)
+def test_letters_that_an_encoding_does_not_have_are_written_out(encoding: str, shown: str) -> None:
+    assert encodable("é≈\udcff", encoding) == shown
 
 
 def test_line_ends_are_kept_where_asked_for() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 
 import pytest
 from rich.console import Console
@@ -22,6 +23,15 @@ def test_a_name_cannot_clear_the_screen() -> None:
     Console(file=out, width=80, force_terminal=True).print(text_table("t", ("c",), [("\x1b[2Jx",)]))
     assert "\x1b[2J" not in out.getvalue()
     assert r"\x1b[2Jx" in out.getvalue()
+
+
+def test_columns_stay_straight_where_letters_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.TextIOWrapper(io.BytesIO(), "ascii")
+    monkeypatch.setattr(sys, "stdout", out)
+    print_table(text_table("t", ("name", "f1"), [("caf\u00e9", "0.5"), ("plain", "\u2248 1")]))
+    lines = out.buffer.getvalue().decode("ascii").splitlines()[1:]  # below the title
+    assert r"| caf\xe9 |      0.5 |" in lines
+    assert len({len(line) for line in lines}) == 1
 
 
 @pytest.mark.parametrize("width", [20, 60, 200])

@@ -5,6 +5,7 @@ torch is imported when a command runs, not before: `vrgcn --help` answers at onc
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -34,6 +35,7 @@ from vrgcn.cli.options import (
     TrainOptions,
     TuneOptions,
 )
+from vrgcn.cli.output import Unbroken, unbroken_output
 from vrgcn.cli.parsing import UsageError
 from vrgcn.files.memory import is_out_of_memory
 from vrgcn.files.printable import printable
@@ -58,6 +60,9 @@ COMMANDS: dict[str, tuple[type, str, str]] = {
     "reproduce": (ReproduceOptions, "vrgcn.cli.reproduce", "run_reproduce"),
 }
 
+# Commands that write no file: what they print is all that they give.
+PRINTED = ("info", "datasets")
+
 # What the user can mend. Anything else is a defect of ours and keeps its traceback.
 USER_ERRORS = (ValueError, TypeError, OSError, FloatingPointError, MemoryError)
 
@@ -65,37 +70,54 @@ USER_ERRORS = (ValueError, TypeError, OSError, FloatingPointError, MemoryError)
 def main(arguments: Sequence[str] | None = None) -> None:
     """The entry point of `vrgcn`: exits with 0, 1 for a bad input, 2 for a bad flag."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    command = arguments[0] if arguments else "--help"
-    if command in ("--version", "-V"):
-        print(f"vrgcn {__version__}")
-    elif command in ("--help", "-h"):
-        print(_overview())
-    elif command not in COMMANDS:
-        close = get_close_matches(command, COMMANDS, n=1)
-        hint = f"; did you mean vrgcn {close[0]}?" if close else f"\n\n{_overview()}"
-        print(f"vrgcn: error: there is no command {command!r}{hint}", file=sys.stderr)
-        sys.exit(2)
-    else:
-        _run(command, arguments[1:])
+    command, *flags = arguments or ["--help"]
+    with unbroken_output() as output:
+        if command in ("--version", "-V"):
+            print(f"vrgcn {__version__}")
+        elif command in ("--help", "-h"):
+            print(_overview())
+        elif command not in COMMANDS:
+            close = get_close_matches(command, COMMANDS, n=1)
+            hint = f"; did you mean vrgcn {close[0]}?" if close else f"\n\n{_overview()}"
+            print(f"vrgcn: error: there is no command {command!r}{hint}", file=sys.stderr)
+            sys.exit(2)
+        else:
+            _run(command, flags)
+        if command not in COMMANDS or command in PRINTED or _asks_for_help(flags):
+            _check_printed(output)
+
+
+def _check_printed(output: Unbroken) -> None:
+    """Exit with 1 if output was lost, unless its reader has seen enough (`vrgcn info | head`)."""
+    output.flush()
+    if output.lost is not None and output.lost.errno != errno.EPIPE:
+        print(
+            f"vrgcn: error: standard output cannot be written: {output.lost.strerror}",
+            file=sys.stderr,
+        )
+        sys.exit(1)
+
+
+def _asks_for_help(flags: list[str]) -> bool:
+    return "--help" in flags or "-h" in flags
 
 
 def _run(command: str, flags: list[str]) -> None:
     kind, module, function = COMMANDS[command]
     options: object = None
     try:
-        if "--help" in flags or "-h" in flags:
+        if _asks_for_help(flags):
             print(command_help(kind, command))
             return
         options = check(parse_with_files(kind, flags))
         getattr(importlib.import_module(module), function)(options)
     except UsageError as error:
+        text = printable(str(error), keep="\n")
         print(
-            f"vrgcn {command}: error: {error}\n(vrgcn {command} --help lists its options)",
+            f"vrgcn {command}: error: {text}\n(vrgcn {command} --help lists its options)",
             file=sys.stderr,
         )
         sys.exit(2)
-    except BrokenPipeError:  # whoever read our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Exception as error:
         starved = is_out_of_memory(error)
         if os.environ.get("VRGCN_DEBUG") or not (starved or isinstance(error, USER_ERRORS)):

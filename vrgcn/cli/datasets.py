@@ -9,6 +9,7 @@ from rich.table import Table
 
 from vrgcn.cli.options import DatasetsOptions
 from vrgcn.data import DATASETS, OGB, Dataset, Size, root_folder
+from vrgcn.files.printable import printable
 from vrgcn.pages.terminal import print_table
 
 
@@ -32,7 +33,7 @@ def run_datasets(options: DatasetsOptions) -> None:
     print()
     print(
         "Entries are those of the adjacency matrix: an undirected edge is two.\n"
-        f"Raw files are looked for in {root} and are downloaded to it on first use; "
+        f"Raw files are looked for in {printable(root)} and are downloaded to it on first use; "
         "--data-root or VRGCN_DATA name another folder."
     )
 

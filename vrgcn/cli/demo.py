@@ -8,6 +8,7 @@ from rich.table import Table
 
 from vrgcn.cli.options import DemoOptions
 from vrgcn.data import load_dataset
+from vrgcn.files.printable import printable
 from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
 from vrgcn.models.models import build_model
@@ -45,7 +46,7 @@ def run_demo(options: DemoOptions) -> None:
         f"{options.dataset}: GraphSAGE, one sampled neighbour per node (NS, CV, CVD)",
         "accuracy",
     )
-    print(f"curves: {options.out}")
+    print(f"curves: {printable(options.out)}")
     print(f"{time.perf_counter() - start:.0f} seconds in all")
 
 

@@ -13,6 +13,7 @@ from vrgcn.diagnostics.advice import Advice, advise
 from vrgcn.diagnostics.diagnosis import REFERENCE, Diagnosis, diagnose
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.engine.estimators import find_estimator
+from vrgcn.files.printable import printable
 from vrgcn.models.models import MODELS, GraphModel
 from vrgcn.pages.costs import exact_advice
 from vrgcn.pages.diagnosis import (
@@ -53,7 +54,7 @@ def run_diagnose(options: DiagnoseOptions) -> None:
     advice = advise(diagnosis, cheap)
     _print(diagnosis, advice)
     page(diagnosis, advice, title).write(out)
-    print(f"page: {out}")
+    print(f"page: {printable(out)}")
 
 
 def _page(options: DiagnoseOptions, folder: Path | None) -> Path:
@@ -145,7 +146,7 @@ def _print(diagnosis: Diagnosis, advice: list[Advice]) -> None:
         title = "histories of a minibatch"
         print_table(text_table(title, STALENESS_COLUMNS, staleness_rows(diagnosis)))
     for name, why in diagnosis.impossible.items():
-        print(f"{name}: not possible here: {why}")
+        print(f"{name}: not possible here: {printable(why)}")
     for piece in advice:
         print(f"advice: {piece}")
 

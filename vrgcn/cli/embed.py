@@ -10,6 +10,7 @@ from vrgcn.data.embeddings import embedding_file
 from vrgcn.data.predictions import check_path
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.files.memory import memory_advice
+from vrgcn.files.printable import printable
 from vrgcn.inference.embed import find_layer
 from vrgcn.inference.predict import check_outputs
 from vrgcn.runs.run import open_run
@@ -41,5 +42,5 @@ def _embed(options: EmbedOptions) -> None:
                     file.write(chunk, h)
     print(
         f"exact embeddings of {opened.count:,} nodes, {width} numbers each, written to "
-        f"{options.out}"
+        f"{printable(options.out)}"
     )

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import EvaluateOptions
-from vrgcn.cli.output import unbroken_output
 from vrgcn.data.tables.wording import counted
 from vrgcn.engine.devices import find_device, use_threads
+from vrgcn.files.printable import printable
 from vrgcn.files.scratch import table_folder
 from vrgcn.files.writing import write_text
 from vrgcn.graph.graph import Graph
@@ -116,10 +116,9 @@ def show_evaluation(
     evaluated = _Evaluated(run, graph, outputs, labels, split, metric)
     show = _show_classes if task.has_classes else _show_numbers
     found = {"metric": metric.title, "scores": _known(evaluated.by_split(metric)), "split": split}
-    with unbroken_output():  # a reader who has seen enough of the scores still wants the files
-        found |= show(evaluated, picture)
-        write_text(numbers, json.dumps(found, indent=2) + "\n")
-        print(f"picture: {picture}\nnumbers: {numbers}")
+    found |= show(evaluated, picture)
+    write_text(numbers, json.dumps(found, indent=2) + "\n")
+    print(f"picture: {printable(picture)}\nnumbers: {printable(numbers)}")
 
 
 def _picture(options: EvaluateOptions, run: Run, split: str) -> Path:

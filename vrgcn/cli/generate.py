@@ -6,6 +6,7 @@ import time
 
 from vrgcn.cli.options import GenerateOptions
 from vrgcn.data.generate import generate_graph
+from vrgcn.files.printable import printable
 from vrgcn.training.progress import progress_bar
 
 
@@ -18,6 +19,6 @@ def run_generate(options: GenerateOptions) -> None:
             options, options.out, lambda done: progress.update(task, completed=done)
         )
     print(
-        f"{options.nodes:,} nodes and {edges:,} directed edges written to {options.out} in "
-        f"{time.perf_counter() - start:.1f} s"
+        f"{options.nodes:,} nodes and {edges:,} directed edges written to "
+        f"{printable(options.out)} in {time.perf_counter() - start:.1f} s"
     )

@@ -10,6 +10,7 @@ from vrgcn.cli.options import ImportOptions
 from vrgcn.data.tables import import_tables
 from vrgcn.data.tables.wording import counted
 from vrgcn.files.memory import memory_advice
+from vrgcn.files.printable import printable
 from vrgcn.pages.terminal import text_table
 from vrgcn.training.progress import progress_bar
 
@@ -31,7 +32,7 @@ def run_import(options: ImportOptions) -> None:
         task = progress.add_task("reading", total=None)
 
         def on_rows(name: str, rows: int) -> None:
-            progress.update(task, description=f"{name}: {counted(rows, 'row')}")
+            progress.update(task, description=f"{printable(name)}: {counted(rows, 'row')}")
 
         def on_plan(title: str, rows: list[tuple[str, str, str]]) -> None:
             headings = ("column", "looks like", "becomes")
@@ -39,4 +40,5 @@ def run_import(options: ImportOptions) -> None:
 
         with memory_advice(_TOO_LARGE):
             summary = import_tables(options, on_rows, on_plan)
-    print(f"{summary}\n\nwritten to {summary.out} in {time.perf_counter() - start:.1f} s")
+    took = time.perf_counter() - start
+    print(f"{summary}\n\nwritten to {printable(summary.out)} in {took:.1f} s")

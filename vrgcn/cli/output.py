@@ -1,4 +1,8 @@
-"""Output that nobody reads any more, as after `vrgcn train … | head -1`."""
+"""Standard output and standard error that cannot end a command.
+
+A pipe that nobody reads, a full disk under a log, a closed descriptor or an encoding without the
+right letters: the work continues, and what goes to files is written.
+"""
 
 from __future__ import annotations
 
@@ -6,50 +10,88 @@ import errno
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import IO, Any
+from contextlib import contextmanager, suppress
+from typing import Any, TextIO
 
-_NOBODY = (errno.EPIPE, errno.EIO)  # of a pipe, of a terminal
+from vrgcn.files.printable import encodable
 
 
 class Unbroken:
-    """A stream that goes on silently once the pipe or the terminal it leads to is closed."""
+    """A text stream that continues silently once it cannot be written any more.
 
-    def __init__(self, stream: IO[str]) -> None:
+    lost: the error that ended its output; None as long as nothing was lost
+    """
+
+    def __init__(self, stream: TextIO, lost: OSError | None = None) -> None:
         self._stream = stream
+        self.lost = lost
 
     def write(self, text: str) -> int:
-        try:
-            return self._stream.write(text)
-        except OSError as error:
-            self._silence(error)
-            return len(text)
+        if self.lost is None:
+            try:
+                self._write(text)
+            except OSError as error:
+                self._silence(error)
+        return len(text)
 
     def flush(self) -> None:
+        if self.lost is None:
+            try:
+                self._stream.flush()
+            except OSError as error:
+                self._silence(error)
+
+    def _write(self, text: str) -> None:
         try:
-            self._stream.flush()
-        except OSError as error:
-            self._silence(error)
+            self._stream.write(text)
+        except UnicodeEncodeError:
+            self._stream.write(encodable(text, self._stream.encoding))
 
     def _silence(self, error: OSError) -> None:
-        """What is still buffered, and all that follows, goes nowhere."""
-        if error.errno not in _NOBODY:
-            raise error
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, self._stream.fileno())
-        os.close(nowhere)
+        """Lead the descriptor nowhere: what is still buffered is written when the process ends."""
+        self.lost = error
+        with suppress(OSError):  # a stream in memory has no descriptor
+            number = self._stream.fileno()
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, number)
+            os.close(nowhere)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
 
 @contextmanager
-def unbroken_output() -> Iterator[None]:
-    """In here, a reader that goes away is no reason to stop."""
+def unbroken_output() -> Iterator[Unbroken]:
+    """Guard standard output and standard error; yields the first of them."""
+    _open_standard_files()
     before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = Unbroken(sys.stdout), Unbroken(sys.stderr)
-    try:
-        yield
-    finally:
-        sys.stdout.flush()  # a pipe that broke since shows here, not when the process ends
-        sys.stdout, sys.stderr = before
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:
+        output, errors = (_guarded(stream, nowhere) for stream in before)
+        sys.stdout, sys.stderr = output, errors
+        try:
+            yield output
+        finally:
+            output.flush()  # what cannot be written shows here, not when the process ends
+            errors.flush()
+            sys.stdout, sys.stderr = before
+
+
+def _guarded(stream: TextIO | None, nowhere: TextIO) -> Unbroken:
+    """stream: None where the process was started without it, as by `>&-`"""
+    if stream is None:
+        return Unbroken(nowhere, OSError(errno.EBADF, "it is closed"))
+    return Unbroken(stream)
+
+
+def _open_standard_files() -> None:
+    """Open /dev/null in place of descriptors 0, 1 and 2 that are closed.
+
+    The next file that is opened would get their number, and what libraries and other processes
+    write to standard output would go into it.
+    """
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The system gives the lowest number that is free, which is this one.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)

@@ -6,6 +6,7 @@ from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import PartitionOptions
 from vrgcn.data.opening import open_graph
 from vrgcn.distributed.partitioning import PartSize, write_parts
+from vrgcn.files.printable import printable
 from vrgcn.graph.partition import partition
 from vrgcn.pages.terminal import print_table, text_table
 from vrgcn.training.progress import progress_bar
@@ -35,7 +36,7 @@ def run_partition(options: PartitionOptions) -> None:
             on_part=lambda number: progress.advance(task),
         )
     _print_sizes(sizes)
-    print(f"{options.parts} parts written to {options.out}")
+    print(f"{options.parts} parts written to {printable(options.out)}")
 
 
 def _print_sizes(sizes: list[PartSize]) -> None:

@@ -7,6 +7,7 @@ from vrgcn.cli.options import PredictOptions
 from vrgcn.data.predictions import check_prediction, prediction_file
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.files.memory import memory_advice
+from vrgcn.files.printable import printable
 from vrgcn.inference.predict import check_outputs
 from vrgcn.inference.saved import SavedModel
 from vrgcn.runs.run import open_run, parts_of_run
@@ -43,7 +44,7 @@ def _predict(options: PredictOptions) -> None:
             for chunk, outputs in sweeps.stream(opened.nodes):
                 check_outputs(graph, chunk, outputs)
                 file.write(chunk, outputs)
-    print(f"exact predictions of {opened.count:,} nodes written to {options.out}")
+    print(f"exact predictions of {opened.count:,} nodes written to {printable(options.out)}")
 
 
 def class_names(saved: SavedModel) -> list[str]:

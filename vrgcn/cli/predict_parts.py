@@ -17,6 +17,7 @@ from vrgcn.distributed.group import joined
 from vrgcn.distributed.parts import load_part
 from vrgcn.distributed.prediction import gathered_outputs, part_sweeps, whole_names
 from vrgcn.engine.devices import find_device, use_threads
+from vrgcn.files.printable import printable
 from vrgcn.graph.names import Names
 from vrgcn.runs.run import open_run
 from vrgcn.tasks import find_task
@@ -66,7 +67,7 @@ def run_predict_parts(options: PredictOptions, folder: Path) -> None:
                 if out is not None:
                     out.write(chunk, outputs)
         if group.first:
-            print(f"exact predictions of {asked:,} nodes written to {options.out}")
+            print(f"exact predictions of {asked:,} nodes written to {printable(options.out)}")
 
 
 def _asked(file: Path, names: Names, count: int) -> list[int]:

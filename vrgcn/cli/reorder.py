@@ -6,6 +6,7 @@ import time
 
 from vrgcn.cli.options import ReorderOptions
 from vrgcn.data.reorder import reorder_graph
+from vrgcn.files.printable import printable
 from vrgcn.training.progress import progress_bar
 
 
@@ -29,5 +30,6 @@ def run_reorder(options: ReorderOptions) -> None:
         )
     print(
         f"neighbours at most {options.block:,} places away: {close.before:.1%} before, "
-        f"{close.after:.1%} now\nwritten to {options.out} in {time.perf_counter() - start:.1f} s"
+        f"{close.after:.1%} now\nwritten to {printable(options.out)} in "
+        f"{time.perf_counter() - start:.1f} s"
     )

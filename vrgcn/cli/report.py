@@ -8,6 +8,7 @@ from pathlib import Path
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import ReportOptions
 from vrgcn.engine.devices import find_device, use_threads
+from vrgcn.files.printable import printable
 from vrgcn.pages.figures import check_figure
 from vrgcn.pages.page import Page
 from vrgcn.pages.runs.curves import show_curves, show_staleness
@@ -53,7 +54,7 @@ def run_report(options: ReportOptions) -> None:
     if twice:
         print_note(f"{twice} of the folders were given more than once; each run is shown once")
     count = "1 run" if len(records) == 1 else f"{len(records)} runs"
-    print(f"report of {count}: {options.out}")
+    print(f"report of {count}: {printable(options.out)}")
 
 
 def _add_scores(page: Page, graphs: dict[str, list[Record]], scorer: Scorer) -> None:

@@ -12,7 +12,6 @@ from torch import nn
 
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import TrainOptions
-from vrgcn.cli.output import unbroken_output
 from vrgcn.cli.run_folder import run_folder
 from vrgcn.cli.seeds import run_seeds
 from vrgcn.data import find_dataset
@@ -21,6 +20,7 @@ from vrgcn.data.sources import has_parts
 from vrgcn.diagnostics.diagnosis import REFERENCE
 from vrgcn.engine.devices import find_device
 from vrgcn.files.folder import OpenFolder
+from vrgcn.files.printable import printable
 from vrgcn.inference import MODEL
 from vrgcn.pages.costs import cost_line, exact_advice
 from vrgcn.runs.folder import chosen_estimator, resumable
@@ -44,8 +44,8 @@ def run_train(options: TrainOptions) -> None:
     find_device(options.train.device)
     if nothing_left(options, options.resume):
         print(
-            f"{options.resume} has finished already; with more --epochs or a longer --time-limit "
-            "it goes on"
+            f"{printable(str(options.resume))} has finished already; with more --epochs or a "
+            "longer --time-limit it goes on"
         )
         return
     if options.graph is None or not options.graph.is_dir():
@@ -61,9 +61,12 @@ def run_train(options: TrainOptions) -> None:
 def _run(options: TrainOptions, opened: Opened, watch: StoreWatch | None) -> None:
     graph = opened.graph
     job = options.prepare(graph, chosen_estimator(options.resume))
-    with unbroken_output(), run_folder(options, job.config.estimator) as folder:
+    with run_folder(options, job.config.estimator) as folder:
         scaling = "none" if graph.scaling is None else graph.scaling.kind
-        print(f"{graph}\n{summary(job.model)}, features scaled: {scaling}, writing to {folder}")
+        print(
+            f"{graph}\n{summary(job.model)}, features scaled: {scaling}, "
+            f"writing to {printable(folder)}"
+        )
         print_note(opened.note)
         print_note(_unlike_the_paper(options))
         if job.choice is not None:
@@ -82,7 +85,7 @@ def _run(options: TrainOptions, opened: Opened, watch: StoreWatch | None) -> Non
             else:
                 run_seeds(options, folder, job.config.estimator, train_one)
         except Interrupted as stop:
-            print(f"\n{stop}\n{what_is_kept(folder)}")
+            print(f"\n{printable(str(stop))}\n{what_is_kept(folder)}")
             sys.exit(128 + stop.signal)
         except KeyboardInterrupt:
             print(f"\nstopped early\n{what_is_kept(folder)}")
@@ -91,9 +94,11 @@ def _run(options: TrainOptions, opened: Opened, watch: StoreWatch | None) -> Non
 
 def what_is_kept(folder: Path) -> str:
     if resumable(folder):
-        return f"vrgcn train --resume {folder} goes on with it"
+        return f"vrgcn train --resume {printable(folder)} goes on with it"
     if (folder / MODEL).exists():
-        return f"the best model so far is in {folder}; there is no checkpoint to go on from"
+        return (
+            f"the best model so far is in {printable(folder)}; there is no checkpoint to go on from"
+        )
     return "nothing was kept"
 
 
@@ -116,7 +121,7 @@ def _train(
             verbose=True,
             check=None if watch is None else watch.check,
         )
-    print(f"{result}\nwritten to {folder}")
+    print(f"{result}\nwritten to {printable(folder)}")
     if result.stopped == "time":
         print_note(
             f"the time limit of {options.train.time_limit} ended the training in epoch "

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import TrainOptions
-from vrgcn.cli.output import unbroken_output
 from vrgcn.cli.run_folder import run_folder
 from vrgcn.cli.train import summary, what_is_kept
 from vrgcn.distributed.checkpoints import PartCheckpoints
@@ -22,6 +21,7 @@ from vrgcn.distributed.group import Group, joined, under_torchrun
 from vrgcn.distributed.parts import Part, load_part, read_parts
 from vrgcn.distributed.trainer import PartTrainer, part_objective
 from vrgcn.engine.devices import find_device, use_threads
+from vrgcn.files.printable import printable
 from vrgcn.files.sizes import bytes_text
 from vrgcn.models.models import build_model
 from vrgcn.runs.folder import CHECKPOINTS, CONFIG
@@ -84,13 +84,12 @@ def _run(options: TrainOptions, group: Group) -> None:
     options = _in_one_folder(options, group)
     if group.by_first(lambda: _nothing_left(options)):
         if group.first:
-            print(f"{options.resume} has finished already; with more --epochs it goes on")
+            finished = printable(_folder(options))
+            print(f"{finished} has finished already; with more --epochs it goes on")
         return
     assert options.graph is not None
     part = load_part(options.graph, group.rank, verify=options.verify)
     with ExitStack() as stack:
-        if group.first:
-            stack.enter_context(unbroken_output())
         # The first process has the folder locked; an error of that is everybody's.
         group.by_first(lambda: _begin(options, group, stack))
         folder = _folder(options)
@@ -98,7 +97,7 @@ def _run(options: TrainOptions, group: Group) -> None:
             _train(options, group, part, folder)
         except Interrupted as stop:
             if group.first:
-                print(f"\n{stop}\n{what_is_kept(folder)}")
+                print(f"\n{printable(str(stop))}\n{what_is_kept(folder)}")
             sys.exit(128 + stop.signal)
 
 
@@ -175,7 +174,7 @@ def _train(options: TrainOptions, group: Group, part: Part, folder: Path) -> Non
         f"{described['parts']} parts of a graph of {described['nodes']:,} nodes and "
         f"{described['edges']:,} edges\n{summary(model)}, features scaled: {scaling.kind}, "
         f"estimator {trainer.config.estimator}, halo {options.distributed.halo}, "
-        f"writing to {folder}"
+        f"writing to {printable(folder)}"
     )
     with EpochProgress(config.epochs, trainer.objective.metric) as progress:
         result = recorded(
@@ -186,7 +185,7 @@ def _train(options: TrainOptions, group: Group, part: Part, folder: Path) -> Non
             options=options.as_dict(),
             listener=Callbacks(on_restore=_print_restored, on_note=print_note),
         )
-    print(f"{result}\nwritten to {folder}")
+    print(f"{result}\nwritten to {printable(folder)}")
     sent = [point.exchanged for point in result.curve if point.exchanged is not None]
     if sent and group.size > 1:
         print(f"{bytes_text(sum(sent) // len(sent))} exchanged in the steps of an epoch")

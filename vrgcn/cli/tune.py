@@ -7,9 +7,9 @@ from pathlib import Path
 
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import TuneOptions
-from vrgcn.cli.output import unbroken_output
 from vrgcn.cli.run_folder import run_folder
 from vrgcn.engine.devices import find_device
+from vrgcn.files.printable import printable
 from vrgcn.runs.config_file import write_settings
 from vrgcn.runs.folder import BEST, CONFIG, RESULT, resumable
 from vrgcn.runs.interrupts import Interrupted
@@ -26,16 +26,16 @@ def run_tune(options: TuneOptions) -> None:
     find_device(options.train.device)
     if nothing_left(options, options.resume):
         print(
-            f"{options.resume} has finished already; with more --trials or a longer --time-limit "
-            "it goes on"
+            f"{printable(str(options.resume))} has finished already; with more --trials or a "
+            "longer --time-limit it goes on"
         )
         return
     opened = options.open_graph(filling_bars())
     graph = opened.graph
     scaling = "none" if graph.scaling is None else graph.scaling.kind
-    with unbroken_output(), run_folder(options) as folder:
+    with run_folder(options) as folder:
         print(f"{graph}\nfeatures scaled: {scaling}, searching {', '.join(options.search)}")
-        print(f"writing to {folder}")
+        print(f"writing to {printable(folder)}")
         print_note(opened.note)
         told = described(options, opened.checksum)
 
@@ -69,7 +69,7 @@ def run_tune(options: TuneOptions) -> None:
 
 def _what_is_kept(folder: Path) -> str:
     if resumable(folder):
-        return f"vrgcn tune --resume {folder} goes on with it"
+        return f"vrgcn tune --resume {printable(folder)} goes on with it"
     return "nothing was kept"
 
 
@@ -85,5 +85,5 @@ def _print_result(result: TuneResult, folder: Path) -> None:
             f"validation {metric.title} {scores[0]}, of the settings that were given {scores[1]}"
             f"{after}"
         )
-    print(f"the best: vrgcn predict {folder / BEST} --out predictions.csv")
-    print(f"all of it: vrgcn report {folder} --no-scores")
+    print(f"the best: vrgcn predict {printable(folder / BEST)} --out predictions.csv")
+    print(f"all of it: vrgcn report {printable(folder)} --no-scores")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 from rich.cells import cell_len
@@ -10,7 +11,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from vrgcn.files.printable import printable
+from vrgcn.files.printable import encodable, printable
 
 
 def text_table(
@@ -19,14 +20,18 @@ def text_table(
     """headings and rows: plain text, as many cells as headings; brackets are no markup
     names: how many columns come first that name the rows; the others are numbers
     """
-    table = Table(title=Text(printable(title)), title_justify="left")
+    table = Table(title=_text(title), title_justify="left")
     for column, heading in enumerate(headings):
-        table.add_column(
-            Text(printable(heading, keep="\n")), justify="left" if column < names else "right"
-        )
+        table.add_column(_text(heading, keep="\n"), justify="left" if column < names else "right")
     for row in rows:
-        table.add_row(*(Text(printable(cell)) for cell in row))
+        table.add_row(*map(_text, row))
     return table
+
+
+def _text(name: str, keep: str = "") -> Text:
+    """The name as standard output can show it: what is escaped later would break the columns."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return Text(encodable(printable(name, keep), encoding))
 
 
 def print_table(table: Table) -> None:

@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from vrgcn.files.printable import printable
 from vrgcn.pages.terminal import print_table, text_table
 from vrgcn.tasks.metrics import Metric
 from vrgcn.training.wording import seconds_text
@@ -127,7 +128,7 @@ class Leaderboard:
             f"trial {trial.number:>3}  {score}  {leader}  {how + '; ' if how else ''}"
             f"{trial.epochs} epochs, {seconds_text(trial.seconds)}: {settings_text(trial.values)}"
         )
-        self._live.console.print(line, highlight=False, markup=False, soft_wrap=True)
+        self._live.console.print(printable(line), highlight=False, markup=False, soft_wrap=True)
 
     def finish(self, title: str) -> None:
         """The table in the end."""
@@ -135,4 +136,4 @@ class Leaderboard:
             self.__exit__()
             self._drawn = False
             print_table(board(self._trials, self.metric, title))
-            print(summary(self._trials))
+            print(printable(summary(self._trials), keep="\n"))
