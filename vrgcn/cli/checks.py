@@ -51,6 +51,9 @@ def _(options: RunOptions) -> RunOptions:
     dataset, graph = find_source(
         options.dataset, options.graph, options.graph_or_dataset, parts=parts
     )
+    for flag, path in (("--graph", graph), ("--data-root", options.data_root)):
+        if path is not None:
+            check_utf8(path.resolve(), flag, "config.toml")
     check_writable(options.out or options.resume or Path("runs"))
     if options.resume is not None:
         if options.out is not None or options.name is not None or options.overwrite:
@@ -166,6 +169,7 @@ def _(options: ImportOptions) -> ImportOptions:
     for name, path in files.items():
         if path is not None:
             check_file(path, f"--{name}")
+            check_utf8(path, f"--{name}", "PyArrow")
     if options.like is not None:
         check_graph(options.like, "--like: ")
     if options.out.exists():
@@ -209,3 +213,13 @@ def check_file(path: Path, flag: str) -> None:
         raise IsADirectoryError(f"{flag}: {path} is a folder; name a file")
     if not path.exists():
         raise FileNotFoundError(f"{flag}: there is no file {path}")
+
+
+def check_utf8(path: Path, flag: str, reader: str) -> None:
+    """Refuse a path that a reader of texts alone cannot hold."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"{flag}: {path} is not UTF-8, and {reader} takes no other paths: rename it"
+        ) from None

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from vrgcn.files.printable import encodable
 from vrgcn.files.writing import write_text
 from vrgcn.pages.hover import spots
 
@@ -222,7 +223,7 @@ class Page:
 
     def write(self, path: Path) -> None:
         """Whole or not at all: a page that is being read never loses its end."""
-        write_text(path, self.html())
+        write_text(path, encodable(self.html(), "utf-8"))  # a folder's name may be any bytes
 
 
 def _cell(text: str, count: int, share: float) -> str:
