@@ -14,6 +14,7 @@ import pytest
 from tests.cli.test_resume import outcome
 from vrgcn.runs.job import Job
 from vrgcn.training.progress import EpochProgress
+from vrgcn.training.trainer import Trainer
 
 FLAGS = ("--batch-size", 16, "--epochs", 3, "--hidden", 8, "--seeds", 3, "--seed", 4)
 
@@ -68,6 +69,31 @@ def test_stopped_it_goes_on_where_it_was_to_the_same_bits(
     code, out, _ = vrgcn("train", "--resume", "cut", "--seeds", 4)
     assert code == 0
     assert (tmp_path / "cut" / "seed-7" / "result.json").is_file()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_while_the_test_nodes_are_scored_it_begins_no_other_seed(
+    number: int, vrgcn, graph_folder, tmp_path, monkeypatch
+):
+    vrgcn("train", "--graph", graph_folder, *FLAGS, "--out", "whole")
+    score = Trainer._score
+
+    def stop(self, nodes):
+        if nodes is self.graph.test:
+            os.kill(os.getpid(), number)
+        return score(self, nodes)
+
+    monkeypatch.setattr(Trainer, "_score", stop)
+    code, out, _ = vrgcn("train", "--graph", graph_folder, *FLAGS, "--out", "cut")
+    monkeypatch.setattr(Trainer, "_score", score)
+    assert code == 128 + number
+    assert "stopped before seed 5\nvrgcn train --resume cut goes on with it" in out
+    assert sorted(p.name for p in (tmp_path / "cut").glob("seed-*")) == ["seed-4"]
+    code, _, err = vrgcn("train", "--resume", "cut")
+    assert code == 0, err
+    for seed in (4, 5, 6):
+        ends = [outcome(tmp_path / name / f"seed-{seed}") for name in ("cut", "whole")]
+        assert ends[0] == ends[1]
 
 
 def test_the_report_shows_them_and_other_commands_name_one(vrgcn, graph_folder, tmp_path):

@@ -160,3 +160,23 @@ def test_stopped_in_the_first_epoch_of_the_first_trial_it_goes_on(
     assert code == 0, err
     vrgcn("tune", graph_folder, *FLAGS, "--out", "whole")
     assert trials(tmp_path / "cut") == trials(tmp_path / "whole")
+
+
+def test_stopped_when_a_trial_is_done_it_begins_no_other(
+    vrgcn, graph_folder, tmp_path, monkeypatch
+):
+    finish = Trainer.finish
+
+    def stop(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        return finish(self)
+
+    monkeypatch.setattr(Trainer, "finish", stop)
+    code, out, err = vrgcn("tune", graph_folder, *FLAGS, "--out", "cut")
+    monkeypatch.setattr(Trainer, "finish", finish)
+    assert code == 130, err
+    assert "vrgcn tune --resume cut goes on with it" in out
+    assert len(trials(tmp_path / "cut")) == 1
+    assert vrgcn("tune", "--resume", "cut")[0] == 0
+    vrgcn("tune", graph_folder, *FLAGS, "--out", "whole")
+    assert trials(tmp_path / "cut") == trials(tmp_path / "whole")

@@ -6,6 +6,9 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
+from textwrap import indent
+from threading import Thread
 
 import pytest
 
@@ -23,6 +26,35 @@ def test_the_first_is_noted_and_the_second_raises(number: int, capfd) -> None:
             os.kill(os.getpid(), number)
     assert signal.getsignal(number) is before
     assert capfd.readouterr().err.count("stopping after this step") == 1
+
+
+def test_a_signal_inside_is_known_outside_too() -> None:
+    with stop_requests() as outer:
+        with stop_requests() as inner:
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert inner.signal == signal.SIGTERM
+        assert outer.signal == signal.SIGTERM
+        with stop_requests() as later:  # whose run stops after its first step
+            assert later.signal == signal.SIGTERM
+            with pytest.raises(Interrupted):
+                os.kill(os.getpid(), signal.SIGTERM)
+    with stop_requests() as another:
+        assert another.signal is None
+
+
+def test_a_run_in_another_thread_is_not_stopped_by_the_request_of_the_main_one() -> None:
+    found = []
+
+    def run() -> None:
+        with stop_requests() as request:
+            found.append(request.signal)
+
+    with stop_requests():
+        os.kill(os.getpid(), signal.SIGTERM)
+        thread = Thread(target=run)
+        thread.start()
+        thread.join()
+    assert found == [None]
 
 
 def test_a_terminal_that_is_closed_is_among_them() -> None:
@@ -46,6 +78,16 @@ with stop_requests() as stop:
     os.kill(os.getpid(), signal.SIGTERM)
 os._exit(0 if stop.signal == signal.SIGTERM else 1)
 """
+
+
+TAKEN = f"with open('data', 'w') as file:\n    assert file.fileno() == 2\n{indent(NOTED, '    ')}"
+
+
+def test_a_file_that_took_the_place_of_standard_error_is_left_alone(tmp_path: Path) -> None:
+    script = ["bash", "-c", '"$@" 2>&-', "bash", sys.executable, "-c", TAKEN]
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run(script, cwd=tmp_path, env=env, check=False).returncode == 0
+    assert (tmp_path / "data").read_text() == ""
 
 
 def test_nobody_has_to_be_there_to_read_the_answer() -> None:

@@ -13,6 +13,7 @@ from vrgcn.pages.runs.seeds import seed_columns, seed_rows
 from vrgcn.pages.terminal import print_table, text_table
 from vrgcn.runs.config_file import write_settings
 from vrgcn.runs.folder import CONFIG, SEED, member_runs
+from vrgcn.runs.interrupts import Interrupted, stop_requests
 from vrgcn.runs.resume import nothing_left
 from vrgcn.runs.settings import with_choice
 
@@ -32,26 +33,35 @@ def run_seeds(
     assert options.seeds is not None
     write_settings(folder / CONFIG, with_choice(options.as_dict(), estimator))
     first = options.train.seed
-    for seed in range(first, first + options.seeds):
-        home = folder / f"{SEED}{seed}"
-        begun = (home / CONFIG).is_file()
-        mine = replace(
-            options,
-            seeds=None,
-            name=None,
-            config=None,
-            overwrite=False,
-            out=None if begun else home,
-            resume=home if begun else None,
-            train=replace(options.train, seed=seed),
-        )
-        print(f"\nseed {seed}, {seed - first + 1} of {options.seeds}")
-        if nothing_left(mine, mine.resume):
-            print("has finished already")
-            continue
-        with run_folder(mine, estimator) as own:
-            train_one(mine, own)
+    with stop_requests() as stop:
+        for place in range(options.seeds):
+            seed = first + place
+            if stop.signal is not None:  # the run before was done when the signal came
+                raise Interrupted(stop.signal, f"stopped before seed {seed}")
+            print(f"\nseed {seed}, {place + 1} of {options.seeds}")
+            mine = _with_seed(options, folder, seed)
+            if nothing_left(mine, mine.resume):
+                print("has finished already")
+                continue
+            with run_folder(mine, estimator) as own:
+                train_one(mine, own)
     print_seeds(folder)
+
+
+def _with_seed(options: TrainOptions, folder: Path, seed: int) -> TrainOptions:
+    """The options of one of the runs, to be begun or resumed in its own folder."""
+    home = folder / f"{SEED}{seed}"
+    begun = (home / CONFIG).is_file()
+    return replace(
+        options,
+        seeds=None,
+        name=None,
+        config=None,
+        overwrite=False,
+        out=None if begun else home,
+        resume=home if begun else None,
+        train=replace(options.train, seed=seed),
+    )
 
 
 def print_seeds(folder: Path) -> None:

@@ -29,10 +29,30 @@ class Interrupted(KeyboardInterrupt):
 
 
 class StopRequest:
-    """signal: the number of the signal that asked to stop; None as long as none did"""
+    """A request to stop, which training answers when its step is done.
 
-    def __init__(self) -> None:
+    signal: the number of the signal that asked to stop; None as long as none did
+    quiet: say nothing; once: a second signal is nothing new, as where a launcher sends one after
+        the terminal did
+    """
+
+    def __init__(self, *, quiet: bool = False, once: bool = False) -> None:
         self.signal: int | None = None
+        self.quiet = quiet
+        self.once = once
+
+    def note(self, number: int, frame: FrameType | None) -> None:
+        """Handle a signal: the first is kept, the second raises `Interrupted`."""
+        if self.signal is not None:
+            if self.once:
+                return
+            raise Interrupted(number)
+        self.signal = number
+        # Without standard error, descriptor 2 may be any file that was opened since.
+        if self.quiet or sys.__stderr__ is None:
+            return
+        with suppress(OSError, ValueError):  # nobody may be there any more to read it
+            os.write(sys.__stderr__.fileno(), FIRST)
 
 
 @contextmanager
@@ -40,29 +60,30 @@ def stop_requests(*, quiet: bool = False, once: bool = False) -> Iterator[StopRe
     """Signals in here are noted, not obeyed at once. Only the main thread can do so; in others
     nothing is changed, as with signals that the process was started to ignore.
 
-    quiet: say nothing; once: a second signal is nothing new, as where a launcher sends one after
-        the terminal did
+    Inside another of these the request is that one's: a signal that came too late for one run is
+    still known to whoever starts the next.
+
+    quiet, once: see `StopRequest`
     """
-    request = StopRequest()
-
-    def note(number: int, frame: FrameType | None) -> None:
-        if request.signal is not None:
-            if once:
-                return
-            raise Interrupted(number)
-        request.signal = number
-        if quiet:
-            return
-        with suppress(OSError, ValueError):  # nobody may be there any more to read it
-            os.write(sys.__stderr__.fileno() if sys.__stderr__ is not None else 2, FIRST)
-
+    main = threading.current_thread() is threading.main_thread()
+    outer = _noting() if main else None
+    if outer is not None:
+        yield outer
+        return
+    request = StopRequest(quiet=quiet, once=once)
     before = {}
-    if threading.current_thread() is threading.main_thread():
+    if main:
         for number in SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:
-                before[number] = signal.signal(number, note)
+                before[number] = signal.signal(number, request.note)
     try:
         yield request
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _noting() -> StopRequest | None:
+    """The request that signals are noted in now."""
+    handlers = [getattr(signal.getsignal(number), "__self__", None) for number in SIGNALS]
+    return next((owner for owner in handlers if isinstance(owner, StopRequest)), None)

@@ -19,11 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 from vrgcn.costs.choice import choose_estimator
 from vrgcn.files.memory import free_memory, is_out_of_memory
+from vrgcn.files.printable import printable
 from vrgcn.files.sizes import bytes_text
 from vrgcn.files.writing import remove_folder, remove_partial, write_text
 from vrgcn.graph.graph import Graph
 from vrgcn.models.models import GraphModel, build_model
 from vrgcn.runs.folder import BEST, CHECKPOINTS, CONFIG, LEADERBOARD, TRIAL, TRIALS
+from vrgcn.runs.interrupts import Interrupted, StopRequest, stop_requests
 from vrgcn.runs.job import Job, prepare
 from vrgcn.training.clock import Clock
 from vrgcn.training.config import AUTO
@@ -102,6 +104,10 @@ class Tuner:
 
     def run(self, trials: int | None) -> None:
         """Try settings until there are as many trials or the time is over."""
+        with stop_requests() as stop:
+            self._run(trials, stop)
+
+    def _run(self, trials: int | None, stop: StopRequest) -> None:
         while True:
             done = [trial for trial in tried(self.study) if trial.state != "running"]
             failed = [trial for trial in done if trial.state == "failed"]
@@ -115,6 +121,8 @@ class Tuner:
             ended = self._try(trial)
             end_trial(self.study, trial, ended)
             self._note(ended)
+            if stop.signal is not None:  # it came when the trial was done
+                raise Interrupted(stop.signal, f"stopped after trial {ended.number}")
             if ended.reason == _OVER:  # seconds that are left would begin trials that tell nothing
                 return
 
@@ -139,7 +147,8 @@ class Tuner:
             left = max(self.clock.limit - self.clock.used, _MARGIN * chosen.seconds)
         model = self._build(settings)
         if self.leaderboard.verbose:
-            print(f"trial {chosen.number} trained again, with the test nodes: {folder}")
+            where = printable(folder)
+            print(f"trial {chosen.number} trained again, with the test nodes: {where}")
         config = replace(settings.train, time_limit=None if left is None else f"{left:.3f}s")
         result = prepare(model, self.graph, config).run(
             folder,
