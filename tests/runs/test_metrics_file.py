@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import errno
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,8 +45,16 @@ def test_each_epoch_is_a_line_at_once_and_a_file_from_before_is_replaced(tmp_pat
     metrics.restore([point(1)])  # rolled back
     assert numbers(path) == [1]
     metrics.add(point(2))
-    metrics.finish()
+    metrics.finish([point(1), point(2)])
     assert numbers(path) == [1, 2]
+
+
+def test_a_score_that_came_after_its_line_is_written_in_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    metrics = MetricsFile(path, obeyed)
+    metrics.add(point(1))
+    metrics.finish([replace(point(1), val=0.75)])
+    assert [json.loads(line)["val"] for line in path.read_text().splitlines()] == [0.75]
 
 
 def test_half_a_line_is_taken_back_and_all_lines_are_there_with_room_again(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from tests.runs.test_checkpointing import CrashError, assert_same, crash_after, train
+from tests.runs.test_checkpointing import STEPS, CrashError, assert_same, crash_after, model, train
+from tests.training.test_state import BATCH, graph
 from vrgcn import TrainConfig
+from vrgcn.runs.folder import METRICS
+from vrgcn.runs.job import prepare
 from vrgcn.training.clock import Clock
-from vrgcn.training.listener import StopTraining
+from vrgcn.training.listener import Callbacks, StopTraining
 
 
 class Time:
@@ -121,6 +125,57 @@ def test_a_callback_may_end_the_training(tmp_path: Path, capsys) -> None:
     assert (result.stopped, len(result.curve)) == ("callback", 2)
     assert result.val == max(p.val for p in result.curve)
     assert_same(train(resume=tmp_path, epochs=5), train(epochs=5))
+
+
+@pytest.mark.parametrize("select", ["best", "last"])
+@pytest.mark.parametrize("epoch", [1, 5])
+def test_the_epoch_that_a_callback_ended_is_evaluated_like_a_last_one(
+    tmp_path: Path, select: str, epoch: int
+) -> None:
+    def stop(point) -> None:
+        seen.append(point.epoch)
+        if point.epoch == epoch:
+            raise StopTraining
+
+    seen, kept = [], []
+    given = {"evaluate_every": 3, "select": select, "schedule": "plateau"}
+    on = {"on_epoch": stop, "on_kept": kept.append}
+    result = train(tmp_path, epochs=9, on=on, checkpoint_every=1, **given)
+    assert (result.stopped, seen) == ("callback", list(range(1, epoch + 1)))
+    whole = train(epochs=epoch, **given)
+    assert_same(result, whole)
+    assert result.curve[-1].val is not None
+    assert result.epoch == whole.epoch
+    assert (result.val, result.test) == (whole.val, whole.test)
+    assert kept[-1].epoch == result.epoch
+    assert_same(train(resume=tmp_path, epochs=9, **given), train(epochs=9, **given))
+
+
+def test_an_epoch_after_which_a_resumed_run_ends_is_evaluated_too(tmp_path: Path) -> None:
+    def stop(curve) -> None:
+        assert [point.val for point in curve] == [None, None]
+        raise StopTraining
+
+    given = {"evaluate_every": 3, "checkpoint_every": 1}
+    with pytest.raises(CrashError):
+        train(tmp_path, epochs=9, on=crash_after(2 * STEPS + 1), **given)
+    result = train(resume=tmp_path, epochs=9, on={"on_restore": stop}, **given)
+    assert_same(result, train(epochs=2, evaluate_every=3))
+
+
+def test_the_record_of_a_run_has_the_score_of_the_epoch_that_a_callback_ended(
+    tmp_path: Path,
+) -> None:
+    def stop(point) -> None:
+        assert point.val is None
+        raise StopTraining
+
+    config = TrainConfig(epochs=9, batch_size=BATCH, evaluate_every=3)
+    job = prepare(model(), graph(), config)
+    result = job.run(tmp_path, {}, Callbacks(on_epoch=stop))
+    (line,) = (tmp_path / METRICS).read_text().splitlines()
+    assert json.loads(line)["val"] == result.val
+    assert result.val is not None
 
 
 @pytest.mark.parametrize("text", ["10", "m", "0s", "-1m", "ten", 10])

@@ -30,9 +30,14 @@ class MetricsFile:
         self._points.append(point)
         self._whole = self.tolerant(self._append if self._whole else self._write)
 
-    def finish(self) -> None:
-        """All lines, if a full disk kept some from the file."""
-        if not self._whole:
+    def finish(self, points: list[Epoch]) -> None:
+        """Write all lines again if a full disk kept some from the file, or if the last epoch was
+        evaluated after its line was written.
+
+        points: the whole curve
+        """
+        if not self._whole or points != self._points:
+            self._points = list(points)
             self._write()
 
     def _append(self) -> None:

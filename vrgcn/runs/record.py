@@ -71,7 +71,7 @@ class Record(Listener):
 
     def finish(self, result: TrainResult) -> None:
         """Keep the model and the result."""
-        self.metrics.finish()
+        self.metrics.finish(result.curve)
         save_model(self.model, self.folder / MODEL)
         write_text(self.folder / RESULT, json.dumps(_scores(result), indent=2) + "\n")
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # an import of tables shows progress, and needs no torch
 
 class StopTraining(Exception):  # noqa: N818 - no error, as StopIteration
     """Raised by a listener's `epoch` or `restore`: training ends here, as if this epoch had been
-    the last."""
+    the last. It is evaluated afterwards, if `evaluate_every` had left it out."""
 
 
 class Listener:

@@ -140,6 +140,9 @@ class Trainer:
         if not progress.curve or (within and last):
             with self.random.drawn():
                 self._close_epoch(early=True)
+        elif stopped == "callback" and not within and progress.curve[-1].val is None:
+            with self.random.drawn():
+                self._score_last()
         chosen = progress.curve[-1]
         if self.config.select == "best" and progress.best is not None and self.best is not None:
             chosen = progress.best
@@ -161,6 +164,14 @@ class Trainer:
             progress.checkpoint_seconds,
             stopped or "epochs",
         )
+
+    def _score_last(self) -> None:
+        """Evaluate the last epoch, which `evaluate_every` left out: nobody knew that it would be
+        the last."""
+        point = replace(self.progress.curve[-1], val=self._score(self.graph.val))
+        self.progress.curve[-1] = point
+        if self._is_best(point):
+            self.listener.kept(point)
 
     @property
     def finished(self) -> bool:
