@@ -191,6 +191,17 @@ def test_bad_weights(error):
     ]
 
 
+def test_weights_that_would_become_0(error):
+    edges = (
+        "source,target,weight\na,b,1\nb,c,1e-46\nc,a,-2e-39\na,c,1.5E-400\nb,a,1e-37\nc,b,0.0e7\n"
+    )
+    assert error(edges=edges) == (
+        "edges.csv: column 'weight' is too close to 0 for 32 bits, in 3 rows: "
+        "'1e-46' in row 2 (line 3), '-2e-39' in row 3 (line 4), '1.5E-400' in row 4 (line 5); "
+        "multiply all weights by one number, or write 0"
+    )
+
+
 def test_weights_that_sum_to_more_than_a_float_holds(error):
     edges = "source,target,weight\na,b,3e38\na,b,3e38\n"
     assert "edges.csv" in error(edges=edges)

@@ -168,4 +168,19 @@ def _weights(
     problems.add("is missing or NaN", column, start + np.flatnonzero(empty))
     rows = np.flatnonzero(wrong)
     problems.add("is infinite, or too large for 32 bits", column, start + rows, cells.take(rows))
+    rows = _lost(weights, cells)
+    advice = "multiply all weights by one number, or write 0"
+    what = "is too close to 0 for 32 bits"
+    problems.add(what, column, start + rows, cells.take(rows), advice)
     return weights
+
+
+def _lost(weights: NDArray[np.float64], cells: pa.Array) -> NDArray[np.int64]:
+    """Places of weights that are not 0 and would count as 0: products in 32 bits take numbers
+    below the smallest normal one for 0."""
+    lost = (np.abs(weights) < np.finfo(np.float32).tiny) & (weights != 0)
+    if is_text(cells.type):  # what is too small for 64 bits too was read as 0
+        zero = np.flatnonzero(weights == 0)
+        digits = pc.match_substring_regex(to_text(cells.take(zero)), "^[^eE]*[1-9]")
+        lost[zero] = pc.fill_null(digits, False).to_numpy(zero_copy_only=False)
+    return np.flatnonzero(lost)
