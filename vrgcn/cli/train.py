@@ -27,7 +27,7 @@ from vrgcn.runs.folder import chosen_estimator, resumable
 from vrgcn.runs.interrupts import Interrupted
 from vrgcn.runs.job import Job
 from vrgcn.runs.resume import described, nothing_left
-from vrgcn.runs.store_watch import StoreWatch
+from vrgcn.runs.store_watch import StoreWatch, wanted_note
 from vrgcn.training.listener import Listener, Listeners
 from vrgcn.training.progress import filling_bars
 from vrgcn.training.state import Epoch
@@ -153,10 +153,7 @@ class Watching(Listener):
         self.watch.glance()
         file = self.watch.wanted()
         if file is not None:
-            print_note(
-                f"another process wants to write to {file}, which training reads: the run stops. "
-                "With the graph as it was it goes on"
-            )
+            print_note(wanted_note(file))
             signal.raise_signal(signal.SIGTERM)
 
 

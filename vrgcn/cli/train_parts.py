@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +20,9 @@ from vrgcn.distributed.checkpoints import PartCheckpoints
 from vrgcn.distributed.group import Group, joined, under_torchrun
 from vrgcn.distributed.parts import Part, load_part, read_parts
 from vrgcn.distributed.trainer import PartTrainer, part_objective
+from vrgcn.distributed.watching import PartWatch
 from vrgcn.engine.devices import find_device, use_threads
+from vrgcn.files.folder import OpenFolder
 from vrgcn.files.printable import printable
 from vrgcn.files.sizes import bytes_text
 from vrgcn.models.models import build_model
@@ -88,13 +90,15 @@ def _run(options: TrainOptions, group: Group) -> None:
             print(f"{finished} has finished already; with more --epochs it goes on")
         return
     assert options.graph is not None
-    part = load_part(options.graph, group.rank, verify=options.verify)
     with ExitStack() as stack:
+        with OpenFolder(options.graph) as whole:  # what is watched is what is read
+            watch = stack.enter_context(closing(PartWatch(whole, group, print_note)))
+            part = load_part(whole, group.rank, verify=options.verify)
         # The first process has the folder locked; an error of that is everybody's.
         group.by_first(lambda: _begin(options, group, stack))
         folder = _folder(options)
         try:
-            _train(options, group, part, folder)
+            _train(options, group, part, watch, folder)
         except Interrupted as stop:
             if group.first:
                 print(f"\n{printable(str(stop))}\n{what_is_kept(folder)}")
@@ -151,7 +155,7 @@ def _nothing_left(options: TrainOptions) -> bool:
     return nothing_left(options, options.resume)
 
 
-def _train(options: TrainOptions, group: Group, part: Part, folder: Path) -> None:
+def _train(options: TrainOptions, group: Group, part: Part, watch: PartWatch, folder: Path) -> None:
     graph, scaling = part.scaled(options.scaling)
     config = options.train
     outputs = part_objective(graph, config, part.shared).outputs
@@ -167,7 +171,7 @@ def _train(options: TrainOptions, group: Group, part: Part, folder: Path) -> Non
             return kept.run(stop)
 
     if not group.first:
-        train(Callbacks(on_note=lambda note: None))
+        train(Listeners(watch, Callbacks(on_note=lambda note: None)))
         return
     described = part.description
     print(
@@ -181,7 +185,7 @@ def _train(options: TrainOptions, group: Group, part: Part, folder: Path) -> Non
             folder,
             model,
             config,
-            lambda listener: train(Listeners(listener, progress)),
+            lambda listener: train(Listeners(watch, listener, progress)),
             options=options.as_dict(),
             listener=Callbacks(on_restore=_print_restored, on_note=print_note),
         )

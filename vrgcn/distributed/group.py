@@ -171,6 +171,15 @@ class Group:
         except RuntimeError:  # torchrun itself is gone
             return True
 
+    def tells(self, what: str) -> bool:
+        """Whether it is ours to tell people of what all processes may find: the first one's."""
+        if self.store is None:
+            return True
+        try:
+            return int(self.store.add(f"told {what}", 1)) == 1
+        except RuntimeError:  # torchrun itself is gone
+            return True
+
     def leave(self) -> None:
         """End the group. What is under way is waited for: a thread of gloo's that still had to let
         go of a tensor while the interpreter ends would abort the process."""

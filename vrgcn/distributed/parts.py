@@ -124,23 +124,19 @@ def write_description(folder: Path, described: Description) -> None:
     write_text(folder / PARTS, json.dumps(signed, indent=1) + "\n")
 
 
-def load_part(folder: Path, number: int, *, verify: bool = False) -> Part:
+def load_part(folder: Path | OpenFolder, number: int, *, verify: bool = False) -> Part:
     """One part, its arrays mapped into memory. All files are those of one folder, also where
     another takes its name meanwhile.
 
+    folder: of all parts; opened already, if it is watched
     verify: read all of it first, and refuse it if a byte is not what was written
     """
-    with OpenFolder(folder) as whole:
+    with opened_folder(folder) as whole:
         described = read_parts(whole)
-        name = part_folder(folder, number).name
-        for file in (SHARED, f"{name}/{ARRAYS}", f"{name}/{META}"):
-            if not whole.is_file(file):
-                raise FileNotFoundError(
-                    f"{folder / file} is missing; {PARTS} says that it is there"
-                )
         _check_file(whole, SHARED, described["files"].get(SHARED))
         shared = _read_tensors(whole, SHARED)
-        with whole.within(name) as mine:
+        with opened_part(whole, number) as mine:
+            name = mine.path.name
             for file in (ARRAYS, META):
                 _check_file(mine, file, described["files"].get(f"{name}/{file}"))
             if verify:
@@ -161,7 +157,20 @@ def load_part(folder: Path, number: int, *, verify: bool = False) -> Part:
     )
 
 
+def opened_part(whole: OpenFolder, number: int) -> OpenFolder:
+    """The folder of one part, for a block of its own. whole: that of all parts"""
+    name = part_folder(whole.path, number).name
+    _check_there(whole, f"{name}/{ARRAYS}")
+    return whole.within(name)
+
+
+def _check_there(folder: OpenFolder, name: str) -> None:
+    if not folder.is_file(name):
+        raise FileNotFoundError(f"{folder.path / name} is missing; {PARTS} says that it is there")
+
+
 def _check_file(folder: OpenFolder, name: str, noted: str | None) -> None:
+    _check_there(folder, name)
     with folder.open(name) as file:
         found = stream_checksum(file)
     if found != noted:

@@ -25,7 +25,7 @@ except ImportError:  # pragma: no cover - then nobody is held back
     fcntl = None  # type: ignore[assignment]
 
 SECONDS = 1.0  # between two looks at the files of a graph
-MAPPED = (".npy", ".arrow")
+MAPPED = (".npy", ".arrow", ".safetensors")
 
 
 class StoreChangedError(OSError):
@@ -108,6 +108,14 @@ class StoreWatch:
                 f"{what} since training began. This process has the old one open and goes on with "
                 "it, but the run cannot be resumed or predicted without it"
             )
+
+
+def wanted_note(file: Path) -> str:
+    """A note on a file that another process waits to write to."""
+    return (
+        f"another process wants to write to {file}, which training reads: the run stops. With the "
+        "graph as it was it goes on"
+    )
 
 
 def _lease(file: BufferedReader) -> int | None:
