@@ -28,7 +28,6 @@ class Number(Task):
 
     name = "regression"
     label = "one number per node"
-    column = "a number per node"
     has_classes = False
     drawn = "evenly over the numbers"
     by_name = True

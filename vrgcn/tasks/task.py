@@ -83,11 +83,6 @@ class Task(ABC):
 
     # Labels.
 
-    @property
-    def column(self) -> str:
-        """What the label columns of a table tell, in words."""
-        return self.label
-
     @abstractmethod
     def holds(self, labels: Tensor) -> bool:
         """True if labels have the shape and type that a graph keeps labels of this task in."""

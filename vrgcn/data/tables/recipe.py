@@ -179,7 +179,7 @@ class Recipe:
             return
         task = label_task(table, columns, spec)
         if task != self.task:
-            ours, theirs = find_task(self.task).column, find_task(task).column
+            ours, theirs = find_task(self.task).label, find_task(task).label
             raise ValueError(
                 f"--label: {self.origin} has {ours}, and {_shown(columns)} of "
                 f"{table.name} would be {theirs}; its label columns are "
