@@ -6,6 +6,7 @@ import shutil
 import signal
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,10 @@ from tests.endings import ending
 from tests.tuning.test_tuner import CONFIG, MODEL, told
 from tests.writes import before_each_write
 from vrgcn import tune
+from vrgcn.engine.batch import Batch
 from vrgcn.runs.interrupts import Interrupted
+from vrgcn.training.divergence import DivergedError
+from vrgcn.training.trainer import Trainer
 from vrgcn.tuning.leaderboard import Leaderboard
 from vrgcn.tuning.study import STUDY
 from vrgcn.tuning.tuner import TuneResult
@@ -25,11 +29,16 @@ GRAPH = small_graph(60)
 GIVEN = replace(CONFIG, batch_size=99, learning_rate=0.02, estimator="exact", seed=8)
 
 
-def search(folder: Path, every: str, trials: int = 3) -> TuneResult:
+def search(folder: Path, every: str, trials: int = 3, **given: Any) -> TuneResult:
     """every: epochs between checkpoints; "0": a trial that is killed is repeated"""
-    config = replace(GIVEN, checkpoint_every=every)
-    names = ("learning_rate", "dropout")
-    return tune(GRAPH, MODEL, config, trials=trials, folder=folder, search=names)
+    config = replace(GIVEN, checkpoint_every=every, **given)
+    return tune(
+        *(GRAPH, MODEL, config),
+        trials=trials,
+        folder=folder,
+        search=("learning_rate", "dropout"),
+        on_note=lambda note: None,
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -58,36 +67,63 @@ def counts(write: str) -> bool:
     )
 
 
+def killed_in_the_last_trial(home: Path, every: str, trials: int, **given: Any) -> TuneResult:
+    """Go on with the search in `home` to so many trials, then do so again from what a kill would
+    have left before each write: all end in the same. Returns the end."""
+    killed, writes = home.parent / "killed", []
+
+    def keep(write: str) -> None:
+        if counts(write):
+            shutil.copytree(home, killed / str(len(writes)))  # what a kill would leave now
+            writes.append(write)
+
+    with before_each_write(home, keep):
+        wanted = search(home, every, trials, **given)
+    assert writes.count("COMMIT") > 10  # begun, drawn, reported, ended, noted
+    for number, write in enumerate(writes):
+        folder, where = killed / str(number), f"killed in trial {trials - 1} before {write}"
+        assert (folder / STUDY).exists()
+        assert told_of(search(folder, every, trials, **given)) == told_of(wanted), where
+        assert ending(folder) == ending(home), where
+        left = [p for p in folder.rglob(".*") if p.name.endswith((".partial", ".lock"))]
+        assert not left, (where, left)
+        shutil.rmtree(folder)
+    return wanted
+
+
 @pytest.mark.parametrize(("every", "first"), [("0", 2), ("1", 1)])
 def test_killed_before_any_write_it_ends_as_if_it_had_not_been(
     every: str, first: int, tmp_path: Path
 ) -> None:
     """In the last of one, two and three trials, and between trials."""
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
     for trials in range(first, 4):
-        writes: list[str] = []
-
-        def keep(write: str, writes: list[str] = writes) -> None:
-            if counts(write):
-                # What is on the disk now is what a kill would leave.
-                shutil.copytree(whole, killed / str(len(writes)))
-                writes.append(write)
-
-        with before_each_write(whole, keep):
-            wanted = search(whole, every, trials)
-        assert writes.count("COMMIT") > 10  # begun, drawn, reported, ended, noted
-        for number, write in enumerate(writes):
-            folder, where = killed / str(number), f"killed in trial {trials - 1} before {write}"
-            assert (folder / STUDY).exists()
-            assert told_of(search(folder, every, trials)) == told_of(wanted), where
-            assert ending(folder) == ending(whole), where
-            left = [p for p in folder.rglob(".*") if p.name.endswith((".partial", ".lock"))]
-            assert not left, (where, left)
-            shutil.rmtree(folder)
+        wanted = killed_in_the_last_trial(tmp_path / "whole", every, trials)
     # The second is pruned at a later rung, the third at the first.
     ends = [(t.state, t.epochs) for t in wanted.trials]
     assert ends == [("complete", 3), ("pruned", 2), ("pruned", 1)]
     assert told(wanted) == told(search(tmp_path / "at once", every))
+
+
+def test_killed_in_a_trial_that_is_rolled_back_it_ends_as_if_it_had_not_been(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second trial diverges in its second epoch and goes back to its beginning: the first
+    epoch comes again, with another score, after it was reported."""
+    update, rolled_back = Trainer._update, []
+
+    def lost(self, batch: Batch) -> float:
+        later = self.config.learning_rate != GIVEN.learning_rate
+        if later and self.minibatches.step == 1 and not self.progress.rollbacks:
+            rolled_back.append(batch)
+            raise DivergedError("the training loss became nan", "")
+        return update(self, batch)
+
+    monkeypatch.setattr(Trainer, "_update", lost)
+    given = {"on_nan": "rollback"}
+    search(tmp_path / "whole", "0", 1, **given)
+    wanted = killed_in_the_last_trial(tmp_path / "whole", "0", 2, **given)
+    assert [(t.state, t.epochs) for t in wanted.trials] == [("complete", 3), ("pruned", 2)]
+    assert len(rolled_back) > 10
 
 
 def test_stopped_in_the_step_after_which_a_trial_is_pruned_it_is_pruned(
