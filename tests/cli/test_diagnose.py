@@ -53,6 +53,19 @@ def test_a_run_is_diagnosed_by_its_settings_and_flags_win_over_them(vrgcn, run_f
     assert (run_folder.parents[1] / "pages" / "b.html").is_file()
 
 
+def test_a_run_of_auto_is_diagnosed_by_what_auto_stood_for(vrgcn, graph_folder, tmp_path):
+    flags = ("--epochs", 1, "--batch-size", 20, "--hidden", 8)
+    assert vrgcn("train", "--graph", graph_folder, *flags, "--out", "runs/a")[0] == 0
+    config = tmp_path / "runs" / "a" / "config.toml"
+    text = config.read_text()
+    assert 'estimator = "auto"' in text
+    assert 'chosen_estimator = "exact"' in text
+    config.write_text(text.replace('chosen_estimator = "exact"', 'chosen_estimator = "cv"'))
+    code, out, err = vrgcn("diagnose", "runs/a", "--passes", 2, "--compare", "ns")
+    assert code == 0, err
+    assert "of training by cv," in out
+
+
 def test_a_run_whose_graph_was_moved_is_diagnosed_where_it_is_now(vrgcn, graph_folder, tmp_path):
     ratio = ("--ratio", 0.5, 0.25, 0.25)
     flags = ("--epochs", 2, "--batch-size", 20, "--hidden", 8, "--out", "r")

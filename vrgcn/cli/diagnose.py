@@ -31,9 +31,10 @@ from vrgcn.pages.diagnosis import (
 from vrgcn.pages.figures import check_figure
 from vrgcn.pages.runs.records import read_metrics
 from vrgcn.pages.terminal import print_table, text_table
-from vrgcn.runs.folder import DIAGNOSIS, METRICS
+from vrgcn.runs.folder import DIAGNOSIS, METRICS, chosen_estimator
 from vrgcn.runs.job import Job, prepare
 from vrgcn.runs.run import open_run, open_run_graph, parts_of_run
+from vrgcn.training.config import AUTO
 from vrgcn.training.progress import filling_bars, progress_bar
 
 
@@ -82,6 +83,8 @@ def _of_run(options: DiagnoseOptions, folder: Path) -> tuple[str, Job]:
     # A run keeps no histories. An exact pass at its weights, and the epochs after it, stand for
     # those that it had.
     config = replace(options.train, warm_start=True)
+    if config.estimator == AUTO:  # what it stood for when the run began
+        config = replace(config, estimator=chosen_estimator(folder) or AUTO)
     opened = open_run_graph(run, options.dataset, options.graph, options.data_root)
     print_note(opened.note)
     if parts_of_run(folder, None, None) is not None:
