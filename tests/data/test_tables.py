@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import tempfile
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -200,6 +201,58 @@ def test_the_adjacency_is_that_of_graph_also_when_sorted_in_parts(
     if directed:
         reverse = graph.adjacency.transposed.to_torch(torch.float32).to_dense()
         assert torch.equal(reverse, graph.adjacency.to_torch(torch.float32).to_dense().T)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_row_with_more_entries_than_a_part_is_merged_while_it_is_read(
+    tmp_path, monkeypatch, directed, weighted
+):
+    monkeypatch.setattr(adjacency, "RANGE_ENTRIES", 20)
+    monkeypatch.setattr(adjacency, "MOST_RANGES", 1000)
+    monkeypatch.setattr(adjacency, "_CHUNK", 7)
+    random = np.random.default_rng(0)
+    ends = np.stack([random.integers(0, 60, 900), np.where(random.random(900) < 0.9, 5, 6)])
+    weight = random.integers(1, 9, 900).astype(np.float64)  # sums without rounding
+    table = {"source": ends[0], "target": ends[1]} | ({"weight": weight} if weighted else {})
+    pq.write_table(pa.table(table), tmp_path / "e.parquet")
+    summary = import_tables(
+        ImportSpec(edges=tmp_path / "e.parquet", out=tmp_path / "g", directed=directed)
+    )
+    expected = Graph(
+        ends,
+        torch.ones(60, 1),
+        undirected=not directed,
+        edge_weight=torch.from_numpy(weight) if weighted else None,
+    )
+    graph = load_graph(tmp_path / "g")
+    assert_same_graph(graph, expected)
+    pairs = {(s, t) for s, t in ends.T.tolist()}
+    assert summary.duplicates == 900 - len(pairs)
+    both = sum((t, s) in pairs for s, t in pairs if s != t) // 2
+    assert summary.reciprocal == (0 if directed else both)
+    if directed:
+        reverse = graph.adjacency.transposed.to_torch(torch.float32).to_dense()
+        assert torch.equal(reverse, graph.adjacency.to_torch(torch.float32).to_dense().T)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_edges_that_all_repeat_one_take_the_memory_of_a_part(tmp_path, monkeypatch, weighted):
+    monkeypatch.setattr(adjacency, "RANGE_ENTRIES", 1 << 14)
+    monkeypatch.setattr(adjacency, "_CHUNK", 1 << 14)
+    weight = np.ones(1 << 16) if weighted else None
+    with adjacency.Pairs("e.csv", tmp_path, 3, weighted) as pairs:
+        for _ in range(32):
+            pairs.append(np.full(1 << 16, 1), np.full(1 << 16, 2), weight)
+    tracemalloc.start()
+    found = adjacency.write_adjacency(pairs, tmp_path, directed=False)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.entries == 2
+    assert found.duplicates == (32 << 16) - 1
+    assert peak < 8 << 20  # the entries are 32 MB, with weights 64 MB
+    if weighted:
+        assert np.load(tmp_path / "weights.npy").tolist() == [32 << 16, 32 << 16]
 
 
 # ---------------------------------------------------------------------------------- the files

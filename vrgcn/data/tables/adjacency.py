@@ -3,7 +3,8 @@
 An edge from node s to node t is the number t·nodes + s, so that sorting numbers sorts the entries
 of the matrix A[t, s] by row and column. The numbers wait in a file. Rows of A are then divided into
 ranges of a bounded number of entries, the numbers into a file for each range, and one range after
-the other is sorted, merged and appended to the graph's `indices.npy`.
+the other is sorted, merged and appended to the graph's `indices.npy`. A row with more entries than
+that is a range of its own, and is merged while it is read.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from vrgcn.data.tables.growing import GrowingArray
 RANGE_ENTRIES = 1 << 22
 MOST_RANGES = 128  # about; each is one or two open files
 _CHUNK = 1 << 21
+_KINDS: tuple[type, type] = (np.int64, np.float64)  # of the entries' numbers, of their weights
 
 Int64s = NDArray[np.int64]
 Float64s = NDArray[np.float64]
@@ -153,7 +155,8 @@ def _write_matrix(pairs: Pairs, folder: Path, directed: bool, *, reverse: bool =
     counts = pairs.into if directed else pairs.into + pairs.out_of
     if reverse:  # loops are among `into` alone: a bound is enough to divide by
         counts = pairs.out_of + 1
-    ranges = _ranges(counts, max(RANGE_ENTRIES, int(counts.sum()) // MOST_RANGES))
+    most = max(RANGE_ENTRIES, int(counts.sum()) // MOST_RANGES)
+    ranges = _ranges(counts, most)
     merged = _Merged(pairs.nodes)
     with ExitStack() as stack:
         indices = stack.enter_context(GrowingArray(folder / f"{prefix}indices.npy", np.int64))
@@ -161,7 +164,8 @@ def _write_matrix(pairs: Pairs, folder: Path, directed: bool, *, reverse: bool =
         if pairs.weighted:
             name = folder / f"{prefix}weights.npy"
             weights = stack.enter_context(GrowingArray(name, np.float32))
-        for keys, weight in _divided(pairs, ranges, folder, directed, reverse):
+        for parts in _divided(pairs, ranges, folder, directed, reverse):
+            keys, weight = _read_range(parts, most)
             columns, values = merged.add(keys, weight)
             indices.append(columns)
             if weights is not None and values is not None:
@@ -189,14 +193,14 @@ def _ranges(counts: Int64s, most: int) -> list[tuple[int, int]]:
 
 def _divided(
     pairs: Pairs, ranges: list[tuple[int, int]], folder: Path, directed: bool, reverse: bool
-) -> Iterator[tuple[Int64s, Float64s | None]]:
-    """For each range of rows its entries as unsorted numbers, 2·(t·nodes + s) + reversed.
+) -> Iterator[list[Path]]:
+    """For each range of rows the files with its entries, unsorted, removed afterwards: numbers
+    2·(t·nodes + s) + reversed, and where there are weights these.
 
     The last bit tells an edge that was added for the other direction from one that was given.
     """
-    kinds: list[Any] = [np.int64, np.float64][: 1 + pairs.weighted]
     names = [
-        [folder / f"range-{place}-{kind.__name__}" for kind in kinds]
+        [folder / f"range-{place}-{kind.__name__}" for kind in _KINDS[: 1 + pairs.weighted]]
         for place in range(len(ranges))
     ]
     starts = np.array([first for first, _ in ranges])
@@ -211,10 +215,36 @@ def _divided(
                 if weight is not None:
                     row[1].write(weight[part].data)
     for parts in names:
-        columns = [np.fromfile(name, kind) for name, kind in zip(parts, kinds, strict=True)]
+        yield parts
         for name in parts:
             name.unlink()
-        yield columns[0], columns[1] if pairs.weighted else None
+
+
+def _read_range(parts: list[Path], most: int) -> tuple[Int64s, Float64s | None]:
+    """The numbers of a range, and the weights if there are any.
+
+    A range of more than `most` entries is one row, whose edges may come again and again: those are
+    merged while they are read, so that memory holds at most twice as many as are different.
+    """
+    count = parts[0].stat().st_size // np.dtype(np.int64).itemsize
+    keys, weight = np.empty(0, np.int64), np.empty(0) if len(parts) > 1 else None
+    with ExitStack() as stack:
+        files = [stack.enter_context(open(name, "rb")) for name in parts]
+        while len(more := np.fromfile(files[0], np.int64, max(most, len(keys)))):
+            keys = np.concatenate([keys, more])
+            if weight is not None:
+                weight = np.concatenate([weight, np.fromfile(files[1], np.float64, len(more))])
+            if count > most:
+                keys, weight = _without_repeats(keys, weight)
+    return keys, weight
+
+
+def _without_repeats(keys: Int64s, weight: Float64s | None) -> tuple[Int64s, Float64s | None]:
+    """Each number once, in ascending order, the weights of the same number summed."""
+    if weight is None:
+        return np.unique(keys), None
+    keys, place = np.unique(keys, return_inverse=True)
+    return keys, np.bincount(place, weight, len(keys)).astype(np.float64, copy=False)
 
 
 def _entries(
