@@ -63,7 +63,7 @@ def wait(
             return os.waitstatus_to_exitcode(status)
         if end is not None and (time.monotonic() >= end or until()):
             return None
-        time.sleep(0.0002)
+        time.sleep(0.0002)  # leaves the processor to the process
 
 
 def output(folder: Path) -> str:

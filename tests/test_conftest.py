@@ -1,8 +1,10 @@
-"""Every test draws the same random numbers, whatever ran before it."""
+"""All tests draw the same random numbers each time, and a sleep in one says why it is there."""
 
 from __future__ import annotations
 
 import random
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -32,3 +34,15 @@ def test_hypothesis_tries_the_same_examples_each_time() -> None:
     assert len(set(first)) > 10
     assert tried == first
     assert settings().deadline is None
+
+
+def test_every_sleep_says_why() -> None:
+    """A test that sleeps until something has happened fails where it takes longer: see
+    tests/waiting.py."""
+    silent = [
+        f"{path}:{number}"
+        for path in Path(__file__).parent.rglob("*.py")
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if re.search(r"\btime\.sleep\([^#]*$", line)
+    ]
+    assert not silent
