@@ -205,6 +205,14 @@ def test_rows_are_rows_of_the_matrix(rule, graph, seed):
     assert torch.equal(rows, P.to_dense()[nodes])
 
 
+def test_the_adjacency_sums_over_neighbours_and_loops():
+    edges = torch.tensor([[0, 1, 2, 2], [1, 2, 1, 2]])
+    graph = Graph(edges, torch.ones(3, 1), edge_weight=torch.tensor([1.0, 2.0, 3.0, 4.0]))
+    P = PROPAGATIONS["adjacency"](graph)
+    assert P.to_dense().tolist() == [[0, 0, 0], [1, 0, 3], [0, 2, 4]]
+    assert (P @ graph.features).tolist() == [[0], [4], [6]]
+
+
 def filled(P, features, nodes=None):
     averages = AveragedFeatures(P, features)
     averages.fill(nodes)

@@ -157,10 +157,19 @@ def identity(graph: Graph) -> Propagation:
     return Propagation(1.0, None, nothing, None, graph.dtype)
 
 
+def adjacency(graph: Graph) -> Propagation:
+    """P = A: sums over the neighbours, of ones the degree."""
+    _refuse_negative(graph, "adjacency")
+    others, loops = without_loops(graph.adjacency)
+    own = 0.0 if loops is None else loops.to(graph.dtype)
+    return Propagation(own, None, others, None, graph.dtype)
+
+
 PROPAGATIONS: dict[str, Callable[[Graph], Propagation]] = {
     "gcn": gcn,
     "mean": mean,
     "identity": identity,
+    "adjacency": adjacency,
 }
 
 # What functions that need P accept: a name, a matrix (see Propagation.from_matrix), or one's own

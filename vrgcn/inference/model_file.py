@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vrgcn.baselines import BASELINES
+from vrgcn.baselines.baseline import Baseline
 from vrgcn.files.checksums import value_checksum
 from vrgcn.files.kinds import (
     FLAG,
@@ -35,9 +37,9 @@ from vrgcn.graph.scaling import KINDS
 from vrgcn.models.models import ACTIVATIONS, MODELS, GraphModel
 
 FORMAT = "vrgcn-model"
-# That are read. 2 predicts numbers, 3 is a model or has a matrix of one's own; each is written for
-# these alone.
-VERSIONS = (1, 2, 3)
+# That are read. 2 predicts numbers, 3 is a model or has a matrix of one's own, 4 is a baseline;
+# each is written for these alone.
+VERSIONS = (1, 2, 3, 4)
 CHECKSUM = "checksum"  # of tensors and description; files of before there was one have none
 _PREFIX = "model."
 _SCALE = ("output_scale.mean", "output_scale.deviation")
@@ -69,11 +71,11 @@ def read_model_file(path: Path) -> tuple[Description, Tensors]:
     own = version == 3 and description.get("model") is None
     check_kinds(str(path), description, _OWN_KINDS if own else _KINDS)
     if not own:
-        _check_arguments(path, description["arguments"])
+        _check_arguments(path, description["model"], description["arguments"])
     if description["propagation"] is None and not (own or description["own_matrix"]):
         raise ValueError(f"{path}: does not say by what the model propagates")
     for name, tensor in tensors.items():
-        if not own and not tensor.is_floating_point():
+        if not (own or description["model"] in BASELINES) and not tensor.is_floating_point():
             raise ValueError(f"{path}: {name} holds {tensor.dtype}, not floating-point numbers")
         if not torch.isfinite(tensor).all():
             raise ValueError(f"{path}: {name} holds NaN or infinite numbers; train the model again")
@@ -129,15 +131,16 @@ def weights_of(tensors: Tensors) -> Tensors:
     }
 
 
-def build_saved(path: Path, description: Description, tensors: Tensors) -> GraphModel:
+def build_saved(path: Path, description: Description, tensors: Tensors) -> GraphModel | Baseline:
     """The model with the file's weights."""
     weights, arguments = weights_of(tensors), description["arguments"]
-    layers = arguments["layers"] * arguments["dense"]
+    # The tensors of a baseline are as many whatever its arguments say.
+    layers = arguments.get("layers", 0) * arguments.get("dense", 0)
     if layers > len(weights):
         raise ValueError(f"{path}: claims {layers:,} dense layers and has {len(weights)} tensors")
     try:
         with torch.device("meta"):  # shapes alone, whatever the widths
-            model = MODELS[description["model"]](**arguments)
+            model = SAVED[description["model"]](**arguments)
         wanted = {name: tuple(value.shape) for name, value in model.state_dict().items()}
     except (ValueError, TypeError, RuntimeError, OverflowError) as error:
         raise ValueError(f"{path}: describes a model that cannot be: {error}") from None
@@ -146,6 +149,11 @@ def build_saved(path: Path, description: Description, tensors: Tensors) -> Graph
     _check_shapes(path, weights, wanted)
     # The file's own tensors become the model's: those on the meta device have no numbers.
     model.load_state_dict(weights, assign=True)
+    if isinstance(model, Baseline):
+        try:
+            model.check_tensors()
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
     return model
 
 
@@ -161,7 +169,8 @@ def _check_shapes(path: Path, weights: Tensors, wanted: dict[str, tuple[int, ...
                 f"{path}: {name} is {tuple(weights[name].shape)}, and the model that the file "
                 f"describes has {shape}"
             )
-    dtypes = {value.dtype for name, value in weights.items() if name not in _SCALE}
+    numbers = {name: value for name, value in weights.items() if value.is_floating_point()}
+    dtypes = {value.dtype for name, value in numbers.items() if name not in _SCALE}
     if len(dtypes) > 1:
         raise ValueError(f"{path}: has weights of several types: {', '.join(map(str, dtypes))}")
 
@@ -201,15 +210,18 @@ def _check_names(path: Path, description: Description) -> int:
     return int(arguments["in_features"])
 
 
-def _check_arguments(path: Path, arguments: dict[str, Any]) -> None:
-    check_kinds(str(path), arguments, _ARGUMENTS)
-    unknown = arguments.keys() - _ARGUMENTS.keys()
+def _check_arguments(path: Path, model: str, arguments: dict[str, Any]) -> None:
+    kinds = BASELINES[model].kinds if model in BASELINES else _ARGUMENTS
+    check_kinds(str(path), arguments, kinds)
+    unknown = arguments.keys() - kinds.keys()
     if unknown:
         raise ValueError(f"{path}: no model has {shown(min(unknown))}")
 
 
+# Models that files name: they are made without a class of the user's.
+SAVED: dict[str, type[GraphModel] | type[Baseline]] = {**MODELS, **BASELINES}
 _KINDS = {
-    "model": one_of(*MODELS),
+    "model": one_of(*SAVED),
     "arguments": OBJECT,
     "propagation": or_null(one_of(*PROPAGATIONS)),
     "scaling": one_of(*KINDS),

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from vrgcn.baselines.baseline import Baseline
 from vrgcn.engine.setup import note_propagation, propagation_of
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PROPAGATIONS, PropagationLike
@@ -26,6 +27,7 @@ from vrgcn.graph.trained_on import TrainedOn, check_scaled, find_trained_on, not
 from vrgcn.inference import MODEL
 from vrgcn.inference.model_file import (
     FORMAT,
+    SAVED,
     Description,
     build_saved,
     read_model_file,
@@ -33,7 +35,6 @@ from vrgcn.inference.model_file import (
     write_model_file,
 )
 from vrgcn.inference.own_models import Factory, describe_own, make_own
-from vrgcn.models.models import MODELS
 from vrgcn.tasks import find_task, flagged_task
 
 
@@ -122,7 +123,7 @@ class SavedModel:
         return fit_features(self, graph)
 
     def _argument(self, name: str, otherwise: int | None) -> int | None:
-        if type(self.model) not in MODELS.values():
+        if type(self.model) not in SAVED.values():
             return otherwise
         arguments: Any = self.model.arguments
         return int(arguments[name])
@@ -136,13 +137,13 @@ def save_model(model: nn.Module | SavedModel, path: str | Path) -> None:
     if not isinstance(model, nn.Module | SavedModel):
         raise TypeError(f"save_model(model, path): {model!r} is not a model")
     saved = model if isinstance(model, SavedModel) else SavedModel.of(model)
-    own = type(saved.model) not in MODELS.values()
+    own = type(saved.model) not in SAVED.values()
     itself = own or saved.own_matrix
     if saved.propagation not in PROPAGATIONS and not (itself and saved.propagation is None):
         raise ValueError(f"propagation {saved.propagation!r} is none of {', '.join(PROPAGATIONS)}")
     description = {
         "format": FORMAT,
-        "version": 3 if itself else 2 if saved.regression else 1,
+        "version": _version(saved, itself),
         **(describe_own(saved.model) if own else _describe(saved.model)),
         "propagation": saved.propagation,
         "scaling": saved.scaling.kind,
@@ -192,8 +193,15 @@ def load_model(path: str | Path, model: Factory | None = None) -> SavedModel:
     return saved
 
 
+def _version(saved: SavedModel, itself: bool) -> int:
+    """Version of the file: the first that could hold the model. itself: it is of one's own"""
+    if isinstance(saved.model, Baseline):
+        return 4
+    return 3 if itself else 2 if saved.regression else 1
+
+
 def _describe(model: nn.Module) -> dict[str, Any]:
-    names = {kind: name for name, kind in MODELS.items()}
+    names = {kind: name for name, kind in SAVED.items()}
     return {"model": names[type(model)], "arguments": model.arguments}  # type: ignore[index]
 
 

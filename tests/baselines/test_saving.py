@@ -1,0 +1,91 @@
+"""Baselines in model files: they come back whole, and what cannot be is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.baselines.problems import TASKS, small
+from tests.inference.test_model_file import change
+from vrgcn.baselines import BASELINES, RECIPES, Problem
+from vrgcn.graph.scaling import scale_graph
+from vrgcn.graph.trained_on import TrainedOn, note_trained_on
+from vrgcn.inference.embed import embeddings
+from vrgcn.inference.predict import predict
+from vrgcn.inference.saved import load_model, save_model
+
+pytest.importorskip("sklearn")
+
+
+@pytest.fixture(params=["linear", "linear-2", "trees-2"])
+def recipe(request) -> str:
+    return request.param
+
+
+def saved_as(path: Path, recipe: str, task: str = "classes") -> tuple[torch.Tensor, Path]:
+    """Outputs of a fitted baseline, and its file."""
+    scaled, _ = scale_graph(small(task), "standard")
+    model = RECIPES[recipe].fit(Problem.of(scaled))
+    note_trained_on(model, TrainedOn.of(scaled))
+    save_model(model, path / "m.safetensors")
+    return predict(model, scaled), path / "m.safetensors"
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_baseline_comes_back_whole_and_scales_features_itself(
+    recipe: str, task: str, tmp_path: Path
+) -> None:
+    outputs, path = saved_as(tmp_path, recipe, task)
+    loaded = load_model(path)
+    assert (loaded.task, loaded.propagation) == (task, "adjacency")
+    assert loaded.num_features == 6
+    assert type(loaded.model) in BASELINES.values()
+    graph = small(task)
+    assert torch.equal(loaded.predict(graph), outputs)
+    some = torch.tensor([5, 200, 3])
+    torch.testing.assert_close(loaded.predict(graph, some), outputs[some])
+    assert torch.equal(embeddings(loaded, graph, layer=-1), outputs)
+
+
+TREES = {
+    "an index": ({"model.feature": torch.full((20, 3, 9), 99).int()}, "feature"),
+    "no class": ({"arguments": {"classes": 4}}, "is .*, and the model that the file describes has"),
+    "more nodes": ({"arguments": {"nodes": 10**12}}, "and the model that the file describes has"),
+    "no depth": ({"arguments": {"depth": -1}}, "depth must be a count"),
+    "an argument": ({"arguments": {"hidden": 8}}, "no model has 'hidden'"),
+    "a tensor": ({"model.extra": torch.ones(1)}, "has no weights 'extra'"),
+    "its matrix": ({"description": {"propagation": None}}, "does not say by what"),
+    "a graph model": ({"description": {"model": "gcn"}}, "lacks hidden"),
+}
+
+
+@pytest.mark.parametrize(("changes", "message"), TREES.values(), ids=list(TREES))
+def test_a_file_of_trees_that_cannot_be_is_refused(
+    changes: dict, message: str, tmp_path: Path
+) -> None:
+    _, path = saved_as(tmp_path, "trees-2")
+    change(path, **changes)
+    with pytest.raises(ValueError, match=rf"m\.safetensors.*{message}"):
+        load_model(path)
+
+
+@pytest.mark.parametrize("name", ["feature", "branches"])
+def test_trees_that_point_outside_are_refused(name: str, tmp_path: Path) -> None:
+    _, path = saved_as(tmp_path, "trees-2")
+    values = load_model(path).model.get_buffer(name)
+    for wrong, message in (
+        (torch.full_like(values, 10_000), f"{name} holds numbers outside 0.."),
+        (torch.full_like(values, -1), f"{name} holds numbers outside 0.."),
+        (torch.zeros_like(values).long(), f"{name} holds torch.int64"),
+    ):
+        change(path, **{f"model.{name}": wrong})
+        with pytest.raises(ValueError, match=rf"m\.safetensors: {message}"):
+            load_model(path)
+
+
+def test_a_recipe_whose_packages_are_missing_is_not_available(monkeypatch) -> None:
+    assert all(recipe.available for recipe in RECIPES.values())
+    monkeypatch.setattr("vrgcn.baselines.find_spec", lambda name: None)
+    assert [name for name, recipe in RECIPES.items() if recipe.available] == ["linear", "linear-2"]

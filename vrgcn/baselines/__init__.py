@@ -1,0 +1,50 @@
+"""Baselines: simple models that are fitted at once, not trained by epochs.
+
+A baseline is a module with `forward(x, propagate)` like any other model: it is saved, loaded and
+predicted exactly as they are. Its numbers come from a fitting function, which is given a `Problem`
+and may use scikit-learn or LightGBM; prediction is PyTorch alone. A new baseline is a file here
+with a class derived from `Baseline`, a line in BASELINES, by which model files name it, and a line
+in RECIPES, by which it is fitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+
+from vrgcn.baselines.baseline import Baseline
+from vrgcn.baselines.logistic import Logistic, fit_logistic
+from vrgcn.baselines.problem import Problem
+from vrgcn.baselines.trees import Trees, fit_trees
+
+BASELINES: dict[str, type[Baseline]] = {"logistic": Logistic, "trees": Trees}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A baseline to be fitted.
+
+    fit: returns the fitted module
+    words: what it is, for the leaderboard
+    packages: import names, any one of which `fit` needs; empty where it needs none
+    """
+
+    fit: Callable[[Problem], Baseline]
+    words: str
+    packages: tuple[str, ...] = ()
+
+    @property
+    def available(self) -> bool:
+        """True if what `fit` needs is installed."""
+        return not self.packages or any(find_spec(name) is not None for name in self.packages)
+
+
+_TREES = ("lightgbm", "sklearn")
+RECIPES: dict[str, Recipe] = {
+    "linear": Recipe(partial(fit_logistic, hops=0), "linear, of a node's own features"),
+    "linear-2": Recipe(partial(fit_logistic, hops=2), "linear, of two hops"),
+    "trees": Recipe(partial(fit_trees, hops=0), "boosted trees, of its own features", _TREES),
+    "trees-2": Recipe(partial(fit_trees, hops=2), "boosted trees, of two hops", _TREES),
+}

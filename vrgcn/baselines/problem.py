@@ -1,0 +1,104 @@
+"""`Problem`: what a baseline is fitted to. Labels of other than training nodes are not in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from vrgcn.baselines.baseline import Baseline
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.propagation import Propagation, build_propagation
+from vrgcn.graph.sparse import scale_rows
+from vrgcn.models.output_scale import OutputScale
+from vrgcn.tasks import find_task
+from vrgcn.tasks.metrics import Metric
+from vrgcn.tasks.task import Criterion, LossSettings, Task
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A graph without labels, the labels of its training nodes, and a score on its validation
+    nodes, which is all that is known of their labels.
+
+    graph: with `train` and `val`, features scaled, no labels and no test nodes
+    labels: of the training nodes, in the order of `graph.train`
+    outputs: how many columns the outputs of a model have
+    score: of outputs (validation nodes, `outputs`), by the metric
+    seed: of everything that is drawn
+    """
+
+    graph: Graph
+    task: Task
+    labels: Tensor
+    outputs: int
+    score: Callable[[Tensor], float]
+    better: Callable[[float, float], bool]
+    seed: int = 0
+
+    @staticmethod
+    def of(graph: Graph, metric: Metric | None = None, seed: int = 0) -> Problem:
+        """The problem that a graph with labels poses.
+
+        metric: by which validation nodes are scored; None: the one that its task has by default
+        """
+        if graph.labels is None or not len(graph.train) or not len(graph.val):
+            raise ValueError("a baseline needs training and validation nodes with labels")
+        task = find_task(graph.task)
+        chosen, truth = metric or task.find_metric(), graph.labels[graph.val]
+        splits = {"train": graph.train, "val": graph.val, "test": graph.test[:0]}
+        blind = Graph.from_parts(
+            graph.adjacency, graph.features, None, splits, graph.num_classes, graph.names, task.name
+        )
+        blind.scaling, blind.derived, blind.sums = graph.scaling, graph.derived, graph.sums
+        return Problem(
+            blind,
+            task,
+            graph.labels[graph.train],
+            task.outputs(graph.num_classes),
+            lambda outputs: chosen.compute(outputs, truth),
+            chosen.better,
+            seed,
+        )
+
+    @cached_property
+    def propagate(self) -> Callable[[Tensor], Tensor]:
+        """What baselines propagate by, exact, over all nodes at once."""
+        return WholeGraph(build_propagation("adjacency", self.graph))
+
+    def criterion(self) -> Criterion:
+        """The usual loss of the task, with what it knows of the training labels."""
+        settings = LossSettings()
+        facts = {}
+        if self.task.needs(settings):
+            facts = self.task.facts(self.labels, self.graph.num_classes)
+        return self.task.criterion(settings, facts)
+
+    def output_scale(self) -> OutputScale:
+        """From the unit that numbers are fitted in to that of the labels; nothing for classes."""
+        model = Baseline()
+        self.criterion().prepare(model)
+        return model.output_scale
+
+    def sample(self, nodes: Tensor, most: int) -> Tensor:
+        """Places in `nodes`: all, or `most` of them drawn by the seed, ascending."""
+        if len(nodes) <= most:
+            return torch.arange(len(nodes))
+        generator = torch.Generator().manual_seed(self.seed)
+        return torch.randperm(len(nodes), generator=generator)[:most].sort()[0]
+
+
+class WholeGraph:
+    """P h for all nodes at once; gradients flow to h."""
+
+    def __init__(self, P: Propagation) -> None:
+        self.own = P.own
+        self.others = P.rows(torch.arange(P.num_nodes))
+
+    def __call__(self, h: Tensor) -> Tensor:
+        sums = self.others @ h
+        alone = not isinstance(self.own, Tensor) and self.own == 0
+        return sums if alone else scale_rows(self.own, h) + sums
