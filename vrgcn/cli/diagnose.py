@@ -69,7 +69,11 @@ def _of_run(options: DiagnoseOptions, folder: Path) -> tuple[str, Job]:
     """The title of the page, and the job that is diagnosed."""
     run = open_run(folder, find_device(options.train.device))
     model = run.saved.model
-    assert isinstance(model, GraphModel)  # a run's model is one of ours
+    if not isinstance(model, GraphModel):
+        raise ValueError(
+            f"{folder} holds no network that was trained by epochs, and so has no gradients to "
+            "look at: name another run"
+        )
     theirs = {
         **model.arguments,
         "model": next(name for name, kind in MODELS.items() if type(model) is kind),

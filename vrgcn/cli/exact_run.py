@@ -15,6 +15,7 @@ from vrgcn.cli.options import ExactOptions
 from vrgcn.files.scratch import table_folder
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
+from vrgcn.inference.average_sweeps import AverageSweeps
 from vrgcn.inference.predict import exact_sweeps
 from vrgcn.inference.sweeps import ExactSweeps
 from vrgcn.runs.run import Run, open_run_graph
@@ -27,7 +28,7 @@ class Sweeping:
 
     graph: Graph
     nodes: Tensor | None
-    sweeps: ExactSweeps
+    sweeps: ExactSweeps | AverageSweeps
 
     @property
     def count(self) -> int:

@@ -22,6 +22,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.graph.sparse import CSR
 from vrgcn.graph.validation import SPLITS
+from vrgcn.inference.average import Average
 from vrgcn.inference.predict import check_outputs
 from vrgcn.inference.saved import SavedModel, fit_features, model_labels
 
@@ -31,6 +32,11 @@ _ROWS = 65_536  # that are brought together at once
 def part_sweeps(saved: SavedModel, part: Part, group: Group) -> PartSweeps:
     """Sweeps for the outputs of own nodes, by a model as it was saved. Processes that found other
     parts or another model than the first, such as while these are replaced, are refused."""
+    if isinstance(saved, Average):
+        raise ValueError(
+            "an average of models is predicted for a graph as a whole, in one process: give that "
+            "with --graph, or name a single model"
+        )
     check_agreement(
         group,
         {

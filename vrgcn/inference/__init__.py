@@ -1,3 +1,5 @@
 """Exact prediction of any node, and trained models as files."""
 
-MODEL = "model.safetensors"  # in the folder of a run
+# In the folder of a run: its model, or what says how several are averaged.
+MODEL = "model.safetensors"
+AVERAGE = "average.json"

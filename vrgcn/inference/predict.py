@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from vrgcn.graph.names import Names
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.graph.sparse import is_sparse
 from vrgcn.graph.validation import check_finite_rows, check_nodes
+from vrgcn.inference.average import Average
+from vrgcn.inference.average_sweeps import AverageSweeps
 from vrgcn.inference.saved import SavedModel, fit_features
 from vrgcn.inference.sweeps import ExactSweeps
 
@@ -49,10 +52,13 @@ def predict(
 
 
 def check_all_outputs(
-    sweeps: ExactSweeps, nodes: Tensor | None, outputs: Tensor, what: str = "prediction"
+    sweeps: ExactSweeps | AverageSweeps,
+    nodes: Tensor | None,
+    outputs: Tensor,
+    what: str = "prediction",
 ) -> None:
     """`check_outputs` of as many as there may be, some at a time. nodes: None for all"""
-    graph = sweeps.setup.graph
+    graph = sweeps.graph
     nodes = torch.arange(graph.num_nodes) if nodes is None else nodes
     for some, theirs in zip(nodes.split(_ROWS), outputs.split(_ROWS), strict=True):
         check_outputs(graph, some, theirs, what=what)
@@ -93,8 +99,45 @@ def exact_sweeps(
     propagation: PropagationLike | None = None,
     directory: Path | None = None,
     on_chunk: Callable[[int], None] | None = None,
-) -> ExactSweeps:
+) -> ExactSweeps | AverageSweeps:
     """The sweeps that `predict` uses, for outputs that are wanted a chunk at a time."""
+    if not isinstance(model, Average):
+        return single_sweeps(
+            model, graph, propagation=propagation, directory=directory, on_chunk=on_chunk
+        )
+    if propagation is not None:
+        raise ValueError(
+            "propagation=...: each model of an average propagates in its own way; give it to one"
+        )
+    assert model.members is not None
+    members = [
+        partial(_member_sweeps, member, graph, directory, number)
+        for number, member in enumerate(model.members.values())
+    ]
+    return AverageSweeps(model, graph, members, directory=directory, on_chunk=on_chunk)
+
+
+def _member_sweeps(
+    member: SavedModel, graph: Graph, directory: Path | None, number: int
+) -> ExactSweeps:
+    """directory: in which each member has its own"""
+    if directory is not None:
+        directory = directory / f"member-{number}"
+        directory.mkdir(exist_ok=True)
+    return single_sweeps(member, graph, directory=directory)
+
+
+def single_sweeps(
+    model: nn.Module | SavedModel,
+    graph: Graph,
+    *,
+    propagation: PropagationLike | None = None,
+    directory: Path | None = None,
+    on_chunk: Callable[[int], None] | None = None,
+) -> ExactSweeps:
+    """The sweeps of one model, which has layers."""
+    if isinstance(model, Average):
+        model.refuse_layers()
     if isinstance(model, SavedModel):
         scaled = None if directory is None else directory / "features.bin"
         graph = fit_features(model, graph, scaled)

@@ -24,7 +24,7 @@ from vrgcn.graph.propagation import PROPAGATIONS, PropagationLike
 from vrgcn.graph.scaling import Scaling
 from vrgcn.graph.sparse import select_columns
 from vrgcn.graph.trained_on import TrainedOn, check_scaled, find_trained_on, note_trained_on
-from vrgcn.inference import MODEL
+from vrgcn.inference import AVERAGE, MODEL
 from vrgcn.inference.model_file import (
     FORMAT,
     SAVED,
@@ -118,9 +118,12 @@ class SavedModel:
             self, graph, nodes, propagation=propagation, directory=directory, on_chunk=on_chunk
         )
 
-    def prepare(self, graph: Graph) -> Graph:
-        """The graph as the model takes it, its feature columns in the model's order and scale."""
-        return fit_features(self, graph)
+    def prepare(self, graph: Graph, scaled: Path | None = None) -> Graph:
+        """The graph as the model takes it, its feature columns in the model's order and scale.
+
+        scaled: a file for the scaled features; None: memory
+        """
+        return fit_features(self, graph, scaled)
 
     def _argument(self, name: str, otherwise: int | None) -> int | None:
         if type(self.model) not in SAVED.values():
@@ -137,6 +140,10 @@ def save_model(model: nn.Module | SavedModel, path: str | Path) -> None:
     if not isinstance(model, nn.Module | SavedModel):
         raise TypeError(f"save_model(model, path): {model!r} is not a model")
     saved = model if isinstance(model, SavedModel) else SavedModel.of(model)
+    if isinstance(saved.model, nn.ModuleList):
+        raise TypeError(
+            "save_model(model, path): an average of models is kept in a folder: save_average"
+        )
     own = type(saved.model) not in SAVED.values()
     itself = own or saved.own_matrix
     if saved.propagation not in PROPAGATIONS and not (itself and saved.propagation is None):
@@ -161,7 +168,8 @@ def save_model(model: nn.Module | SavedModel, path: str | Path) -> None:
 
 
 def load_model(path: str | Path, model: Factory | None = None) -> SavedModel:
-    """The model of a file or of the folder of a run, in evaluation mode.
+    """The model of a file or of the folder of a run, in evaluation mode; of a folder with an
+    average of models an `Average`, which predicts like any other.
 
     model: of a model of one's own, what makes it: its class or a function, as such or as a text
         "module:name", called with the arguments that the file has (`model.arguments` as it was
@@ -169,6 +177,10 @@ def load_model(path: str | Path, model: Factory | None = None) -> SavedModel:
     """
     path = Path(path)
     if path.is_dir():
+        if (path / AVERAGE).is_file():
+            from vrgcn.inference.average import load_average
+
+            return load_average(path)
         path = path / MODEL
     description, tensors = read_model_file(path)
     made = _make(path, description, tensors, model)

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from vrgcn.engine.history import exact_tables
 from vrgcn.engine.setup import Setup
 from vrgcn.engine.sweeps import fill_tables, sweep
+from vrgcn.graph.graph import Graph
 from vrgcn.graph.mapped import zeros
 from vrgcn.graph.propagation import with_neighbours
 from vrgcn.graph.sparse import is_sparse
@@ -43,6 +44,11 @@ class ExactSweeps:
         self.directory = directory
         graph = setup.graph
         self.tables = exact_tables(graph.num_nodes, graph.dtype, setup.device, directory)
+
+    @property
+    def graph(self) -> Graph:
+        """The graph, its features as the model takes them."""
+        return self.setup.graph
 
     def outputs(self, nodes: Tensor | None = None, layer: int | None = None) -> Tensor:
         """(nodes, classes), exact; all nodes if none are named. In a file, if the tables are.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from vrgcn.data.sources import META, has_parts
 from vrgcn.files.folder import FolderReplacedError
-from vrgcn.inference import MODEL
+from vrgcn.inference import AVERAGE, MODEL
 from vrgcn.runs.folder import METRICS, RESULT, member_runs, read_config, unfinished
 from vrgcn.runs.settings import GRAPH_CHECKSUM
 
@@ -104,7 +104,7 @@ def check_run(folder: Path) -> dict[str, Any]:
     several = member_runs(folder)
     if several:
         raise ValueError(f"{folder} holds {len(several)} runs: name one, such as {several[0]}")
-    if not (folder / MODEL).is_file():
+    if not (folder / MODEL).is_file() and not (folder / AVERAGE).is_file():
         done = unfinished(folder)
         why = "it was deleted or moved"
         if done is not None:
@@ -155,7 +155,6 @@ def open_run_graph(
     scored: whether the splits are looked at, and a note on them matters
     """
     from vrgcn.data.opening import open_graph, split_anew
-    from vrgcn.inference.saved import fit_features
 
     own_dataset, own_graph, own_root = graph_source(run.config)
     if dataset is None and graph is None:
@@ -181,7 +180,7 @@ def open_run_graph(
             f"far; vrgcn train --resume {run.folder} goes on with it"
         )
     scaled = None if directory is None else directory / "features.bin"
-    fitted = fit_features(run.saved, opened.graph, scaled)
+    fitted = run.saved.prepare(opened.graph, scaled)
     return opened._replace(graph=fitted, note="; ".join(notes) or None)
 
 

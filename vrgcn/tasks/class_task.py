@@ -58,6 +58,9 @@ class ClassTask(Task):
     def needs(self, settings: LossSettings) -> tuple[str, ...]:
         return ("weights",) if settings.class_weights == "balanced" else ()
 
+    def shares(self, outputs: Tensor) -> Tensor:
+        return self.probabilities(outputs.double())
+
     def array(self, outputs: Tensor) -> Tensor:
         return self.probabilities(outputs).float()
 

@@ -56,6 +56,9 @@ class OneClass(ClassTask):
     def probabilities(self, outputs: Tensor) -> Tensor:
         return torch.softmax(outputs, 1)
 
+    def from_shares(self, shares: Tensor) -> Tensor:
+        return shares.clamp(min=torch.finfo(shares.dtype).tiny).log()
+
     def names(self, outputs: Tensor, classes: pa.Array) -> pa.Array:
         return classes.take(pa.array(self.predicted(outputs).numpy()))
 

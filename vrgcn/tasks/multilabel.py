@@ -63,6 +63,9 @@ class SeveralClasses(ClassTask):
     def probabilities(self, outputs: Tensor) -> Tensor:
         return torch.sigmoid(outputs)
 
+    def from_shares(self, shares: Tensor) -> Tensor:
+        return torch.logit(shares, eps=torch.finfo(shares.dtype).eps)
+
     def names(self, outputs: Tensor, classes: pa.Array) -> pa.Array:
         """Names joined by "|", or as a list in JSON where a class has "|" in its name."""
         chosen = self.predicted(outputs)

@@ -192,6 +192,15 @@ class Task(ABC):
     def probabilities(self, outputs: Tensor) -> Tensor:
         """(nodes, classes): the probability of each class; an error where there are no classes."""
 
+    def shares(self, outputs: Tensor) -> Tensor:
+        """(nodes, width) float64: what is averaged of several models' outputs, such as
+        probabilities."""
+        return outputs.double()
+
+    def from_shares(self, shares: Tensor) -> Tensor:
+        """(nodes, width) float64: outputs, finite, whose shares these are."""
+        return shares
+
     @abstractmethod
     def array(self, outputs: Tensor) -> Tensor:
         """(nodes, ...): what an array of predictions holds for each node."""

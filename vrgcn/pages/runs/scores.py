@@ -15,7 +15,7 @@ from vrgcn.data import find_dataset, root_folder
 from vrgcn.data.opening import open_graph
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import predict
-from vrgcn.inference.saved import fit_features, model_labels
+from vrgcn.inference.saved import model_labels
 from vrgcn.pages.classes import CLASS_COLUMNS, class_row, main_classes
 from vrgcn.pages.page import Page
 from vrgcn.pages.runs.records import Record
@@ -82,7 +82,7 @@ class Scorer:
 
     def _score(self, record: Record) -> RunScores:
         run = open_run(record.folder, self.device)
-        graph = fit_features(run.saved, self._graph(record))
+        graph = run.saved.prepare(self._graph(record))
         labels = model_labels(run.saved, graph)
         if not len(graph.test):
             raise ValueError("the graph has no test nodes")

@@ -1,0 +1,149 @@
+"""Averages: the mean of their members' probabilities or numbers, on disk and in every size."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.baselines.problems import TASKS, small
+from vrgcn.baselines import Problem
+from vrgcn.baselines.logistic import fit_logistic
+from vrgcn.files.checksums import value_checksum
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.scaling import scale_graph
+from vrgcn.graph.trained_on import TrainedOn, note_trained_on
+from vrgcn.inference.average import Average, load_average, save_average
+from vrgcn.inference.embed import embeddings
+from vrgcn.inference.predict import exact_sweeps, predict
+from vrgcn.inference.predictions import predictions
+from vrgcn.inference.saved import SavedModel, load_model, save_model
+from vrgcn.models.models import GCN
+from vrgcn.runs.fit import fit
+from vrgcn.tasks import find_task
+from vrgcn.training.config import TrainConfig
+
+WEIGHTS = {"network": 0.25, "linear": 0.75}
+
+
+def members(graph: Graph) -> dict[str, SavedModel]:
+    """A network on standardised features, a linear model on features as they are."""
+    scaled, _ = scale_graph(graph, "standard")
+    outputs = find_task(graph.task).outputs(graph.num_classes)
+    torch.manual_seed(0)
+    network = GCN(graph.num_features, 8, outputs)
+    fit(network, scaled, TrainConfig(epochs=3))
+    linear = fit_logistic(Problem.of(graph), 1)
+    note_trained_on(linear, TrainedOn.of(graph))
+    return {"network": SavedModel.of(network), "linear": SavedModel.of(linear)}
+
+
+def wanted(found: dict[str, SavedModel], graph: Graph) -> torch.Tensor:
+    task = find_task(graph.task)
+    outputs = {name: member.predict(graph).double() for name, member in found.items()}
+    if not task.has_classes:
+        return sum(WEIGHTS[name] * outputs[name] for name in WEIGHTS)
+    return sum(WEIGHTS[name] * task.probabilities(outputs[name]) for name in WEIGHTS)
+
+
+def shown(average: Average, outputs: torch.Tensor) -> torch.Tensor:
+    task = find_task(average.task)
+    return task.probabilities(outputs) if task.has_classes else outputs
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_it_is_the_mean_of_its_members_however_it_is_asked(task: str, tmp_path: Path) -> None:
+    graph = small(task)
+    found = members(graph)
+    average = Average.of_members(found, WEIGHTS)
+    outputs = average.predict(graph)
+    assert torch.isfinite(outputs).all()
+    torch.testing.assert_close(shown(average, outputs), wanted(found, graph))
+    some = torch.tensor([7, 3, 230])
+    torch.testing.assert_close(predict(average, graph, some), outputs[some], rtol=1e-5, atol=1e-5)
+    on_disk = predict(average, graph, directory=tmp_path)
+    torch.testing.assert_close(on_disk, outputs)
+    table = predictions(average, graph).to_arrow()
+    assert table.num_rows == 240
+    assert average.task == task
+    assert (average.num_features, average.num_classes) == (6, found["network"].num_classes)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_it_comes_back_from_its_folder_in_the_same_bits(task: str, tmp_path: Path) -> None:
+    graph = small(task)
+    average = Average.of_members(members(graph), WEIGHTS, best="../best")
+    save_average(average, tmp_path / "average")
+    loaded = load_model(tmp_path / "average")
+    assert isinstance(loaded, Average)
+    assert (loaded.weights, loaded.best, loaded.task) == (average.weights, "../best", task)
+    assert list(loaded.members or {}) == ["network", "linear"]
+    assert torch.equal(loaded.predict(graph), average.predict(graph))
+
+
+def test_members_without_weight_are_left_out_and_weights_add_up_to_one() -> None:
+    found = members(small())
+    average = Average.of_members(found, {"network": 0.0, "linear": 3})
+    assert (list(average.members or {}), average.weights) == (["linear"], (1.0,))
+    with pytest.raises(ValueError, match="needs a member whose weight is above 0"):
+        Average.of_members(found, {"network": 0.0})
+
+
+def test_members_that_predict_something_else_are_refused() -> None:
+    found = members(small()) | {"other": members(small("multilabel"))["linear"]}
+    with pytest.raises(ValueError, match="other cannot be averaged with network: its task"):
+        Average.of_members(found, {"network": 1.0, "other": 1.0})
+
+
+def test_it_has_no_layers_and_names_a_model_that_has(tmp_path: Path) -> None:
+    graph = small()
+    average = Average.of_members(members(graph), WEIGHTS, best="runs/tuned/best")
+    message = "average of 2 models has no layers .* best of them: runs/tuned/best"
+    for layer in (-2, -1):
+        with pytest.raises(ValueError, match=message):
+            embeddings(average, graph, layer)
+    with pytest.raises(ValueError, match="propagates in its own way"):
+        exact_sweeps(average, graph, propagation="gcn")
+    with pytest.raises(TypeError, match="an average of models is kept in a folder"):
+        save_model(average, tmp_path / "m.safetensors")
+
+
+def test_progress_is_told_in_the_units_of_its_work() -> None:
+    graph, told = small(), []
+    sweeps = exact_sweeps(Average.of_members(members(graph), WEIGHTS), graph, on_chunk=told.append)
+    chunks = list(sweeps.stream(torch.arange(50)))
+    assert torch.cat([nodes for nodes, _ in chunks]).tolist() == list(range(50))
+    assert sum(told) == sweeps.work(torch.arange(50)) == 100
+
+
+BROKEN = {
+    "another format": ({"format": "x"}, "was not written by vrgcn"),
+    "a later version": ({"version": 2}, "is of version 2"),
+    "no members": ({"members": []}, "members must be a list of at least one"),
+    "a path outside": (
+        {"members": [{"name": "a", "file": "../m.safetensors", "weight": 1.0}]},
+        "file must be the path of a file in the same folder",
+    ),
+    "a weight below 0": (
+        {"members": [{"name": "a", "file": "members/network.safetensors", "weight": -1.0}]},
+        "weight must be above 0",
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "message"), BROKEN.values(), ids=list(BROKEN))
+def test_a_folder_that_cannot_be_is_refused(changes: dict, message: str, tmp_path: Path) -> None:
+    save_average(Average.of_members(members(small()), WEIGHTS), tmp_path)
+    file = tmp_path / "average.json"
+    about = json.loads(file.read_text()) | changes
+    about.pop("checksum")
+    file.write_text(json.dumps(about))
+    if changes.keys() & {"members"}:
+        with pytest.raises(ValueError, match="its checksum is another"):
+            load_average(tmp_path)
+    file.write_text(json.dumps(about | {"checksum": value_checksum(about)}))
+    with pytest.raises(ValueError, match=f"average.json.*{message}"):
+        load_average(tmp_path)
+    (tmp_path / "members" / "network.safetensors").unlink()

@@ -1,0 +1,70 @@
+"""Greedy averages: better than their members, deterministic, of few members."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from vrgcn.tasks.metrics import METRICS
+from vrgcn.tuning.caruana import choose_average
+
+RMSE, ACCURACY = METRICS["rmse"], METRICS["accuracy"]
+
+
+def numbers(count: int, seed: int = 0) -> tuple[dict[str, Tensor], Tensor]:
+    """Guesses with errors of their own, the first of them the least."""
+    generator = torch.Generator().manual_seed(seed)
+    truth = torch.randn(400, generator=generator).double()
+    guesses = {
+        f"m{i}": (truth + (0.5 + 0.1 * i) * torch.randn(400, generator=generator))[:, None]
+        for i in range(count)
+    }
+    return guesses, truth
+
+
+def test_errors_that_differ_cancel_and_the_score_is_that_of_the_average() -> None:
+    guesses, truth = numbers(4)
+    chosen = choose_average(guesses, lambda mean: RMSE.compute(mean, truth), RMSE.better)
+    mean = sum(weight * guesses[name] for name, weight in chosen.weights.items())
+    assert isinstance(mean, Tensor)
+    assert chosen.score == pytest.approx(RMSE.compute(mean, truth))
+    assert chosen.score < 0.8 * min(RMSE.compute(guess, truth) for guess in guesses.values())
+    assert sum(chosen.weights.values()) == pytest.approx(1.0)
+    assert chosen.weights["m0"] == max(chosen.weights.values())
+
+
+def test_it_is_never_worse_than_the_best_member() -> None:
+    truth = torch.arange(100) % 2
+    good = torch.nn.functional.one_hot(truth, 2).double()
+    bad = 1 - good
+    chosen = choose_average(
+        {"bad": bad, "good": good}, lambda m: ACCURACY.compute(m, truth), ACCURACY.better
+    )
+    assert chosen.weights == {"good": 1.0}
+    assert chosen.score == 1.0
+
+
+def test_of_equal_scores_the_fewest_members_are_kept_and_the_earliest() -> None:
+    truth = torch.arange(100) % 2
+    same = {name: torch.nn.functional.one_hot(truth, 2).double() for name in "abc"}
+    chosen = choose_average(same, lambda m: ACCURACY.compute(m, truth), ACCURACY.better)
+    assert chosen.weights == {"a": 1.0}
+
+
+def test_a_score_that_does_not_exist_is_no_better_than_any() -> None:
+    guesses = {"lost": torch.full((3, 1), 0.0), "found": torch.ones(3, 1)}
+
+    def score(mean: Tensor) -> float:
+        return float(mean.mean()) if (mean > 0).all() else math.nan
+
+    assert choose_average(guesses, score, lambda a, b: RMSE.better(-a, -b)).weights == {
+        "found": 1.0
+    }
+
+
+def test_an_average_of_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="no predictions"):
+        choose_average({}, lambda mean: 0.0, RMSE.better)

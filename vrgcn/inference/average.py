@@ -1,0 +1,168 @@
+"""`Average`: several saved models that predict together, and the folder that keeps them.
+
+The outputs are those whose probabilities, or numbers, are the weighted mean of the members'. Each
+member scales features and propagates in its own way. An average is a saved model like any other to
+whoever predicts, evaluates or reports; it has no layers of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+from torch import nn
+
+from vrgcn.files.checksums import value_checksum
+from vrgcn.files.kinds import OBJECT, TEXT, Kind, check_kinds, or_null, shown
+from vrgcn.files.parsing import read_json
+from vrgcn.files.writing import write_text
+from vrgcn.graph.graph import Graph
+from vrgcn.inference import AVERAGE
+from vrgcn.inference.saved import SavedModel, load_model, save_model
+
+FORMAT, VERSION = "vrgcn-average", 1
+_CHECKSUM = "checksum"
+_MEMBERS = "members"  # the folder of their files
+
+
+@dataclass(frozen=True)
+class Average(SavedModel):
+    """members: by name; weights: of each, above 0, their sum is 1
+    best: the folder of the best single model, for errors; None where nobody knows
+
+    `model` has the members' modules, so that they move to a device together.
+    """
+
+    members: dict[str, SavedModel] | None = None
+    weights: tuple[float, ...] = ()
+    best: str | None = None
+
+    @staticmethod
+    def of_members(
+        members: dict[str, SavedModel], weights: dict[str, float], best: str | None = None
+    ) -> Average:
+        """weights: of some of the members, whole or broken numbers; the others are left out"""
+        kept = {name: members[name] for name, weight in weights.items() if weight > 0}
+        if not kept:
+            raise ValueError("an average needs a member whose weight is above 0")
+        _check_alike(kept)
+        first, total = next(iter(kept.values())), sum(weights[name] for name in kept)
+        return Average(
+            nn.ModuleList(member.model for member in kept.values()),
+            multilabel=first.multilabel,
+            classes=first.classes,
+            features=first.features,
+            regression=first.regression,
+            members=kept,
+            weights=tuple(weights[name] / total for name in kept),
+            best=best,
+        )
+
+    @property
+    def first(self) -> SavedModel:
+        """A member; all of them take the same columns and know the same classes."""
+        assert self.members is not None
+        return next(iter(self.members.values()))
+
+    @property
+    def num_features(self) -> int | None:
+        return self.first.num_features
+
+    @property
+    def num_classes(self) -> int | None:
+        return self.first.num_classes
+
+    def prepare(self, graph: Graph, scaled: Path | None = None) -> Graph:
+        """The graph as it is: each member has its own scaling."""
+        return graph
+
+    def refuse_layers(self) -> NoReturn:
+        """Refuse to look inside."""
+        one = "" if self.best is None else f", such as the best of them: {self.best}"
+        raise ValueError(
+            f"an average of {len(self.weights)} models has no layers of its own to embed nodes "
+            f"by; name a single model{one}"
+        )
+
+
+def save_average(average: Average, folder: Path) -> None:
+    """Write an average to a folder: its members, and last what says how they are weighed."""
+    assert average.members is not None
+    (folder / _MEMBERS).mkdir(parents=True, exist_ok=True)
+    entries = []
+    for (name, member), weight in zip(average.members.items(), average.weights, strict=True):
+        file = f"{_MEMBERS}/{name}.safetensors"
+        save_model(member, folder / file)
+        entries.append({"name": name, "file": file, "weight": weight})
+    about: dict[str, Any] = {
+        "format": FORMAT, "version": VERSION, "best": average.best, "members": entries,
+    }  # fmt: skip
+    about[_CHECKSUM] = value_checksum(about)
+    write_text(folder / AVERAGE, json.dumps(about, indent=1) + "\n")
+
+
+def load_average(folder: Path) -> Average:
+    """The average in a folder."""
+    path = folder / AVERAGE
+    about = read_json(path)
+    if not isinstance(about, dict) or about.get("format") != FORMAT:
+        raise ValueError(f"{path}: was not written by vrgcn; it lacks the entry {FORMAT!r}")
+    if about.get("version") != VERSION:
+        raise ValueError(
+            f"{path}: is of version {shown(about.get('version'))}, and this vrgcn reads {VERSION}"
+        )
+    said = {name: value for name, value in about.items() if name != _CHECKSUM}
+    if about.get(_CHECKSUM) != value_checksum(said):
+        raise ValueError(
+            f"{path}: is damaged, or was changed by hand: its checksum is another; copy it again "
+            "from where it was made, or run the search again"
+        )
+    check_kinds(str(path), about, _KINDS)
+    for entry in about["members"]:
+        check_kinds(str(path), entry, _MEMBER)
+    members = {entry["name"]: load_model(folder / entry["file"]) for entry in about["members"]}
+    weights = {entry["name"]: entry["weight"] for entry in about["members"]}
+    try:
+        average = Average.of_members(members, weights, about["best"])
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    # As they were written: dividing by a sum that is nearly 1 would change last bits.
+    return replace(average, weights=tuple(weights.values()))
+
+
+def _check_alike(members: dict[str, SavedModel]) -> None:
+    """Refuse members that predict, or take, something else than the first."""
+    (first, one), *others = members.items()
+    for name, other in others:
+        for what in ("task", "classes", "features", "num_classes", "num_features"):
+            mine, theirs = getattr(one, what), getattr(other, what)
+            if mine != theirs:
+                raise ValueError(
+                    f"{name} cannot be averaged with {first}: its {what} is {shown(theirs)}, and "
+                    f"not {shown(mine)}"
+                )
+
+
+def _inside(value: Any) -> bool:
+    """Whether a text is the path of a file below a folder."""
+    if not isinstance(value, str):
+        return False
+    return not Path(value).is_absolute() and ".." not in Path(value).parts
+
+
+_KINDS = {
+    "members": Kind(
+        lambda value: isinstance(value, list) and bool(value) and all(map(OBJECT.good, value)),
+        "a list of at least one object",
+    ),
+    "best": or_null(TEXT),
+}
+_MEMBER = {
+    "name": TEXT,
+    "file": Kind(_inside, "the path of a file in the same folder"),
+    "weight": Kind(
+        lambda value: type(value) in (int, float) and 0 < value <= 1, "above 0 and at most 1"
+    ),
+}
