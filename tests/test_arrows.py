@@ -41,7 +41,7 @@ DOORS = {
     ("vrgcn.cli.reproduce", "lab.paper.reproduce"),
 }
 # The folders of lab, the same way. Each may import all of vrgcn but its command line.
-LAB_LAYERS = (("harness",), ("paper", "bench", "golden"), ("studies",))
+LAB_LAYERS = (("harness",), ("paper", "bench", "golden", "league"), ("studies",))
 MODULE = re.compile(r"(vrgcn|lab)(\.\w+)+\.?")  # a text that is nothing else
 LAYER = {folder: height for height, layer in enumerate(LAYERS) for folder in layer}
 LAB_LAYER = {f"lab/{folder}": height for height, layer in enumerate(LAB_LAYERS) for folder in layer}

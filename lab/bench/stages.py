@@ -124,8 +124,10 @@ class _TimedPropagate:
             answer: Tensor = self._propagate(h, over)
         return answer
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
+    def __getattr__(self, name: str) -> Any:
         method = getattr(self._propagate, name)
+        if not callable(method):
+            return method
 
         def timed(*arguments: Any, **named: Any) -> Any:
             with self._clock("propagate"):

@@ -26,6 +26,7 @@ from lab.harness.timing import Spread, ratio, take_turns
 from vrgcn.data.synthetic import community_graph
 from vrgcn.engine.batch import Batch
 from vrgcn.engine.devices import use_threads
+from vrgcn.engine.node_rows import GraphRows
 from vrgcn.engine.plan import Relation
 from vrgcn.engine.propagate import Propagate
 from vrgcn.graph.graph import Graph
@@ -79,7 +80,9 @@ class ByHand(Engine):
 
     def outputs(self, batch: Batch) -> Tensor:
         plan, nodes = batch.plan, batch.nodes
-        inputs = self.batches.setup.inputs(plan.levels[0].nodes)
+        setup = self.batches.setup
+        inputs = setup.inputs(plan.levels[0].nodes)
+        at_hand = GraphRows([level.nodes for level in plan.levels], setup.P, setup.device)
         rows, back = plan.hops[-1].history, plan.back[None]
         assert rows is not None
         assert rows.scale is not None
@@ -99,7 +102,7 @@ class ByHand(Engine):
 
             return _WithWayBack.apply(sums(rows, activations) * scale, h, way_back)
 
-        return self.model(inputs.x, Propagate(plan.sizes, answer, inputs.ready))
+        return self.model(inputs.x, Propagate(plan.sizes, answer, at_hand, inputs.ready))
 
     def commit(self, batch: Batch) -> None:
         pass

@@ -9,6 +9,7 @@ from vrgcn.engine.estimators import Estimator
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.engine.samplers import Sampler, passes_over
 from vrgcn.graph.graph import Graph
+from vrgcn.models.node_table import node_tables
 from vrgcn.training.config import TrainConfig
 
 WHAT_WORKS = (
@@ -51,6 +52,11 @@ def check_config(config: TrainConfig, graph: Graph, group: Group, visit: str) ->
 
 def check_model(model: nn.Module) -> None:
     """Refuse what would differ from process to process."""
+    if node_tables(model):
+        raise ValueError(
+            "the model has a row for each node of the whole graph, and each process knows a part "
+            "of the nodes: train it in one process"
+        )
     for name, module in model.named_modules():
         if isinstance(module, nn.modules.batchnorm._NormBase) and module.track_running_stats:
             raise ValueError(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
+from vrgcn.engine.node_rows import GraphRows
 from vrgcn.engine.passes import Change, FirstPass, PassEnded, ResidualPass, run_model
 from vrgcn.engine.plan import Plan
 from vrgcn.engine.setup import Inputs
@@ -90,20 +91,21 @@ class Batch:
         setup, estimator = self._source.setup, self._source.estimator
         plan = self.plan.to(setup.device)
         inputs = setup.inputs(self.plan.levels[0].nodes)
+        rows = GraphRows([level.nodes for level in self.plan.levels], setup.P, setup.device)
         # Without dropout, or where it meets no estimate, h is its own mean, and cvd is cv.
         residual = estimator.dropout_residual and setup.training.random and plan.hops
         if not (residual and model.training):
             self._pass = self._first(plan, inputs)
-            output = run_model(model, inputs, plan, self._pass)
+            output = run_model(model, inputs, plan, self._pass, rows)
             self._pass.check_unchanged()
             return output
         calls = sum(map(len, setup.training.levels))
         self._pass = self._first(plan, inputs, stop_after=calls)
         with set_mode(model, training=False), suppress(PassEnded):
-            run_model(model, inputs, plan, self._pass)
+            run_model(model, inputs, plan, self._pass, rows)
         self._pass.check_unchanged()
         self._pass.check_answers_unchanged()
-        return run_model(model, inputs, plan, ResidualPass(self._pass))
+        return run_model(model, inputs, plan, ResidualPass(self._pass), rows)
 
     def _first(self, plan: Plan, inputs: Inputs, stop_after: int | None = None) -> FirstPass:
         source = self._source

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from vrgcn.engine.estimators import Estimator
 from vrgcn.engine.formulas import add_own, from_history, residual, sampled
 from vrgcn.engine.history import Histories, Replaced, gradient_kind
+from vrgcn.engine.node_rows import NodeRows
 from vrgcn.engine.plan import Plan, Relation
 from vrgcn.engine.propagate import Answer, Propagate
 from vrgcn.engine.setup import Inputs
@@ -235,9 +236,11 @@ class ResidualPass:
         return answer if way_back is None else way_back.attach(answer, h, mean)
 
 
-def run_model(model: nn.Module, inputs: Inputs, plan: Plan, answer: Answer) -> Tensor:
+def run_model(
+    model: nn.Module, inputs: Inputs, plan: Plan, answer: Answer, rows: NodeRows
+) -> Tensor:
     """The model's outputs for the minibatch, each `propagate` answered by a pass."""
-    propagate = Propagate(plan.sizes, answer, inputs.ready)
+    propagate = Propagate(plan.sizes, answer, rows, inputs.ready)
     output: Tensor = model(inputs.x, propagate)
     propagate.check_finished()
     return output

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from torch import Tensor
 
+from vrgcn.engine.node_rows import NodeRows
 from vrgcn.engine.plan import Relation
 from vrgcn.graph.sparse import concatenate, first_rows
 
@@ -22,13 +23,19 @@ class Propagate:
     of one level goes, through layers of any kind, into the next; the same h given again, over
     another relation, is the same level.
 
+    rows: the nodes of each level
     ready: an h, and [own(h), propagate(h)] of it that lies in one piece already
     """
 
     def __init__(
-        self, sizes: list[int], answer: Answer, ready: tuple[Tensor, Tensor] | None = None
+        self,
+        sizes: list[int],
+        answer: Answer,
+        rows: NodeRows,
+        ready: tuple[Tensor, Tensor] | None = None,
     ) -> None:
         self._sizes = sizes
+        self._rows = rows
         self._answer = answer
         self._ready = ready
         self._levels = 0  # that were propagated so far
@@ -69,6 +76,25 @@ class Propagate:
         if self._ready is not None and h is self._ready[0]:
             return self._ready[1]
         return concatenate(self.own(h), averages)
+
+    @property
+    def nodes(self) -> Tensor:
+        """(rows at hand,) ids of the nodes: those of x at first, after `y = propagate(h)` those of
+        y."""
+        return self._rows.ids(self._levels)
+
+    def degrees(self, over: Relation = None) -> Tensor:
+        """(rows at hand,): how many neighbours each of the nodes has besides itself."""
+        return self._rows.degrees(self._levels, over)
+
+    def table(self, table: Tensor, over: Relation = None) -> Tensor:
+        """Averages of the neighbours' rows of a table that has one for every node of the graph,
+        exactly: (all nodes, width) -> (rows at hand, width).
+
+        A node's own row has no part in it. A parameter that is given as it is gets a sparse
+        gradient, of the neighbours' rows alone.
+        """
+        return self._rows.average(self._levels, table, over)
 
     def check_finished(self) -> None:
         """Refuse a pass that ended at an earlier level than the minibatch's."""

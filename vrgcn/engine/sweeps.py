@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from vrgcn.engine.history import Histories, History
+from vrgcn.engine.node_rows import GraphRows
 from vrgcn.engine.passes import PassEnded
 from vrgcn.engine.plan import Relation
 from vrgcn.engine.propagate import Propagate
@@ -133,5 +134,7 @@ def _forward(
 
     outputs = None
     with suppress(PassEnded):
-        outputs = model(x, Propagate([len(chunk)] * (setup.evaluation.depth + 1), answer))
+        levels = setup.evaluation.depth + 1
+        nodes = GraphRows([chunk] * levels, setup.P, setup.device)
+        outputs = model(x, Propagate([len(chunk)] * levels, answer, nodes))
     return Swept(chunk, received, outputs)

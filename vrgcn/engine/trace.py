@@ -10,8 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 
+from vrgcn.engine.node_rows import LonelyRows
 from vrgcn.engine.plan import Relation
-from vrgcn.engine.propagate import Propagate
+from vrgcn.engine.propagate import Answer, Propagate
 from vrgcn.graph.randomness import default_generator, default_state, drawing_from
 from vrgcn.graph.sparse import first_rows, full_precision, select_rows
 
@@ -68,6 +69,9 @@ def trace(model: nn.Module, features: Tensor, *, training: bool) -> Trace:
         # A new tensor, as a real answer is: the model must not see its own input come back.
         return h.clone()
 
+    def asking(sizes: list[int], answer: Answer) -> Propagate:
+        return Propagate(sizes, answer, LonelyRows(sizes, device))
+
     own = torch.Generator(device).manual_seed(0)
     with (
         default_generator(device),
@@ -76,7 +80,7 @@ def trace(model: nn.Module, features: Tensor, *, training: bool) -> Trace:
         set_mode(model, training, norms=False),
     ):
         states = own.get_state(), default_state(device)
-        output = model(x, Propagate([len(nodes)] * _MOST_LEVELS, answer))
+        output = model(x, asking([len(nodes)] * _MOST_LEVELS, answer))
         drew_own = not torch.equal(states[0], own.get_state())
         drew_default = not torch.equal(states[1], default_state(device))
         if version(x) != before:
@@ -85,12 +89,12 @@ def trace(model: nn.Module, features: Tensor, *, training: bool) -> Trace:
                 "use x = x * 2 instead of x *= 2, and no inplace=True on x"
             )
         sizes = [len(nodes)] * (len(levels) + 1)
-        again = model(x, Propagate(sizes, lambda level, over, h: h.clone()))
+        again = model(x, asking(sizes, lambda level, over, h: h.clone()))
         # Again with fewer nodes at each level, as in a minibatch: rows of one level that are taken
         # for another's show here, whatever the batches are like.
         sizes = [len(levels) + 2 - level for level in range(len(levels) + 1)]
         rows = select_rows(features, nodes[torch.arange(sizes[0]) % 2]).to(device, dtype)
-        model(rows, Propagate(sizes, lambda level, _, h: first_rows(h, sizes[level + 1]).clone()))
+        model(rows, asking(sizes, lambda level, _, h: first_rows(h, sizes[level + 1]).clone()))
     return Trace(
         tuple(map(tuple, levels)),
         bool(received) and received[0] is x,

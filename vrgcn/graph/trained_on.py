@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pyarrow as pa
 from torch import nn
 
 from vrgcn.graph.graph import Graph
@@ -23,6 +24,7 @@ class TrainedOn:
     task: what the labels are, `Graph.task`
     classes, features: the names of classes and feature columns; None where they have none
     own_matrix: whether the propagation was neither a name nor the model's own choice
+    nodes: ids of the nodes, for models that have a row for each; None: their numbers
     """
 
     scaling: Scaling
@@ -30,12 +32,15 @@ class TrainedOn:
     classes: list[str] | None = None
     features: list[str] | None = None
     own_matrix: bool = False
+    nodes: pa.Array | None = None
 
     @staticmethod
     def of(graph: Graph, *, own_matrix: bool = False) -> TrainedOn:
         """The note for a model that is trained on this graph as it is."""
         names, scaling = graph.names, graph.scaling or Scaling()
-        return TrainedOn(scaling, graph.task, names.classes, names.features, own_matrix)
+        return TrainedOn(
+            scaling, graph.task, names.classes, names.features, own_matrix, names.nodes
+        )
 
 
 def note_trained_on(model: nn.Module, trained_on: TrainedOn) -> None:

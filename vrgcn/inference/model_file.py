@@ -34,11 +34,12 @@ from vrgcn.files.tensors import DTYPES, map_tensors, size_of, tensor_checksum, w
 from vrgcn.files.writing import new_file
 from vrgcn.graph.propagation import PROPAGATIONS
 from vrgcn.graph.scaling import KINDS
+from vrgcn.inference.node_tables import TENSORS as ID_TENSORS
 from vrgcn.models.models import ACTIVATIONS, MODELS, GraphModel
 
 FORMAT = "vrgcn-model"
-# That are read. 2 predicts numbers, 3 is a model or has a matrix of one's own, 4 is a baseline;
-# each is written for these alone.
+# That are read. 2 predicts numbers, 3 is a model or has a matrix of one's own, 4 is a baseline or has
+# node tables; each is written for these alone.
 VERSIONS = (1, 2, 3, 4)
 CHECKSUM = "checksum"  # of tensors and description; files of before there was one have none
 _PREFIX = "model."
@@ -68,14 +69,15 @@ def read_model_file(path: Path) -> tuple[Description, Tensors]:
     _check_checksum(path, description, tensors)
     for key in ("regression", "own_matrix"):  # files from before there were such models
         description.setdefault(key, False)
-    own = version == 3 and description.get("model") is None
+    own = version >= 3 and description.get("model") is None
     check_kinds(str(path), description, _OWN_KINDS if own else _KINDS)
     if not own:
         _check_arguments(path, description["model"], description["arguments"])
     if description["propagation"] is None and not (own or description["own_matrix"]):
         raise ValueError(f"{path}: does not say by what the model propagates")
     for name, tensor in tensors.items():
-        if not (own or description["model"] in BASELINES) and not tensor.is_floating_point():
+        whole = own or description["model"] in BASELINES or name in ID_TENSORS
+        if not whole and not tensor.is_floating_point():
             raise ValueError(f"{path}: {name} holds {tensor.dtype}, not floating-point numbers")
         if not torch.isfinite(tensor).all():
             raise ValueError(f"{path}: {name} holds NaN or infinite numbers; train the model again")
@@ -183,7 +185,7 @@ def _check_agreement(path: Path, description: Description, tensors: Tensors) -> 
         columns = _check_names(path, description)
     standard = description["scaling"] == "standard"
     wanted = {"scaling.mean", "scaling.deviation"} if standard else set()
-    found = {name for name in tensors if not name.startswith(_PREFIX)}
+    found = {name for name in tensors if not name.startswith(_PREFIX)} - {*ID_TENSORS}
     if found != wanted:
         raise ValueError(
             f"{path}: scaling {description['scaling']!r} has the tensors "

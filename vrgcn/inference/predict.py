@@ -15,9 +15,11 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.graph.sparse import is_sparse
+from vrgcn.graph.trained_on import find_trained_on
 from vrgcn.graph.validation import check_finite_rows, check_nodes
 from vrgcn.inference.average import Average
 from vrgcn.inference.average_sweeps import AverageSweeps
+from vrgcn.inference.node_tables import on_nodes
 from vrgcn.inference.saved import SavedModel, fit_features
 from vrgcn.inference.sweeps import ExactSweeps
 
@@ -142,10 +144,13 @@ def single_sweeps(
         scaled = None if directory is None else directory / "features.bin"
         graph = fit_features(model, graph, scaled)
         propagation = model.propagation if propagation is None else propagation
-        model = model.model
+        model = on_nodes(model.model, model.nodes, graph)
     if not isinstance(model, nn.Module):
         raise TypeError(
             f"predict(model, graph): {model!r} is no model; load_model(path) gives one from a file"
         )
+    trained_on = find_trained_on(model)
+    if trained_on is not None:
+        model = on_nodes(model, trained_on.nodes, graph)
     setup = set_up(model, graph, propagation=propagation, directory=directory)
     return ExactSweeps(model, setup, directory=directory, on_chunk=on_chunk)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import torch
 from torch import Tensor, nn
 
@@ -34,7 +35,9 @@ from vrgcn.inference.model_file import (
     weights_of,
     write_model_file,
 )
+from vrgcn.inference.node_tables import id_tensors, ids_of_tensors
 from vrgcn.inference.own_models import Factory, describe_own, make_own
+from vrgcn.models.node_table import node_tables
 from vrgcn.tasks import find_task, flagged_task
 
 
@@ -49,6 +52,7 @@ class SavedModel:
     features: the feature columns' names, in order; None where they have none
     regression: one number per node, in the unit of the labels, in place of classes
     own_matrix: whether it was trained by a propagation that no name stands for, to be given again
+    nodes: ids of the nodes that its node tables have rows of; None: their numbers
     """
 
     model: nn.Module
@@ -59,6 +63,7 @@ class SavedModel:
     features: list[str] | None = None
     regression: bool = False
     own_matrix: bool = False
+    nodes: pa.Array | None = None
 
     @property
     def task(self) -> str:
@@ -80,6 +85,7 @@ class SavedModel:
             trained_on.features,
             trained_on.task == "regression",
             trained_on.own_matrix,
+            trained_on.nodes if node_tables(model) else None,
         )
         if saved.task != trained_on.task:
             raise ValueError(
@@ -164,6 +170,7 @@ def save_model(model: nn.Module | SavedModel, path: str | Path) -> None:
     if saved.scaling.mean is not None and saved.scaling.deviation is not None:
         tensors["scaling.mean"] = saved.scaling.mean
         tensors["scaling.deviation"] = saved.scaling.deviation
+    tensors |= id_tensors(saved.nodes)
     write_model_file(Path(path), description, tensors)
 
 
@@ -195,10 +202,18 @@ def load_model(path: str | Path, model: Factory | None = None) -> SavedModel:
         description["features"],
         description["regression"],
         description["own_matrix"],
+        ids_of_tensors(path, tensors),
     )
     note_trained_on(
         made,
-        TrainedOn(saved.scaling, saved.task, saved.classes, saved.features, saved.own_matrix),
+        TrainedOn(
+            saved.scaling,
+            saved.task,
+            saved.classes,
+            saved.features,
+            saved.own_matrix,
+            saved.nodes,
+        ),
     )
     if saved.propagation is not None:
         note_propagation(made, saved.propagation)
@@ -207,7 +222,7 @@ def load_model(path: str | Path, model: Factory | None = None) -> SavedModel:
 
 def _version(saved: SavedModel, itself: bool) -> int:
     """Version of the file: the first that could hold the model. itself: it is of one's own"""
-    if isinstance(saved.model, Baseline):
+    if isinstance(saved.model, Baseline) or node_tables(saved.model):
         return 4
     return 3 if itself else 2 if saved.regression else 1
 

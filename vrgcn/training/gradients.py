@@ -91,7 +91,8 @@ def gradient(
         raise ValueError("the minibatch has no labelled training node, so its loss has no gradient")
     losses = objective.loss(outputs[in_loss], batch.nodes[in_loss.to(batch.nodes.device)])
     loss = batch.mean(losses)
-    return torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
+    found = torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
+    return tuple(part.to_dense() if part.is_sparse else part for part in found)
 
 
 def trainable(model: nn.Module) -> list[Tensor]:

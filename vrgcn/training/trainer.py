@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import NoReturn
 
 from torch import Tensor, nn
-from torch.nn.utils import clip_grad_norm_
 
 from vrgcn.engine.batch import Batch
 from vrgcn.engine.estimators import Estimator
@@ -25,7 +24,7 @@ from vrgcn.training.divergence import diverged, finite_weights
 from vrgcn.training.interval import duration
 from vrgcn.training.listener import Listener, StopTraining
 from vrgcn.training.objective import Objective, build_objective
-from vrgcn.training.optimizer import build_optimizer
+from vrgcn.training.optimizer import build_optimizer, clip_gradients
 from vrgcn.training.result import Stopped, TrainResult
 from vrgcn.training.schedule import Schedule
 from vrgcn.training.state import Epoch, Progress, TrainState
@@ -347,7 +346,7 @@ class Trainer:
         if not math.isfinite(value):
             self._diverge(f"the training loss became {value}")
         if self.config.clip is not None:
-            clip_grad_norm_(self.model.parameters(), self.config.clip)
+            clip_gradients(self.model, self.config.clip)
         self.optimizer.step()
         self.schedule.updated(self.minibatches.step + 1)
         return value

@@ -1,0 +1,1 @@
+"""The league: real graphs, simple baselines and networks beside each other, over several splits."""

@@ -1,0 +1,87 @@
+"""Tables of a model with a row for each node: kept under the user's ids, and put in the order of
+whatever graph the model is to predict."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import torch
+from torch import Tensor, nn
+
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.trained_on import find_trained_on, note_trained_on
+from vrgcn.models.node_table import node_tables
+
+_IDS, _TEXT, _ENDS = "nodes.ids", "nodes.text", "nodes.ends"
+TENSORS = (_IDS, _TEXT, _ENDS)
+
+
+def on_nodes(model: nn.Module, ours: pa.Array | None, graph: Graph) -> nn.Module:
+    """The model with the rows of its tables in the order of the graph's nodes: itself where they
+    are, else a copy. A node that the model has not seen has a row of zeros.
+
+    ours: ids of the nodes that it was trained on; None: their numbers
+    """
+    tables = node_tables(model)
+    if not tables:
+        return model
+    count = len(next(iter(tables.values())).rows)
+    theirs = graph.names.nodes
+    known, wanted = _ids(ours, count), _ids(theirs, graph.num_nodes)
+    if known.type != wanted.type:
+        known, wanted = known.cast(pa.string()), wanted.cast(pa.string())
+    if known.equals(wanted):
+        return model
+    places = pc.index_in(wanted, value_set=known)
+    new = torch.from_numpy(places.is_null().to_numpy(zero_copy_only=False))
+    place = torch.from_numpy(places.fill_null(0).to_numpy().astype(np.int64))
+    moved = copy.deepcopy(model)
+    for table in node_tables(moved).values():
+        rows = table.rows.detach().index_select(0, place.to(table.rows.device))
+        rows[new.to(rows.device)] = 0
+        table.set(rows)
+    trained_on = find_trained_on(moved)
+    if trained_on is not None:
+        note_trained_on(moved, replace(trained_on, nodes=theirs))
+    return moved
+
+
+def _ids(names: pa.Array | None, count: int) -> pa.Array:
+    if names is None:
+        return pa.array(np.arange(count))
+    return names.cast(pa.string()) if pa.types.is_large_string(names.type) else names
+
+
+def id_tensors(names: pa.Array | None) -> dict[str, Tensor]:
+    """Ids of nodes as tensors, for a file; none where they are the nodes' numbers."""
+    if names is None:
+        return {}
+    if pa.types.is_integer(names.type):
+        return {_IDS: torch.from_numpy(names.cast(pa.int64()).to_numpy().copy())}
+    texts = [text.encode() for text in names.to_pylist()]
+    ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
+    joined = np.frombuffer(b"".join(texts) or b"\0", dtype=np.uint8)
+    return {_TEXT: torch.from_numpy(joined.copy()), _ENDS: torch.from_numpy(ends)}
+
+
+def ids_of_tensors(path: Path, tensors: dict[str, Tensor]) -> pa.Array | None:
+    """The ids that a model file has; an error where they are none."""
+    if _IDS in tensors:
+        return pa.array(tensors[_IDS].numpy())
+    if _TEXT not in tensors or _ENDS not in tensors:
+        return None
+    text, ends = bytes(tensors[_TEXT].numpy()), tensors[_ENDS].tolist()
+    starts = [0, *ends[:-1]]
+    ordered = all(0 <= a <= b <= len(text) for a, b in zip(starts, ends, strict=True))
+    try:
+        if not ordered:
+            raise ValueError("they overlap")
+        parts = [text[a:b].decode() for a, b in zip(starts, ends, strict=True)]
+    except ValueError as error:
+        raise ValueError(f"{path}: its node ids cannot be read: {error}") from None
+    return pa.array(parts, pa.string())

@@ -1,0 +1,40 @@
+"""A table with one row for every node of the graph that a model is trained on."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class NodeTable(nn.Module):
+    """Rows that belong to nodes: a parameter (learned rows), or numbers that are known.
+
+    rows: (nodes, width)
+
+    A saved model keeps the rows under the user's node ids. On another graph, rows follow their
+    nodes, and a node that the model has not seen has a row of zeros.
+    """
+
+    rows: Tensor
+
+    def __init__(self, rows: Tensor, *, learned: bool) -> None:
+        super().__init__()
+        if learned:
+            self.rows = nn.Parameter(rows)
+        else:
+            self.register_buffer("rows", rows)
+
+    def set(self, rows: Tensor) -> None:
+        """Put other rows in place of these, perhaps of more nodes or of fewer."""
+        learned = isinstance(self.rows, nn.Parameter)
+        self.rows = nn.Parameter(rows) if learned else rows
+
+    @staticmethod
+    def drawn(nodes: int, width: int, deviation: float) -> NodeTable:
+        """Rows to be learned, drawn from PyTorch's default generator."""
+        return NodeTable(torch.randn(nodes, width) * deviation, learned=True)
+
+
+def node_tables(model: nn.Module) -> dict[str, NodeTable]:
+    """The tables of a model, by the names of their modules."""
+    return {name: part for name, part in model.named_modules() if isinstance(part, NodeTable)}
