@@ -38,8 +38,8 @@ from vrgcn.inference.node_tables import TENSORS as ID_TENSORS
 from vrgcn.models.models import ACTIVATIONS, MODELS, GraphModel
 
 FORMAT = "vrgcn-model"
-# That are read. 2 predicts numbers, 3 is a model or has a matrix of one's own, 4 is a baseline or has
-# node tables; each is written for these alone.
+# That are read. 2 predicts numbers, 3 is a model or has a matrix of one's own, 4 is a baseline or
+# has node tables; each is written for these alone.
 VERSIONS = (1, 2, 3, 4)
 CHECKSUM = "checksum"  # of tensors and description; files of before there was one have none
 _PREFIX = "model."
