@@ -581,6 +581,27 @@ def test_a_reservoir_depends_on_the_rows_and_not_on_the_batches(sizes, most):
     assert len(set(whole.values().to_pylist())) == min(most, len(rows))
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.lists(st.integers(0, 9), max_size=9), min_size=1, max_size=6),
+    st.integers(1, 12),
+    st.integers(0, 40),
+)
+def test_a_reservoir_keeps_to_its_bytes_whatever_the_batches(batches, most, size):
+    rows = [[chr(97 + n) * n for n in batch] for batch in batches]
+    joined = [text for batch in rows for text in batch]
+    whole, parts = Reservoir(most, 3, size), Reservoir(most, 3, size)
+    whole.add(pa.array(joined, pa.string()))
+    for batch in rows:
+        parts.add(pa.array(batch, pa.string()))
+    sampled = whole.values().to_pylist()
+    assert sampled == parts.values().to_pylist()
+    # As many as fit, by the numbers that they drew.
+    order = [joined[i] for i in np.argsort(np.random.default_rng(3).random(len(joined)))]
+    fit = [n for n in range(len(order) + 1) if sum(map(len, order[:n])) <= size and n <= most]
+    assert sorted(sampled) == sorted(order[: fit[-1]])
+
+
 def test_a_reservoir_takes_every_row_as_often():
     counts = np.zeros(20)
     for seed in range(800):

@@ -142,7 +142,7 @@ def test_tidied_ids_are_compared_and_come_back_as_the_table_writes_them():
 def test_nodes_that_edges_alone_name_have_the_first_spelling_and_the_order_of_tidied_ids(
     monkeypatch, batch
 ):
-    monkeypatch.setattr("vrgcn.data.tables.reading.BATCH_ROWS", batch)
+    monkeypatch.setattr("vrgcn.data.tables.parquet.BATCH_ROWS", batch)
     ends = {"source": ["b", "C", "A", "c"], "target": ["B", "b", "c", "a"]}
     pq.write_table(pa.table(ends), "e.parquet")
     summary = import_tables(

@@ -21,10 +21,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
-from vrgcn.data.tables.reading import check_columns, first_line, tidy_names
+from vrgcn.data.tables.reading import CELL_BYTES, check_columns, first_line, tidy_names
 from vrgcn.data.tables.wording import counted
 
-BLOCK = 4 << 20
+BLOCK = CELL_BYTES
 WIDE_BLOCK = 32 << 20  # of a table with many columns, so that a block has many rows too
 LINES = 5_000_000  # how far an error looks for the line of a row
 COMMENTS = 1_000_000  # lines of comments, and blank ones, that are passed over at the top

@@ -19,10 +19,11 @@ from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.proposal import SAMPLE
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec, Tidying
-from vrgcn.data.tables.values import comma_advice, is_text, to_numbers, to_text
+from vrgcn.data.tables.values import cell_bytes, comma_advice, is_text, to_numbers, to_text
 from vrgcn.data.tables.wording import counted
 
 LOOKUP_ROWS = 2_000_000
+LOOKUP_BYTES = 512 << 20
 TRIED = 100_000  # unknown ids that are looked for in other spellings
 
 
@@ -45,7 +46,7 @@ def read_edges(
     names = (columns.source, columns.target)
     decimal = spec.decimal
     with pairs, ThreadPoolExecutor(len(names)) as pool:
-        for start, batch in _large_batches(table, columns, len(ids)):
+        for start, batch in _large_batches(table, columns, ids):
             texts = [_texts(batch.column(name)) for name in names]
             source, target = pool.map(lambda text: ids.places(tidied(text, spec.tidy_ids)), texts)
             for name, text, places in zip(names, texts, (source, target), strict=True):
@@ -124,17 +125,19 @@ class _Ends:
 
 
 def _large_batches(
-    table: Table, columns: EdgeColumns, nodes: int
+    table: Table, columns: EdgeColumns, ids: NodeIds
 ) -> Iterator[tuple[int, pa.Table]]:
     """The table's batches put together: a look-up of ids takes time for every id each time."""
     parts: list[pa.RecordBatch] = []
-    first = rows = 0
+    first = rows = size = 0
+    most = (max(LOOKUP_ROWS, len(ids)), max(LOOKUP_BYTES, 4 * ids.text.nbytes))
     for start, batch in table.batches(columns.used):
-        if rows >= max(LOOKUP_ROWS, nodes):
+        if rows >= most[0] or size >= most[1]:
             yield first, pa.Table.from_batches(parts)
-            parts, first, rows = [], start, 0
+            parts, first, rows, size = [], start, 0, 0
         parts.append(batch)
         rows += len(batch)
+        size += sum(int(cell_bytes(cells).sum()) for cells in batch.columns)
     if parts:
         yield first, pa.Table.from_batches(parts)
 

@@ -10,14 +10,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vrgcn.data.tables.columns import EdgeColumns
-from vrgcn.data.tables.problems import Problems
+from vrgcn.data.tables.problems import EXAMPLES, Problems
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import Tidying
 from vrgcn.data.tables.values import to_text
 from vrgcn.data.tables.wording import counted
 
 MOST_NODES = 2**31 - 1  # so that a pair of nodes and a direction fit into 63 bits
+CHECKED_ROWS = 1 << 20  # after which ids are checked for repetitions for the first time
 _STRING_BYTES = 2**31 - 1
+_REPEATS = "repeats the id of an earlier row"
 _DIFFERENCES: dict[Tidying, str] = {
     "space": "spaces around them",
     "decimal": "a .0 at the end",
@@ -143,17 +145,24 @@ def joined(parts: list[pa.Array]) -> pa.Array:
 class IdReader:
     """Collects the id column of the nodes, and tells what is missing or repeated in it."""
 
-    def __init__(self, column: str, tidy: Sequence[Tidying], problems: Problems) -> None:
+    def __init__(
+        self, table: Table, column: str, tidy: Sequence[Tidying], problems: Problems
+    ) -> None:
+        self._table = table
         self._column = column
         self._tidy = tidy
         self._problems = problems
         self._own: list[pa.Array] = []
+        self._next_check = CHECKED_ROWS
 
     def add(self, start: int, batch: pa.RecordBatch) -> None:
         own = to_text(batch.column(self._column))
         empty = np.flatnonzero(pc.equal(tidied(own, self._tidy), "").to_numpy(zero_copy_only=False))
         self._problems.add("is empty", self._column, empty + start, advice="every node needs an id")
         self._own.append(own)
+        if start + len(own) >= self._next_check:
+            self._check_mostly_different()
+            self._next_check = 2 * (start + len(own))
 
     def finish(self) -> NodeIds:
         own = joined(self._own)
@@ -161,14 +170,30 @@ class IdReader:
         check_count(len(own))
         text = tidied(own, self._tidy)
         if pc.count_distinct(text).as_py() < len(text):
-            again = np.ones(len(text), bool)
-            again[_first_places(text)] = False
-            again &= ~pc.equal(text, "").to_numpy(zero_copy_only=False)
-            rows = np.flatnonzero(again)
-            self._problems.add(
-                "repeats the id of an earlier row", self._column, rows, own.take(rows)
-            )
+            rows = _repeated(text)
+            self._problems.add(_REPEATS, self._column, rows, own.take(rows))
         return NodeIds(text, own if self._tidy else None)
+
+    def _check_mostly_different(self) -> None:
+        """Refuse to read on where more than half of the ids repeat others: a small file may have
+        hundreds of millions of them."""
+        text = tidied(pa.chunked_array(self._own), self._tidy)
+        if pc.count_distinct(text).as_py() >= len(text) / 2:
+            return
+        own = joined(self._own)
+        rows = _repeated(tidied(own, self._tidy))
+        told = Problems(self._table)
+        advice = f"read no further than row {len(own):,}; is this the column of ids? See --id"
+        told.add(_REPEATS, self._column, rows, own.take(rows[:EXAMPLES]), advice)
+        raise ValueError("\n".join(told.lines()))
+
+
+def _repeated(text: pa.Array) -> NDArray[np.int64]:
+    """Rows with a text that an earlier row has; empty texts do not count."""
+    again = np.ones(len(text), bool)
+    again[_first_places(text)] = False
+    again &= ~pc.equal(text, "").to_numpy(zero_copy_only=False)
+    return np.flatnonzero(again)
 
 
 def ids_of_edges(

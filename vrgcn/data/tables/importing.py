@@ -37,9 +37,10 @@ from vrgcn.data.tables.nodes import (
     read_nodes,
 )
 from vrgcn.data.tables.overrides import parse_fills
+from vrgcn.data.tables.parquet import ParquetTable
 from vrgcn.data.tables.problems import Collected, Problems
 from vrgcn.data.tables.proposal import propose, rows_of
-from vrgcn.data.tables.reading import ParquetTable, Table, open_table
+from vrgcn.data.tables.reading import Table, open_table
 from vrgcn.data.tables.recipe import Recipe, read_recipe
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.summary import ImportSummary, summarise

@@ -15,7 +15,15 @@ from pyarrow import types
 from vrgcn.data.tables.encoders.cells import BRACKETS, cell_lists, list_decimal
 from vrgcn.data.tables.encoders.dates import DAY, parse_dates
 from vrgcn.data.tables.encoders.numbers import EXACT, NO, YES
-from vrgcn.data.tables.values import is_list, is_nothing, is_number, is_text, to_numbers, to_text
+from vrgcn.data.tables.values import (
+    is_list,
+    is_nothing,
+    is_number,
+    is_readable,
+    is_text,
+    to_numbers,
+    to_text,
+)
 from vrgcn.data.tables.wording import counted
 from vrgcn.tasks.spread import number_text
 
@@ -55,7 +63,11 @@ def look(column: str, cells: pa.Array, decimal: str | None, most: int) -> Look:
     """
     kind = cells.type
     found = Look("drop", f"{kind}, of which no feature can be made")
-    if types.is_null(kind) or cells.null_count == len(cells):
+    if is_list(kind) and not is_readable(kind):
+        found = Look("drop", f"lists of {kind.value_type}, of which no feature can be made")
+    elif not is_readable(kind):
+        pass
+    elif types.is_null(kind) or cells.null_count == len(cells):
         found = Look("drop", "nothing but empty cells", len(cells))
     elif types.is_boolean(kind):
         found = Look("boolean", "true and false", cells.null_count)
@@ -131,8 +143,6 @@ def lists_look(cells: pa.Array, delimiter: str | None, decimal: str | None) -> L
     if not len(lengths):
         return Look("drop", "nothing but empty lists", missing, options=options)
     flat = lists.flatten()
-    if not (is_number(flat.type) or is_text(flat.type)):
-        return Look("drop", f"lists of {flat.type}, of which no feature can be made", missing)
     texts = np.arange(1)
     if not types.is_boolean(flat.type):
         _, texts = to_numbers(flat, decimal=list_decimal(delimiter, decimal))

@@ -62,7 +62,7 @@ def read_nodes(
     classes: that labels must be of; None: all that there are
     problems: what is wrong with the table is noted there, and reading goes on
     """
-    ids = IdReader(columns.id, spec.tidy_ids, problems)
+    ids = IdReader(table, columns.id, spec.tidy_ids, problems)
     labels = label_reader(table, columns.label, spec, problems) if columns.label else None
     split = None
     if columns.split is not None and spec.ratio is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from vrgcn.data.tables.encoders import (
@@ -23,10 +24,19 @@ from vrgcn.data.tables.looks import Look, dates_look, lists_look, look, numbers_
 from vrgcn.data.tables.overrides import Fill, Override, matches, parse_fills
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec
-from vrgcn.data.tables.values import is_list, is_number, is_text, readable_as
+from vrgcn.data.tables.values import (
+    cell_bytes,
+    is_list,
+    is_number,
+    is_readable,
+    is_text,
+    readable_as,
+)
 from vrgcn.data.tables.wording import counted
 
-SAMPLE = 10_000  # rows
+SAMPLE = 10_000  # rows; fewer where their cells are long
+SAMPLE_COLUMN = 32 << 20  # bytes of a column, of which several copies are made
+SAMPLE_TABLE = 1 << 30
 # Kind of a column that no number fills -> what becomes of its empty cells.
 _WITHOUT_FILL = {
     "category": "holds categories: its empty cells become the category (missing)",
@@ -77,13 +87,13 @@ def propose(table: Table, columns: Sequence[str], spec: ImportSpec) -> Proposal:
     if not columns:
         return Proposal(title, [])
     overrides = {column: _override(column, spec) for column in columns}
-    sample = _sample(table, columns)
-    if len(sample) == SAMPLE:
-        title += f", by its first {SAMPLE:,} rows"
+    sample, cut = _sample(table, columns)
+    if cut:
+        title += f", by its first {counted(max(map(len, sample.values())), 'row')}"
     proposals, doubts = [], []
     for column in columns:
         try:
-            proposals.append(_proposed(column, sample.column(column), overrides[column], spec))
+            proposals.append(_proposed(column, sample[column], overrides[column], spec))
         except ValueError as error:
             doubts.append(f"{table.name}: column {column!r} {error}")
     doubts += _useless_fills(table, proposals, spec)
@@ -126,16 +136,27 @@ def _alike(one: Proposed, other: Proposed) -> bool:
     return same and one.words[2] == other.words[2]
 
 
-def _sample(table: Table, columns: Sequence[str]) -> pa.Table:
-    """The first rows."""
+def _sample(table: Table, columns: Sequence[str]) -> tuple[dict[str, pa.Array], bool]:
+    """The first cells of each column, and whether there may be more of them.
+
+    Columns of a type that nothing can be made of are not read: they have no cells here.
+    """
+    cells = {column: pa.nulls(0, table.kind(column)) for column in columns}
+    readable = [column for column in columns if is_readable(table.kind(column))]
     parts: list[pa.RecordBatch] = []
-    rows = 0
-    for _, batch in table.batches(list(columns)):
+    cut = False
+    sizes = np.zeros(len(readable), np.int64)
+    for _, batch in table.batches(readable) if readable else ():
         parts.append(batch)
-        rows += len(batch)
-        if rows >= SAMPLE:
+        sizes += [int(cell_bytes(column).sum()) for column in batch.columns]
+        cut = sum(map(len, parts)) >= SAMPLE
+        cut |= bool(sizes.max() >= SAMPLE_COLUMN or sizes.sum() >= SAMPLE_TABLE)
+        if cut:
             break
-    return pa.Table.from_batches(parts)[:SAMPLE].combine_chunks()
+    if parts:
+        whole = pa.Table.from_batches(parts)[:SAMPLE]
+        cells |= {name: pa.concat_arrays(whole.column(name).chunks) for name in readable}
+    return cells, cut
 
 
 def _override(column: str, spec: ImportSpec) -> Override | None:
@@ -145,9 +166,8 @@ def _override(column: str, spec: ImportSpec) -> Override | None:
 
 
 def _proposed(
-    column: str, chunks: pa.ChunkedArray, override: Override | None, spec: ImportSpec
+    column: str, cells: pa.Array, override: Override | None, spec: ImportSpec
 ) -> Proposed:
-    cells = pa.concat_arrays(chunks.chunks)
     if pa.types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
     seen = look(column, cells, spec.decimal, spec.max_categories)

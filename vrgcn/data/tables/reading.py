@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": None}
 HEADERLESS = {"--edges": "--headerless", "--nodes": "--headerless-nodes"}
 BATCH_BYTES = 16 << 20
 BATCH_ROWS = 65_536
+CELL_BYTES = 4 << 20  # at most; of text files, of a row, unless it has many columns
 
 
 class Table(Protocol):
@@ -47,6 +47,7 @@ def open_table(path: Path, flag: str, delimiter: str | None, header: bool = True
     delimiter: None to take it from the file's first line
     """
     from vrgcn.data.tables.delimited import DelimitedTable
+    from vrgcn.data.tables.parquet import ParquetTable
 
     if not path.is_file():
         raise FileNotFoundError(f"{flag}: there is no file {path}")
@@ -66,54 +67,6 @@ def open_table(path: Path, flag: str, delimiter: str | None, header: bool = True
         )
     usual = DELIMITERS.get(kind)
     return DelimitedTable(path, delimiter, zipped, header, usual, HEADERLESS[flag])
-
-
-class ParquetTable:
-    """A Parquet file; its columns come in their own types."""
-
-    def __init__(self, path: Path) -> None:
-        self.name = str(path)
-        self.notes: list[str] = []
-        self.header_doubt = ""
-        try:
-            self._file = pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
-            self._schema = self._file.schema_arrow
-        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            raise ValueError(f"{path} is not a Parquet file: {first_line(error)}") from None
-        given = list(self._schema.names)
-        self.columns = tidy_names(given, self.notes)
-        self._given = dict(zip(self.columns, given, strict=True))
-        check_columns(self.name, self.columns)
-        if self._file.metadata.num_rows == 0:
-            raise ValueError(f"{path} has no rows")
-
-    def kind(self, column: str) -> pa.DataType:
-        return self._schema.field(self._given[column]).type
-
-    def batches(self, columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
-        start = 0
-        try:
-            given = [self._given[column] for column in columns]
-            for batch in self._file.iter_batches(self._batch_rows(), columns=given):
-                # Arrow takes offsets and texts as the file has them; damaged ones lead anywhere.
-                batch.validate(full=True)
-                yield start, batch.select(given).rename_columns(list(columns))
-                start += len(batch)
-        except (pa.ArrowException, OSError) as error:
-            raise ValueError(f"{self.name} cannot be read: {first_line(error)}") from None
-        if given and start != self._file.metadata.num_rows:
-            raise ValueError(
-                f"{self.name} is damaged: it says that it has {self._file.metadata.num_rows:,} "
-                f"rows, and has {start:,}"
-            )
-
-    def where(self, rows: Sequence[int]) -> list[str]:
-        return [f"row {row + 1:,}" for row in rows]
-
-    def _batch_rows(self) -> int:
-        meta = self._file.metadata
-        size = sum(meta.row_group(i).total_byte_size for i in range(meta.num_row_groups))
-        return int(min(BATCH_ROWS, max(1, BATCH_BYTES * meta.num_rows // max(size, 1))))
 
 
 def tidy_names(given: list[str], notes: list[str]) -> list[str]:

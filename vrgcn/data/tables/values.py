@@ -50,6 +50,42 @@ def readable_as(kind: str, of: pa.DataType) -> bool:
     return kind in ("category", "text") and bool(types.is_temporal(inner))
 
 
+def is_readable(kind: pa.DataType) -> bool:
+    """Whether features can be made of cells of a type at all."""
+    return any(readable_as(name, kind) for name in ("category", "categories", "date"))
+
+
+def fixed_bytes(kind: pa.DataType) -> int | None:
+    """Bytes of a cell of a type; None where that depends on the cell."""
+    if types.is_dictionary(kind) or is_text(kind) or types.is_nested(kind):
+        return None
+    if types.is_binary(kind) or types.is_large_binary(kind):
+        return None
+    return 0 if types.is_null(kind) else (kind.bit_width + 7) // 8
+
+
+def cell_bytes(cells: pa.Array) -> NDArray[np.int64]:
+    """(cells,) bytes of the values in each cell once they are decoded; of numbers, texts and lists
+    of them."""
+    width = fixed_bytes(cells.type)
+    if width is not None:
+        return np.full(len(cells), width)
+    if types.is_dictionary(cells.type):
+        sizes = np.append(cell_bytes(cells.dictionary), 0)  # the last for missing cells
+        places = pc.fill_null(cells.indices.cast(pa.int64()), len(sizes) - 1)
+        return np.asarray(sizes[_array(places)])
+    if not is_list(cells.type):
+        plain = cells.cast(pa.string()) if _is_view(cells.type) else cells
+        return _array(pc.fill_null(pc.binary_length(plain), 0)).astype(np.int64)
+    lengths = _array(pc.fill_null(pc.list_value_length(cells), 0)).astype(np.int64)
+    width = fixed_bytes(cells.type.value_type)
+    if width is not None:
+        return lengths * width
+    ends = np.cumsum(lengths)
+    before = np.append(0, np.cumsum(cell_bytes(cells.flatten())))
+    return before[ends] - before[ends - lengths]
+
+
 def to_text(column: pa.Array) -> pa.Array:
     """A column as a string array, "" where it has nothing."""
     column = _decoded(column)

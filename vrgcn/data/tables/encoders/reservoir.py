@@ -4,34 +4,49 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
+
+from vrgcn.data.tables.values import cell_bytes
 
 
 class Reservoir:
-    """At most `most` of all values, each with the same chance.
+    """At most `most` of all values, each with the same chance; fewer where they take more than
+    `size` bytes.
 
-    Every row draws a number, and the smallest numbers stay: the sample depends on the seed and on
-    the rows alone, not on the batches that they come in.
+    Every row draws a number, and the smallest numbers stay, as many as there is room for: the
+    sample depends on the seed and on the rows alone, not on the batches that they come in.
     """
 
-    def __init__(self, most: int, seed: int) -> None:
+    def __init__(self, most: int, seed: int, size: int = 512 << 20) -> None:
         self._most = most
+        self._size = size
         self._random = np.random.default_rng(seed)
+        self._below = np.inf  # the smallest number that did not stay: none above it ever will
         self._keys = np.empty(0)
+        self._bytes = np.empty(0, np.int64)
         self._parts: list[pa.Array] = []
 
     def add(self, values: pa.Array) -> None:
         new = self._random.random(len(values))
-        if len(self._keys) == self._most:  # full: most of what comes later cannot stay
-            enters = new < self._keys.max(initial=0)
+        if self._below < np.inf:  # full: most of what comes later cannot stay
+            enters = new < self._below
             new, values = new[enters], values.filter(pa.array(enters))
         keys = np.concatenate([self._keys, new])
-        if len(keys) <= self._most:
-            self._keys = keys
-            self._parts.append(values)
-            return
-        stay = np.sort(np.argpartition(keys, self._most)[: self._most])
-        self._keys = keys[stay]
-        self._parts = [pa.concat_arrays([*self._parts, values]).take(pa.array(stay))]
+        sizes = np.concatenate([self._bytes, cell_bytes(values)])
+        self._parts.append(values)
+        if len(keys) > self._most or sizes.sum() > self._size:
+            stay = self._staying(keys, sizes)
+            self._parts = [pa.concat_arrays(self._parts).take(pa.array(stay))]
+            keys, sizes = keys[stay], sizes[stay]
+        self._keys, self._bytes = keys, sizes
 
     def values(self) -> pa.Array:
         return pa.concat_arrays(self._parts) if self._parts else pa.array([], pa.string())
+
+    def _staying(self, keys: NDArray[np.float64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The places of the values that stay, ascending."""
+        order = np.argsort(keys)
+        room = int(np.searchsorted(np.cumsum(sizes[order]), self._size, side="right"))
+        count = min(self._most, room)
+        self._below = float(keys[order[count]])
+        return np.sort(order[:count])

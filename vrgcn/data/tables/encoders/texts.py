@@ -7,6 +7,7 @@ hashed without a secret, so the same text is the same features in every process.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib.util import find_spec
 from typing import Any, ClassVar
 
@@ -60,7 +61,7 @@ class TextColumn:
         from sklearn.decomposition import TruncatedSVD
         from sklearn.feature_extraction.text import TfidfTransformer
 
-        counts = _counts(self._sample.values().to_pylist())
+        counts = _counts(text.as_py() for text in self._sample.values())
         self._sample = Reservoir(0, 0)
         texts = np.bincount(counts.indices, minlength=BUCKETS)
         # A word of one text alone says nothing about any other; small tables have little else.
@@ -124,7 +125,7 @@ def check_installed(columns: list[str]) -> None:
         )
 
 
-def _counts(texts: list[str]) -> Any:
+def _counts(texts: Iterable[str]) -> Any:
     """(texts, BUCKETS) sparse: how often each text has a word of each bucket."""
     from sklearn.feature_extraction.text import HashingVectorizer
 
