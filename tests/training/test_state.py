@@ -84,6 +84,12 @@ SETTINGS = {
     "cosine, cvd": {"estimator": "cvd", "schedule": "cosine", "clip": 0.5},
     "plateau, two-way": {"estimator": "two-way", "schedule": "plateau", "clip": 0.1},
     "plateau, cvd": {"estimator": "cvd", "schedule": "plateau", "warmup": 1},
+    "averaged weights": {"estimator": "two-way", "average_weights": True},
+    "averaged weights, the last": {
+        "estimator": "cvd",
+        "average_weights": True,
+        "select": "last",
+    },
     "weighted": {
         "estimator": "two-way",
         "class_weights": "balanced",

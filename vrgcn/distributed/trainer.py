@@ -33,7 +33,7 @@ from vrgcn.training.batches import look_at, refreshed_nodes, visited_nodes
 from vrgcn.training.components import Components
 from vrgcn.training.config import AUTO, TrainConfig
 from vrgcn.training.listener import Listener
-from vrgcn.training.monitor import Monitor
+from vrgcn.training.monitor import Monitor, Reading
 from vrgcn.training.objective import Objective, TaskObjective, loss_settings
 from vrgcn.training.state import Epoch
 from vrgcn.training.trainer import Trainer, note_training
@@ -189,12 +189,12 @@ class PartTrainer(Trainer):
         self.progress.evaluation_seconds += self.clock.now() - start
         return float(value)
 
-    def _measure(self, *, early: bool) -> Epoch:
+    def _measure(self, reading: Reading, *, early: bool) -> Epoch:
         progress, batches = self.progress, self.minibatches
         sums = self.group.total(progress.sampled, progress.history_reads, self._traffic())
         progress.sampled, progress.history_reads = int(sums[0]), int(sums[1])
         self._sent = sum(self.group.sent.get(what, 0) for what in TRAFFIC)
-        point = super()._measure(early=early)
+        point = super()._measure(reading, early=early)
         return replace(
             point,
             halo_age=batches.halo_age(),

@@ -91,6 +91,7 @@ def write_checkpoint(path: Path, state: TrainState, identity: dict[str, Any]) ->
         "progress": asdict(state.progress),
         "model": _pack(state.model, "model", weights),
         "best": _pack(state.best, "best", weights),
+        "average": _pack(state.average, "average", weights),
         "optimizer": _pack(state.optimizer, "optimizer", weights),
         "schedule": _pack(state.schedule, "schedule", weights),
         "random": _pack(state.random, "random", weights),
@@ -128,6 +129,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
             random=_unpack(described["random"], weights),
             position=Position(**described["position"]),
             progress=_progress(described["progress"]),
+            average=_unpack(described.get("average"), weights),
         )
         return Checkpoint(
             path, state, described["identity"], described["threads"], described["torch"]

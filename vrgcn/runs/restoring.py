@@ -45,6 +45,11 @@ def check_state(trainer: Trainer, state: TrainState) -> None:
         raise ValueError("there must be best weights where there is a best epoch, and only there")
     if state.best is not None:
         _check_tensors("best weights", state.best, trainer.model.state_dict())
+    average = None if trainer.average is None else trainer.average.state_dict()
+    if (state.average is None) != (average is None):
+        raise ValueError("it has an average of the weights where the run has none, or lacks it")
+    if state.average is not None and average is not None:
+        _check_tensors("averaged weights", state.average, average)
     _check_optimizer(trainer, state.optimizer)
     _check_alike("its schedule", state.schedule, trainer.schedule.state_dict())
     _check_histories(trainer, state)

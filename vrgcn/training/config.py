@@ -77,6 +77,9 @@ class TrainConfig:
     evaluations in a row have brought no better validation score."""
     warmup: int = 0
     """Epochs in which the learning rate rises from nothing to its full size, step by step."""
+    average_weights: bool = False
+    """Evaluate and keep an exponential average of the weights over about one epoch, in place of the
+    weights of the last step. Steps and histories use the weights themselves."""
     clip: float | None = None
     """Largest norm of a step's gradient; a larger one is scaled down to it. None: any."""
     loss: Literal["auto", "mse", "mae"] = "auto"

@@ -82,6 +82,7 @@ class TrainState:
     random: the states of all generators, by name
     position: epoch, place in it, step; the order of an epoch follows from the seed
     progress: curve, best epoch, patience, sums of the present epoch, seconds
+    average: the exponential average of the weights; None where none is kept
     """
 
     model: dict[str, Tensor]
@@ -92,6 +93,7 @@ class TrainState:
     random: dict[str, Tensor]
     position: Position
     progress: Progress
+    average: dict[str, Tensor] | None = None
 
     def copy(self) -> TrainState:
         """One that does not change while training goes on."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
@@ -23,11 +24,13 @@ from vrgcn.training.config import TrainConfig
 from vrgcn.training.divergence import diverged, finite_weights
 from vrgcn.training.interval import duration
 from vrgcn.training.listener import Listener, StopTraining
+from vrgcn.training.monitor import Reading
 from vrgcn.training.objective import Objective, build_objective
 from vrgcn.training.optimizer import build_optimizer, clip_gradients
 from vrgcn.training.result import Stopped, TrainResult
 from vrgcn.training.schedule import Schedule
 from vrgcn.training.state import Epoch, Progress, TrainState
+from vrgcn.training.weight_average import WeightAverage
 
 
 def note_training(
@@ -103,6 +106,9 @@ class Trainer:
             len(self.minibatches),
             larger=self.objective.better(1.0, 0.0),
         )
+        self.average = None
+        if config.average_weights:
+            self.average = WeightAverage(model, len(self.minibatches))
         self.progress = Progress()
         self.best: dict[str, Tensor] | None = None
         self._stream: Iterator[Batch] | None = None
@@ -146,6 +152,10 @@ class Trainer:
         if self.config.select == "best" and progress.best is not None and self.best is not None:
             chosen = progress.best
             self.model.load_state_dict(self.best)
+        elif self.average is not None:
+            with self._averaged():
+                kept = _copy(self.model)
+            self.model.load_state_dict(kept)
         self.model.eval()
         with self.random.drawn():
             val = chosen.val if chosen.val is not None else self._score(self.graph.val)
@@ -167,10 +177,11 @@ class Trainer:
     def _score_last(self) -> None:
         """Evaluate the last epoch, which `evaluate_every` left out: nobody knew that it would be
         the last."""
-        point = replace(self.progress.curve[-1], val=self._score(self.graph.val))
-        self.progress.curve[-1] = point
-        if self._is_best(point):
-            self.listener.kept(point)
+        with self._averaged():
+            point = replace(self.progress.curve[-1], val=self._score(self.graph.val))
+            self.progress.curve[-1] = point
+            if self._is_best(point):
+                self.listener.kept(point)
 
     @property
     def finished(self) -> bool:
@@ -237,6 +248,7 @@ class Trainer:
             random,
             self.minibatches.position,
             self.progress,
+            None if self.average is None else self.average.state_dict(),
         )
         return state.copy() if copied else state
 
@@ -248,6 +260,8 @@ class Trainer:
         self.optimizer.load_state_dict(state.optimizer)
         self.schedule.load_state_dict(state.schedule)
         self.best = state.best
+        if self.average is not None and state.average is not None:
+            self.average.load_state_dict(state.average)
         self.minibatches.histories.load_state_dict(histories)
         self.minibatches.generator.set_state(state.random["minibatches"])
         self.minibatches.position = state.position
@@ -276,27 +290,37 @@ class Trainer:
         progress = self.progress
         if not finite_weights(self.model):
             self._diverge("the weights became infinite or NaN")
-        point = self._measure(early=early)
-        progress.curve.append(point)
-        progress.loss, progress.sampled, progress.history_reads = 0.0, 0, 0
-        if point.val is not None:
-            self.schedule.evaluated(point.val)
-        best = self._is_best(point)
-        try:
-            self.listener.epoch(point)
-        except StopTraining:
-            self.stop()
-        kept = best or self.config.select == "last" or not self.validated
-        if kept:
-            self.listener.kept(point)
+        reading = self._read_histories()
+        with self._averaged():
+            point = self._measure(reading, early=early)
+            progress.curve.append(point)
+            progress.loss, progress.sampled, progress.history_reads = 0.0, 0, 0
+            if point.val is not None:
+                self.schedule.evaluated(point.val)
+            best = self._is_best(point)
+            try:
+                self.listener.epoch(point)
+            except StopTraining:
+                self.stop()
+            kept = best or self.config.select == "last" or not self.validated
+            if kept:
+                self.listener.kept(point)
 
-    def _measure(self, *, early: bool) -> Epoch:
+    def _averaged(self) -> AbstractContextManager[None]:
+        """The model has the weights by which it is evaluated and kept."""
+        return nullcontext() if self.average is None else self.average.applied()
+
+    def _read_histories(self) -> Reading:
+        """Staleness and noise, measured with the weights that histories are made with."""
+        start = self.clock.now()
+        reading = self.monitor.after_epoch(self.minibatches.position.epoch)
+        self.progress.diagnostics_seconds += self.clock.now() - start
+        return reading
+
+    def _measure(self, reading: Reading, *, early: bool) -> Epoch:
         """The point of the epoch that is over."""
         progress, batches = self.progress, self.minibatches
         number = batches.position.epoch
-        start = self.clock.now()
-        reading = self.monitor.after_epoch(number)
-        progress.diagnostics_seconds += self.clock.now() - start
         evaluate = early or number == self.config.epochs or number % self.config.evaluate_every == 0
         done = batches.position.place / len(batches)
         age = batches.mean_age()
@@ -349,6 +373,8 @@ class Trainer:
             clip_gradients(self.model, self.config.clip)
         self.optimizer.step()
         self.schedule.updated(self.minibatches.step + 1)
+        if self.average is not None:
+            self.average.stepped(self.minibatches.step + 1)
         return value
 
     def _diverge(self, what: str) -> NoReturn:
