@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from vrgcn.inference.saved import SavedModel, load_model, save_model
     from vrgcn.models.config import ModelConfig
     from vrgcn.models.dropout import Dropout
-    from vrgcn.models.models import GCN, MLP, GraphSAGE
+    from vrgcn.models.models import GCN, MLP, GraphSAGE, InputLinear
     from vrgcn.runs.fit import fit
     from vrgcn.runs.run import Run, load_run
     from vrgcn.runs.train import train
@@ -62,6 +62,7 @@ _HOME = {
     "GCN": "models.models",
     "MLP": "models.models",
     "GraphSAGE": "models.models",
+    "InputLinear": "models.models",
     "Propagate": "engine.propagate",
     "Propagation": "graph.propagation",
     "scale_graph": "graph.scaling",
@@ -90,6 +91,7 @@ __all__ = [
     "Estimator",
     "Graph",
     "GraphSAGE",
+    "InputLinear",
     "MiniBatches",
     "ModelConfig",
     "Predictions",

@@ -289,6 +289,39 @@ def test_rows_above_others_are_both_in_that_order(weighted):
     )
 
 
+@pytest.mark.parametrize("weighted", [True, False])
+def test_matrices_on_a_diagonal_and_side_by_side(weighted):
+    def made(rows, columns, seed):
+        dense = random_dense(rows, columns, seed)
+        matrix = CSR.from_torch((dense if weighted else (dense != 0).double()).to_sparse_csr())
+        return CSR(matrix.indptr, matrix.indices, matrix.values if weighted else None, columns)
+
+    def dense(matrix):
+        return matrix.to_torch(torch.float64).to_dense()
+
+    upper, lower, right = made(4, 5, 1), made(6, 3, 2), made(4, 2, 3)
+    block = upper.diagonal_with(lower)
+    assert torch.equal(dense(block), torch.block_diag(dense(upper), dense(lower)))
+    assert (block.values is None) != weighted
+    both = upper.beside(right)
+    assert torch.equal(dense(both), torch.cat([dense(upper), dense(right)], dim=1))
+    assert (both.values is None) != weighted
+    ascending = both.indices.diff()[both.row_of_entry.diff() == 0] > 0
+    assert ascending.all()
+
+
+@pytest.mark.parametrize("columns", [32767, 32768, 70_000])
+def test_columns_of_any_number_are_transposed_in_order(columns):
+    indices = torch.tensor([columns - 1, 0, 32_766, columns - 1, 0])
+    matrix = CSR(torch.tensor([0, 2, 3, 5]), indices, torch.arange(5.0), columns)
+    turned = matrix.transpose()
+    assert (turned.num_rows, turned.columns) == (columns, 3)
+    again = turned.transpose()
+    assert torch.equal(again.indptr, matrix.indptr)
+    assert again.to_torch().to_dense().equal(matrix.to_torch().to_dense())
+    assert turned.indices[:2].tolist() == [0, 2]  # the rows of column 0, ascending
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 100])
 def test_split_into_runs_of_rows(size):
     matrix = torch.tensor([[0.0, 1, 2], [0, 0, 0], [3, 0, 0], [4, 5, 6], [0, 0, 0]])

@@ -18,6 +18,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import nn
 
+from vrgcn import Graph, predict
 from vrgcn.files import tensors
 from vrgcn.graph.scaling import Scaling
 from vrgcn.inference import model_file
@@ -230,3 +231,24 @@ def test_half_a_unit_and_a_unit_of_zero_are_refused(scale: dict, tmp_path: Path)
     change(tmp_path / "m.safetensors", **scale)
     with pytest.raises(ValueError, match=r"m\.safetensors.*output_scale"):
         load_model(tmp_path / "m.safetensors")
+
+
+def test_a_file_from_before_the_order_of_products_was_a_setting_has_the_usual_one(path):
+    with safe_open(path, framework="pt") as file:
+        found = json.loads(file.metadata()["vrgcn-model"])
+    assert found["arguments"].pop("transform_first") is False
+    with safe_open(path, framework="pt") as file:
+        held = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    save_file(held, path, metadata={"vrgcn-model": json.dumps(signed(found, held))})
+    assert load_model(path).model.arguments["transform_first"] is False
+
+
+def test_a_model_that_multiplies_first_predicts_the_same_from_its_file(tmp_path):
+    torch.manual_seed(0)
+    model = GraphSAGE(4, 8, 3, transform_first=True)
+    x = (torch.rand(10, 4) * (torch.rand(10, 4) < 0.5)).to_sparse_csr()
+    graph = Graph(torch.randint(10, (2, 30)), x)
+    save_model(model, tmp_path / "m.safetensors")
+    loaded = load_model(tmp_path / "m.safetensors").model
+    assert loaded.arguments == model.arguments
+    assert torch.equal(predict(loaded, graph), predict(model, graph))

@@ -14,22 +14,25 @@ from vrgcn.models.models import MODELS, build_model
 def test_a_model_made_by_hand_has_the_defaults_of_the_config():
     defaults = asdict(ModelConfig())
     kind = MODELS[defaults.pop("model")]
+    # Which order is less work is known of a graph, and a model is made without one.
+    assert defaults.pop("transform_first") == "auto"
     made = kind(5, defaults["hidden"], 3).arguments
     assert {name: made[name] for name in defaults} == defaults
-    assert (made["dropout"], made["layer_norm"]) == (0.2, True)
+    assert (made["dropout"], made["layer_norm"], made["transform_first"]) == (0.2, True, False)
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_is_built_as_the_config_says(name):
     config = ModelConfig(
         model=name, hidden=7, layers=3, dense=2, dropout=0.4, order="before",
-        layer_norm=False, bias=True,
+        layer_norm=False, bias=True, transform_first="always",
     )  # fmt: skip
     model = build_model(config, 5, 3, seed=0)
     assert type(model) is MODELS[name]
     assert model.arguments == {
         "in_features": 5, "hidden": 7, "classes": 3, "layers": 3, "dense": 2, "dropout": 0.4,
         "order": "before", "layer_norm": False, "bias": True, "activation": "relu",
+        "transform_first": True,
     }  # fmt: skip
 
 

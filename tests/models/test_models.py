@@ -9,9 +9,22 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from vrgcn import ESTIMATORS, GCN, MLP, Graph, GraphSAGE, MiniBatches, TrainConfig, fit, predict
+from vrgcn import (
+    ESTIMATORS,
+    GCN,
+    MLP,
+    Graph,
+    GraphSAGE,
+    InputLinear,
+    MiniBatches,
+    TrainConfig,
+    fit,
+    predict,
+)
 from vrgcn.graph.propagation import build_propagation
+from vrgcn.graph.sparse import CSR
 from vrgcn.models.models import ACTIVATIONS, MODELS
 
 with warnings.catch_warnings():  # importing PyG uses torch.jit, which recent PyTorch deprecates
@@ -299,3 +312,72 @@ def test_agrees_with_pyg_forward_and_backward(kind, undirected, weighted, layers
         loss.backward()
     got = ours.layers[0].linears[0].weight.grad
     torch.testing.assert_close(got, theirs.first_gradient(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", MODELS.values(), ids=MODELS)
+def test_the_other_order_has_the_same_weights_in_the_same_state_dict(kind):
+    states = []
+    for transform_first in (False, True):
+        torch.manual_seed(3)
+        states.append(kind(12, 8, 3, transform_first=transform_first, bias=True).state_dict())
+    assert states[0].keys() == states[1].keys()
+    assert all(torch.equal(value, states[1][name]) for name, value in states[0].items())
+
+
+@pytest.mark.parametrize("kind", MODELS.values(), ids=MODELS)
+def test_the_other_order_takes_a_state_dict_in_place_or_as_it_is(kind):
+    usual, graph = kind(12, 8, 3), small(sparse=True)
+    wanted = predict(usual, graph)
+    for assign in (False, True):
+        other = kind(12, 8, 3, transform_first=True)
+        other.load_state_dict(usual.state_dict(), assign=assign)
+        assert other.layers[0].linears[0].weight.is_contiguous()
+        torch.testing.assert_close(predict(other, graph), wanted)
+
+
+def test_the_gradient_of_a_wide_sparse_input_makes_no_dense_copy_of_it():
+    """200,000 columns: a dense x of the minibatch would take 400 MB, its gradient half of that."""
+    columns, rows = 200_000, 500
+    places = torch.arange(rows) * 401 % columns
+    x = CSR(torch.arange(rows + 1), places, torch.ones(rows), columns).to_torch()
+    model = GCN(columns, 4, 3, layers=1, dropout=0.0, transform_first=True)
+    largest = 0
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            nonlocal largest
+            result = func(*args, **(kwargs or {}))
+            made = result if isinstance(result, tuple | list) else [result]
+            sizes = [t.numel() for t in made if isinstance(t, torch.Tensor) and not t.is_sparse_csr]
+            largest = max(largest, *sizes, 0)
+            return result
+
+    with Watch():
+        model(x, lambda h: h.clone()).sum().backward()
+    assert largest <= 4 * columns  # the weights and their gradient
+    assert model.layers[0].linears[0].weight.grad.count_nonzero() == 3 * rows
+
+
+class Own(nn.Module):
+    """A model of one's own that multiplies sparse features before it propagates them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = InputLinear(12, 8)
+        self.last = nn.Linear(8, 3)
+
+    def forward(self, x, propagate):
+        return self.last(torch.relu(propagate(self.first(x))))
+
+
+@pytest.mark.parametrize("estimator", ["exact", "cvd", "two-way"])
+def test_a_model_of_ones_own_takes_sparse_features_by_the_same_layer(estimator):
+    torch.manual_seed(0)
+    graph, model = small(sparse=True), Own()
+    before = model.first.weight.detach().clone()
+    fit(model, graph, TrainConfig(estimator=estimator, epochs=2, batch_size=20))
+    assert not torch.equal(model.first.weight, before)
+    P, x = build_propagation("gcn", graph).to_dense(), graph.features.to_dense()
+    hidden = torch.relu(P @ (x @ model.first.weight + model.first.bias))
+    wanted = hidden @ model.last.weight.T + model.last.bias
+    torch.testing.assert_close(predict(model, graph), wanted.detach())

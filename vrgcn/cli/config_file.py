@@ -9,7 +9,7 @@ from typing import Any
 from vrgcn.cli.parsing import build_options, read_words
 from vrgcn.runs.config_file import read_values, setting_types
 from vrgcn.runs.folder import CONFIG, read_config
-from vrgcn.runs.settings import NOTED, OVER
+from vrgcn.runs.settings import BEFORE, NOTED, OVER
 
 _GRAPH = ("dataset", "graph")  # the options that name one
 _NAMING = (*_GRAPH, "graph_or_dataset", "target")  # by which the user does
@@ -38,15 +38,21 @@ def file_values(options: type, given: Mapping[str, Any]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     # The target of a bench is a score.
     if isinstance(target, str) and (Path(target) / CONFIG).is_file():
-        values = read_values(Path(target) / CONFIG, options, (*left_out, *_GRAPH, *OVER))
+        values = _run_values(Path(target), options, (*left_out, *_GRAPH, *OVER))
     if config is not None and resumed is not None:
         raise ValueError("--resume takes the run's own options: leave --config out")
     if config is not None:
         values |= _read_config_file(config, options, left_out)
     if resumed is not None:
         _check_command(resumed, searching="search" in types)
-        values = read_values(resumed / CONFIG, options, left_out)
+        values = _run_values(resumed, options, left_out)
     return values
+
+
+def _run_values(folder: Path, options: type, left_out: tuple[str, ...]) -> dict[str, Any]:
+    """The settings of a run, those among them that did not exist when it began."""
+    before = {name: BEFORE[name] for name in setting_types(options).keys() & BEFORE.keys()}
+    return before | read_values(folder / CONFIG, options, left_out)
 
 
 def _read_config_file(path: Path, options: type, left_out: tuple[str, ...]) -> dict[str, Any]:

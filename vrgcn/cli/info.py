@@ -9,6 +9,7 @@ from vrgcn.cli.notes import print_note
 from vrgcn.cli.options import InfoOptions
 from vrgcn.costs.choice import choice_by
 from vrgcn.costs.epoch_cost import epoch_costs
+from vrgcn.costs.order import build_for
 from vrgcn.data import find_dataset
 from vrgcn.data.opening import open_graph
 from vrgcn.data.statistics import Average, Statistics, statistics
@@ -18,7 +19,6 @@ from vrgcn.files.sizes import bytes_text
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import build_propagation
 from vrgcn.models.config import ModelConfig
-from vrgcn.models.models import build_model
 from vrgcn.pages.costs import COST_COLUMNS, cost_rows
 from vrgcn.pages.terminal import print_table, text_table
 from vrgcn.training.config import TrainConfig
@@ -45,7 +45,7 @@ def _print_costs(graph: Graph) -> None:
     """What an epoch of each estimator touches, by the options that `vrgcn train` has by itself."""
     model, config = ModelConfig(), TrainConfig()
     outputs = build_objective(graph, config).outputs
-    built = build_model(model, graph.num_features, outputs, config.seed)
+    built = build_for(model, graph, outputs, config.seed)
     costs = epoch_costs(built, graph, config, ESTIMATORS)
     if not costs:
         _print_refusal(built, graph)

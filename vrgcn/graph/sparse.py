@@ -125,6 +125,28 @@ class CSR:
             stacked(self.scale, other.scale),
         )
 
+    def diagonal_with(self, other: CSR) -> CSR:
+        """These rows and then those of another matrix, its columns after ours: a block-diagonal
+        matrix, (rows + other rows, columns + other columns). Neither has a scale."""
+        lower = other.with_columns(other.indices + self.columns, self.columns + other.columns)
+        return self.with_columns(self.indices, lower.columns).above(lower)
+
+    def beside(self, other: CSR) -> CSR:
+        """[self, other] side by side: (rows, columns + other columns), both without a scale."""
+        mine = torch.arange(self.num_entries, device=self.indices.device)
+        theirs = torch.arange(other.num_entries, device=self.indices.device)
+        # In each row our entries come first: each is moved by their entries in the rows before.
+        mine += self.spread(other.indptr[:-1])
+        theirs += other.spread(self.indptr[1:])
+        indices = self.indices.new_empty(self.num_entries + other.num_entries)
+        indices[mine], indices[theirs] = self.indices, other.indices + self.columns
+        dtype = next((m.values.dtype for m in (self, other) if m.values is not None), None)
+        values = None
+        if dtype is not None:
+            values = torch.empty(len(indices), dtype=dtype, device=indices.device)
+            values[mine], values[theirs] = self.weights(dtype), other.weights(dtype)
+        return CSR(self.indptr + other.indptr, indices, values, self.columns + other.columns)
+
     def split(self, size: int) -> list[CSR]:
         """Runs of `size` rows, the last may be shorter. Views, but for their indptr."""
         starts = [*self.indptr[:-1:size].tolist(), self.num_entries]
@@ -152,11 +174,13 @@ class CSR:
 
     def transpose(self) -> CSR:
         """(columns, rows)."""
-        order = torch.argsort(self.indices, stable=True)
+        # Numbers of 16 bits are sorted three times as fast as those of 64, and those of 32 twice.
+        order = torch.argsort(self.indices.to(_narrowest(self.columns)), stable=True)
         counts = torch.bincount(self.indices, minlength=self.columns)
         plain = self.values is None and self.scale is None
-        values = None if plain else self.weights()[order]
-        return CSR(offsets(counts), self.row_of_entry[order], values, self.num_rows)
+        values = None if plain else self.weights().index_select(0, order)
+        rows = self.row_of_entry.index_select(0, order)
+        return CSR(offsets(counts), rows, values, self.num_rows)
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         """(rows, columns) @ (columns, width) -> (rows, width).
@@ -167,7 +191,8 @@ class CSR:
         if dense.layout == torch.sparse_csr:
             return torch.sparse.mm(self.to_torch(dense.dtype), dense)
         if not (dense.requires_grad and torch.is_grad_enabled()):
-            return _product(self, dense)
+            # The rows of a transposed matrix do not lie in one piece: ten times as slow.
+            return _product(self, dense.contiguous())
         return _Product.apply(dense, self)
 
     def to(self, device: torch.device | str) -> CSR:
@@ -193,6 +218,12 @@ class CSR:
             tensor.values(),
             tensor.shape[1],
         )
+
+
+def _narrowest(count: int) -> torch.dtype:
+    """The smallest type of integers that holds 0 to count - 1."""
+    kinds = (torch.int16, torch.int32)
+    return next((kind for kind in kinds if count <= torch.iinfo(kind).max), torch.int64)
 
 
 def offsets(counts: Tensor) -> Tensor:
@@ -265,7 +296,7 @@ def concatenate(left: Tensor, right: Tensor) -> Tensor:
     """[left, right] side by side, for dense or sparse CSR tensors."""
     if not is_sparse(left):
         return torch.cat([left, right], dim=-1)
-    return torch.cat([left.to_sparse_coo(), right.to_sparse_coo()], dim=1).to_sparse_csr()
+    return CSR.from_torch(left).beside(CSR.from_torch(right)).to_torch()
 
 
 def _sparse_csr_tensor(

@@ -72,6 +72,8 @@ def read_model_file(path: Path) -> tuple[Description, Tensors]:
     own = version >= 3 and description.get("model") is None
     check_kinds(str(path), description, _OWN_KINDS if own else _KINDS)
     if not own:
+        if description["model"] in MODELS:  # files from before there was a choice
+            description["arguments"].setdefault("transform_first", False)
         _check_arguments(path, description["model"], description["arguments"])
     if description["propagation"] is None and not (own or description["own_matrix"]):
         raise ValueError(f"{path}: does not say by what the model propagates")
@@ -248,4 +250,5 @@ _ARGUMENTS = {
     "layer_norm": FLAG,
     "bias": FLAG,
     "activation": one_of(*ACTIVATIONS),
+    "transform_first": FLAG,
 }

@@ -27,6 +27,9 @@ class ModelConfig:
     """LayerNorm after each dense layer but the last."""
     bias: bool = False
     """Biases in the dense layers."""
+    transform_first: Literal["auto", "always", "never"] = "auto"
+    """Multiply the features by the first weights before they are propagated, for sparse features
+    whose averages would be dense. auto: where that is less work."""
 
     def __post_init__(self) -> None:
         check_choices(self)

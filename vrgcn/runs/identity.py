@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import asdict, fields
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,6 +20,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import Propagation
 from vrgcn.graph.sparse import CSR, is_sparse
 from vrgcn.graph.validation import SPLITS
+from vrgcn.models.models import GraphModel
 from vrgcn.runs.settings import free_settings
 from vrgcn.training.config import TrainConfig
 
@@ -66,13 +68,16 @@ def fingerprint(graph: Graph) -> dict[str, Any]:
 
 def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
     """Differences of two identities as text, such as "learning_rate was 0.01 and is 0.02"."""
-    defaults = {field.name: field.default for field in fields(TrainConfig)}
+    defaults = {
+        "config": {field.name: field.default for field in fields(TrainConfig)},
+        "model": {name: p.default for name, p in signature(GraphModel).parameters.items()},
+    }
     told = []
     for part, ours in now.items():
         theirs = before[part]
         for name in {**ours, **theirs}:
             # A setting that did not exist yet was what it is by default.
-            was = theirs.get(name, defaults.get(name) if part == "config" else None)
+            was = theirs.get(name, defaults.get(part, {}).get(name))
             if was != ours.get(name):
                 told.append(_difference(part, name, was, ours.get(name)))
     return told

@@ -11,13 +11,14 @@ from typing import Any
 from vrgcn.files.writing import remove_partial
 from vrgcn.runs.folder import member_runs, read_config, unfinished
 from vrgcn.runs.lock import locked
-from vrgcn.runs.settings import GRAPH_CHECKSUM, Settings, is_longer, settings_changes
+from vrgcn.runs.settings import BEFORE, GRAPH_CHECKSUM, Settings, is_longer, settings_changes
 
 
 def refuse_changes(settings: Settings, folder: Path) -> None:
     """Refuse settings by which the run in a folder would be another one."""
-    # A setting that is not in the file was None, or did not exist yet: at its default.
-    before = type(settings)().as_written() | read_config(folder)
+    # A setting that is not in the file was None, or did not exist yet: at its default, but for a
+    # few.
+    before = type(settings)().as_written() | BEFORE | read_config(folder)
     changed = settings_changes(before, settings.as_written())
     if changed:
         raise ValueError(

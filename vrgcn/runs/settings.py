@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# Settings of runs from before they existed, where that is not their default.
+BEFORE = {"transform_first": "never"}
+
 # Entries of config.toml that are no settings: by what a graph is known again whose split the run
 # drew, and the estimator that `auto` stood for.
 GRAPH_CHECKSUM = "graph_checksum"
@@ -144,11 +147,11 @@ class Settings:
 
     def build_model(self, graph: Graph, objective: Objective) -> GraphModel:
         """The model with new weights, which the seed decides."""
+        from vrgcn.costs.order import build_for
         from vrgcn.costs.out_of_memory import memory_explained
-        from vrgcn.models.models import build_model
 
         with memory_explained(graph, self.train):
-            return build_model(self.model, graph.num_features, objective.outputs, self.train.seed)
+            return build_for(self.model, graph, objective.outputs, self.train.seed)
 
 
 def with_choice(values: Mapping[str, Any], estimator: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from vrgcn.runs.folder import CONFIG, GRAPH, chosen_estimator, claimed, read_con
 from vrgcn.runs.job import Job
 from vrgcn.runs.resume import described, refuse_changes
 from vrgcn.runs.run import Run, load_run
-from vrgcn.runs.settings import NOTED, OF_COMMAND, Settings
+from vrgcn.runs.settings import BEFORE, NOTED, OF_COMMAND, Settings
 from vrgcn.training.listener import Callbacks
 from vrgcn.training.state import Epoch
 
@@ -53,7 +53,7 @@ def train(
         before = read_config(folder) if resume else {}
         if resume:
             left_out = (*NOTED, *OF_COMMAND, *_SOURCE)
-            settings = read_values(folder / CONFIG, Settings, left_out) | settings
+            settings = BEFORE | read_values(folder / CONFIG, Settings, left_out) | settings
         found = build(Settings, settings | _source(graph, folder))
         if resume:
             refuse_changes(found, folder)

@@ -21,6 +21,7 @@ from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
+from vrgcn.costs.order import build_for
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.graph.scaling import scale_graph
@@ -28,7 +29,7 @@ from vrgcn.graph.sparse import is_sparse
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel
 from vrgcn.models.config import ModelConfig
-from vrgcn.models.models import GraphModel, build_model
+from vrgcn.models.models import GraphModel
 from vrgcn.runs.fit import fit
 from vrgcn.scikit.masks import as_mask, row_weights, set_aside, split_of
 from vrgcn.scikit.rows import (
@@ -138,7 +139,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         objective = build_objective(graph, train_config)
         if (weights[train] != weights[train][0]).any():
             objective = Weighted(objective, rows.spread(weights, 0.0))
-        model = build_model(model_config, graph.num_features, objective.outputs, seed)
+        model = build_for(model_config, graph, objective.outputs, seed)
         self.result_ = fit(  # type: ignore[misc]
             model, graph, train_config, objective=objective, verbose=self.verbose
         )

@@ -13,6 +13,7 @@ from vrgcn.engine.devices import use_threads
 from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs.identity import differences, fingerprint
+from vrgcn.runs.settings import BEFORE
 from vrgcn.training.clock import Clock
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.interval import duration
@@ -107,7 +108,8 @@ def _refuse_another(folder: Path, study: optuna.Study, now: dict[str, Any]) -> N
     before, now = note_identity(study, now)
     if before is None:
         return
-    before["model"] = asdict(ModelConfig()) | before["model"]  # settings that did not exist yet
+    # Settings that did not exist yet.
+    before["model"] = asdict(ModelConfig()) | BEFORE | before["model"]
     changed = differences(before, now)
     if changed:
         raise ValueError(

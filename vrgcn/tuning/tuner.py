@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vrgcn.costs.choice import choose_estimator
+from vrgcn.costs.order import build_for
 from vrgcn.files.memory import free_memory, is_out_of_memory
 from vrgcn.files.printable import printable
 from vrgcn.files.sizes import bytes_text
 from vrgcn.files.writing import remove_folder, remove_partial, write_text
 from vrgcn.graph.graph import Graph
-from vrgcn.models.models import GraphModel, build_model
+from vrgcn.models.models import GraphModel
 from vrgcn.runs.folder import BEST, CHECKPOINTS, CONFIG, LEADERBOARD, TRIAL, TRIALS
 from vrgcn.runs.interrupts import Interrupted, StopRequest, stop_requests
 from vrgcn.runs.job import Job, prepare
@@ -279,8 +280,7 @@ class Tuner:
         return replace(settings, train=train)
 
     def _build(self, settings: Settings) -> GraphModel:
-        width, seed = self.graph.num_features, settings.train.seed
-        return build_model(settings.model, width, self.objective.outputs, seed)
+        return build_for(settings.model, self.graph, self.objective.outputs, settings.train.seed)
 
     def _refuse_too_large(self, job: Job) -> None:
         """Refuse a trial that does not fit: where memory runs out, a process may be killed without

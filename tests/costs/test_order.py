@@ -1,0 +1,81 @@
+"""The order of the first product is chosen by counted entries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from vrgcn import Graph, GraphSAGE, ModelConfig, load_model, predict, train
+from vrgcn.costs.order import averaged_entries, build_for, settle_order
+from vrgcn.graph.propagation import build_propagation
+from vrgcn.runs.folder import CONFIG
+
+
+def wide(neighbours: int, *, nodes: int = 60, columns: int = 900, entries: int = 9) -> Graph:
+    """Every node has as many neighbours and as many features that are not zero."""
+    generator = torch.Generator().manual_seed(0)
+    node = torch.arange(nodes)
+    edges = torch.cat([torch.stack([(node + i + 1) % nodes, node]) for i in range(neighbours)], 1)
+    features = torch.zeros(nodes, columns)
+    features[node[:, None], torch.randint(columns, (nodes, entries), generator=generator)] = 1
+    return Graph(
+        edges,
+        features.to_sparse_csr(),
+        torch.arange(nodes) % 3,
+        train=node[:30],
+        val=node[30:45],
+        test=node[45:],
+    )
+
+
+@pytest.mark.parametrize(("own", "rule"), [(True, "gcn"), (False, "mean")])
+def test_entries_of_averaged_features_are_those_of_p_x(own: bool, rule: str) -> None:
+    graph = wide(7)
+    product = build_propagation(rule, graph).to_dense() @ graph.features.to_dense()
+    assert averaged_entries(graph, own=own) == int((product != 0).sum()) / graph.num_nodes
+
+
+@pytest.mark.parametrize("model", ["gcn", "graphsage"])
+def test_auto_multiplies_first_where_averages_would_be_dense_and_only_there(model: str) -> None:
+    auto = ModelConfig(model=model)  # type: ignore[arg-type]
+    many, few = wide(50), wide(2)
+    assert averaged_entries(many, own=False) > 300
+    assert settle_order(auto, many).transform_first == "always"
+    assert settle_order(auto, few).transform_first == "never"
+    dense = many.with_features(many.features.to_dense())
+    assert settle_order(auto, dense).transform_first == "never"
+
+
+def test_a_model_without_neighbours_and_an_order_that_was_asked_for_stay() -> None:
+    graph = wide(50)
+    assert settle_order(ModelConfig(model="mlp"), graph).transform_first == "never"
+    for order in ("always", "never"):
+        config = ModelConfig(transform_first=order)  # type: ignore[arg-type]
+        assert settle_order(config, graph) is config
+        model = build_for(config, graph, 3, seed=0)
+        assert model.arguments["transform_first"] is (order == "always")
+
+
+def test_a_run_trains_and_predicts_in_the_order_that_auto_stands_for(tmp_path: Path) -> None:
+    graph = wide(50)
+    train(graph, out=tmp_path / "run", epochs=2, hidden=8)
+    saved = load_model(tmp_path / "run")
+    assert saved.model.arguments["transform_first"] is True
+    assert 'transform_first = "auto"' in (tmp_path / "run" / CONFIG).read_text()
+    usual = GraphSAGE(**saved.model.arguments | {"transform_first": False})
+    usual.load_state_dict(saved.model.state_dict())
+    torch.testing.assert_close(predict(saved, graph), predict(usual, saved.prepare(graph)))
+
+
+def test_a_run_from_before_there_was_a_choice_resumes_as_it_began(tmp_path: Path) -> None:
+    graph, folder = wide(50), tmp_path / "run"
+    train(graph, out=folder, epochs=1, hidden=8, transform_first="never")
+    config = folder / CONFIG
+    lines = config.read_text().splitlines(keepends=True)
+    kept = [line for line in lines if not line.startswith("transform_first")]
+    assert len(kept) == len(lines) - 1
+    config.write_text("".join(kept))
+    train(graph, out=folder, resume=True, epochs=2)
+    assert load_model(folder).model.arguments["transform_first"] is False

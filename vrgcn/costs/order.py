@@ -1,0 +1,72 @@
+"""`transform_first="auto"`: whether sparse features are multiplied by the first weights before they
+are propagated or after.
+
+A sparse product adds up one row of the weights, or of a history, for each entry. So entries are
+counted, for a node of a minibatch:
+
+    (P X) W     the entries of the node's row of P X, which is computed once and exact
+    P (X W)     the entries of its row of X, and its neighbours in the histories of X W and of
+                their gradients, and the work of the further hop
+
+GraphSAGE multiplies the node's own row as well, in both orders. Rows of P X are counted for some of
+the nodes. Of dense features P X is as large as X, and it is always propagated first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.sparse import CSR, is_sparse
+from vrgcn.models.config import ModelConfig
+from vrgcn.models.models import MODELS, GraphModel, build_model
+
+_COUNTED = 256  # nodes whose rows of P X are counted
+# A further hop takes a node as long as so many entries, beside those that it reads. P X is worth
+# this many times the work: it has no history, and so neither noise nor staleness.
+_HOP = 50
+_WORTH = 1.25
+
+
+def build_for(config: ModelConfig, graph: Graph, outputs: int, seed: int) -> GraphModel:
+    """The model of the config for a graph, in the order that `auto` stands for there.
+
+    outputs: how many the model has for a node; seed: of its weights
+    """
+    return build_model(settle_order(config, graph), graph.num_features, outputs, seed)
+
+
+def settle_order(config: ModelConfig, graph: Graph) -> ModelConfig:
+    """The config with "always" or "never" in place of `auto`."""
+    if config.transform_first != "auto":
+        return config
+    first = is_sparse(graph.features) and _transforms_first(MODELS[config.model], graph)
+    return replace(config, transform_first="always" if first else "never")
+
+
+def _transforms_first(kind: type[GraphModel], graph: Graph) -> bool:
+    if kind.propagation == "identity":
+        return False
+    entries = CSR.from_torch(graph.features).num_entries / graph.num_nodes
+    degree = graph.num_edges / graph.num_nodes
+    averaged = averaged_entries(graph, own=kind.propagation == "gcn")
+    after = averaged + (kind.copies - 1) * entries
+    before = kind.copies * entries + 2 * degree + _HOP
+    return after > _WORTH * before
+
+
+def averaged_entries(graph: Graph, *, own: bool) -> float:
+    """Mean entries in a row of P X of sparse features X, counted for some of the nodes.
+
+    own: whether P has a node's own edge
+    """
+    features, adjacency = CSR.from_torch(graph.features), graph.adjacency
+    nodes = torch.arange(0, graph.num_nodes, max(1, graph.num_nodes // _COUNTED))
+    count = 0
+    for node in nodes:  # one by one: rows of hubs are long
+        row = adjacency.rows(node[None]).indices
+        averaged = torch.cat([row, node[None]]) if own else row
+        count += len(features.rows(averaged).indices.unique())
+    return count / len(nodes)
