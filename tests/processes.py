@@ -16,11 +16,10 @@ import optuna  # noqa: F401 - commands import what they need when they run
 import pandas  # noqa: F401 - which pyarrow imports where it is installed
 import torch._dynamo  # noqa: F401 - optimisers import it at their first step, for seconds
 
+from tests.command_imports import import_all
 from vrgcn.cli import main as vrgcn
-from vrgcn.cli.import_tables import run_import  # noqa: F401
-from vrgcn.cli.predict import run_predict  # noqa: F401
-from vrgcn.cli.train import run_train  # noqa: F401
-from vrgcn.cli.tune import run_tune  # noqa: F401
+
+import_all("import", "predict", "train", "tune")
 
 
 def start(folder: Path, *arguments: str, watch: AbstractContextManager[None] | None = None) -> int:

@@ -30,8 +30,8 @@ from vrgcn import (
 )
 from vrgcn.cli import COMMANDS
 from vrgcn.cli.config_file import parse_with_files
-from vrgcn.cli.options import TrainOptions
 from vrgcn.cli.parsing import parse
+from vrgcn.cli.train import TrainOptions
 from vrgcn.engine.estimators import find_estimator
 from vrgcn.graph.propagation import build_propagation
 from vrgcn.training.listener import Callbacks
@@ -313,7 +313,7 @@ def test_there_are_commands_on_the_pages() -> None:
 @pytest.mark.parametrize(("page", "line"), list(commands()))
 def test_a_command_on_a_page_is_understood(page: str, line: str) -> None:
     command, *flags = shlex.split(line)[1:]
-    kind = COMMANDS[command][0]
+    kind = COMMANDS[command].options
     assert isinstance(parse(kind, flags), kind)
 
 

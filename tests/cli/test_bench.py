@@ -10,7 +10,7 @@ import pytest
 from lab.bench import startup
 from lab.bench.bench import COMPARED
 from lab.bench.run import SECTIONS
-from vrgcn.cli.options import SectionName
+from vrgcn.cli.bench import SectionName
 
 
 def test_the_flag_names_the_sections_that_there_are():

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from vrgcn.cli.config_file import parse_with_files
-from vrgcn.cli.options import DiagnoseOptions, TrainOptions, TuneOptions
+from vrgcn.cli.diagnose import DiagnoseOptions
+from vrgcn.cli.train import TrainOptions
+from vrgcn.cli.tune import TuneOptions
 
 
 @pytest.fixture

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from vrgcn.cli import demo
-from vrgcn.cli.demo import RUNS
-from vrgcn.cli.options import DemoOptions
+from vrgcn.cli.demo import RUNS, DemoOptions
 from vrgcn.data.synthetic import COMMUNITIES, community_graph
 
 SMALL = replace(COMMUNITIES, nodes=600, pairs=6_000, classes=4, train=300, val=150, test=150)
@@ -23,7 +22,7 @@ def small(monkeypatch):
 @pytest.mark.parametrize("suffix", ["png", "svg"])
 def test_the_demo_prints_a_row_for_each_run_and_draws_the_curves(small, tmp_path, capsys, suffix):
     picture = tmp_path / "deep" / f"curves.{suffix}"
-    demo.run_demo(DemoOptions(epochs=2, out=picture))
+    demo.run(DemoOptions(epochs=2, out=picture))
     out = capsys.readouterr().out
     for label in RUNS:
         assert f"│ {label} " in out
@@ -33,4 +32,4 @@ def test_the_demo_prints_a_row_for_each_run_and_draws_the_curves(small, tmp_path
 
 def test_a_picture_that_could_not_be_drawn_is_refused_before_training(tmp_path):
     with pytest.raises(ValueError, match=r"must end in one of \.png"):
-        demo.run_demo(DemoOptions(out=Path("curves.txt")))
+        demo.run(DemoOptions(out=Path("curves.txt")))

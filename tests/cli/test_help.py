@@ -22,7 +22,7 @@ def test_help_fits_80_columns_and_needs_no_python(vrgcn, command: str) -> None:
 def test_help_lists_every_flag_with_what_it_does(vrgcn, command: str) -> None:
     _, out, _ = vrgcn(command, "--help")
     words = " ".join(out.split())
-    for flag in flags_of(COMMANDS[command][0]):
+    for flag in flags_of(COMMANDS[command].options):
         assert flag.text, flag.name
         assert re.search(rf"(?m)^  {re.escape(flag.flag)}\b", out), flag.name
         assert " ".join(flag.text.replace("None:", "Not given:").split()) in words

@@ -29,7 +29,7 @@ def test_of_two_predictions_to_one_file_one_wins_and_the_other_says_so(
         monkeypatch.chdir(tmp_path)
         assert vrgcn("predict", run, "--out", out)[0] == 0
 
-    monkeypatch.setattr("vrgcn.cli.predict.check_outputs", meanwhile)
+    monkeypatch.setattr("vrgcn.inference.predict.check_outputs", meanwhile)
     code, _, err = vrgcn("predict", run, "--out", out, "--top", 1)
     assert code == 1
     assert f"{out} was written by somebody else in the meantime" in err

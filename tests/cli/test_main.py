@@ -46,7 +46,8 @@ def test_what_the_system_refuses_of_a_place_that_out_names_is_said_with_the_flag
         def function(options):
             raise PermissionError(13, "Permission denied", str(path))
 
-        monkeypatch.setattr(predict, "run_predict", function)
+        function.__annotations__ = {"options": predict.PredictOptions}
+        monkeypatch.setattr(predict, "run", function)
 
     refuse("there/other.csv")
     assert vrgcn("predict", "run", "--out", "there/p.csv")[2] == (

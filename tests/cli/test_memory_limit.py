@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from tests.cli.conftest import small_graph
+from tests.command_imports import imported_by_running
 from tests.waiting import LONG
 from vrgcn.data.store import save_graph
 from vrgcn.graph.graph import Graph
@@ -18,7 +19,8 @@ from vrgcn.graph.graph import Graph
 # Libraries are loaded before the limit is set: our own reading and computing meets it.
 LIMITED = """
 import sys, resource
-from vrgcn.cli import main, {module}
+from vrgcn.cli import main
+import {modules}
 import vrgcn.data.tables.importing, vrgcn.engine.setup, vrgcn.runs.folder
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + {room}, used + {room}))
@@ -26,8 +28,9 @@ main(sys.argv[1:])
 """
 
 
-def limited(module: str, room: int, folder: Path, *arguments: object) -> tuple[int, str]:
-    code = LIMITED.format(module=module, room=room)
+def limited(room: int, folder: Path, *arguments: object) -> tuple[int, str]:
+    modules = ", ".join(imported_by_running(str(arguments[0])))
+    code = LIMITED.format(modules=modules, room=room)
     command = [sys.executable, "-c", code, *map(str, arguments)]
     done = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, timeout=LONG, check=False
@@ -47,9 +50,7 @@ def test_import_says_what_takes_less(room: int, tmp_path: Path) -> None:
         header="a,b",
         comments="",
     )
-    code, err = limited(
-        "import_tables", room, tmp_path, "import", "--edges", "edges.csv", "--out", "g"
-    )
+    code, err = limited(room, tmp_path, "import", "--edges", "edges.csv", "--out", "g")
     assert code in ((1,) if rows == 3000 else (0, 1)), err
     if code:
         assert err.startswith("vrgcn: error: there is not enough memory to import these tables"), (
@@ -67,7 +68,7 @@ def test_predict_says_what_takes_less(vrgcn, tmp_path: Path) -> None:
     large = Graph([], torch.zeros(nodes, 8), small.labels.repeat(nodes // 120 + 1)[:nodes])
     save_graph(large, tmp_path / "large")
     arguments = ("predict", "run", "--graph", "large", "--out", "p.npy", "--threads", 1)
-    code, err = limited("predict", 120 << 20, tmp_path, *arguments)
+    code, err = limited(120 << 20, tmp_path, *arguments)
     assert code == 1, err
     assert "there is not enough memory to predict. What takes less:" in err
     assert "--memory disk" in err
@@ -88,7 +89,7 @@ def test_train_says_what_would_have_fit_where_a_table_does_not(tmp_path: Path) -
     save_graph(graph, tmp_path / "graph")
     flags = ("--estimator", "cvd", "--hidden", 100, "--batch-size", 50, "--epochs", 1)
     flags = (*flags, "--threads", 1, "--no-verify", "--scaling", "none", "--out", "run")
-    code, err = limited("train", 160 << 20, tmp_path, "train", "--graph", "graph", *flags)
+    code, err = limited(160 << 20, tmp_path, "train", "--graph", "graph", *flags)
     assert code == 1, err
     lines = {line.split(":")[0].strip(): line for line in err.splitlines()}
     assert "(120 MB more were asked for, the process has" in err.splitlines()[0]

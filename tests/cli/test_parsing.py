@@ -11,8 +11,10 @@ from typing import Literal
 import pytest
 
 from vrgcn.cli.flags import Positional, Repeated
-from vrgcn.cli.options import ImportOptions, PredictOptions, TrainOptions
+from vrgcn.cli.import_tables import ImportOptions
 from vrgcn.cli.parsing import UsageError, parse, similar
+from vrgcn.cli.predict import PredictOptions
+from vrgcn.cli.train import TrainOptions
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from lab.paper import reproduce
 from lab.paper.experiment import Choice, Experiment, Verdict
 from lab.paper.reproduce import EXPERIMENTS, find_experiment
 from lab.paper.version import code_version
-from vrgcn.cli.options import ReproduceOptions
-from vrgcn.cli.reproduce import command, run_reproduce
+from vrgcn.cli.reproduce import ReproduceOptions, command
+from vrgcn.cli.reproduce import run as run_reproduce
 
 
 def test_the_command_line_offers_every_experiment():

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.cli.conftest import small_graph
-from vrgcn.cli.options import TrainOptions
+from vrgcn.cli.train import TrainOptions
 from vrgcn.data import load_dataset
 from vrgcn.data.store import save_graph
 from vrgcn.graph.graph import Graph

@@ -24,8 +24,8 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from vrgcn.cli.config_file import parse_with_files
-from vrgcn.cli.options import TrainOptions
 from vrgcn.cli.parsing import parse
+from vrgcn.cli.train import TrainOptions
 from vrgcn.data.store import load_graph, save_graph
 from vrgcn.data.tables import ImportSpec, import_tables
 from vrgcn.engine.batch import Position

@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 
 from tests.fuzz.mutations import bytes_changed, json_changed, value_changed
 from tests.fuzz.target import Target, damage_any, some_graph
-from vrgcn.cli.options import TrainOptions
+from vrgcn.cli.train import TrainOptions
 from vrgcn.files.checksums import file_checksum
 from vrgcn.graph.scaling import Scaling
 from vrgcn.inference.model_file import signed

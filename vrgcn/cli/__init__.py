@@ -1,12 +1,12 @@
-"""The command line: a table of commands, each an options class and the function that takes it.
+"""The command line: a table of commands, each a module of its own.
 
-torch is imported when a command runs, not before: `vrgcn --help` answers at once.
+Nothing but the table is needed to list the commands. A command's module is imported when it is
+used, and torch when it runs: `vrgcn --help` and mistakes are answered at once.
 """
 
 from __future__ import annotations
 
 import errno
-import importlib
 import os
 import sys
 from collections.abc import Sequence
@@ -14,54 +14,77 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from vrgcn import __version__
-from vrgcn.cli.checks import check
-from vrgcn.cli.config_file import parse_with_files
-from vrgcn.cli.help import command_help, overview
-from vrgcn.cli.options import (
-    BenchOptions,
-    DatasetsOptions,
-    DemoOptions,
-    DiagnoseOptions,
-    EmbedOptions,
-    EvaluateOptions,
-    GenerateOptions,
-    ImportOptions,
-    InfoOptions,
-    PartitionOptions,
-    PredictOptions,
-    ReorderOptions,
-    ReportOptions,
-    ReproduceOptions,
-    TrainOptions,
-    TuneOptions,
-)
+from vrgcn.cli.command import Command, Options
 from vrgcn.cli.output import Unbroken, unbroken_output
-from vrgcn.cli.parsing import UsageError
 from vrgcn.files.memory import is_out_of_memory
 from vrgcn.files.printable import printable
 
-# command: its options, and where the function that runs it lives
-COMMANDS: dict[str, tuple[type, str, str]] = {
-    "import": (ImportOptions, "vrgcn.cli.import_tables", "run_import"),
-    "generate": (GenerateOptions, "vrgcn.cli.generate", "run_generate"),
-    "reorder": (ReorderOptions, "vrgcn.cli.reorder", "run_reorder"),
-    "partition": (PartitionOptions, "vrgcn.cli.partition", "run_partition"),
-    "train": (TrainOptions, "vrgcn.cli.train", "run_train"),
-    "tune": (TuneOptions, "vrgcn.cli.tune", "run_tune"),
-    "predict": (PredictOptions, "vrgcn.cli.predict", "run_predict"),
-    "embed": (EmbedOptions, "vrgcn.cli.embed", "run_embed"),
-    "evaluate": (EvaluateOptions, "vrgcn.cli.evaluate", "run_evaluate"),
-    "report": (ReportOptions, "vrgcn.cli.report", "run_report"),
-    "diagnose": (DiagnoseOptions, "vrgcn.cli.diagnose", "run_diagnose"),
-    "datasets": (DatasetsOptions, "vrgcn.cli.datasets", "run_datasets"),
-    "info": (InfoOptions, "vrgcn.cli.info", "run_info"),
-    "demo": (DemoOptions, "vrgcn.cli.demo", "run_demo"),
-    "bench": (BenchOptions, "vrgcn.cli.bench", "run_bench"),
-    "reproduce": (ReproduceOptions, "vrgcn.cli.reproduce", "run_reproduce"),
+COMMANDS: dict[str, Command] = {
+    "import": Command(
+        "vrgcn.cli.import_tables",
+        "Make a graph of your own tables: CSV, TSV or Parquet files of nodes and edges.",
+    ),
+    "generate": Command(
+        "vrgcn.cli.generate",
+        "Write a community graph of any size to disk, in pieces.",
+    ),
+    "reorder": Command(
+        "vrgcn.cli.reorder",
+        "Write a graph on disk again, its nodes in an order in which neighbours are close.",
+    ),
+    "partition": Command(
+        "vrgcn.cli.partition",
+        "Cut a graph into parts, one for each process that trains on it.",
+    ),
+    "train": Command(
+        "vrgcn.cli.train",
+        "Train a model on a graph and write the run to a folder.",
+    ),
+    "tune": Command(
+        "vrgcn.cli.tune",
+        "Search for good settings on a graph within a time limit, and train with the best.",
+    ),
+    "predict": Command(
+        "vrgcn.cli.predict",
+        "Predict the classes or the numbers of nodes, exactly, with a trained model.",
+    ),
+    "embed": Command(
+        "vrgcn.cli.embed",
+        "Write what a trained model makes of each node inside, exactly: embeddings.",
+    ),
+    "evaluate": Command(
+        "vrgcn.cli.evaluate",
+        "Score a trained model on each split, and of classes class by class.",
+    ),
+    "report": Command(
+        "vrgcn.cli.report",
+        "Show one or several runs on a page: curves, scores, options and what differs.",
+    ),
+    "diagnose": Command(
+        "vrgcn.cli.diagnose",
+        "Measure bias, noise and staleness of every estimator against the exact algorithm.",
+    ),
+    "datasets": Command(
+        "vrgcn.cli.datasets",
+        "List the graphs that can be named, and which of them are here.",
+    ),
+    "info": Command(
+        "vrgcn.cli.info",
+        "Describe a graph: size, degrees, labels, splits, memory.",
+    ),
+    "demo": Command(
+        "vrgcn.cli.demo",
+        "Compare estimators on a built-in graph: one table, one picture, about a minute.",
+    ),
+    "bench": Command(
+        "vrgcn.cli.bench",
+        "Measure training, inference and start-up against an MLP, the machine and PyG.",
+    ),
+    "reproduce": Command(
+        "vrgcn.cli.reproduce",
+        "Run the paper's experiments and write a page with its numbers beside ours.",
+    ),
 }
-
-# Commands that write no file: what they print is all that they give.
-PRINTED = ("info", "datasets")
 
 # What the user can mend. Anything else is a defect of ours and keeps its traceback.
 USER_ERRORS = (ValueError, TypeError, OSError, FloatingPointError, MemoryError)
@@ -72,6 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     command, *flags = arguments or ["--help"]
     with unbroken_output() as output:
+        only_prints = True
         if command in ("--version", "-V"):
             print(f"vrgcn {__version__}")
         elif command in ("--help", "-h"):
@@ -82,8 +106,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(f"vrgcn: error: there is no command {command!r}{hint}", file=sys.stderr)
             sys.exit(2)
         else:
-            _run(command, flags)
-        if command not in COMMANDS or command in PRINTED or _asks_for_help(flags):
+            only_prints = _run(command, flags)
+        if only_prints:
             _check_printed(output)
 
 
@@ -98,23 +122,25 @@ def _check_printed(output: Unbroken) -> None:
         sys.exit(1)
 
 
-def _asks_for_help(flags: list[str]) -> bool:
-    return "--help" in flags or "-h" in flags
+def _run(name: str, flags: list[str]) -> bool:
+    """Run a command, or print its help; return True if it only prints."""
+    from vrgcn.cli.config_file import parse_with_files
+    from vrgcn.cli.help import command_help
+    from vrgcn.cli.parsing import UsageError
 
-
-def _run(command: str, flags: list[str]) -> None:
-    kind, module, function = COMMANDS[command]
-    options: object = None
+    command = COMMANDS[name]
+    options: Options | None = None
     try:
-        if _asks_for_help(flags):
-            print(command_help(kind, command))
-            return
-        options = check(parse_with_files(kind, flags))
-        getattr(importlib.import_module(module), function)(options)
+        if "--help" in flags or "-h" in flags:
+            print(command_help(command.options, name, command.summary))
+            return True
+        options = parse_with_files(command.options, flags).checked()
+        command.run(options)
+        return options.only_prints
     except UsageError as error:
         text = printable(str(error), keep="\n")
         print(
-            f"vrgcn {command}: error: {text}\n(vrgcn {command} --help lists its options)",
+            f"vrgcn {name}: error: {text}\n(vrgcn {name} --help lists its options)",
             file=sys.stderr,
         )
         sys.exit(2)
@@ -145,6 +171,6 @@ def _of_out(error: Exception, options: object) -> str | None:
 
 
 def _overview() -> str:
-    return overview(
-        {name: (kind.__doc__ or "").splitlines()[0] for name, (kind, _, _) in COMMANDS.items()}
-    )
+    from vrgcn.cli.help import overview
+
+    return overview({name: command.summary for name, command in COMMANDS.items()})

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import ClassVar
 
-from rich.table import Table
-
-from vrgcn.cli.options import DatasetsOptions
+from vrgcn.cli.command import Options
+from vrgcn.cli.shared_flags import DataRoot
 from vrgcn.data import DATASETS, OGB, Dataset, Size, root_folder
 from vrgcn.files.printable import printable
-from vrgcn.pages.terminal import print_table
 
 
-def run_datasets(options: DatasetsOptions) -> None:
+@dataclass(frozen=True)
+class DatasetsOptions(Options):
+    """Flags of `vrgcn datasets`."""
+
+    data_root: DataRoot = None
+
+    only_prints: ClassVar[bool] = True
+
+
+def run(options: DatasetsOptions) -> None:
     """Print the table, then what each data set is."""
+    from rich.table import Table
+
+    from vrgcn.pages.terminal import print_table
+
     root = root_folder(options.data_root)
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)  # fits into 80 columns
     table.add_column("name", no_wrap=True)

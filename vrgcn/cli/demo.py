@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
 
-from rich.table import Table
-
-from vrgcn.cli.options import DemoOptions
+from vrgcn.cli.command import Options
+from vrgcn.cli.shared_flags import Threads
 from vrgcn.data import load_dataset
 from vrgcn.files.printable import printable
-from vrgcn.graph.graph import Graph
-from vrgcn.models.config import ModelConfig
-from vrgcn.models.models import build_model
-from vrgcn.pages.figures import check_figure, draw_validation
-from vrgcn.pages.terminal import print_table, text_table
-from vrgcn.runs.fit import fit
-from vrgcn.training.config import TrainConfig
-from vrgcn.training.progress import progress_bar
-from vrgcn.training.result import TrainResult
-from vrgcn.training.state import Epoch
+from vrgcn.pages.destination import FIGURES, check_suffix, check_writable
+from vrgcn.training.config import TrainConfig, at_least
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from vrgcn.graph.graph import Graph
+    from vrgcn.training.result import TrainResult
+    from vrgcn.training.state import Epoch
 
 # label in the table: estimator and model
 RUNS = {
@@ -32,8 +33,36 @@ RUNS = {
 NEAR = 0.995  # "reached" means this share of the exact run's best validation score
 
 
-def run_demo(options: DemoOptions) -> None:
+@dataclass(frozen=True)
+class DemoOptions(Options):
+    """Flags of `vrgcn demo`."""
+
+    dataset: str = "communities"
+    """The built-in graph."""
+    epochs: int = 24
+    """Epochs of each run."""
+    out: Path = Path("runs/demo.png")
+    """Where to draw the curves (.png or .svg)."""
+    seed: int = 0
+    """Seed of the graph, the models and the training."""
+    threads: Threads = None
+
+    def __post_init__(self) -> None:
+        at_least(1, epochs=self.epochs, threads=self.threads)
+        at_least(0, seed=self.seed)
+
+    def checked(self) -> Self:
+        """Refuse a picture that could not be written."""
+        check_suffix(self.out, FIGURES)
+        check_writable(self.out.parent)
+        return self
+
+
+def run(options: DemoOptions) -> None:
     """Train, print the table, draw the curves, say where."""
+    from vrgcn.pages.figures import check_figure, draw_validation
+    from vrgcn.pages.terminal import print_table
+
     check_figure(options.out)
     start = time.perf_counter()
     graph = load_dataset(options.dataset, seed=options.seed)
@@ -52,6 +81,11 @@ def run_demo(options: DemoOptions) -> None:
 
 def train_runs(options: DemoOptions, graph: Graph) -> dict[str, TrainResult]:
     """The result of each of `RUNS`, all from the same seed, with a bar over all epochs."""
+    from vrgcn.models.config import ModelConfig
+    from vrgcn.models.models import build_model
+    from vrgcn.runs.fit import fit
+    from vrgcn.training.progress import progress_bar
+
     results = {}
     with progress_bar() as progress:
         task = progress.add_task("", total=len(RUNS) * options.epochs)
@@ -75,6 +109,8 @@ def train_runs(options: DemoOptions, graph: Graph) -> dict[str, TrainResult]:
 
 def results_table(results: dict[str, TrainResult]) -> Table:
     """A line for each run: its score, and what it took to come near the exact run's best."""
+    from vrgcn.pages.terminal import text_table
+
     target = NEAR * max(point.val or 0.0 for point in results["exact"].curve)
     headings = (
         "",

@@ -2,48 +2,110 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Self
 
-from rich.table import Table
-
+from vrgcn.cli.command import Options
+from vrgcn.cli.flags import Positional
 from vrgcn.cli.notes import print_note
-from vrgcn.cli.options import DiagnoseOptions
-from vrgcn.diagnostics.advice import Advice, advise
-from vrgcn.diagnostics.diagnosis import REFERENCE, Diagnosis, diagnose
-from vrgcn.engine.devices import find_device, use_threads
-from vrgcn.engine.estimators import find_estimator
+from vrgcn.cli.shared_flags import ConfigFile
+from vrgcn.data.sources import find_source
+from vrgcn.data.tables.spec import check_split_seed
+from vrgcn.engine.estimators import ESTIMATORS, find_estimator
 from vrgcn.files.printable import printable
-from vrgcn.models.models import MODELS, GraphModel
-from vrgcn.pages.costs import exact_advice
-from vrgcn.pages.diagnosis import (
-    COLUMNS,
-    GRADIENT_TITLE,
-    STALENESS_COLUMNS,
-    conditions,
-    gradient_columns,
-    gradient_rows,
-    page,
-    quantities,
-    rows,
-    staleness_rows,
-)
-from vrgcn.pages.figures import check_figure
-from vrgcn.pages.runs.records import read_metrics
-from vrgcn.pages.terminal import print_table, text_table
-from vrgcn.runs.folder import DIAGNOSIS, METRICS, chosen_estimator
-from vrgcn.runs.job import Job, prepare
-from vrgcn.runs.run import open_run, open_run_graph, parts_of_run
-from vrgcn.training.config import AUTO
-from vrgcn.training.progress import filling_bars, progress_bar
+from vrgcn.pages.destination import PAGES, check_suffix, check_writable
+from vrgcn.runs.folder import CONFIG, DIAGNOSIS, METRICS, chosen_estimator, read_config
+from vrgcn.runs.run import check_run, parts_of_run
+from vrgcn.runs.settings import Settings
+from vrgcn.training.config import AUTO, TrainConfig
+
+if TYPE_CHECKING:
+    from vrgcn.diagnostics.diagnosis import Diagnosis
+    from vrgcn.runs.job import Job
 
 
-def run_diagnose(options: DiagnoseOptions) -> None:
+@dataclass(frozen=True)
+class DiagnoseOptions(Settings, Options):
+    """Flags of `vrgcn diagnose`."""
+
+    target: Positional[str | None] = None
+    """The folder of a run, whose model and settings are taken, flags winning over them; or a graph,
+    its folder or its name, on which the model that the options describe is trained first."""
+    train: TrainConfig = field(default_factory=lambda: TrainConfig(epochs=3))
+    compare: tuple[str, ...] = tuple(name for name in ESTIMATORS if name != "exact")
+    """Estimators to measure beside exact and the one that trains, by name or composition."""
+    passes: int = 100
+    """Repeated passes of each, with new samples and dropout masks: more show smaller biases."""
+    out: Path | None = None
+    """Web page to write (.html). None: diagnosis.html in the run's folder; of a graph,
+    runs/GRAPH-diagnosis.html."""
+    config: ConfigFile = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in self.compare:
+            try:
+                find_estimator(name)
+            except ValueError as error:
+                raise ValueError(f"compare: {error}") from None
+        if self.passes < 2:  # before a graph is opened, or even downloaded
+            raise ValueError(f"passes must be at least 2 to tell a variance, not {self.passes}")
+
+    def checked(self) -> Self:
+        """Find the graph, unless the target is a run; refuse settings that the run decides."""
+        if self.out is not None:
+            check_suffix(self.out, PAGES)
+            check_writable(self.out.parent)
+        if self.target is not None and (Path(self.target) / CONFIG).is_file():
+            self._check_run(Path(self.target))
+            return self
+        check_split_seed(self.split_seed, self.ratio)
+        dataset, graph = find_source(self.dataset, self.graph, self.target)
+        return replace(self, dataset=dataset, graph=graph, target=None)
+
+    def _check_run(self, run: Path) -> None:
+        check_run(run)
+        if parts_of_run(run, None, None) is not None:
+            if self.dataset is None and self.graph is None:
+                raise ValueError(
+                    f"{run} was trained on the parts of a graph: name the graph that they were "
+                    "made of, by --graph or --dataset"
+                )
+        elif self.dataset is not None:
+            raise ValueError(
+                f"{run} is a run, which is diagnosed on its own graph: leave --dataset away; "
+                "--graph says where the graph is now, if it was moved"
+            )
+        find_source(self.dataset, self.graph, needed=False)
+        _check_own_split(self, run)
+
+
+def _check_own_split(options: DiagnoseOptions, run: Path) -> None:
+    """Refuse another split and another scaling than the run's: its model was trained with these."""
+    own = read_config(run)
+    for name, default in (("ratio", None), ("split_seed", 0), ("scaling", "auto")):
+        before, now = own.get(name, default), getattr(options, name)
+        if (list(now) if isinstance(now, tuple) else now) != before:
+            raise ValueError(
+                f"--{name.replace('_', '-')}: {run} is a run, which is diagnosed with its own "
+                f"({before}); leave it out, or name the graph to train another model on it"
+            )
+
+
+def run(options: DiagnoseOptions) -> None:
     """Train a few epochs, compare the estimators, print the tables and write the page."""
+    from vrgcn.diagnostics.advice import advise
+    from vrgcn.diagnostics.diagnosis import REFERENCE
+    from vrgcn.engine.devices import use_threads
+    from vrgcn.pages.costs import exact_advice
+    from vrgcn.pages.diagnosis import page, print_diagnosis
+    from vrgcn.pages.figures import check_figure
+
     use_threads(options.train.threads)
     folder = None if options.target is None else Path(options.target)
     out = options.out or _page(options, folder)
-    check_figure(out, (".html", ".htm"))
+    check_figure(out, PAGES)
     title, job = _of_graph(options) if folder is None else _of_run(options, folder)
     print(job.graph)
     if job.choice is not None:
@@ -53,7 +115,7 @@ def run_diagnose(options: DiagnoseOptions) -> None:
     costs = job.costs([used, REFERENCE])
     cheap = exact_advice(used, costs, REFERENCE)
     advice = advise(diagnosis, cheap)
-    _print(diagnosis, advice)
+    print_diagnosis(diagnosis, advice)
     page(diagnosis, advice, title).write(out)
     print(f"page: {printable(out)}")
 
@@ -67,6 +129,11 @@ def _page(options: DiagnoseOptions, folder: Path | None) -> Path:
 
 def _of_run(options: DiagnoseOptions, folder: Path) -> tuple[str, Job]:
     """The title of the page, and the job that is diagnosed."""
+    from vrgcn.engine.devices import find_device
+    from vrgcn.models.models import MODELS, GraphModel
+    from vrgcn.runs.job import prepare
+    from vrgcn.runs.run import open_run, open_run_graph
+
     run = open_run(folder, find_device(options.train.device))
     model = run.saved.model
     if not isinstance(model, GraphModel):
@@ -98,6 +165,8 @@ def _of_run(options: DiagnoseOptions, folder: Path) -> tuple[str, Job]:
 
 def _copies(folder: Path) -> str | None:
     """What training in parts added to the staleness; here everything is in one process."""
+    from vrgcn.pages.runs.records import read_metrics
+
     points, _ = read_metrics(folder / METRICS)
     kept = [point for point in points if point.get("halo_staleness") is not None]
     if not kept:
@@ -112,6 +181,9 @@ def _copies(folder: Path) -> str | None:
 
 
 def _of_graph(options: DiagnoseOptions) -> tuple[str, Job]:
+    from vrgcn.engine.devices import find_device
+    from vrgcn.training.progress import filling_bars
+
     find_device(options.train.device)
     opened = options.open_graph(filling_bars())
     print_note(opened.note)
@@ -120,6 +192,9 @@ def _of_graph(options: DiagnoseOptions) -> tuple[str, Job]:
 
 
 def _diagnose(job: Job, options: DiagnoseOptions) -> Diagnosis:
+    from vrgcn.diagnostics.diagnosis import diagnose
+    from vrgcn.training.progress import progress_bar
+
     with progress_bar() as progress:
         training = progress.add_task("training", total=None)
         measuring = progress.add_task("measuring", total=None)
@@ -141,27 +216,3 @@ def _diagnose(job: Job, options: DiagnoseOptions) -> Diagnosis:
             on_step=on_step,
             on_pass=lambda done, total: progress.update(measuring, completed=done, total=total),
         )
-
-
-def _print(diagnosis: Diagnosis, advice: list[Advice]) -> None:
-    print(conditions(diagnosis))
-    print_table(_table(diagnosis))
-    if diagnosis.estimators[REFERENCE].gradients.known:
-        columns, found = gradient_columns(diagnosis), gradient_rows(diagnosis)
-        print_table(text_table(GRADIENT_TITLE, columns, found))
-    if diagnosis.staleness:
-        title = "histories of a minibatch"
-        print_table(text_table(title, STALENESS_COLUMNS, staleness_rows(diagnosis)))
-    for name, why in diagnosis.impossible.items():
-        print(f"{name}: not possible here: {printable(why)}")
-    for piece in advice:
-        print(f"advice: {piece}")
-
-
-def _table(diagnosis: Diagnosis) -> Table:
-    table = text_table("distance from the exact algorithm, relative", ("", *COLUMNS), (), names=2)
-    for name, deviations in quantities(diagnosis).items():
-        for place, row in enumerate(rows(deviations)):
-            table.add_row("" if place else name, *row)
-        table.add_section()
-    return table

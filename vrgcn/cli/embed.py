@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 
-from vrgcn.cli.exact_run import opened_sweeps, shown, too_large
-from vrgcn.cli.options import EmbedOptions
-from vrgcn.data.embeddings import embedding_file
-from vrgcn.data.predictions import check_path
-from vrgcn.engine.devices import find_device, use_threads
-from vrgcn.files.memory import memory_advice
+from vrgcn.cli.exact_run import ExactOptions, opened_sweeps, shown, too_large
 from vrgcn.files.printable import printable
-from vrgcn.inference.embed import find_layer
-from vrgcn.inference.predict import check_outputs
-from vrgcn.runs.run import open_run
 
 
-def run_embed(options: EmbedOptions) -> None:
+@dataclass(frozen=True)
+class EmbedOptions(ExactOptions):
+    """Flags of `vrgcn embed`."""
+
+    out: Path
+    """File to write: .parquet or .csv (id, e_0, e_1, ...) or .npy (the numbers alone)."""
+    layer: int = -2
+    """Which activations: -2 what the model propagates last, of gcn and graphsage the last hidden
+    layer; -1 its outputs; 0 what it propagates first; 1 what it propagates next."""
+
+
+def run(options: EmbedOptions) -> None:
     """Embed and write; the file appears when it is whole."""
+    from vrgcn.files.memory import memory_advice
+
     with memory_advice(too_large(options, "embed the nodes")):
         _embed(options)
 
 
 def _embed(options: EmbedOptions) -> None:
+    from vrgcn.data.embeddings import embedding_file
+    from vrgcn.data.predictions import check_path
+    from vrgcn.engine.devices import find_device, use_threads
+    from vrgcn.inference.embed import find_layer
+    from vrgcn.inference.predict import check_outputs
+    from vrgcn.runs.run import open_run
+
     use_threads(options.threads)
     run = open_run(options.run, find_device(options.device))
     check_path(options.out)

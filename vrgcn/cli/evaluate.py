@@ -2,80 +2,58 @@
 
 from __future__ import annotations
 
-import json
-import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Literal, Self
 
-import torch
-from rich.table import Table
-from torch import Tensor
-
+from vrgcn.cli.command import Options
 from vrgcn.cli.notes import print_note
-from vrgcn.cli.options import EvaluateOptions
-from vrgcn.data.tables.wording import counted
-from vrgcn.engine.devices import find_device, use_threads
-from vrgcn.files.printable import printable
-from vrgcn.files.scratch import table_folder
-from vrgcn.files.writing import write_text
-from vrgcn.graph.graph import Graph
-from vrgcn.graph.validation import SPLITS
-from vrgcn.inference.predict import predict
-from vrgcn.inference.saved import model_labels
-from vrgcn.pages.classes import CLASS_COLUMNS, class_row, main_classes
-from vrgcn.pages.figures import (
-    MOST_CLASSES,
-    check_figure,
-    draw_class_scores,
-    draw_confusion,
-    draw_predicted,
+from vrgcn.cli.shared_flags import (
+    Device,
+    Memory,
+    OtherDataset,
+    OtherGraph,
+    RunDataRoot,
+    Threads,
+    TrainedRun,
 )
-from vrgcn.pages.terminal import print_table, text_table
-from vrgcn.runs.run import Run, open_run, open_run_graph, parts_of_run
-from vrgcn.tasks import find_task
-from vrgcn.tasks.metrics import (
-    METRICS,
-    ClassScores,
-    Metric,
-    class_scores,
-    confusion,
-)
-from vrgcn.training.progress import filling_bars
+from vrgcn.data.sources import find_source
+from vrgcn.pages.destination import FIGURES, check_suffix, check_writable
+from vrgcn.runs.run import check_run, parts_of_run
+
+if TYPE_CHECKING:
+    from vrgcn.runs.run import Run
 
 
 @dataclass(frozen=True)
-class _Evaluated:
-    """outputs, labels: of all nodes; split: the one to look at closely; metric: the run's own"""
+class EvaluateOptions(Options):
+    """Flags of `vrgcn evaluate`."""
 
-    run: Run
-    graph: Graph
-    outputs: Tensor
-    labels: Tensor
-    split: str
-    metric: Metric
+    run: TrainedRun
+    dataset: OtherDataset = None
+    graph: OtherGraph = None
+    data_root: RunDataRoot = None
+    split: Literal["train", "val", "test"] | None = None
+    """The split of the table by class and of the picture. None: test, else val, else train."""
+    out: Path | None = None
+    """Where to draw the picture (.png, .svg or .pdf). None: confusion-SPLIT.png, of numbers
+    predicted-SPLIT.png, in the run's folder. The scores are written beside it, to
+    evaluation-SPLIT.json; of a picture NAME.png to evaluation-NAME.json."""
+    memory: Memory = "ram"
+    device: Device = "cpu"
+    threads: Threads = None
 
-    def by_split(self, metric: Metric) -> dict[str, float]:
-        """The score of each split that has nodes."""
-        nodes = {name: self.graph.split(name) for name in SPLITS}
-        return {
-            name: metric.compute(self.outputs[ids], self.labels[ids])
-            for name, ids in nodes.items()
-            if len(ids)
-        }
-
-    def of_split(self) -> tuple[Tensor, Tensor]:
-        """Outputs and labels of the split to look at closely."""
-        nodes = self.graph.split(self.split)
-        return self.outputs[nodes], self.labels[nodes]
-
-    @property
-    def title(self) -> str:
-        folder = self.run.folder.absolute()  # "." has no name
-        return f"{folder.name}: {self.split} nodes"
+    def checked(self) -> Self:
+        """Refuse a run or a graph that is not there, and a picture that could not be written."""
+        check_run(self.run)
+        find_source(self.dataset, self.graph, needed=False, parts=True)
+        if self.out is not None:
+            check_suffix(self.out, FIGURES)
+            check_writable(self.out.parent)
+        return self
 
 
-def run_evaluate(options: EvaluateOptions) -> None:
+def run(options: EvaluateOptions) -> None:
     """Print the scores, draw the picture, and write the numbers beside it."""
     parts = parts_of_run(options.run, options.dataset, options.graph)
     if parts is not None:
@@ -83,138 +61,31 @@ def run_evaluate(options: EvaluateOptions) -> None:
 
         run_evaluate_parts(options, parts)
         return
+    from vrgcn.engine.devices import find_device, use_threads
+    from vrgcn.files.scratch import table_folder
+    from vrgcn.runs.run import open_run
+
     use_threads(options.threads)
-    run = open_run(options.run, find_device(options.device))
-    picture_folder = run.folder if options.out is None else options.out.parent
+    opened = open_run(options.run, find_device(options.device))
+    picture_folder = opened.folder if options.out is None else options.out.parent
     with table_folder(options.memory, picture_folder) as folder:
-        _evaluate(options, run, folder)
+        _evaluate(options, opened, folder)
 
 
 def _evaluate(options: EvaluateOptions, run: Run, folder: Path | None) -> None:
     """folder: where tables go; None: memory"""
+    from vrgcn.inference.predict import predict
+    from vrgcn.inference.saved import model_labels
+    from vrgcn.pages.evaluation import find_picture, find_split, show_evaluation
+    from vrgcn.runs.run import open_run_graph
+    from vrgcn.training.progress import filling_bars
+
     opened = open_run_graph(
         run, options.dataset, options.graph, options.data_root, folder, filling_bars()
     )
     print_note(opened.note)
     graph = opened.graph
     labels = model_labels(run.saved, graph)
-    _picture(options, run, _split(options.split, graph))
-    show_evaluation(options, run, graph, predict(run.saved, graph, directory=folder), labels)
-
-
-def show_evaluation(
-    options: EvaluateOptions, run: Run, graph: Graph, outputs: Tensor, labels: Tensor
-) -> None:
-    """outputs, labels: of all nodes of the graph"""
-    split = _split(options.split, graph)
-    picture = _picture(options, run, split)
-    # Beside a picture that was named, under its name: pictures of several runs may share a folder.
-    name = split if options.out is None else picture.stem
-    numbers = picture.with_name(f"evaluation-{name}.json")
-    task = find_task(run.saved.task)
-    metric = task.find_metric(run.config.get("metric"))
-    evaluated = _Evaluated(run, graph, outputs, labels, split, metric)
-    show = _show_classes if task.has_classes else _show_numbers
-    found = {"metric": metric.title, "scores": _known(evaluated.by_split(metric)), "split": split}
-    found |= show(evaluated, picture)
-    write_text(numbers, json.dumps(found, indent=2) + "\n")
-    print(f"picture: {printable(picture)}\nnumbers: {printable(numbers)}")
-
-
-def _picture(options: EvaluateOptions, run: Run, split: str) -> Path:
-    kind = "confusion" if find_task(run.saved.task).has_classes else "predicted"
-    picture = options.out or run.folder / f"{kind}-{split}.png"
-    check_figure(picture)
-    return picture
-
-
-def _show_numbers(evaluated: _Evaluated, picture: Path) -> dict[str, Any]:
-    """RMSE, MAE and R2 of every split, and a picture of one; gives what goes into the file."""
-    metrics = {name: METRICS[name] for name in find_task(evaluated.run.saved.task).metrics}
-    scores = {name: evaluated.by_split(metric) for name, metric in metrics.items()}
-    _print_splits(evaluated.graph, {metrics[name]: found for name, found in scores.items()})
-    outputs, labels = evaluated.of_split()
-    draw_predicted(outputs[:, 0], labels, picture, evaluated.title)
-    return {name: _known(found) for name, found in scores.items()}
-
-
-def _show_classes(evaluated: _Evaluated, picture: Path) -> dict[str, Any]:
-    """The score of every split, of one class by class, and a picture; gives what goes into the
-    file."""
-    metric, saved = evaluated.metric, evaluated.run.saved
-    outputs, labels = evaluated.of_split()
-    classes = saved.classes or [str(i) for i in range(outputs.shape[1])]
-    by_class = class_scores(outputs, labels)
-    roc_auc = METRICS["roc-auc"].compute(outputs, labels)
-    _print_splits(evaluated.graph, {metric: evaluated.by_split(metric)})
-    print_table(_table(classes, by_class, roc_auc, evaluated.split))
-    matrix: dict[str, Any] = {"confusion": None}
-    if find_task(saved.task).several:
-        draw_class_scores(by_class, classes, picture, evaluated.title)
-    else:
-        counts = confusion(outputs, labels)
-        draw_confusion(counts, classes, picture, evaluated.title)
-        matrix = _matrix(counts)
-    return {
-        "macro_f1": by_class.macro_f1,
-        "roc_auc": _number(roc_auc),
-        "classes": classes,
-        "precision": [_number(value) for value in by_class.precision.tolist()],
-        "recall": [_number(value) for value in by_class.recall.tolist()],
-        "f1": [_number(value) for value in by_class.f1.tolist()],
-        "support": by_class.support.tolist(),
-        "predicted": by_class.predicted.tolist(),
-        **matrix,
-    }
-
-
-def _matrix(counts: Tensor) -> dict[str, Any]:
-    """The confusion matrix for the file; of many classes, whose squares are millions of zeros, its
-    other entries alone."""
-    if len(counts) <= MOST_CLASSES:
-        return {"confusion": counts.tolist()}
-    pairs = counts.nonzero()
-    entries = torch.cat([pairs, counts[pairs[:, 0], pairs[:, 1]][:, None]], dim=1)
-    return {"confusion": None, "confusion_pairs": entries.tolist()}
-
-
-def _print_splits(graph: Graph, scores: dict[Metric, dict[str, float]]) -> None:
-    """A line for each split: the scores, and how many nodes."""
-    for name in next(iter(scores.values())):
-        texts = [f"{metric.title} {metric.text(found[name])}" for metric, found in scores.items()]
-        print(f"{name:<5}  {'  '.join(texts)}  ({counted(len(graph.split(name)), 'node')})")
-
-
-def _split(asked: str | None, graph: Graph) -> str:
-    """The split to look at closely: the one asked for, or the first there is."""
-    present = [name for name in ("test", "val", "train") if len(graph.split(name))]
-    if asked is not None and asked not in present:
-        raise ValueError(f"--split: the graph has no {asked} nodes")
-    if not present:
-        raise ValueError("the graph has no split to score the model on")
-    return asked or present[0]
-
-
-def _table(classes: list[str], scores: ClassScores, roc_auc: float, split: str) -> Table:
-    """The largest classes, and how many more there are."""
-    shown = main_classes(scores)
-    total = f"macro-F1 {scores.macro_f1:.4f}"
-    if not math.isnan(roc_auc):
-        total += f", ROC-AUC {roc_auc:.4f}"
-    table = text_table(
-        f"{split} nodes, class by class ({total})",
-        ("class", *CLASS_COLUMNS),
-        [(classes[place], *class_row(scores, place)) for place in shown],
-    )
-    if len(shown) < len(classes):
-        table.caption = f"the {len(shown)} largest of {len(classes)} classes"
-    return table
-
-
-def _known(scores: dict[str, float]) -> dict[str, float | None]:
-    return {name: _number(value) for name, value in scores.items()}
-
-
-def _number(value: float) -> float | None:
-    """JSON knows no NaN."""
-    return None if math.isnan(value) else value
+    find_picture(options.out, run, find_split(options.split, graph))  # before the work, not after
+    outputs = predict(run.saved, graph, directory=folder)
+    show_evaluation(run, graph, outputs, labels, split=options.split, out=options.out)

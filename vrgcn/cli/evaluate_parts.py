@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vrgcn.cli.evaluate import show_evaluation
-from vrgcn.cli.options import EvaluateOptions
+from vrgcn.cli.evaluate import EvaluateOptions
 from vrgcn.cli.predict_parts import check_memory
 from vrgcn.cli.train_parts import check_launch, check_size, told_once
 from vrgcn.distributed.config import DistributedConfig
@@ -13,6 +12,7 @@ from vrgcn.distributed.group import joined
 from vrgcn.distributed.parts import load_part
 from vrgcn.distributed.prediction import evaluated_graph
 from vrgcn.engine.devices import find_device, use_threads
+from vrgcn.pages.evaluation import show_evaluation
 from vrgcn.runs.run import open_run
 
 
@@ -27,4 +27,4 @@ def run_evaluate_parts(options: EvaluateOptions, folder: Path) -> None:
         run = open_run(options.run, group.device)
         found = evaluated_graph(run.saved, load_part(folder, group.rank), group)
         if found is not None:
-            show_evaluation(options, run, *found)
+            show_evaluation(run, *found, split=options.split, out=options.out)

@@ -6,20 +6,62 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Self
 
-import torch
-from torch import Tensor
-
+from vrgcn.cli.command import Options
+from vrgcn.cli.early_checks import check_file, check_new
 from vrgcn.cli.notes import print_note
-from vrgcn.cli.options import ExactOptions
-from vrgcn.files.scratch import table_folder
-from vrgcn.graph.graph import Graph
-from vrgcn.graph.names import Names
-from vrgcn.inference.average_sweeps import AverageSweeps
-from vrgcn.inference.predict import exact_sweeps
-from vrgcn.inference.sweeps import ExactSweeps
-from vrgcn.runs.run import Run, open_run_graph
-from vrgcn.training.progress import filling_bars, progress_bar
+from vrgcn.cli.shared_flags import (
+    Device,
+    Memory,
+    OtherDataset,
+    OtherGraph,
+    RunDataRoot,
+    Threads,
+    TrainedRun,
+)
+from vrgcn.data.sources import find_source
+from vrgcn.pages.destination import check_suffix
+from vrgcn.runs.run import check_run
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from vrgcn.graph.graph import Graph
+    from vrgcn.graph.names import Names
+    from vrgcn.inference.average_sweeps import AverageSweeps
+    from vrgcn.inference.sweeps import ExactSweeps
+    from vrgcn.runs.run import Run
+
+
+@dataclass(frozen=True)
+class ExactOptions(Options):
+    """A trained model on all nodes of a graph, or on some of them, exactly."""
+
+    run: TrainedRun
+    out: Path
+    """File to write."""
+    dataset: OtherDataset = None
+    graph: OtherGraph = None
+    data_root: RunDataRoot = None
+    nodes: Path | None = None
+    """Text file with one node id per line: these alone, in this order. None: all nodes."""
+    memory: Memory = "ram"
+    device: Device = "cpu"
+    threads: Threads = None
+
+    # True if the command takes the parts of a graph too.
+    takes_parts: ClassVar[bool] = False
+
+    def checked(self) -> Self:
+        """Refuse a run, a graph or a file that is not there, and a file that is."""
+        check_run(self.run)
+        find_source(self.dataset, self.graph, needed=False, parts=self.takes_parts)
+        if self.nodes is not None:
+            check_file(self.nodes, "--nodes")
+        check_suffix(self.out, (".parquet", ".csv", ".npy"))
+        check_new(self.out)
+        return self
 
 
 @dataclass(frozen=True)
@@ -38,6 +80,11 @@ class Sweeping:
 @contextmanager
 def opened_sweeps(run: Run, options: ExactOptions) -> Iterator[Sweeping]:
     """The sweeps that the options ask for; what they keep on the disk is gone afterwards."""
+    from vrgcn.files.scratch import table_folder
+    from vrgcn.inference.predict import exact_sweeps
+    from vrgcn.runs.run import open_run_graph
+    from vrgcn.training.progress import filling_bars
+
     with table_folder(options.memory, options.out.parent) as folder:
         opened = open_run_graph(
             run,
@@ -59,6 +106,8 @@ def opened_sweeps(run: Run, options: ExactOptions) -> Iterator[Sweeping]:
 @contextmanager
 def shown(what: str, total: int) -> Iterator[Callable[[int], None]]:
     """A bar on a terminal; a function that moves it on."""
+    from vrgcn.training.progress import progress_bar
+
     with progress_bar() as progress:
         task = progress.add_task(what, total=total)
         yield lambda done: progress.advance(task, done)
@@ -77,6 +126,8 @@ def too_large(options: ExactOptions, what: str) -> str:
 
 def read_nodes(path: Path, names: Names, count: int) -> Tensor:
     """The nodes whose ids a text file lists, one a line."""
+    import torch
+
     try:
         # utf-8-sig: files of other systems may begin with a mark; split: an id may hold \u2028.
         lines = path.read_text(encoding="utf-8-sig").split("\n")

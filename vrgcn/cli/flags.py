@@ -2,7 +2,8 @@
 
 A field of a dataclass is a flag, and the text under it its help; the fields of an inner dataclass
 are flags of the same command. A field that is Positional is given without a flag; one that is
-Repeated may be given several times.
+Repeated may be given several times. The type of a flag that several commands have carries its text:
+Text is the text itself, TextOf says under which field it stands.
 """
 
 from __future__ import annotations
@@ -14,13 +15,36 @@ from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 T = TypeVar("T")
 _POSITIONAL = "positional"
 Positional = Annotated[T, _POSITIONAL]
 _REPEATED = "repeated"
 Repeated = Annotated[T, _REPEATED]
+
+
+class Text(str):
+    """Mark of a flag: its text."""
+
+    __slots__ = ()
+
+
+class TextOf(NamedTuple):
+    """Mark of a flag whose text stands under a field of another dataclass."""
+
+    kind: type
+    field: str
+
 
 _WORDS: dict[object, str] = {int: "INT", float: "NUMBER", str: "TEXT", Path: "PATH"}
 
@@ -93,11 +117,21 @@ def _flag(field: Field[Any], hint: Any, text: str, group: str) -> Flag:
     if kind is not bool and kind not in _WORDS:
         raise TypeError(f"{field.name}: a flag cannot be a {hint}")
     return Flag(
-        *(field.name, text, group, kind, choices, several, optional),
+        *(field.name, text or _marked_text(marks), group, kind, choices, several, optional),
         positional=_POSITIONAL in marks,
         repeated=_REPEATED in marks,
         default=_default(field),
     )
+
+
+def _marked_text(marks: list[Any]) -> str:
+    """The text that the type of a flag carries."""
+    for mark in marks:
+        if isinstance(mark, TextOf):
+            return field_texts(mark.kind)[mark.field]
+        if isinstance(mark, Text):
+            return str(mark)
+    return ""
 
 
 def _default(field: Field[Any]) -> Any:

@@ -3,15 +3,34 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
 
-from vrgcn.cli.options import GenerateOptions
-from vrgcn.data.generate import generate_graph
-from vrgcn.files.printable import printable
-from vrgcn.training.progress import progress_bar
+from vrgcn.cli.command import Options
+from vrgcn.cli.early_checks import check_new
+from vrgcn.data.generate_spec import GenerateSpec
 
 
-def run_generate(options: GenerateOptions) -> None:
+@dataclass(frozen=True)
+class GenerateOptions(GenerateSpec, Options):
+    """Flags of `vrgcn generate`."""
+
+    out: Path = Path("generated")
+    """Folder of the graph; it must not exist yet."""
+
+    def checked(self) -> Self:
+        """Refuse a folder that is there already."""
+        check_new(self.out)
+        return self
+
+
+def run(options: GenerateOptions) -> None:
     """Generate and say what was written."""
+    from vrgcn.data.generate import generate_graph
+    from vrgcn.files.printable import printable
+    from vrgcn.training.progress import progress_bar
+
     start = time.perf_counter()
     with progress_bar() as progress:
         task = progress.add_task("generating", total=1.0)

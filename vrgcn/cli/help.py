@@ -13,14 +13,17 @@ WIDTH = 80
 _INDENT = 6
 
 
-def command_help(kind: type, command: str) -> str:
-    """All there is to say of a command."""
+def command_help(kind: type, command: str, summary: str) -> str:
+    """All there is to say of a command.
+
+    kind: its options class; summary: what it does, in one sentence
+    """
     flags = flags_of(kind)
     positionals = [flag for flag in flags if flag.positional]
     lines = [
         f"usage: vrgcn {command} {' '.join([*map(_usage, positionals), '[OPTIONS]'])}",
         "",
-        fill((kind.__doc__ or "").splitlines()[0], WIDTH),
+        fill(summary, WIDTH),
     ]
     if positionals:
         lines += ["", *(line for flag in positionals for line in _entry(flag))]
@@ -35,7 +38,7 @@ def command_help(kind: type, command: str) -> str:
 
 
 def overview(commands: dict[str, str]) -> str:
-    """All commands, a line each. commands: the first line of each one's help"""
+    """All commands, a line each. commands: the summary of each"""
     width = max(map(len, commands))
     lines: list[str] = []
     for name, text in commands.items():

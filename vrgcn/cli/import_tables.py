@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
+from typing import Self
 
-from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
-
-from vrgcn.cli.options import ImportOptions
-from vrgcn.data.tables import import_tables
-from vrgcn.data.tables.wording import counted
-from vrgcn.files.memory import memory_advice
-from vrgcn.files.printable import printable
-from vrgcn.pages.terminal import text_table
-from vrgcn.training.progress import progress_bar
+from vrgcn.cli.command import Options
+from vrgcn.cli.early_checks import check_file, check_new, check_utf8
+from vrgcn.cli.flags import Repeated
+from vrgcn.data.sources import check_graph
+from vrgcn.data.tables.spec import ImportSpec
 
 _TOO_LARGE = """there is not enough memory to import these tables. What takes less:
   --drop COLUMN for columns that are not needed: rows are read some megabytes at a time
@@ -21,8 +19,47 @@ _TOO_LARGE = """there is not enough memory to import these tables. What takes le
 Features, and edges but for a part at a time, do not have to fit."""
 
 
-def run_import(options: ImportOptions) -> None:
+@dataclass(frozen=True)
+class ImportOptions(ImportSpec, Options):
+    """Flags of `vrgcn import`."""
+
+    # Each may be given again, for another column.
+    column: Repeated[tuple[str, ...]] = ()
+    fill: Repeated[tuple[str, ...]] = ()
+    undirected: bool = False
+    """An edge counts in both directions, as it does unless --directed is given."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.undirected and self.like is not None:
+            raise ValueError("--undirected and --like: give one of them; --like decides it")
+        if self.undirected and self.directed:
+            raise ValueError("--undirected and --directed: give one of them")
+
+    def checked(self) -> Self:
+        """Refuse files that are not there, a --like that is no graph, and an --out that is."""
+        files = {"edges": self.edges, "nodes": self.nodes, "features-file": self.features_file}
+        for name, path in files.items():
+            if path is not None:
+                check_file(path, f"--{name}")
+                check_utf8(path, f"--{name}", "PyArrow")
+        if self.like is not None:
+            check_graph(self.like, "--like: ")
+        check_new(self.out, "folder")
+        return self
+
+
+def run(options: ImportOptions) -> None:
     """Import as the options say and print what was read."""
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    from vrgcn.data.tables import import_tables
+    from vrgcn.data.tables.wording import counted
+    from vrgcn.files.memory import memory_advice
+    from vrgcn.files.printable import printable
+    from vrgcn.pages.terminal import text_table
+    from vrgcn.training.progress import progress_bar
+
     start = time.perf_counter()
     with progress_bar(
         SpinnerColumn(),

@@ -2,31 +2,49 @@
 
 from __future__ import annotations
 
-from rich.table import Table
-from torch import nn
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Self
 
+from vrgcn.cli.command import Options
 from vrgcn.cli.notes import print_note
-from vrgcn.cli.options import InfoOptions
-from vrgcn.costs.choice import choice_by
-from vrgcn.costs.epoch_cost import epoch_costs
-from vrgcn.costs.order import build_for
+from vrgcn.cli.shared_flags import DataRoot, Dataset, GraphFolder, GraphOrDataset, with_graph
 from vrgcn.data import find_dataset
-from vrgcn.data.opening import open_graph
-from vrgcn.data.statistics import Average, Statistics, statistics
-from vrgcn.engine.estimators import ESTIMATORS
 from vrgcn.files.printable import printable
 from vrgcn.files.sizes import bytes_text
-from vrgcn.graph.graph import Graph
-from vrgcn.graph.propagation import build_propagation
-from vrgcn.models.config import ModelConfig
-from vrgcn.pages.costs import COST_COLUMNS, cost_rows
-from vrgcn.pages.terminal import print_table, text_table
-from vrgcn.training.config import TrainConfig
-from vrgcn.training.objective import build_objective
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from torch import nn
+
+    from vrgcn.data.statistics import Average, Statistics
+    from vrgcn.graph.graph import Graph
 
 
-def run_info(options: InfoOptions) -> None:
+@dataclass(frozen=True)
+class InfoOptions(Options):
+    """Flags of `vrgcn info`."""
+
+    graph_or_dataset: GraphOrDataset = None
+    dataset: Dataset = None
+    graph: GraphFolder = None
+    data_root: DataRoot = None
+    verify: bool = False
+    """Read all of a graph on disk first, and compare its checksums: one or two seconds for each
+    gigabyte."""
+
+    only_prints: ClassVar[bool] = True
+
+    def checked(self) -> Self:
+        """Find the graph."""
+        return with_graph(self)
+
+
+def run(options: InfoOptions) -> None:
     """Print what there is to know about a graph before training on it."""
+    from vrgcn.data.opening import open_graph
+    from vrgcn.data.statistics import statistics
+    from vrgcn.pages.terminal import print_table
+
     opened = open_graph(options.dataset, options.graph, options.data_root, verify=options.verify)
     found = statistics(opened.graph)
     if options.dataset is not None:
@@ -43,6 +61,16 @@ def run_info(options: InfoOptions) -> None:
 
 def _print_costs(graph: Graph) -> None:
     """What an epoch of each estimator touches, by the options that `vrgcn train` has by itself."""
+    from vrgcn.costs.choice import choice_by
+    from vrgcn.costs.epoch_cost import epoch_costs
+    from vrgcn.costs.order import build_for
+    from vrgcn.engine.estimators import ESTIMATORS
+    from vrgcn.models.config import ModelConfig
+    from vrgcn.pages.costs import COST_COLUMNS, cost_rows
+    from vrgcn.pages.terminal import print_table, text_table
+    from vrgcn.training.config import TrainConfig
+    from vrgcn.training.objective import build_objective
+
     model, config = ModelConfig(), TrainConfig()
     outputs = build_objective(graph, config).outputs
     built = build_for(model, graph, outputs, config.seed)
@@ -59,6 +87,8 @@ def _print_costs(graph: Graph) -> None:
 def _print_refusal(model: nn.Module, graph: Graph) -> None:
     """Why no estimator can train here, such as for negative weights; a graph is described all the
     same."""
+    from vrgcn.graph.propagation import build_propagation
+
     try:
         build_propagation(str(model.propagation), graph)
     except ValueError as error:
@@ -67,6 +97,8 @@ def _print_refusal(model: nn.Module, graph: Graph) -> None:
 
 def _table_1(found: Statistics) -> Table:
     """Rounded as there: see `vrgcn.data.statistics`."""
+    from vrgcn.pages.terminal import text_table
+
     averages = (found.degree, found.two_hop)
     rounded = [f"{a.rounded():,}" if a.error == 0 else f"≈ {a.rounded():,}" for a in averages]
     row = (f"{found.nodes:,}", f"{found.edges:,}", *rounded)

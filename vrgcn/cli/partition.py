@@ -2,18 +2,57 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Self
+
+from vrgcn.cli.command import Options
+from vrgcn.cli.early_checks import check_method, check_new
 from vrgcn.cli.notes import print_note
-from vrgcn.cli.options import PartitionOptions
-from vrgcn.data.opening import open_graph
-from vrgcn.distributed.partitioning import PartSize, write_parts
+from vrgcn.cli.shared_flags import DataRoot, Dataset, GraphFolder, GraphOrDataset, with_graph
 from vrgcn.files.printable import printable
-from vrgcn.graph.partition import partition
-from vrgcn.pages.terminal import print_table, text_table
-from vrgcn.training.progress import progress_bar
+from vrgcn.training.config import at_least
+
+if TYPE_CHECKING:
+    from vrgcn.distributed.partitioning import PartSize
 
 
-def run_partition(options: PartitionOptions) -> None:
+@dataclass(frozen=True)
+class PartitionOptions(Options):
+    """Flags of `vrgcn partition`."""
+
+    graph_or_dataset: GraphOrDataset = None
+    parts: int = field(kw_only=True)
+    """How many."""
+    out: Path = field(kw_only=True)
+    """Folder to write the parts to, each in a folder of its own; it must not exist yet."""
+    method: Literal["auto", "metis", "ldg"] = "auto"
+    """metis cuts the fewest edges and needs the graph in memory several times; ldg streams it.
+    auto: metis where pymetis is installed and memory is enough."""
+    dataset: Dataset = None
+    graph: GraphFolder = None
+    data_root: DataRoot = None
+    verify: bool = True
+    """Read all of a graph on disk first, and compare its checksums."""
+
+    def __post_init__(self) -> None:
+        at_least(1, parts=self.parts)
+
+    def checked(self) -> Self:
+        """Find the graph; refuse a folder that is there, and METIS where it is missing."""
+        found = with_graph(self)
+        check_new(self.out, "folder")
+        check_method(self.method)
+        return found
+
+
+def run(options: PartitionOptions) -> None:
     """Assign, write, and tell how good the parts are."""
+    from vrgcn.data.opening import open_graph
+    from vrgcn.distributed.partitioning import write_parts
+    from vrgcn.graph.partition import partition
+    from vrgcn.training.progress import progress_bar
+
     opened = open_graph(options.dataset, options.graph, options.data_root, verify=options.verify)
     print_note(opened.note)
     graph = opened.graph
@@ -41,6 +80,8 @@ def run_partition(options: PartitionOptions) -> None:
 
 def _print_sizes(sizes: list[PartSize]) -> None:
     """A line for each part, and what decides how well they train together."""
+    from vrgcn.pages.terminal import print_table, text_table
+
     rows = [
         tuple(f"{n:,}" for n in (s.own, s.training, s.edges, s.halo, s.copies))
         for s in sizes[:_SHOWN]

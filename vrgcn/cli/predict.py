@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
-from vrgcn.cli.exact_run import opened_sweeps, shown, too_large
-from vrgcn.cli.options import PredictOptions
-from vrgcn.data.predictions import check_prediction, prediction_file
-from vrgcn.engine.devices import find_device, use_threads
-from vrgcn.files.memory import memory_advice
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from vrgcn.cli.exact_run import ExactOptions, opened_sweeps, shown, too_large
 from vrgcn.files.printable import printable
-from vrgcn.inference.predict import check_outputs
-from vrgcn.inference.saved import SavedModel
-from vrgcn.runs.run import open_run, parts_of_run
-from vrgcn.tasks import find_task
+from vrgcn.runs.run import parts_of_run
+
+if TYPE_CHECKING:
+    from vrgcn.inference.saved import SavedModel
 
 
-def run_predict(options: PredictOptions) -> None:
+@dataclass(frozen=True)
+class PredictOptions(ExactOptions):
+    """Flags of `vrgcn predict`."""
+
+    out: Path
+    """File to write: .parquet or .csv (id, label, probabilities; of numbers id, prediction) or .npy
+    (probabilities or numbers alone)."""
+    top: int | None = None
+    """Write only the most probable classes, so many of them, each with its probability."""
+
+    takes_parts: ClassVar[bool] = True
+
+
+def run(options: PredictOptions) -> None:
     """Predict and write; the file appears when it is whole."""
+    from vrgcn.files.memory import memory_advice
+
     with memory_advice(too_large(options, "predict")):
         parts = parts_of_run(options.run, options.dataset, options.graph)
         if parts is None:
@@ -27,6 +42,12 @@ def run_predict(options: PredictOptions) -> None:
 
 
 def _predict(options: PredictOptions) -> None:
+    from vrgcn.data.predictions import check_prediction, prediction_file
+    from vrgcn.engine.devices import find_device, use_threads
+    from vrgcn.inference.predict import check_outputs
+    from vrgcn.runs.run import open_run
+    from vrgcn.tasks import find_task
+
     use_threads(options.threads)
     run = open_run(options.run, find_device(options.device))
     saved = run.saved
@@ -49,6 +70,8 @@ def _predict(options: PredictOptions) -> None:
 
 def class_names(saved: SavedModel) -> list[str]:
     """Names of the classes that a model knows; empty where it predicts something else."""
+    from vrgcn.tasks import find_task
+
     if not find_task(saved.task).has_classes:
         return []
     return saved.classes or [str(i) for i in range(saved.num_classes or 0)]

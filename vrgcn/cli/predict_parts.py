@@ -8,8 +8,7 @@ from pathlib import Path
 import torch
 
 from vrgcn.cli.exact_run import read_nodes
-from vrgcn.cli.options import PredictOptions
-from vrgcn.cli.predict import class_names
+from vrgcn.cli.predict import PredictOptions, class_names
 from vrgcn.cli.train_parts import check_launch, check_size, told_once
 from vrgcn.data.predictions import check_prediction, prediction_file
 from vrgcn.distributed.config import DistributedConfig

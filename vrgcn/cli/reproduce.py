@@ -3,12 +3,50 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
 
+from vrgcn.cli.command import Options
+from vrgcn.cli.flags import Positional
 from vrgcn.cli.lab import open_lab
-from vrgcn.cli.options import ReproduceOptions
+from vrgcn.cli.shared_flags import Threads
+from vrgcn.training.config import at_least
+
+ExperimentName = Literal[
+    "table1", "table2", "table3", "table4",
+    "fig-loss", "fig-accuracy", "fig-testing", "fig-gradient", "fig-correlation", "all",
+]  # fmt: skip
 
 
-def run_reproduce(options: ReproduceOptions) -> None:
+@dataclass(frozen=True)
+class ReproduceOptions(Options):
+    """Flags of `vrgcn reproduce`."""
+
+    what: Positional[tuple[ExperimentName, ...]]
+    """Tables and figures of the paper, or all of them."""
+    datasets: tuple[str, ...] | None = None
+    """Data sets; `vrgcn datasets` lists them. None: those of each experiment that are here."""
+    runs: int | None = None
+    """Runs with different seeds. None: as many as in the paper."""
+    epochs: int | None = None
+    """The most epochs of a run. None: as many as in the paper."""
+    quick: bool = False
+    """Everything in its smallest size, to see that it runs; its figures mean nothing."""
+    out: Path | None = None
+    """Folder of the records, figures and report.html. A run that was stopped goes on from there.
+    None: results, or results-quick with --quick."""
+    data_root: Path | None = None
+    """Where raw files of named data sets lie. None: $VRGCN_DATA, or else data."""
+    threads: Threads = None
+
+    def __post_init__(self) -> None:
+        if not self.what:
+            raise ValueError("say what to reproduce: table1, fig-loss, ..., or all")
+        at_least(1, runs=self.runs, epochs=self.epochs, threads=self.threads)
+
+
+def run(options: ReproduceOptions) -> None:
     """Run, write the page, print the verdicts of what was asked for."""
     lab = open_lab("reproduce", "lab.paper.reproduce")
     lab.run_reproduce(**vars(options), command=command(options))

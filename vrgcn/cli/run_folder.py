@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from vrgcn.cli.options import RunOptions, TuneOptions
+from vrgcn.cli.run_options import RunOptions
 from vrgcn.files.writing import explained, make_folder
-from vrgcn.models.models import MODELS
 from vrgcn.runs.folder import claimed
 
 
@@ -30,14 +29,7 @@ def _folder(options: RunOptions, estimator: str) -> Path:
         if options.out.exists() and not options.out.is_dir():
             raise FileExistsError(f"--out: {options.out} exists already, and is not a folder")
         return options.out
-    name = options.name
-    if name is None:
-        graph = options.dataset or (options.graph.name if options.graph else "")
-        name = f"{graph}-{options.model.model}"
-        if isinstance(options, TuneOptions):
-            name = f"{graph}-tuned"
-        elif looks_at_neighbours(options):
-            name += f"-{estimator.replace('/', '-')}"
+    name = options.usual_name(estimator) if options.name is None else options.name
     folder, number = Path("runs") / name, 1
     if options.overwrite:
         return folder
@@ -52,9 +44,3 @@ def _folder(options: RunOptions, estimator: str) -> Path:
             folder = Path("runs") / f"{name}-{number}"
         else:
             return folder
-
-
-def looks_at_neighbours(options: RunOptions) -> bool:
-    """Whether P is more than I, which it is of an MLP: else no estimator has a part in training."""
-    meant = MODELS[options.model.model].propagation
-    return (options.train.propagation or meant) != "identity"

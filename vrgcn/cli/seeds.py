@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from vrgcn.cli.options import TrainOptions
 from vrgcn.cli.run_folder import run_folder
+from vrgcn.cli.train import TrainOptions
 from vrgcn.pages.runs.records import read_runs
 from vrgcn.pages.runs.seeds import seed_columns, seed_rows
 from vrgcn.pages.terminal import print_table, text_table

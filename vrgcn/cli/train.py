@@ -2,176 +2,40 @@
 
 from __future__ import annotations
 
-import signal
-import sys
-from contextlib import ExitStack, closing
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
 
-from torch import nn
-
-from vrgcn.cli.notes import print_note
-from vrgcn.cli.options import TrainOptions
-from vrgcn.cli.run_folder import run_folder
-from vrgcn.cli.seeds import run_seeds
-from vrgcn.data import find_dataset
-from vrgcn.data.opening import Opened
+from vrgcn.cli.run_options import RunOptions
 from vrgcn.data.sources import has_parts
-from vrgcn.diagnostics.diagnosis import REFERENCE
-from vrgcn.engine.devices import find_device
-from vrgcn.files.folder import OpenFolder
-from vrgcn.files.printable import printable
-from vrgcn.inference import MODEL
-from vrgcn.pages.costs import cost_line, exact_advice
-from vrgcn.runs.folder import chosen_estimator, resumable
-from vrgcn.runs.interrupts import Interrupted
-from vrgcn.runs.job import Job
-from vrgcn.runs.resume import described, nothing_left
-from vrgcn.runs.store_watch import StoreWatch, wanted_note
-from vrgcn.training.listener import Listener, Listeners
-from vrgcn.training.progress import filling_bars
-from vrgcn.training.state import Epoch
-from vrgcn.training.tensorboard import TensorBoardLog
+from vrgcn.distributed.config import DistributedConfig
+from vrgcn.training.config import at_least
 
 
-def run_train(options: TrainOptions) -> None:
-    """Train as the options say, or go on training, keeping the best model so far on disk."""
+@dataclass(frozen=True)
+class TrainOptions(RunOptions):
+    """Flags of `vrgcn train`."""
+
+    seeds: int | None = None
+    """So many runs that differ in the seed alone, --seed being the first, each a folder in that of
+    the run, and a table of their means and deviations. --time-limit is that of each."""
+    log: Literal["none", "tensorboard"] = "none"
+    """Write the curve as events of TensorBoard too, to `tensorboard` in the run's folder."""
+    distributed: DistributedConfig = field(default_factory=DistributedConfig)
+
+    takes_parts: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least(2, seeds=self.seeds)
+
+
+def run(options: TrainOptions) -> None:
+    """Train on a graph in one process, or on one of its parts as one of several."""
     if has_parts(options.graph):
         from vrgcn.cli.train_parts import run_train_parts
 
         run_train_parts(options)
-        return
-    find_device(options.train.device)
-    if nothing_left(options, options.resume):
-        print(
-            f"{printable(str(options.resume))} has finished already; with more --epochs or a "
-            "longer --time-limit it goes on"
-        )
-        return
-    if options.graph is None or not options.graph.is_dir():
-        _run(options, options.open_graph(filling_bars()), None)
-        return
-    with ExitStack() as stack:
-        with OpenFolder(options.graph) as store:  # what is watched is what is read
-            watch = stack.enter_context(closing(StoreWatch(store, print_note)))
-            opened = options.open_graph(filling_bars(), store)
-        _run(options, opened, watch)
+    else:
+        from vrgcn.cli.train_graph import run_train_graph
 
-
-def _run(options: TrainOptions, opened: Opened, watch: StoreWatch | None) -> None:
-    graph = opened.graph
-    job = options.prepare(graph, chosen_estimator(options.resume))
-    with run_folder(options, job.config.estimator) as folder:
-        scaling = "none" if graph.scaling is None else graph.scaling.kind
-        print(
-            f"{graph}\n{summary(job.model)}, features scaled: {scaling}, "
-            f"writing to {printable(folder)}"
-        )
-        print_note(opened.note)
-        print_note(_unlike_the_paper(options))
-        if job.choice is not None:
-            print(f"estimator {job.choice.estimator}: {job.choice.reason}")
-        _print_cost(job)
-
-        def train_one(options: TrainOptions, folder: Path) -> None:
-            model = options.build_model(graph, job.objective)
-            settings = described(options, opened.checksum)
-            seeded = job.with_model(model, options.train.seed)
-            _train(options, settings, seeded, watch, folder)
-
-        try:
-            if options.seeds is None:
-                _train(options, described(options, opened.checksum), job, watch, folder)
-            else:
-                run_seeds(options, folder, job.config.estimator, train_one)
-        except Interrupted as stop:
-            print(f"\n{printable(str(stop))}\n{what_is_kept(folder)}")
-            sys.exit(128 + stop.signal)
-        except KeyboardInterrupt:
-            print(f"\nstopped early\n{what_is_kept(folder)}")
-            raise
-
-
-def what_is_kept(folder: Path) -> str:
-    if resumable(folder):
-        return f"vrgcn train --resume {printable(folder)} goes on with it"
-    if (folder / MODEL).exists():
-        return (
-            f"the best model so far is in {printable(folder)}; there is no checkpoint to go on from"
-        )
-    return "nothing was kept"
-
-
-def _train(
-    options: TrainOptions,
-    settings: dict[str, Any],
-    job: Job,
-    watch: StoreWatch | None,
-    folder: Path,
-) -> None:
-    with ExitStack() as stack:
-        listeners: list[Listener] = [Watching(watch)]
-        if options.log == "tensorboard":
-            listeners.append(stack.enter_context(TensorBoardLog(folder)))
-        result = job.run(
-            folder,
-            settings,
-            Listeners(*listeners),
-            resume=options.resume is not None,
-            verbose=True,
-            check=None if watch is None else watch.check,
-        )
-    print(f"{result}\nwritten to {printable(folder)}")
-    if result.stopped == "time":
-        print_note(
-            f"the time limit of {options.train.time_limit} ended the training in epoch "
-            f"{len(result.curve)} of {options.train.epochs}; vrgcn train --resume {folder} "
-            "--time-limit MORE goes on with it, time used so far counting"
-        )
-
-
-class Watching(Listener):
-    """Prints notes, and stops the run before somebody writes to its graph who waits for it.
-
-    watch: of the graph's files; None where the graph is not on disk
-    """
-
-    hears_notes = True
-
-    def __init__(self, watch: StoreWatch | None) -> None:
-        self.watch = watch
-
-    def note(self, text: str) -> None:
-        print_note(text)
-
-    def restore(self, curve: list[Epoch]) -> None:
-        print(f"going on after epoch {len(curve)}")
-
-    def step(self, done: int, total: int) -> None:
-        if self.watch is None:
-            return
-        self.watch.glance()
-        file = self.watch.wanted()
-        if file is not None:
-            print_note(wanted_note(file))
-            signal.raise_signal(signal.SIGTERM)
-
-
-def _print_cost(job: Job) -> None:
-    """Print what the run will touch and take, where neighbours have a part in it."""
-    used = job.config.estimator
-    costs = job.costs([used, REFERENCE])
-    if used in costs:
-        print(cost_line(used, costs[used]))
-        print_note(exact_advice(used, costs, REFERENCE))
-
-
-def _unlike_the_paper(options: TrainOptions) -> str | None:
-    if options.dataset and find_dataset(options.dataset).inductive and not options.train.inductive:
-        return f"the paper trains on {options.dataset} inductively; --inductive does that"
-    return None
-
-
-def summary(model: nn.Module) -> str:
-    weights = sum(parameter.numel() for parameter in model.parameters())
-    return f"{type(model).__name__} with {weights:,} weights"
+        run_train_graph(options)

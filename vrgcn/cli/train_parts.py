@@ -13,9 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from vrgcn.cli.notes import print_note
-from vrgcn.cli.options import TrainOptions
 from vrgcn.cli.run_folder import run_folder
-from vrgcn.cli.train import summary, what_is_kept
+from vrgcn.cli.train import TrainOptions
+from vrgcn.cli.train_graph import summary, what_is_kept
 from vrgcn.distributed.checkpoints import PartCheckpoints
 from vrgcn.distributed.group import Group, joined, under_torchrun
 from vrgcn.distributed.parts import Part, load_part, read_parts

@@ -3,25 +3,57 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vrgcn.cli.notes import print_note
-from vrgcn.cli.options import TuneOptions
 from vrgcn.cli.run_folder import run_folder
-from vrgcn.engine.devices import find_device
+from vrgcn.cli.run_options import RunOptions
 from vrgcn.files.printable import printable
-from vrgcn.runs.config_file import write_settings
 from vrgcn.runs.folder import BEST, CONFIG, RESULT, resumable
-from vrgcn.runs.interrupts import Interrupted
-from vrgcn.runs.resume import described, nothing_left
-from vrgcn.training.progress import filling_bars
-from vrgcn.tuning.study import check_optuna
-from vrgcn.tuning.tune import tune
-from vrgcn.tuning.tuner import TuneResult
+from vrgcn.training.config import at_least
+from vrgcn.tuning.space import SPACE, check_names
+
+if TYPE_CHECKING:
+    from vrgcn.tuning.tuner import TuneResult
 
 
-def run_tune(options: TuneOptions) -> None:
-    """Search as the options say, or go on searching."""
+@dataclass(frozen=True)
+class TuneOptions(RunOptions):
+    """Flags of `vrgcn tune`: the settings that are tried first, and all that is not searched."""
+
+    name: str | None = None
+    """Name of the search. None: graph and -tuned."""
+    resume: Path | None = None
+    """The folder of a search that was stopped or killed: go on with it, by its own options. With
+    more --trials or a longer --time-limit also of one that has finished."""
+    trials: int | None = None
+    """How many settings to try at most. None: 40, or as many as --time-limit allows, which counts
+    all time, that of training the best again too."""
+    search: tuple[str, ...] = tuple(SPACE)
+    """Settings to vary; the others stay as they are given."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least(1, trials=self.trials)
+        check_names(self.search)
+
+    def usual_name(self, estimator: str) -> str:
+        """Name of a search that is given none."""
+        return f"{self.graph_name}-tuned"
+
+
+def run(options: TuneOptions) -> None:
+    """Search as the options say, or resume a search."""
+    from vrgcn.engine.devices import find_device
+    from vrgcn.runs.config_file import write_settings
+    from vrgcn.runs.interrupts import Interrupted
+    from vrgcn.runs.resume import described, nothing_left
+    from vrgcn.training.progress import filling_bars
+    from vrgcn.tuning.study import check_optuna
+    from vrgcn.tuning.tune import tune
+
     check_optuna()
     find_device(options.train.device)
     if nothing_left(options, options.resume):

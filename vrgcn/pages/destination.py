@@ -6,6 +6,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+FIGURES = (".png", ".svg", ".pdf")
+PAGES = (".html", ".htm")
+
 
 def check_out(path: Path, suffixes: Sequence[str]) -> None:
     """Refuse a file that could not be written; its folder is made.

@@ -6,14 +6,18 @@ import math
 from functools import partial
 from typing import Any
 
+from rich.table import Table
+
 from vrgcn.diagnostics.advice import Advice
 from vrgcn.diagnostics.diagnosis import REFERENCE, Diagnosis
 from vrgcn.diagnostics.staleness import Bin, Staleness
 from vrgcn.engine.estimators import find_estimator
 from vrgcn.engine.history import NEVER
 from vrgcn.engine.samplers import usual_fanout
+from vrgcn.files.printable import printable
 from vrgcn.pages.page import Page
 from vrgcn.pages.panels import Panel, show_panels, spread_widely
+from vrgcn.pages.terminal import print_table, text_table
 from vrgcn.training.moments import ROUNDING, Deviation
 
 GRADIENT_TITLE = "gradient of each layer's weights: bias, noise"
@@ -111,6 +115,31 @@ def conditions(diagnosis: Diagnosis) -> str:
     if diagnosis.preprocessed:
         text += "; layer 1 averages the features, computed once and exact"
     return text
+
+
+def print_diagnosis(diagnosis: Diagnosis, advice: list[Advice]) -> None:
+    """Print the tables and the advice."""
+    print(conditions(diagnosis))
+    print_table(_table(diagnosis))
+    if diagnosis.estimators[REFERENCE].gradients.known:
+        columns, found = gradient_columns(diagnosis), gradient_rows(diagnosis)
+        print_table(text_table(GRADIENT_TITLE, columns, found))
+    if diagnosis.staleness:
+        title = "histories of a minibatch"
+        print_table(text_table(title, STALENESS_COLUMNS, staleness_rows(diagnosis)))
+    for name, why in diagnosis.impossible.items():
+        print(f"{name}: not possible here: {printable(why)}")
+    for piece in advice:
+        print(f"advice: {piece}")
+
+
+def _table(diagnosis: Diagnosis) -> Table:
+    table = text_table("distance from the exact algorithm, relative", ("", *COLUMNS), (), names=2)
+    for name, deviations in quantities(diagnosis).items():
+        for place, row in enumerate(rows(deviations)):
+            table.add_row("" if place else name, *row)
+        table.add_section()
+    return table
 
 
 def page(diagnosis: Diagnosis, advice: list[Advice], title: str) -> Page:

@@ -11,17 +11,16 @@ from torch import Tensor
 
 from vrgcn.files.printable import picture_text
 from vrgcn.files.writing import new_file
-from vrgcn.pages.destination import check_out
+from vrgcn.pages.destination import FIGURES, check_out
 from vrgcn.tasks.metrics import ClassScores
 from vrgcn.training.result import check_drawing
 from vrgcn.training.state import Epoch
 
-SUFFIXES = (".png", ".svg", ".pdf")
 MOST_POINTS = 10_000  # of a cloud: more of them hide each other
 MOST_CLASSES = 1_000  # of a picture: more of them are less than a dot each
 
 
-def check_figure(path: Path, suffixes: Sequence[str] = SUFFIXES) -> None:
+def check_figure(path: Path, suffixes: Sequence[str] = FIGURES) -> None:
     """Refuse a figure that could not be drawn, before the hours of work that lead to it.
 
     suffixes: of the files it can be written to; a page of figures has its own

@@ -63,7 +63,7 @@ class Settings:
     dataset: str | None = None
     """A graph by name; `vrgcn datasets` lists them."""
     graph: Path | None = None
-    """A graph from disk, a folder that `vrgcn import` wrote, in place of --dataset."""
+    """A graph from disk, a folder that `vrgcn import` wrote."""
     data_root: Path | None = None
     """Where raw files of named data sets lie or go. None: $VRGCN_DATA, or else data."""
     ratio: tuple[float, ...] | None = None

@@ -1,0 +1,46 @@
+"""Checks that commands make before torch is loaded."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from vrgcn.cli import early_checks
+from vrgcn.cli.early_checks import check_file, check_method, check_new, check_utf8
+
+
+def test_a_place_that_is_there_is_refused_with_what_to_choose(tmp_path: Path) -> None:
+    check_new(tmp_path / "new")
+    with pytest.raises(FileExistsError, match=r"^--out: .* exists already; choose another name$"):
+        check_new(tmp_path)
+    with pytest.raises(FileExistsError, match=r"choose another folder$"):
+        check_new(tmp_path, "folder")
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError, match=r"^--out: .*file is a file; name a folder"):
+        check_new(tmp_path / "file" / "new")
+
+
+def test_a_file_that_is_not_there_is_refused_by_its_flag(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    check_file(tmp_path / "file", "--nodes")
+    with pytest.raises(IsADirectoryError, match=r"^--nodes: .* is a folder; name a file"):
+        check_file(tmp_path, "--nodes")
+    with pytest.raises(FileNotFoundError, match=r"^--nodes: there is no file .*gone"):
+        check_file(tmp_path / "gone", "--nodes")
+
+
+def test_a_path_that_is_not_utf8_is_refused_with_who_cannot_read_it() -> None:
+    check_utf8(Path("graphs/é"), "--graph", "config.toml")
+    hostile = Path(os.fsdecode(b"graph\xff"))
+    with pytest.raises(ValueError, match=r"^--graph: .* and config\.toml takes no other paths"):
+        check_utf8(hostile, "--graph", "config.toml")
+
+
+def test_metis_is_refused_where_it_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(early_checks, "find_spec", lambda name: None)
+    check_method("ldg")
+    check_method("auto")
+    with pytest.raises(ValueError, match=r"^--method metis: needs pymetis: pip install"):
+        check_method("metis")

@@ -1,0 +1,44 @@
+"""Checks of paths and packages that several commands make before torch is loaded."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from vrgcn.pages.destination import check_writable
+
+
+def check_method(method: str) -> None:
+    """Refuse to divide a graph by a package that is not there."""
+    if method == "metis" and find_spec("pymetis") is None:
+        raise ValueError(
+            "--method metis: needs pymetis: pip install 'vrgcn[partition]', or choose ldg"
+        )
+
+
+def check_new(path: Path, what: str = "name") -> None:
+    """Refuse a place of --out that is there already or cannot be made.
+
+    what: the thing to choose another of, such as a folder
+    """
+    if path.exists():
+        raise FileExistsError(f"--out: {path} exists already; choose another {what}")
+    check_writable(path.parent)
+
+
+def check_file(path: Path, flag: str) -> None:
+    """Refuse a file that is not there."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{flag}: {path} is a folder; name a file")
+    if not path.exists():
+        raise FileNotFoundError(f"{flag}: there is no file {path}")
+
+
+def check_utf8(path: Path, flag: str, reader: str) -> None:
+    """Refuse a path that a reader of texts alone cannot hold."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"{flag}: {path} is not UTF-8, and {reader} takes no other paths: rename it"
+        ) from None

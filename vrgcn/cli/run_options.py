@@ -1,0 +1,81 @@
+"""Flags that `vrgcn train` and `vrgcn tune` share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Self
+
+from vrgcn.cli.command import Options
+from vrgcn.cli.early_checks import check_utf8
+from vrgcn.cli.shared_flags import ConfigFile, GraphOrDataset, with_graph
+from vrgcn.data.sources import has_parts
+from vrgcn.data.tables.spec import check_split_seed
+from vrgcn.pages.destination import check_writable
+from vrgcn.runs.folder import check_free
+from vrgcn.runs.resume import refuse_changes
+from vrgcn.runs.settings import Settings
+
+
+@dataclass(frozen=True)
+class RunOptions(Settings, Options):
+    """What is trained, and the folder of the run."""
+
+    graph_or_dataset: GraphOrDataset = None
+    name: str | None = None
+    """Name of the run. None: graph, model and estimator."""
+    out: Path | None = None
+    """Folder to write the run to; it must not exist yet. None: runs/NAME."""
+    resume: Path | None = None
+    """The folder of a run that was stopped or killed: go on with it, by its own options, from its
+    newest checkpoint. With more --epochs also of one that has finished."""
+    overwrite: bool = False
+    """Begin again where the folder holds a run already: its files are removed first."""
+    config: ConfigFile = None
+
+    beside: ClassVar[tuple[str, ...]] = (
+        *("graph_or_dataset", "name", "out", "resume", "overwrite", "config"),
+    )
+    # True if the command takes the parts of a graph too.
+    takes_parts: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.resume is None:  # older runs may have been started with a seed of nothing
+            check_split_seed(self.split_seed, self.ratio)
+
+    def checked(self) -> Self:
+        """Find the graph; refuse a folder that could not be written, or that has another run."""
+        found = with_graph(self, parts=self.takes_parts)
+        for flag, path in (("--graph", found.graph), ("--data-root", self.data_root)):
+            if path is not None:
+                check_utf8(path.resolve(), flag, "config.toml")
+        check_writable(self.out or self.resume or Path("runs"))
+        if self.resume is not None:
+            if self.out is not None or self.name is not None or self.overwrite:
+                raise ValueError(
+                    "--resume goes on in the run's own folder: no --out, --name, --overwrite"
+                )
+            refuse_changes(self, self.resume)
+        # Of several processes, the first looks at the folder, before it writes to it.
+        if not has_parts(found.graph) and self.out is not None and self.out.is_dir():
+            check_free(self.out, self.overwrite)
+        return found
+
+    @property
+    def graph_name(self) -> str:
+        """Name of the graph, for the names of runs on it."""
+        return self.dataset or (self.graph.name if self.graph else "")
+
+    def usual_name(self, estimator: str) -> str:
+        """Name of a run that is given none. estimator: the one that the run uses"""
+        name = f"{self.graph_name}-{self.model.model}"
+        return f"{name}-{estimator.replace('/', '-')}" if self.looks_at_neighbours else name
+
+    @property
+    def looks_at_neighbours(self) -> bool:
+        """True if P is more than I, which it is for an MLP: else no estimator has a part."""
+        from vrgcn.models.models import MODELS
+
+        meant = MODELS[self.model.model].propagation
+        return (self.train.propagation or meant) != "identity"
