@@ -20,6 +20,7 @@ from vrgcn.runs import checkpointing, folder, record, store_watch
 from vrgcn.runs.checkpoint import checkpoints_in
 from vrgcn.runs.lock import locked
 from vrgcn.training.progress import EpochProgress
+from vrgcn.training.trainer import Trainer
 
 FLAGS = (
     *("--estimator", "cvd", "--batch-size", 8, "--epochs", 3),
@@ -71,6 +72,37 @@ def test_a_run_that_was_stopped_ends_in_the_same_bits(vrgcn, graph_folder, tmp_p
     assert outcome(stopped) == outcome(tmp_path / "whole")
     configs = [(tmp_path / name / "config.toml").read_text() for name in ("cut", "whole")]
     assert configs[0] == configs[1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_in_the_last_evaluation_stops_the_run_and_keeps_it(
+    number, vrgcn, graph_folder, tmp_path, monkeypatch
+):
+    train(vrgcn, graph_folder, "--out", "whole")
+    score = Trainer._score
+
+    def stop(self, nodes):
+        if nodes is self.graph.test:
+            os.kill(os.getpid(), number)
+        return score(self, nodes)
+
+    monkeypatch.setattr(Trainer, "_score", stop)
+    code, out, err = train(vrgcn, graph_folder, "--out", "cut")
+    monkeypatch.setattr(Trainer, "_score", score)
+    assert code == 128 + number
+    cut = tmp_path / "cut"
+    assert out.endswith(
+        "\nstopped while the trained model was scored; everything is kept in "
+        "cut/checkpoints/step-00000024\nvrgcn train --resume cut goes on with it\n"
+    )
+    assert "Traceback" not in out + err
+    assert not (cut / "result.json").exists()
+    models = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("cut", "whole")]
+    assert models[0] == models[1]
+    code, out, err = vrgcn("train", "--resume", "cut")
+    assert code == 0, err
+    assert "going on after epoch 3" in out
+    assert outcome(cut) == outcome(tmp_path / "whole")
 
 
 def test_predicting_by_a_run_that_was_stopped_says_so(vrgcn, stopped):

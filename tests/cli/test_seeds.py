@@ -13,6 +13,7 @@ import pytest
 
 from tests.cli.test_resume import outcome
 from vrgcn.runs.job import Job
+from vrgcn.runs.record import Record
 from vrgcn.training.progress import EpochProgress
 from vrgcn.training.trainer import Trainer
 
@@ -72,20 +73,49 @@ def test_stopped_it_goes_on_where_it_was_to_the_same_bits(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_stopped_while_the_test_nodes_are_scored_it_begins_no_other_seed(
-    number: int, vrgcn, graph_folder, tmp_path, monkeypatch
+@pytest.mark.parametrize("seed", [4, 6])
+def test_stopped_while_the_test_nodes_are_scored_that_seed_goes_on_and_no_other_begins(
+    seed: int, number: int, vrgcn, graph_folder, tmp_path, monkeypatch
 ):
     vrgcn("train", "--graph", graph_folder, *FLAGS, "--out", "whole")
     score = Trainer._score
 
     def stop(self, nodes):
-        if nodes is self.graph.test:
+        if nodes is self.graph.test and self.config.seed == seed:
             os.kill(os.getpid(), number)
         return score(self, nodes)
 
     monkeypatch.setattr(Trainer, "_score", stop)
     code, out, _ = vrgcn("train", "--graph", graph_folder, *FLAGS, "--out", "cut")
     monkeypatch.setattr(Trainer, "_score", score)
+    assert code == 128 + number
+    assert "stopped while the trained model was scored; everything is kept in" in out
+    assert out.endswith("vrgcn train --resume cut goes on with it\n")
+    begun = [f"seed-{n}" for n in range(4, seed + 1)]
+    assert sorted(p.name for p in (tmp_path / "cut").glob("seed-*")) == begun
+    done = [p.parent.name for p in (tmp_path / "cut").glob("seed-*/result.json")]
+    assert sorted(done) == begun[:-1]
+    code, _, err = vrgcn("train", "--resume", "cut")
+    assert code == 0, err
+    for each in (4, 5, 6):
+        ends = [outcome(tmp_path / name / f"seed-{each}") for name in ("cut", "whole")]
+        assert ends[0] == ends[1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_while_a_result_is_written_it_begins_no_other_seed(
+    number: int, vrgcn, graph_folder, tmp_path, monkeypatch
+):
+    vrgcn("train", "--graph", graph_folder, *FLAGS, "--out", "whole")
+    finish = Record.finish
+
+    def stop(self, result):
+        os.kill(os.getpid(), number)
+        finish(self, result)
+
+    monkeypatch.setattr(Record, "finish", stop)
+    code, out, _ = vrgcn("train", "--graph", graph_folder, *FLAGS, "--out", "cut")
+    monkeypatch.setattr(Record, "finish", finish)
     assert code == 128 + number
     assert "stopped before seed 5\nvrgcn train --resume cut goes on with it" in out
     assert sorted(p.name for p in (tmp_path / "cut").glob("seed-*")) == ["seed-4"]

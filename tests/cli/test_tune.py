@@ -167,9 +167,10 @@ def test_stopped_when_a_trial_is_done_it_begins_no_other(
 ):
     finish = Trainer.finish
 
-    def stop(self):
+    def stop(self, *given):
+        result = finish(self, *given)
         os.kill(os.getpid(), signal.SIGINT)
-        return finish(self)
+        return result
 
     monkeypatch.setattr(Trainer, "finish", stop)
     code, out, err = vrgcn("tune", graph_folder, *FLAGS, "--out", "cut")
@@ -177,6 +178,26 @@ def test_stopped_when_a_trial_is_done_it_begins_no_other(
     assert code == 130, err
     assert "vrgcn tune --resume cut goes on with it" in out
     assert len(trials(tmp_path / "cut")) == 1
+    assert vrgcn("tune", "--resume", "cut")[0] == 0
+    vrgcn("tune", graph_folder, *FLAGS, "--out", "whole")
+    assert trials(tmp_path / "cut") == trials(tmp_path / "whole")
+
+
+def test_stopped_while_a_trial_is_scored_it_goes_on_with_that_trial(
+    vrgcn, graph_folder, tmp_path, monkeypatch
+):
+    score = Trainer._score
+
+    def stop(self, nodes):
+        if nodes is self.graph.test:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return score(self, nodes)
+
+    monkeypatch.setattr(Trainer, "_score", stop)
+    code, out, err = vrgcn("tune", graph_folder, *FLAGS, "--out", "cut")
+    monkeypatch.setattr(Trainer, "_score", score)
+    assert code == 143, err
+    assert "vrgcn tune --resume cut goes on with it" in out
     assert vrgcn("tune", "--resume", "cut")[0] == 0
     vrgcn("tune", graph_folder, *FLAGS, "--out", "whole")
     assert trials(tmp_path / "cut") == trials(tmp_path / "whole")

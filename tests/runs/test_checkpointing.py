@@ -26,6 +26,7 @@ from vrgcn.runs.lock import LOCK, LockedError, locked
 from vrgcn.training.clock import Clock
 from vrgcn.training.divergence import DivergedError
 from vrgcn.training.state import Epoch
+from vrgcn.training.trainer import Trainer
 
 EVERY_STEP = "0.0000001m"
 STEPS = 4  # minibatches of an epoch
@@ -288,6 +289,79 @@ def test_a_signal_ends_the_step_and_keeps_everything(tmp_path, number, capfd) ->
     assert [path.name for path in checkpoints_in(tmp_path)] == ["step-00000006"]
     assert "once more stops at once" in capfd.readouterr().err
     assert_same(train(resume=tmp_path), wanted)
+
+
+def signal_when_scoring_tests(monkeypatch: pytest.MonkeyPatch, *numbers: int) -> None:
+    """Send signals when the first run begins to score its test nodes."""
+    score = Trainer._score
+
+    def stop(self: Trainer, nodes: torch.Tensor) -> float | None:
+        if nodes is self.graph.test:
+            monkeypatch.setattr(Trainer, "_score", score)
+            for number in numbers:
+                os.kill(os.getpid(), number)
+        return score(self, nodes)
+
+    monkeypatch.setattr(Trainer, "_score", stop)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_scoring_of_the_trained_model(tmp_path, number, monkeypatch) -> None:
+    wanted, network = train(), model()
+    signal_when_scoring_tests(monkeypatch, number)
+    match = r"^stopped while the trained model was scored; everything is kept in .*step-00000012$"
+    with pytest.raises(Interrupted, match=match) as caught:
+        train(tmp_path, network=network)
+    assert caught.value.signal == number
+    assert_same(train(resume=tmp_path), wanted)
+
+
+def test_a_run_that_was_stopped_while_it_was_scored_may_go_on_for_longer(
+    tmp_path, monkeypatch
+) -> None:
+    """The checkpoint has the last weights, not the best, which were being scored."""
+    assert train().epoch < EPOCHS  # another epoch than the last is the best
+    wanted = train(epochs=EPOCHS + 2)
+    signal_when_scoring_tests(monkeypatch, signal.SIGINT)
+    with pytest.raises(Interrupted):
+        train(tmp_path)
+    assert_same(train(resume=tmp_path, epochs=EPOCHS + 2), wanted)
+
+
+def test_a_signal_while_an_epoch_is_scored_that_the_time_cut_short_keeps_the_run(
+    tmp_path, monkeypatch
+) -> None:
+    seconds = [0.0]
+    monkeypatch.setattr(Clock, "now", lambda self: seconds[0])
+
+    def step(*_: int) -> None:
+        seconds[0] += 10
+
+    score = Trainer._score
+
+    def stop(self: Trainer, nodes: torch.Tensor) -> float | None:
+        monkeypatch.setattr(Trainer, "_score", score)
+        os.kill(os.getpid(), signal.SIGTERM)
+        return score(self, nodes)
+
+    limited = {"time_limit": "15s", "on": {"on_step": step}}
+    wanted = train(tmp_path / "whole", **limited)
+    seconds[0] = 0.0
+    monkeypatch.setattr(Trainer, "_score", stop)
+    with pytest.raises(Interrupted, match=r"everything is kept in .*step-00000002"):
+        train(tmp_path / "cut", **limited)
+    found = train(resume=tmp_path / "cut", **limited)
+    assert (found.stopped, len(found.curve)) == ("time", 1)
+    assert_same(found, wanted)
+
+
+def test_a_second_signal_stops_the_scoring_at_once_without_a_checkpoint(
+    tmp_path, monkeypatch
+) -> None:
+    signal_when_scoring_tests(monkeypatch, signal.SIGINT, signal.SIGINT)
+    with pytest.raises(Interrupted):
+        train(tmp_path, checkpoint_every="0")
+    assert not checkpoints_in(tmp_path)
 
 
 def test_a_second_signal_stops_at_once_without_a_checkpoint(tmp_path: Path, capfd) -> None:

@@ -47,6 +47,7 @@ from vrgcn.runs.checkpoint import (
 from vrgcn.runs.checkpointing import Checkpoints
 from vrgcn.runs.identity import identity
 from vrgcn.runs.interrupts import SIGNALS, StopRequest
+from vrgcn.training.result import TrainResult
 from vrgcn.training.state import TrainState
 
 _T = TypeVar("_T")
@@ -66,6 +67,10 @@ class PartCheckpoints(Checkpoints):
         self.group = trainer.group
         super().__init__(trainer, folder)
         self.group.barrier()
+
+    def _finish(self, stop: StopRequest) -> TrainResult:
+        """The result. All processes score together: none of them leaves the others alone."""
+        return self.trainer.finish()
 
     def _ask(self, stop: StopRequest) -> None:
         bits = sum(bit for bit, number in _BITS.items() if number == stop.signal)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -29,6 +29,10 @@ from vrgcn.training.trainer import Trainer
 
 KEPT = 2  # checkpoints, so that one is left if the newest is damaged
 ROLLBACKS = 3
+
+
+class _ScoringStoppedError(Exception):
+    """A signal came while the trained model was scored."""
 
 
 class Checkpoints:
@@ -70,7 +74,7 @@ class Checkpoints:
                 if not trainer.advance():
                     if trainer.stopped == "time":
                         self.write()  # with more time it goes on from here
-                    return trainer.finish()
+                    return self._finish(stop)
                 signal = self._asked(stop)
                 if signal is not None:
                     self._stop(signal)
@@ -118,6 +122,19 @@ class Checkpoints:
     def _finite(self, state: TrainState) -> bool:
         return all_finite(state)
 
+    def _finish(self, stop: StopRequest) -> TrainResult:
+        """The result. A signal meanwhile ends the scoring, which may take as long as an epoch."""
+
+        def check() -> None:
+            if stop.signal is not None:
+                raise _ScoringStoppedError
+
+        try:
+            return self.trainer.finish(check)
+        except _ScoringStoppedError:
+            assert stop.signal is not None
+            self._interrupt(stop.signal, "stopped while the trained model was scored")
+
     def _ask(self, stop: StopRequest) -> None:
         """Before a step."""
 
@@ -152,6 +169,10 @@ class Checkpoints:
     def _stop(self, number: int) -> None:
         position, steps = self.trainer.minibatches.position, len(self.trainer.minibatches)
         at = f"stopped in epoch {position.epoch}, after step {position.place} of {steps}"
+        self._interrupt(number, at)
+
+    def _interrupt(self, number: int, at: str) -> NoReturn:
+        """Write a checkpoint and raise. at: where training stands"""
         if self.write():
             raise Interrupted(number, f"{at}; everything is kept in {self._kept[-1]}")
         raise Interrupted(number, f"{at}; what came after the last checkpoint is lost")

@@ -25,7 +25,12 @@ from vrgcn.training.objective import Objective
 
 
 class Sweeps(Protocol):
-    """Exact outputs."""
+    """Exact outputs.
+
+    on_chunk: called with the number of nodes after each chunk
+    """
+
+    on_chunk: Callable[[int], None] | None
 
     def outputs(self, nodes: Tensor | None = None) -> Tensor:
         """(nodes, outputs) of some nodes, or of all."""

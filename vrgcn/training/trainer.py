@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
@@ -135,8 +135,39 @@ class Trainer:
             pass
         return self.finish()
 
-    def finish(self) -> TrainResult:
-        """What the training led to; the model gets the chosen weights."""
+    def finish(self, check: Callable[[], None] | None = None) -> TrainResult:
+        """What the training led to; the model gets the chosen weights.
+
+        check: called after each chunk of nodes that is scored. An error of it ends the scoring,
+            and the model has the weights of the last step
+        """
+        if check is None:
+            return self._finish()
+        last = _copy(self.model)
+        try:
+            with self._checked(check):
+                return self._finish()
+        except BaseException:
+            self.model.load_state_dict(last)
+            raise
+
+    @contextmanager
+    def _checked(self, check: Callable[[], None]) -> Iterator[None]:
+        """Call `check` after each chunk of the evaluations in here."""
+        shown = self.evaluation.on_chunk
+
+        def on_chunk(nodes: int) -> None:
+            if shown is not None:
+                shown(nodes)
+            check()
+
+        self.evaluation.on_chunk = on_chunk
+        try:
+            yield
+        finally:
+            self.evaluation.on_chunk = shown
+
+    def _finish(self) -> TrainResult:
         progress, stopped = self.progress, self.stopped
         # The time was over in the middle of an epoch: of the first one, or of one whose weights are
         # kept whatever they score, be it that none was scored yet.
