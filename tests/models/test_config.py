@@ -53,8 +53,19 @@ def test_weights_come_from_the_seed_alone_and_no_random_number_is_used_up():
     [
         ({"model": "sage"}, "model 'sage' is none of gcn, graphsage, mlp"),
         ({"order": "never"}, "order 'never' is none of after, before"),
+        ({"hidden": "wide"}, "hidden must be a whole number, not 'wide'"),
+        ({"layers": 2.5}, "layers must be a whole number, not 2.5"),
+        ({"dense": True}, "dense must be a whole number, not True"),
+        ({"dropout": "some"}, "dropout must be a number, not 'some'"),
+        ({"bias": "no"}, "bias must be True or False, not 'no'"),
     ],
 )
-def test_a_name_that_is_none_of_those_there_are_is_refused(given, words) -> None:
+def test_a_setting_that_is_none_of_those_there_are_is_refused(given, words) -> None:
     with pytest.raises(ValueError, match=words):
         ModelConfig(**given)
+
+
+@pytest.mark.parametrize("sizes", [(2.5, 4, 3), (5, "4", 3), (5, 4, True)])
+def test_a_model_made_by_hand_refuses_sizes_that_are_no_whole_numbers(sizes) -> None:
+    with pytest.raises(ValueError, match=r"(in_features|hidden|classes) must be a whole number"):
+        MODELS["gcn"](*sizes)

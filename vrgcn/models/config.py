@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 
@@ -32,29 +33,57 @@ class ModelConfig:
     whose averages would be dense. auto: where that is less work."""
 
     def __post_init__(self) -> None:
-        check_choices(self)
+        check_types(self)
         check_sizes(hidden=self.hidden, layers=self.layers, dense=self.dense)
         check_dropout(self.dropout)
 
 
-def check_choices(settings: Any) -> None:
-    """Refuse a setting whose type lists its values, and that is none of them."""
+def check_types(settings: Any) -> None:
+    """Refuse a setting that is not of its type: True is no whole number, a text no number."""
     for name, hint in get_type_hints(type(settings)).items():
-        parts = [part for part in (hint, *get_args(hint)) if get_origin(part) is Literal]
-        choices = [choice for part in parts for choice in get_args(part)]
+        kinds = get_args(hint) if get_origin(hint) is UnionType else (hint,)
         value = getattr(settings, name)
-        if choices and value not in choices and value is not None:
-            raise ValueError(f"{name} {value!r} is none of {', '.join(choices)}")
+        if value is None and NoneType in kinds:
+            continue
+        if get_origin(kinds[0]) is Literal:
+            if value not in get_args(kinds[0]):
+                raise ValueError(f"{name} {value!r} is none of {', '.join(get_args(kinds[0]))}")
+        elif kinds[0] in _WORDS and not _is(value, kinds[0]):
+            raise ValueError(f"{name} must be {_WORDS[kinds[0]]}, not {value!r}")
+
+
+_WORDS: dict[Any, str] = {bool: "True or False", int: "a whole number", float: "a number"}
+
+
+def _is(value: Any, kind: type) -> bool:
+    """True if a value is of a kind, NumPy's and PyTorch's own numbers among them."""
+    if kind is bool:
+        return any(value is known or value == known for known in (True, False))
+    return is_whole(value) if kind is int else is_number(value)
+
+
+def is_whole(value: Any) -> bool:
+    """True for a whole number: 2.5 epochs would never be over, and True is not 1."""
+    return hasattr(value, "__index__") and not isinstance(value, bool)
+
+
+def is_number(value: Any) -> bool:
+    """True for a number; True is not 1."""
+    return hasattr(value, "__float__") and not isinstance(value, bool)
 
 
 def check_sizes(**sizes: int) -> None:
     """Refuse a named size of a model that is none."""
     for name, size in sizes.items():
+        if not is_whole(size):
+            raise ValueError(f"{name} must be a whole number, not {size!r}")
         if size < 1:
             raise ValueError(f"{name} must be at least 1, not {size}")
 
 
 def check_dropout(p: float) -> None:
     """Refuse what is no probability, and that of dropping everything."""
+    if not is_number(p):
+        raise ValueError(f"dropout must be a number, not {p!r}")
     if not 0 <= p < 1:
         raise ValueError(f"dropout must be at least 0 and below 1, not {p}")

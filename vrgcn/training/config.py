@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from vrgcn.engine.estimators import find_estimator
-from vrgcn.models.config import check_choices
+from vrgcn.engine.estimators import Estimator, find_estimator
+from vrgcn.models.config import check_types, is_whole
 from vrgcn.training.interval import Interval, duration
 
 AUTO = "auto"
-
-# Settings that count something.
-WHOLE = (
-    *("sample_size", "history_cap", "epochs", "batch_size", "block", "warmup", "evaluate_every"),
-    *("patience", "diagnostics", "seed", "threads"),
-)
 
 
 @dataclass(frozen=True)
@@ -129,19 +124,12 @@ class TrainConfig:
     """Device of the model and the histories, such as cpu or cuda."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.fanout, int):  # from Python, one number is natural
-            object.__setattr__(self, "fanout", (self.fanout,))
         if self.fanout is not None:
-            object.__setattr__(self, "fanout", tuple(self.fanout))
-            if not self.fanout:
-                raise ValueError("fanout needs at least one number")
-            at_least(0, fanout=min(self.fanout))
-        check_choices(self)
-        if self.estimator != AUTO:
-            find_estimator(self.estimator)
+            object.__setattr__(self, "fanout", _fanout(self.fanout))
         object.__setattr__(self, "checkpoint_every", str(self.checkpoint_every))
+        check_types(self)
+        _check_estimator(self.estimator)
         Interval.parse(self.checkpoint_every)
-        whole(**{name: getattr(self, name) for name in WHOLE})
         at_least(
             1,
             epochs=self.epochs,
@@ -170,12 +158,24 @@ class TrainConfig:
             raise ValueError(f"warmup {self.warmup} is longer than the run, epochs {self.epochs}")
 
 
-def whole(**values: Any) -> None:
-    """Refuse a named value that is no whole number: 2.5 epochs would never be over. None stands for
-    a default."""
-    for name, value in values.items():
-        if value is not None and not hasattr(value, "__index__"):
-            raise ValueError(f"{name} must be a whole number, not {value!r}")
+def _fanout(given: Any) -> tuple[int, ...]:
+    """The numbers of a fan-out; from Python, one number is natural."""
+    several = isinstance(given, Iterable) and not isinstance(given, str)
+    numbers = tuple(given) if several else (given,)
+    if not all(map(is_whole, numbers)):
+        raise ValueError(f"fanout must be a whole number, or one per layer, not {given!r}")
+    if not numbers:
+        raise ValueError("fanout needs at least one number")
+    at_least(0, fanout=min(numbers))
+    return numbers
+
+
+def _check_estimator(name: Any) -> None:
+    if not isinstance(name, str):
+        own = "; one of your own: fit(estimator=...)" if isinstance(name, Estimator) else ""
+        raise ValueError(f"estimator must be a name such as 'cvd', not {name!r}{own}")
+    if name != AUTO:
+        find_estimator(name)
 
 
 def at_least(least: int, **values: float | None) -> None:
