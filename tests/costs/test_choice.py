@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 
 from vrgcn import GCN, MLP, Graph, GraphSAGE, TrainConfig, fit, scale_graph
-from vrgcn.costs.choice import choose_estimator
+from vrgcn.costs.choice import choose_estimator, hardly_more
+from vrgcn.costs.epoch_cost import Cost
 from vrgcn.diagnostics.diagnosis import diagnose
 from vrgcn.training.config import AUTO
 
@@ -118,3 +120,9 @@ class _Over:
 
     def beside(self, h: torch.Tensor) -> torch.Tensor:
         return self.propagate.beside(h, over="cites")  # type: ignore[no-any-return]
+
+
+def test_entries_of_sparse_features_count_as_work() -> None:
+    exact, other = Cost(1400, 10, {}, steps=1), Cost(1000, 10, {}, steps=1)
+    assert hardly_more(exact, other)
+    assert not hardly_more(replace(exact, entries=400_000), replace(other, entries=40_000))

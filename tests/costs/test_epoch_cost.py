@@ -22,6 +22,8 @@ from vrgcn import (
     save_graph,
 )
 from vrgcn.costs.epoch_cost import epoch_costs
+from vrgcn.graph.propagation import mean
+from vrgcn.graph.sparse import CSR
 from vrgcn.pages.costs import cost_line
 from vrgcn.training.batches import build_minibatches
 
@@ -126,3 +128,66 @@ def test_a_graph_on_disk_takes_no_memory(tmp_path: Path) -> None:
     assert ours.total_memory + ours.mapped == theirs.total_memory
     assert "are read from disk as needed" in cost_line("two-way", ours)
     assert "as needed" not in cost_line("two-way", theirs)
+
+
+SPARSE = GRAPH.with_features((GRAPH.features * (GRAPH.features > 0.5)).to_sparse_csr())
+
+
+def sparse_model(*, transform_first: bool) -> GraphSAGE:
+    torch.manual_seed(0)
+    return GraphSAGE(
+        GRAPH.num_features, 16, GRAPH.num_classes, dropout=0.2, transform_first=transform_first
+    )
+
+
+@pytest.mark.parametrize("name", ["exact", "cvd", "two-way"])
+@pytest.mark.parametrize("transform_first", [True, False])
+def test_entries_of_sparse_features_and_of_their_averages_are_counted(
+    transform_first: bool, name: str
+) -> None:
+    config = TrainConfig(**(vars(CONFIG) | {"estimator": name, "epochs": 6}))
+    counts = CSR.from_torch(SPARSE.features).counts
+    averaged = (mean(SPARSE) @ SPARSE.features).to_dense().count_nonzero(1)
+    entries = nodes = 0
+
+    def count(batch: Batch) -> None:
+        nonlocal entries, nodes
+        plan = batch.plan
+        read = counts[plan.levels[0].nodes].sum()
+        if not transform_first:
+            read = read + averaged.double().mean() * len(plan.levels[0].nodes)
+        passes = 2 if name == "cvd" else 1
+        entries += passes * float(read)
+        # The product of each node of level 0 is an activation of its own.
+        nodes += passes * sum(plan.sizes[0 if transform_first else 1 :])
+
+    fit(sparse_model(transform_first=transform_first), SPARSE, config, on_batch=count)
+    net = sparse_model(transform_first=transform_first)
+    cost = epoch_costs(net, SPARSE, config, [name])[name]
+    assert cost.entries == pytest.approx(entries / 6, rel=0.15)
+    assert cost.nodes == pytest.approx(nodes / 6, rel=0.1)
+    assert epoch_costs(model(), GRAPH, config, [name])[name].entries == 0
+
+
+def test_averages_of_sparse_features_take_the_bytes_that_were_told() -> None:
+    net = sparse_model(transform_first=False)
+    batches = build_minibatches(net, SPARSE, replace(CONFIG, estimator="cv"))
+    held = CSR.from_torch(batches.setup.averages[None].table)
+    assert held.values is not None
+    size = held.indptr.nbytes + held.indices.nbytes + held.values.nbytes
+    for memory in ("ram", "disk"):  # there they are in memory too
+        cost = epoch_costs(net, SPARSE, replace(CONFIG, memory=memory), ["cv"])["cv"]
+        assert cost.memory["averaged features"] == size
+        assert "averaged features" not in cost.files
+    other = epoch_costs(sparse_model(transform_first=True), SPARSE, CONFIG, ["cv"])["cv"]
+    assert "averaged features" not in other.memory
+
+
+def test_a_minibatch_of_wide_sparse_rows_takes_the_memory_of_their_entries() -> None:
+    rows = torch.arange(GRAPH.num_nodes)
+    one_each = CSR(torch.arange(len(rows) + 1), rows * 50, torch.ones(len(rows)), 10_000)
+    wide = GRAPH.with_features(one_each.to_torch())
+    for transform_first in (True, False):
+        net = GraphSAGE(10_000, 16, GRAPH.num_classes, transform_first=transform_first)
+        cost = epoch_costs(net, wide, CONFIG, ["exact"])["exact"]
+        assert cost.memory["a minibatch"] < 60 * 10_000  # dense rows would take 50 times as much

@@ -34,14 +34,17 @@ def wide(neighbours: int, *, nodes: int = 60, columns: int = 900, entries: int =
 def test_entries_of_averaged_features_are_those_of_p_x(own: bool, rule: str) -> None:
     graph = wide(7)
     product = build_propagation(rule, graph).to_dense() @ graph.features.to_dense()
-    assert averaged_entries(graph, own=own) == int((product != 0).sum()) / graph.num_nodes
+    assert (
+        averaged_entries(graph.features, graph.adjacency, own=own)
+        == int((product != 0).sum()) / graph.num_nodes
+    )
 
 
 @pytest.mark.parametrize("model", ["gcn", "graphsage"])
 def test_auto_multiplies_first_where_averages_would_be_dense_and_only_there(model: str) -> None:
     auto = ModelConfig(model=model)  # type: ignore[arg-type]
     many, few = wide(50), wide(2)
-    assert averaged_entries(many, own=False) > 300
+    assert averaged_entries(many.features, many.adjacency, own=False) > 300
     assert settle_order(auto, many).transform_first == "always"
     assert settle_order(auto, few).transform_first == "never"
     dense = many.with_features(many.features.to_dense())

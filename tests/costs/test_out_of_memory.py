@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from vrgcn import Graph, GraphSAGE, TrainConfig
+from vrgcn import Graph, GraphSAGE, MiniBatches, TrainConfig
 from vrgcn.costs.epoch_cost import epoch_costs
 from vrgcn.costs.out_of_memory import Needs, advice, memory_explained
 from vrgcn.files.sizes import bytes_text
@@ -147,3 +147,17 @@ def test_the_size_that_is_named_is_about_what_training_takes() -> None:
     ]
     small, double = (cost.memory["a minibatch"] for cost in needs if cost is not None)
     assert 1.6 < double / small < 2.1
+
+
+def test_the_other_order_of_the_first_product_is_advised_where_averages_are_kept() -> None:
+    features = (torch.rand(60, 40) * (torch.rand(60, 40) < 0.2)).to_sparse_csr()
+    edges = torch.stack([torch.arange(60), (torch.arange(60) * 7 + 1) % 60])
+    graph = Graph(edges, features, torch.arange(60) % 3, train=range(60), undirected=True)
+    config = TrainConfig(estimator="cv", batch_size=20)
+    kept = MiniBatches(GraphSAGE(40, 8, 3), graph, estimator="cv").setup.averages[None].table
+    size = kept.values().nbytes + kept.col_indices().nbytes + kept.crow_indices().nbytes
+    usual = advice(graph, config, "", GraphSAGE(40, 8, 3), 10**9)
+    assert "--transform-first always: features are multiplied before they are" in usual
+    assert f"averages of them, {bytes_text(size)} less" in usual
+    other = advice(graph, config, "", GraphSAGE(40, 8, 3, transform_first=True), 10**9)
+    assert "--transform-first" not in other

@@ -6,16 +6,20 @@ counted. So a sampler, a way or a model that is new needs no line here.
     nodes computed        activations of nodes in hidden layers and outputs, once for each pass
     neighbours averaged   rows that averages add up: sampled ones anew, the others from histories of
                           activations and of gradients
+    entries read          of sparse features, and of their averages: each is a row of the first
+                          weights to add up
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor, nn
 
+from vrgcn.costs.order import averaged_entries
 from vrgcn.engine.estimators import Estimator
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.engine.plan import Plan
@@ -36,7 +40,7 @@ _WEIGHTS = 5  # a weight, its gradient, two moments, the best so far
 
 @dataclass(frozen=True)
 class Cost:
-    """nodes, neighbours: of an epoch, see above; memory: bytes of a run by what takes them
+    """nodes, neighbours, entries: of an epoch, see above; memory: bytes of a run by what takes them
     files: bytes of tables that are in files instead, with `memory="disk"`
     mapped: bytes of the graph's own files, which are then read as needed
     steps: minibatches in an epoch
@@ -53,6 +57,7 @@ class Cost:
     left_out: int = 0
     files: dict[str, int] = field(default_factory=dict)
     mapped: int = 0
+    entries: float = 0
 
     @property
     def total_memory(self) -> int:
@@ -83,6 +88,7 @@ def epoch_costs(
         objective = objective or build_objective(graph, config)
     except ValueError:  # training raises it
         return costs
+    rows = _Rows(setup)
     for name in estimators:
         try:
             named = replace(config, estimator=name)
@@ -90,7 +96,7 @@ def epoch_costs(
         except ValueError:  # training raises it, if this estimator is asked for
             continue
         if _has_histories(batches):
-            costs[name] = _cost(model, batches, config)
+            costs[name] = _cost(model, batches, config, rows)
     return costs
 
 
@@ -102,7 +108,41 @@ def _has_histories(batches: MiniBatches) -> bool:
     return not (sparse and estimator.history and not estimator.dropout_residual)
 
 
-def _cost(model: nn.Module, batches: MiniBatches, config: TrainConfig) -> Cost:
+class _Rows:
+    """Entries in rows of the features and of P X; those of dense ones are none to count."""
+
+    def __init__(self, setup: Setup) -> None:
+        features = setup.graph.features
+        self.setup = setup
+        self.counts = CSR.from_torch(features).counts if is_sparse(features) else None
+
+    @cached_property
+    def averaged(self) -> float:
+        """Mean entries in the rows of P X of all relations."""
+        features, levels = self.setup.graph.features, self.setup.evaluation.levels
+        return sum(
+            averaged_entries(features, P.adjacency, own=isinstance(P.own, Tensor) or P.own != 0)
+            for P in (self.setup.P[over] for over in (levels[0] if levels else ()))
+        )
+
+    def read(self, plan: Plan) -> float:
+        """Entries that a pass over a plan reads."""
+        if self.counts is None:
+            return 0
+        nodes = plan.levels[0].nodes
+        averaged = len(nodes) * self.averaged if self.setup.preprocess else 0
+        return int(self.counts.index_select(0, nodes).sum()) + averaged
+
+    def averaged_bytes(self) -> int:
+        """Bytes of P X: columns and values as CSR, where the features are."""
+        features = self.setup.graph.features
+        if self.counts is None:
+            return _tensor_bytes(features)
+        entries = int(self.averaged * len(self.counts))
+        return entries * (8 + features.element_size()) + 8 * (len(self.counts) + 1)
+
+
+def _cost(model: nn.Module, batches: MiniBatches, config: TrainConfig, rows: _Rows) -> Cost:
     generator = torch.Generator().manual_seed(config.seed)
     plans: list[Plan] = []
     while len(plans) < min(_PLANNED, len(batches)) and sum(map(_entries, plans)) < _STEP:
@@ -112,19 +152,23 @@ def _cost(model: nn.Module, batches: MiniBatches, config: TrainConfig) -> Cost:
     times = batches.visits.count / sum(len(plan.nodes) for plan in plans)
     setup, estimator = batches.setup, batches.estimator
     nodes_computed = times * sum(
-        _passes(plan, setup, estimator) * _computed(plan) for plan in plans
+        _passes(plan, setup, estimator) * _computed(plan, setup) for plan in plans
     )
+    entries = times * sum(_passes(plan, setup, estimator) * rows.read(plan) for plan in plans)
     averaged = times * sum(_averaged(plan, setup, estimator) for plan in plans)
     refreshed = refreshed_nodes(batches, config.refresh)
     if refreshed is not None:
         nodes_computed += len(refreshed) * setup.evaluation.depth
         averaged += _degrees(setup, refreshed)
+        if rows.counts is not None:
+            entries += int(rows.counts.index_select(0, refreshed).sum())
     visits = batches.visits
-    memory = _memory(model, batches, plans)
+    memory = _memory(model, batches, plans, rows)
     files, mapped = {}, 0
     if config.memory == "disk":
         files = _to_files(memory, batches)
-        if is_mapped(batches.graph.features):
+        features = batches.graph.features
+        if is_mapped(features.values() if is_sparse(features) else features):
             mapped = memory.pop("features") + memory.pop("edges", 0)
     return Cost(
         nodes_computed,
@@ -136,6 +180,7 @@ def _cost(model: nn.Module, batches: MiniBatches, config: TrainConfig) -> Cost:
         len(batches.nodes) - visits.count,
         files,
         mapped,
+        entries,
     )
 
 
@@ -143,9 +188,10 @@ def _entries(plan: Plan) -> int:
     return plan.sampled_edges + plan.history_reads
 
 
-def _computed(plan: Plan) -> int:
+def _computed(plan: Plan, setup: Setup) -> int:
     """Nodes computed for a plan; for a model that looks at no neighbours, the minibatch alone."""
-    return sum(plan.sizes[1:]) or len(plan.nodes)
+    given = setup.training.features_first or setup.features_dropped or setup.training.depth == 0
+    return sum(plan.sizes[1 if given else 0 :]) or len(plan.nodes)
 
 
 def _passes(plan: Plan, setup: Setup, estimator: Estimator) -> int:
@@ -166,7 +212,9 @@ def _degrees(setup: Setup, nodes: Tensor) -> int:
     return sum(int(setup.P[over].degrees(nodes).sum()) for level in levels for over in level)
 
 
-def _memory(model: nn.Module, batches: MiniBatches, plans: list[Plan]) -> dict[str, int]:
+def _memory(
+    model: nn.Module, batches: MiniBatches, plans: list[Plan], rows: _Rows
+) -> dict[str, int]:
     """Bytes of what a run holds; what a step makes and drops again is about as much as the last."""
     setup, graph = batches.setup, batches.graph
     nodes, widths = graph.num_nodes, setup.training.widths
@@ -177,32 +225,41 @@ def _memory(model: nn.Module, batches: MiniBatches, plans: list[Plan]) -> dict[s
     relations = sum(map(len, setup.training.levels[first:]))
     gradients = kept * relations // max(1, len(widths[first:]))
     estimator = batches.estimator
-    widest = max(
-        sum(size * width for size, width in zip(plan.sizes, [*widths, 0], strict=False))
-        for plan in plans
-    )
+    widest = max(_step_bytes(plan, setup, rows) for plan in plans)
     memory = {
         "edges": sum(_tensor_bytes(x) for x in (graph.adjacency.indptr, graph.adjacency.indices)),
         "features": features,
-        # How many entries the average of sparse rows has is not known before.
-        "averaged features": features if later and not is_sparse(graph.features) else 0,
+        "averaged features": rows.averaged_bytes() if later else 0,
         "histories": nodes * kept if estimator.history else 0,
         "histories of gradients": nodes * gradients if estimator.gradient_history else 0,
         "exact evaluation": nodes * sum(width * wide + 8 for width in widths[later:]),
         "weights": _WEIGHTS * sum(_tensor_bytes(weight) for weight in model.parameters()),
-        "a minibatch": _COPIES * _passes(plans[0], setup, estimator) * widest * wide,
+        "a minibatch": _COPIES * _passes(plans[0], setup, estimator) * widest,
     }
     if graph.adjacency.values is not None:
         memory["edges"] += _tensor_bytes(graph.adjacency.values)
     return {name: size for name, size in memory.items() if size}
 
 
+def _step_bytes(plan: Plan, setup: Setup, rows: _Rows) -> int:
+    """Bytes of what a pass over a plan propagates, and of the sparse rows that it starts from."""
+    wide, widths = setup.graph.features.element_size(), [*setup.training.widths, 0]
+    sizes = plan.sizes
+    if rows.counts is None:
+        return wide * sum(size * width for size, width in zip(sizes, widths, strict=False))
+    if setup.training.features_first or setup.features_dropped:
+        widths[0] = 0  # they are not dense
+    dense = wide * sum(size * width for size, width in zip(sizes, widths, strict=False))
+    return dense + int(rows.read(plan)) * (8 + wide)
+
+
 def _to_files(memory: dict[str, int], batches: MiniBatches) -> dict[str, int]:
     """Move the tables that lie in files out of `memory`. The steps of rows' writing stay there."""
     setup = batches.setup
     first, later = setup.training.first_table, setup.evaluation.first_table
+    sparse = is_sparse(batches.graph.features)  # their averages are kept in memory
     tables = {
-        "averaged features": 0,
+        **({} if sparse else {"averaged features": 0}),
         "histories": len(setup.training.levels[first:]),
         "histories of gradients": sum(map(len, setup.training.levels[first:])),
         "exact evaluation": len(setup.evaluation.levels[later:]),

@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import CSR, is_sparse
@@ -51,22 +52,21 @@ def _transforms_first(kind: type[GraphModel], graph: Graph) -> bool:
         return False
     entries = CSR.from_torch(graph.features).num_entries / graph.num_nodes
     degree = graph.num_edges / graph.num_nodes
-    averaged = averaged_entries(graph, own=kind.propagation == "gcn")
+    averaged = averaged_entries(graph.features, graph.adjacency, own=kind.propagation == "gcn")
     after = averaged + (kind.copies - 1) * entries
     before = kind.copies * entries + 2 * degree + _HOP
     return after > _WORTH * before
 
 
-def averaged_entries(graph: Graph, *, own: bool) -> float:
+def averaged_entries(features: Tensor, adjacency: CSR, *, own: bool) -> float:
     """Mean entries in a row of P X of sparse features X, counted for some of the nodes.
 
-    own: whether P has a node's own edge
+    own: whether P has nodes' own edges beside those of the adjacency
     """
-    features, adjacency = CSR.from_torch(graph.features), graph.adjacency
-    nodes = torch.arange(0, graph.num_nodes, max(1, graph.num_nodes // _COUNTED))
-    count = 0
+    X, count = CSR.from_torch(features), 0
+    nodes = torch.arange(0, adjacency.num_rows, max(1, adjacency.num_rows // _COUNTED))
     for node in nodes:  # one by one: rows of hubs are long
         row = adjacency.rows(node[None]).indices
         averaged = torch.cat([row, node[None]]) if own else row
-        count += len(features.rows(averaged).indices.unique())
+        count += len(X.rows(averaged).indices.unique())
     return count / len(nodes)

@@ -102,6 +102,12 @@ def advice(
             f"  --no-preprocess: no averages of the features, {bytes_text(size)} less"
             f"{needs.then(replace(config, preprocess=False))}"
         )
+    averages = needs.averages(config)
+    if averages and is_sparse(graph.features) and not on_gpu:
+        told.append(
+            "  --transform-first always: features are multiplied before they are propagated, no "
+            f"averages of them, {bytes_text(averages)} less"
+        )
     told.append("  --hidden: weights, histories, steps and evaluation grow with it")
     return "\n".join(told)
 
@@ -152,6 +158,11 @@ class Needs:
         if self.addresses is not None and _size(cost) + cost.disk >= self.addresses:
             return f"{told}, but the limit of addresses (ulimit -v) counts files too"
         return f"{told}, which would have fit"
+
+    def averages(self, config: TrainConfig) -> int:
+        """Bytes of P X, where the run keeps it."""
+        cost = self._cost(config)
+        return 0 if cost is None else cost.memory.get("averaged features", 0)
 
     def largest_batch(self, config: TrainConfig) -> TrainConfig:
         """Half the batch, or less where a smaller one fits and half does not."""
