@@ -301,3 +301,9 @@ def test_a_graph_without_its_ids_is_refused(tmp_path):
     (tmp_path / "g" / "ids.arrow").unlink()
     with pytest.raises(FileNotFoundError, match=r"ids\.arrow is missing"):
         load_graph(tmp_path / "g")
+
+
+def test_a_kind_of_memory_that_is_none_is_refused(tmp_path: Path) -> None:
+    save_graph(Graph([[0, 1], [1, 2]], torch.eye(3)), tmp_path / "g")
+    with pytest.raises(ValueError, match=r"^memory 'tape' is none of ram, disk$"):
+        load_graph(tmp_path / "g", memory="tape")

@@ -80,6 +80,8 @@ BAD_LABELS = {
     "too few": ({"labels": [0, 1]}, r"labels must be \(4,\), one class per node, or \(4, classes\)"),
     "three dimensions": ({"labels": torch.zeros(N, 2, 2)}, "labels must be"),
     "below -1": ({"labels": [0, 1, -2, 1]}, r"1 labels are outside 0..1 \(-1 where unknown\), first: -2 at node 2"),
+    "all below -1": ({"labels": [-5, -3, -4, -3]}, r"4 labels are below 0 and not -1, which stands for an unknown one, first: -5 at node 0"),
+    "below -1 of no class": ({"labels": [-1, -3, -1, -1]}, r"1 labels are below 0 and not -1.*first: -3 at node 1"),
     "beyond num_classes": ({"labels": Y, "num_classes": 1}, "2 labels are outside 0..0.*first: 1 at node 1"),
     "multi-label of 2": ({"labels": [[0, 1], [0, 2], [1, 1], [0, 0]]}, "must be 0 or 1.*first: 2 at node 1, class 1"),
     "multi-label of 0.5": ({"labels": [[0, 0.5]] + [[0, 1]] * 3}, "must be 0 or 1.*0.5 at node 0, class 1"),

@@ -132,3 +132,10 @@ def test_a_layer_that_is_not_there_is_refused_by_name():
         embeddings(model(GCN), graph(), 4)
     with pytest.raises(ValueError, match=r"layer -2 is none .* propagates 0 times"):
         embeddings(model(MLP), graph())
+
+
+@pytest.mark.parametrize("layer", ["last", 1.5, None, True])
+def test_a_layer_that_is_no_number_is_refused(layer: object) -> None:
+    graph = Graph([[0, 1], [1, 2]], torch.eye(3))
+    with pytest.raises(ValueError, match=r"^layer must be a whole number, not "):
+        embeddings(GCN(3, 4, 2), graph, layer=layer)

@@ -509,3 +509,21 @@ def test_patience_without_validation_nodes_is_told() -> None:
     assert "patience 1 (--patience) waits for validation scores, and the graph has no" in notes[0]
     fit(model(), graph(), config, on_note=notes.append)
     assert len(notes) == 1
+
+
+@pytest.mark.parametrize("config", [{}, {"epochs": 3}, "cvd", TrainConfig])
+def test_a_config_that_is_none_is_refused(config: object) -> None:
+    match = r"config must be a TrainConfig, .*such as TrainConfig\(epochs=3\)"
+    with pytest.raises(TypeError, match=match):
+        fit(GCN(IN, 4, CLASSES), Graph(**parts()), config)
+
+
+@pytest.mark.parametrize("estimator", ["cvd", None, 3])
+def test_an_estimator_of_ones_own_is_not_a_name(estimator: object) -> None:
+    graph, model = Graph(**parts()), GCN(IN, 4, CLASSES)
+    if estimator is None:
+        assert fit(model, graph, TrainConfig(epochs=1), estimator=None).epoch == 1
+        return
+    match = r"estimator takes an Estimator, .*; one by name: TrainConfig\(estimator='cvd'\)"
+    with pytest.raises(TypeError, match=match):
+        fit(model, graph, estimator=estimator)

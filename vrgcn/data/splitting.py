@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from vrgcn.data.tables.spec import check_ratio
 from vrgcn.data.tables.splits import draw_split
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.validation import SPLITS
@@ -34,6 +35,7 @@ def random_split(graph: Graph, ratio: Sequence[float], seed: int = 0) -> Graph:
 
     ratio: shares of training, validation and test nodes, such as (0.6, 0.2, 0.2)
     """
+    check_ratio(ratio, "ratio")
     if graph.labels is None:
         raise ValueError("a graph without labels cannot be split (--ratio): nothing to train on")
     task = find_task(graph.task)

@@ -102,6 +102,8 @@ def load_graph(path: Source, *, memory: Literal["ram", "disk"] = "ram") -> Graph
     memory: "disk" for a graph that may be larger than memory: its arrays cannot be changed, and
         scaled and averaged features are made once, as files in its folder `derived`
     """
+    if memory not in ("ram", "disk"):
+        raise ValueError(f"memory {memory!r} is none of ram, disk")
     with opened_store(path) as folder:
         meta = read_meta(folder)
         arrays = _map_arrays(folder, meta, read_only=memory == "disk")

@@ -21,6 +21,7 @@ from vrgcn.inference.average_sweeps import AverageSweeps
 from vrgcn.inference.predict import check_all_outputs, single_sweeps
 from vrgcn.inference.saved import SavedModel
 from vrgcn.inference.sweeps import ExactSweeps
+from vrgcn.models.config import is_whole
 
 
 def embeddings(
@@ -51,6 +52,8 @@ def find_layer(sweeps: ExactSweeps | AverageSweeps, layer: int) -> int | None:
     """The level that a layer is; None for the outputs."""
     if isinstance(sweeps, AverageSweeps):
         sweeps.average.refuse_layers()
+    if not is_whole(layer):
+        raise ValueError(f"layer must be a whole number, not {layer!r}")
     depth = sweeps.setup.evaluation.depth
     if not -depth - 1 <= layer <= depth:
         raise ValueError(

@@ -13,7 +13,7 @@ from vrgcn.engine.estimators import Estimator
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.runs.job import prepare
-from vrgcn.training.config import TrainConfig
+from vrgcn.training.config import TrainConfig, given_config
 from vrgcn.training.listener import Callbacks
 from vrgcn.training.objective import Objective
 from vrgcn.training.own_loss import Loss
@@ -56,7 +56,12 @@ def fit(
     verbose: show progress as `vrgcn train` does, on a terminal or in a notebook
     on_epoch, ..., on_note: see listener.Callbacks
     """
-    config = config or TrainConfig()
+    config = given_config(config)
+    if not isinstance(estimator, Estimator | None):
+        raise TypeError(
+            f"estimator takes an Estimator, not {estimator!r}; one by name: "
+            "TrainConfig(estimator='cvd')"
+        )
     if diagnostics is not None:
         config = replace(config, diagnostics=diagnostics)
     if checkpoint_every is not None:

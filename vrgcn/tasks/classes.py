@@ -76,9 +76,11 @@ class OneClass(ClassTask):
         bad = (y < UNLABELLED) | (y >= classes)
         if bad.any():
             first = int(bad.nonzero()[0, 0])
+            wrong = f"outside 0..{classes - 1} (-1 where unknown)"
+            if classes < 1:
+                wrong = "below 0 and not -1, which stands for an unknown one"
             raise ValueError(
-                f"{int(bad.sum())} labels are outside 0..{classes - 1} (-1 where unknown), first: "
-                f"{int(y[first])} at node {first}"
+                f"{int(bad.sum())} labels are {wrong}, first: {int(y[first])} at node {first}"
             )
         return y, max(classes, 0)
 

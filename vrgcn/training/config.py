@@ -158,6 +158,18 @@ class TrainConfig:
             raise ValueError(f"warmup {self.warmup} is longer than the run, epochs {self.epochs}")
 
 
+def given_config(config: TrainConfig | None) -> TrainConfig:
+    """The config that a caller gave, the default one for None; refuse anything else."""
+    if config is None:
+        return TrainConfig()
+    if not isinstance(config, TrainConfig):
+        raise TypeError(
+            f"config must be a TrainConfig, not {config!r}: give its settings by name, such as "
+            "TrainConfig(epochs=3)"
+        )
+    return config
+
+
 def _fanout(given: Any) -> tuple[int, ...]:
     """The numbers of a fan-out; from Python, one number is natural."""
     several = isinstance(given, Iterable) and not isinstance(given, str)

@@ -15,7 +15,7 @@ from vrgcn.models.config import ModelConfig
 from vrgcn.runs.identity import differences, fingerprint
 from vrgcn.runs.settings import BEFORE
 from vrgcn.training.clock import Clock
-from vrgcn.training.config import TrainConfig
+from vrgcn.training.config import TrainConfig, given_config
 from vrgcn.training.interval import duration
 from vrgcn.training.objective import Objective, build_objective
 from vrgcn.tuning.leaderboard import Leaderboard
@@ -56,7 +56,7 @@ def tune(
     on_begin: called once it is known that the folder is this search's
     """
     check_optuna()
-    config = config or TrainConfig()
+    config = given_config(config)
     limit = config.time_limit if time_limit is None else time_limit
     config = replace(config, time_limit=None)
     if graph.labels is None or not len(graph.train) or not len(graph.val):

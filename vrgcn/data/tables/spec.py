@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from vrgcn.data.tables.overrides import Override, parse_fills
 from vrgcn.tasks import TASKS, find_task
@@ -218,14 +219,15 @@ def check_split_seed(seed: int, ratio: tuple[float, ...] | None) -> None:
         )
 
 
-def check_ratio(ratio: tuple[float, ...]) -> None:
-    """Refuse what are no shares of train, val and test."""
-    if len(ratio) != 3:
-        given = " ".join(f"{share:g}" for share in ratio) or "nothing"
-        raise ValueError(f"--ratio takes three numbers: train, val, test; not {given}")
+def check_ratio(ratio: Any, name: str = "--ratio") -> None:
+    """Refuse what are no shares of train, val and test. name: what the caller knows them by"""
+    several = isinstance(ratio, Iterable) and all(hasattr(share, "__float__") for share in ratio)
+    if not several or len(ratio) != 3:
+        given = " ".join(f"{share:g}" for share in ratio) or "nothing" if several else repr(ratio)
+        raise ValueError(f"{name} takes three numbers: train, val, test; not {given}")
     if not all(0 <= share <= 1 for share in ratio) or ratio[0] == 0:
         raise ValueError(
-            f"--ratio: must be three shares such as 0.6 0.2 0.2, the first above 0; not {ratio}"
+            f"{name}: must be three shares such as 0.6 0.2 0.2, the first above 0; not {ratio}"
         )
     if sum(ratio) > 1 + 1e-9:
-        raise ValueError(f"--ratio: the shares sum to {sum(ratio):g}, more than 1")
+        raise ValueError(f"{name}: the shares sum to {sum(ratio):g}, more than 1")
