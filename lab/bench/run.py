@@ -21,6 +21,7 @@ from lab.bench import (
     inference,
     limits,
     peers,
+    sparse,
     startup,
     step,
 )
@@ -37,6 +38,7 @@ SECTIONS: dict[str, Callable[[Bench], Section]] = {
     "peers": peers.run,
     "inference": inference.run,
     "histories": histories.run,
+    "sparse": sparse.run,
     "startup": startup.run,
 }
 

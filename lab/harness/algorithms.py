@@ -84,6 +84,7 @@ class Architecture:
     batch: int = 512
     dropout: float = 0.2
     history_dtype: str = "float16"
+    transform_first: bool = False
 
     def model(self, graph: Graph, seed: int = 0, order: str = "after") -> GraphSAGE:
         with torch.random.fork_rng([]):
@@ -97,6 +98,7 @@ class Architecture:
                 dropout=self.dropout,
                 order=order,
                 layer_norm=True,
+                transform_first=self.transform_first,
             )
 
 

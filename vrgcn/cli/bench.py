@@ -13,7 +13,16 @@ from vrgcn.cli.shared_flags import DataRoot
 from vrgcn.training.config import at_least
 
 SectionName = Literal[
-    "epoch", "accuracy", "deep", "step", "growth", "peers", "inference", "histories", "startup"
+    "epoch",
+    "accuracy",
+    "deep",
+    "step",
+    "growth",
+    "peers",
+    "inference",
+    "histories",
+    "sparse",
+    "startup",
 ]
 
 
@@ -25,7 +34,8 @@ class BenchOptions(Options):
     """What to measure. epoch: steps against the MLP; accuracy: time to a validation score, peak
     memory; deep: three and four layers; step: where the time goes; growth: cost against graph and
     model sizes; peers: PyG; inference: exact outputs of all nodes; histories: 16-bit tables;
-    startup: --help, mistakes on the command line, imports."""
+    sparse: wide sparse features against 64 dense columns; startup: --help, mistakes on the command
+    line, imports."""
     dataset: str = "reddit-like"
     """A graph by name; `vrgcn datasets` lists them."""
     data_root: DataRoot = None
