@@ -80,6 +80,8 @@ ROWS: dict[str, Run] = {
     "default": _network(),
     "two-way": _network(estimator="two-way"),
     "two-way, averaged weights": _network(estimator="two-way", average_weights=True),
+    "two-way, learned rows": _network(estimator="two-way", learned_rows=True),
+    "two-way, neighbours' labels": _network(estimator="two-way", neighbour_labels=True),
     "cvd": _network(estimator="cvd"),
     "cvd, averaged weights": _network(estimator="cvd", average_weights=True),
     "exact": _network(estimator="exact"),

@@ -36,7 +36,8 @@ def build_for(config: ModelConfig, graph: Graph, outputs: int, seed: int) -> Gra
 
     outputs: how many the model has for a node; seed: of its weights
     """
-    return build_model(settle_order(config, graph), graph.num_features, outputs, seed)
+    settled = settle_order(config, graph)
+    return build_model(settled, graph.num_features, outputs, seed, graph.num_nodes)
 
 
 def settle_order(config: ModelConfig, graph: Graph) -> ModelConfig:

@@ -18,6 +18,7 @@ from vrgcn.baselines import BASELINES
 from vrgcn.baselines.baseline import Baseline
 from vrgcn.files.checksums import value_checksum
 from vrgcn.files.kinds import (
+    COUNT,
     FLAG,
     NAMES,
     OBJECT,
@@ -73,7 +74,8 @@ def read_model_file(path: Path) -> tuple[Description, Tensors]:
     check_kinds(str(path), description, _OWN_KINDS if own else _KINDS)
     if not own:
         if description["model"] in MODELS:  # files from before there was a choice
-            description["arguments"].setdefault("transform_first", False)
+            for name, value in _LATER.items():
+                description["arguments"].setdefault(name, value)
         _check_arguments(path, description["model"], description["arguments"])
     if description["propagation"] is None and not (own or description["own_matrix"]):
         raise ValueError(f"{path}: does not say by what the model propagates")
@@ -240,6 +242,10 @@ _OWN_KINDS = _KINDS | {
     "class": TEXT,
     "arguments": or_null(OBJECT),
 }
+# Arguments that files from before them do not have, and what they were.
+_LATER: dict[str, Any] = {
+    "transform_first": False, "nodes": 0, "learned_rows": False, "neighbour_labels": False,
+}  # fmt: skip
 _ARGUMENTS = {
     **dict.fromkeys(("in_features", "hidden", "classes", "layers", "dense"), POSITIVE),
     "dropout": Kind(
@@ -250,5 +256,6 @@ _ARGUMENTS = {
     "layer_norm": FLAG,
     "bias": FLAG,
     "activation": one_of(*ACTIVATIONS),
-    "transform_first": FLAG,
+    **dict.fromkeys(_LATER, FLAG),
+    "nodes": COUNT,
 }

@@ -31,9 +31,19 @@ class ModelConfig:
     transform_first: Literal["auto", "always", "never"] = "auto"
     """Multiply the features by the first weights before they are propagated, for sparse features
     whose averages would be dense. auto: where that is less work."""
+    learned_rows: bool = False
+    """Learn a row for each node that reaches its neighbours alone, beside their features: who the
+    neighbours are tells something then, as it does where links are many and features few."""
+    neighbour_labels: bool = False
+    """Give the last layer the mean of the neighbours' training labels, a node's own left out."""
 
     def __post_init__(self) -> None:
         check_types(self)
+        if self.model == "mlp" and (self.learned_rows or self.neighbour_labels):
+            raise ValueError(
+                "model mlp looks at no neighbours: learned_rows and neighbour_labels need "
+                "graphsage or gcn"
+            )
         check_sizes(hidden=self.hidden, layers=self.layers, dense=self.dense)
         check_dropout(self.dropout)
 

@@ -19,6 +19,7 @@ from vrgcn.graph.randomness import default_generator
 from vrgcn.graph.sparse import CSR, is_sparse
 from vrgcn.models.config import ModelConfig, check_sizes
 from vrgcn.models.dropout import Dropout
+from vrgcn.models.node_table import NodeTable
 from vrgcn.models.output_scale import OutputScale
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -122,9 +123,12 @@ class Dense(nn.Module):
         self.activation = ACTIVATIONS[activation]
 
     def forward(self, x: Tensor) -> Tensor:
-        for i, linear in enumerate(self.linears):
-            x = self._activated(i, linear(self.dropout(x) if i or self.drop_input else x))
-        return x
+        return self.after_first(self.first(x))
+
+    def first(self, x: Tensor) -> Tensor:
+        """The output of the first linear layer."""
+        y: Tensor = self.linears[0](self.dropout(x) if self.drop_input else x)
+        return y
 
     def after_first(self, y: Tensor) -> Tensor:
         """What follows the first linear layer, whose output y is given."""
@@ -140,6 +144,9 @@ class Dense(nn.Module):
         return y
 
 
+_DEVIATION = 0.01  # of learned rows at first
+
+
 class GraphModel(nn.Module):
     """Base of GCN, GraphSAGE and MLP: `layers` graph layers of `dense` dense layers each.
 
@@ -151,6 +158,12 @@ class GraphModel(nn.Module):
         in place of (P x) W: the same numbers without dropout, by another order of the products. For
         sparse features whose averages would be dense. Dropout is of x then, in either order, and
         the first thing that the model propagates is x W, which has a history like any activation
+    nodes: of the graph that it is trained on, where it has tables of them
+    learned_rows: the first linear layer's output gets the sum of the neighbours' learned rows over
+        the root of their number. A node's own row reaches it by a detour at most: at once, it would
+        learn labels by heart
+    neighbour_labels: the last graph layer's first linear layer has a part for the mean of the
+        neighbours' training labels, `set_labels` having told them
     """
 
     propagation = "gcn"
@@ -170,10 +183,15 @@ class GraphModel(nn.Module):
         bias: bool = ModelConfig.bias,
         activation: str = "relu",
         transform_first: bool = False,
+        nodes: int = 0,
+        learned_rows: bool = False,
+        neighbour_labels: bool = False,
     ) -> None:
         super().__init__()
         check_sizes(in_features=in_features, hidden=hidden, classes=classes)
         check_sizes(layers=layers, dense=dense)
+        if learned_rows or neighbour_labels:
+            check_sizes(nodes=nodes)
         if order not in ("after", "before"):
             raise ValueError(f"order must be 'after' or 'before', not {order!r}")
         if activation not in ACTIVATIONS:
@@ -182,6 +200,7 @@ class GraphModel(nn.Module):
             "in_features": in_features, "hidden": hidden, "classes": classes, "layers": layers,
             "dense": dense, "dropout": dropout, "order": order, "layer_norm": layer_norm,
             "bias": bias, "activation": activation, "transform_first": transform_first,
+            "nodes": nodes, "learned_rows": learned_rows, "neighbour_labels": neighbour_labels,
         }  # fmt: skip
         self.order = order
         self.transform_first = transform_first
@@ -204,6 +223,27 @@ class GraphModel(nn.Module):
             for layer in range(layers)
         )
         self.output_scale = OutputScale()
+        self.learned: NodeTable | None = None
+        self.labels: NodeTable | None = None
+        last = hidden if dense > 1 else classes  # width of the last graph layer's first output
+        if learned_rows:
+            self.learned = NodeTable.drawn(nodes, hidden if layers > 1 else last, _DEVIATION)
+        if neighbour_labels:
+            # A column for each output, and one that tells known labels from unknown ones.
+            self.labels = NodeTable(torch.zeros(nodes, classes + 1), learned=False)
+            self.of_labels = Linear(classes + 1, last, bias=False)
+
+    def set_labels(self, nodes: Tensor, columns: Tensor) -> None:
+        """Tell it the labels of the training nodes, where it takes those of neighbours.
+
+        nodes: (training nodes,) ids; columns: (training nodes, outputs)
+        """
+        if self.labels is None:
+            return
+        rows = torch.zeros_like(self.labels.rows)
+        known = torch.cat([columns, columns.new_ones(len(columns), 1)], dim=1)
+        rows[nodes.to(rows.device)] = known.to(rows.device, rows.dtype)
+        self.labels.set(rows)
 
     def set_output_scale(self, mean: float, deviation: float) -> None:
         """From now on the outputs are multiplied by `deviation` and moved by `mean`.
@@ -212,24 +252,31 @@ class GraphModel(nn.Module):
         """
         self.output_scale.set(mean, deviation, next(self.parameters()).device)
 
-    def forward(self, x: Tensor, propagate: Callable[[Tensor], Tensor]) -> Tensor:
-        if self.transform_first:
-            x = self._transformed(x, propagate)
-        for layer in islice(self.layers, int(self.transform_first), None):
-            if self.order == "before":
-                x = self.dropout(x)
-            x = layer(self.gather(x, propagate))
+    def forward(self, x: Tensor, propagate: Any) -> Tensor:
+        for place, layer in enumerate(self.layers):
+            assert isinstance(layer, Dense)
+            if place == 0 and self.transform_first:
+                y = self._transformed(x, layer, propagate)
+            else:
+                given = self.dropout(x) if self.order == "before" else x
+                y = layer.first(self.gather(given, propagate))
+            if place == 0 and self.learned is not None:
+                y = y + self._of_learned(self.learned, propagate)
+            if place == len(self.layers) - 1 and self.labels is not None:
+                y = y + self.of_labels(propagate.table(self.labels.rows))
+            x = layer.after_first(y)
         scaled: Tensor = self.output_scale(x)
         return scaled
 
-    def _transformed(self, x: Tensor, propagate: Any) -> Tensor:
-        """The output of the first graph layer, from features that are not propagated yet."""
-        layer = self.layers[0]
-        assert isinstance(layer, Dense)
+    def _transformed(self, x: Tensor, layer: Dense, propagate: Any) -> Tensor:
+        """The output of the first linear layer, from features that are not propagated yet."""
         linear = layer.linears[0]
         assert isinstance(linear, InputLinear)
-        y = self.gather_transformed(self.dropout(x), linear, propagate)
-        return layer.after_first(linear.with_bias(y))
+        return linear.with_bias(self.gather_transformed(self.dropout(x), linear, propagate))
+
+    def _of_learned(self, learned: NodeTable, propagate: Any) -> Tensor:
+        mean = propagate.table(learned.rows)
+        return self.dropout(mean * propagate.degrees()[:, None].to(mean.dtype).sqrt())
 
     def gather(self, x: Tensor, propagate: Any) -> Tensor:
         """The input of a graph layer's dense part, for each node."""
@@ -283,13 +330,17 @@ class MLP(GraphModel):
 MODELS: dict[str, type[GraphModel]] = {"gcn": GCN, "graphsage": GraphSAGE, "mlp": MLP}
 
 
-def build_model(config: ModelConfig, in_features: int, classes: int, seed: int) -> GraphModel:
+def build_model(
+    config: ModelConfig, in_features: int, classes: int, seed: int, nodes: int = 0
+) -> GraphModel:
     """The model with weights from the seed, whatever was drawn before.
 
+    nodes: of the graph, for models with a table of them
     `transform_first` is "auto" where nobody has looked at the graph: the features are propagated
     """
     arguments = asdict(config)
     arguments["transform_first"] = config.transform_first == "always"
+    tables = config.learned_rows or config.neighbour_labels
     kind = MODELS[arguments.pop("model")]
     with default_generator(torch.device("cpu"), seed):
-        return kind(in_features, classes=classes, **arguments)
+        return kind(in_features, classes=classes, nodes=nodes if tables else 0, **arguments)

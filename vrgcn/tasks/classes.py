@@ -43,6 +43,9 @@ class OneClass(ClassTask):
     def described(self, num_classes: int) -> str:
         return f"classes={num_classes}"
 
+    def columns_of(self, labels: Tensor, num_classes: int) -> Tensor:
+        return F.one_hot(labels, num_classes).float()
+
     def facts(self, labels: Tensor, num_classes: int) -> dict[str, Tensor]:
         return {"weights": balanced_weights(labels, num_classes)}
 

@@ -50,6 +50,9 @@ class SeveralClasses(ClassTask):
     def described(self, num_classes: int) -> str:
         return f"multi-label={num_classes}"
 
+    def columns_of(self, labels: Tensor, num_classes: int) -> Tensor:
+        return labels.float()
+
     def facts(self, labels: Tensor, num_classes: int) -> dict[str, Tensor]:
         return {"weights": balanced_presence(labels)}
 

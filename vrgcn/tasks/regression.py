@@ -94,6 +94,10 @@ class Number(Task):
     def needs(self, settings: LossSettings) -> tuple[str, ...]:
         return ("labels",)
 
+    def columns_of(self, labels: Tensor, num_classes: int) -> Tensor:
+        mean, deviation = mean_and_deviation(labels)
+        return (labels.float()[:, None] - mean) / deviation
+
     def facts(self, labels: Tensor, num_classes: int) -> dict[str, Tensor]:
         return {"labels": torch.tensor(mean_and_deviation(labels), dtype=torch.float64)}
 

@@ -143,6 +143,11 @@ class Task(ABC):
         """What a graph of this task has to be predicted, for errors."""
 
     @abstractmethod
+    def columns_of(self, labels: Tensor, num_classes: int) -> Tensor:
+        """(nodes, outputs): labels of training nodes as columns of numbers around 0 or 1, for
+        models that take those of neighbours."""
+
+    @abstractmethod
     def needs(self, settings: LossSettings) -> tuple[str, ...]:
         """Names of the facts that the loss has to know."""
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from vrgcn.graph.graph import Graph
+from vrgcn.models.models import GraphModel
 from vrgcn.tasks import find_task, task_of
 from vrgcn.tasks.metrics import Metric
 from vrgcn.tasks.task import Facts, LossSettings
@@ -61,6 +62,7 @@ class TaskObjective:
         self.task = find_task(graph.task)
         settings = loss_settings(config)
         self.task.check_settings(settings, graph.num_classes)
+        self.num_classes = graph.num_classes
         self.outputs = self.task.outputs(graph.num_classes)
         self.target = self.task.target(graph.num_classes)
         self.labels = graph.labels
@@ -85,6 +87,10 @@ class TaskObjective:
 
     def prepare(self, model: nn.Module) -> None:
         self.criterion.prepare(model)
+        if isinstance(model, GraphModel):
+            nodes = self.trained.nonzero()[:, 0]
+            columns = self.task.columns_of(self.labels[nodes], self.num_classes)
+            model.set_labels(nodes, columns)
 
     def loss(self, outputs: Tensor, nodes: Tensor) -> Tensor:
         return self.criterion(outputs, self.labels_of(nodes, outputs.device))
