@@ -356,3 +356,41 @@ def test_parts_and_tables_live_where_the_map_says() -> None:
     for name, path in parts + tables:
         dotted = path.removesuffix("/__init__").replace("/", ".")
         assert hasattr(importlib.import_module(f"vrgcn.{dotted}"), name), (name, path)
+
+
+# What people add, as the table calls it.
+ADDED = (
+    *("a sampler", "a sampler with a setting", "an estimator", "a training flag", "a task"),
+    *("a metric", "a model", "an encoder", "a table source", "a command", "a panel of a report"),
+    *("a setting to be searched", "a data set"),
+)
+
+
+def rows_of_additions() -> dict[str, str]:
+    """What to write and the lines to add, by what is added; notes in brackets are left out."""
+    table = map_of_the_code().partition("| to add | write | a line in |")[2].partition("\n\n")[0]
+    rows = re.findall(r"(?m)^\| (an? [^|(]+?)(?: \([^|]*\))? \| (.*) \|$", table)
+    assert len({name for name, _ in rows}) == len(rows)
+    return dict(rows)
+
+
+@pytest.mark.parametrize("thing", ADDED)
+def test_the_map_says_how_to_add(thing: str) -> None:
+    row = rows_of_additions()[thing]
+    files = re.findall(r"`([\w/]+(?:/|\.py))`", row)
+    assert files or row.startswith("the same"), row
+    for file in files:
+        assert (PACKAGE / file).exists(), file
+    for name, path in re.findall(r"`([A-Z]\w+)`(?: runs)?, `([\w/]+)\.py`", row):
+        module = importlib.import_module(
+            "vrgcn." + path.removesuffix("/__init__").replace("/", ".")
+        )
+        assert hasattr(module, name), (name, path)
+
+
+def test_a_class_or_table_in_a_row_stands_in_a_file_of_the_row() -> None:
+    for thing, row in rows_of_additions().items():
+        files = [PACKAGE / file for file in re.findall(r"`([\w/]+\.py)`", row)]
+        sources = "".join(file.read_text(encoding="utf-8") for file in files)
+        for name in re.findall(r"`([A-Z]\w+)`", row):
+            assert re.search(rf"\b{name}\b", sources), (thing, name)

@@ -37,10 +37,9 @@ from vrgcn.data.tables.nodes import (
     read_nodes,
 )
 from vrgcn.data.tables.overrides import parse_fills
-from vrgcn.data.tables.parquet import ParquetTable
 from vrgcn.data.tables.problems import Collected, Problems
 from vrgcn.data.tables.proposal import propose, rows_of
-from vrgcn.data.tables.reading import Table, open_table
+from vrgcn.data.tables.reading import Table, check_headerless, open_table
 from vrgcn.data.tables.recipe import Recipe, read_recipe
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.summary import ImportSummary, summarise
@@ -139,7 +138,12 @@ def _opened(spec: ImportSpec, on_plan: Plan, opener: Opener) -> Source:
         with found.step():
             check_dropped(tables, asked.drop)
         with found.step():
-            _check_headerless(asked, edge_table, node_table)
+            for flag, said, path in (
+                ("--headerless", asked.headerless, asked.edges),
+                ("--headerless-nodes", asked.headerless_nodes, asked.nodes),
+            ):
+                if said and path is not None:
+                    check_headerless(path, flag)
     if edge_table is not None:
         with found.step():
             for_edges = recipe.for_edges(spec) if recipe is not None else spec
@@ -160,18 +164,6 @@ def _opened(spec: ImportSpec, on_plan: Plan, opener: Opener) -> Source:
     if recipe is not None:
         marked = recipe.marked
     return Source(spec, edge_table, edge, node_table, node, encoders, marked, recipe)
-
-
-def _check_headerless(spec: ImportSpec, edges: Table | None, nodes: Table | None) -> None:
-    """Refuse a Parquet file as headerless: it names its columns."""
-    for flag, given, table in (
-        ("--headerless", spec.headerless, edges),
-        ("--headerless-nodes", spec.headerless_nodes, nodes),
-    ):
-        if given and isinstance(table, ParquetTable):
-            raise ValueError(
-                f"{flag}: {table.name} is a Parquet file, which names its columns; leave it out"
-            )
 
 
 def _node_columns(

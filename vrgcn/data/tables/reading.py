@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Protocol
 
@@ -13,6 +14,11 @@ DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": None}
 HEADERLESS = {"--edges": "--headerless", "--nodes": "--headerless-nodes"}
 BATCH_BYTES = 16 << 20
 BATCH_ROWS = 65_536
+# Ending of a file that is not text: its kind for people, the module and the class of its table.
+TABLES: dict[str, tuple[str, str, str]] = {
+    ".parquet": ("Parquet", "vrgcn.data.tables.parquet", "ParquetTable"),
+    ".pq": ("Parquet", "vrgcn.data.tables.parquet", "ParquetTable"),
+}
 CELL_BYTES = 4 << 20  # at most; of text files, of a row, unless it has many columns
 
 
@@ -47,7 +53,6 @@ def open_table(path: Path, flag: str, delimiter: str | None, header: bool = True
     delimiter: None to take it from the file's first line
     """
     from vrgcn.data.tables.delimited import DelimitedTable
-    from vrgcn.data.tables.parquet import ParquetTable
 
     if not path.is_file():
         raise FileNotFoundError(f"{flag}: there is no file {path}")
@@ -56,17 +61,32 @@ def open_table(path: Path, flag: str, delimiter: str | None, header: bool = True
     suffixes = [suffix.lower() for suffix in path.suffixes]
     zipped = suffixes[-1:] == [".gz"]
     kind = "".join(suffixes[-2:-1] if zipped else suffixes[-1:])
-    if kind in (".parquet", ".pq"):
+    if kind in TABLES:
+        title, module, table = TABLES[kind]
         if zipped:
-            raise ValueError(f"{path}: a Parquet file is compressed inside; gunzip it first")
-        return ParquetTable(path)
+            raise ValueError(f"{path}: a {title} file is compressed inside; gunzip it first")
+        opened: Table = getattr(import_module(module), table)(path)
+        return opened
     if delimiter is None and kind not in DELIMITERS:
         raise ValueError(
-            f"{flag}: {path} ends in none of .csv, .tsv, .txt, the same with .gz, and .parquet; "
-            "if it is text, give --delimiter"
+            f"{flag}: {path} ends in none of .csv, .tsv, .txt, the same with .gz, and "
+            f"{', '.join(_endings())}; if it is text, give --delimiter"
         )
     usual = DELIMITERS.get(kind)
     return DelimitedTable(path, delimiter, zipped, header, usual, HEADERLESS[flag])
+
+
+def check_headerless(path: Path, flag: str) -> None:
+    """Refuse a file as headerless whose kind names its columns. flag: by which it was said"""
+    if path.suffix.lower() in TABLES:
+        title = TABLES[path.suffix.lower()][0]
+        raise ValueError(f"{flag}: {path} is a {title} file, which names its columns; leave it out")
+
+
+def _endings() -> list[str]:
+    """The first ending of each kind of file that is not text."""
+    first = {title: ending for ending, (title, *_) in reversed(TABLES.items())}
+    return [ending for ending in TABLES if ending in first.values()]
 
 
 def tidy_names(given: list[str], notes: list[str]) -> list[str]:
