@@ -7,11 +7,11 @@ Files are read in batches and features go straight to the graph's folder, so tha
 memory work. What stays in memory: ids, labels, and one range of the edges at a time.
 
     spec                    what is asked for
-    reading, delimited, parquet             files as batches of columns
+    reading, delimited, parquet     files as batches of columns
     columns, values         which column is what; columns as texts and as numbers
     overrides               what the user says about single columns
-    looks, proposal         what columns look like, and what will be made of them
-    encoders                columns to features, a file for each kind
+    encoders                columns to features, a class for each kind
+    proposal                what will be made of each column
     recipe                  how it was done, to do it again
     problems, wording       errors that name file, column and row; counts in words
     ids, labels, splits, features, nodes    one pass over the nodes

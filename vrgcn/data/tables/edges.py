@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from vrgcn.data.tables.adjacency import Pairs
 from vrgcn.data.tables.columns import EdgeColumns
+from vrgcn.data.tables.encoders.numbers import sure_decimal
 from vrgcn.data.tables.ids import NodeIds, tidied, tidying_that_finds
-from vrgcn.data.tables.looks import sure_decimal
 from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.proposal import SAMPLE
 from vrgcn.data.tables.reading import Table

@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vrgcn.data.tables.adjacency import Adjacency
-from vrgcn.data.tables.encoders import Encoder
+from vrgcn.data.tables.encoders.encoder import Encoder
 from vrgcn.data.tables.growing import GrowingArray
 from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.reading import Table

@@ -19,7 +19,7 @@ from vrgcn.data.tables.columns import (
     node_columns,
 )
 from vrgcn.data.tables.edges import read_edges
-from vrgcn.data.tables.encoders import Encoder
+from vrgcn.data.tables.encoders.encoder import Encoder
 from vrgcn.data.tables.features import (
     FeatureColumns,
     Features,

@@ -10,17 +10,9 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from math import isfinite
 
-# Kind of a column -> what may follow it after a colon, for people.
-KINDS = {
-    "number": "lenient (whatever is no number counts as missing), or the decimal comma or point",
-    "boolean": "",
-    "category": "how many categories at most",
-    "categories": "what stands between two of them",
-    "numbers": "what stands between two of them",
-    "date": "a format such as %d.%m.%Y",
-    "text": "how many features",
-    "drop": "",
-}
+from vrgcn.data.tables.encoders import ENCODERS, find_encoder
+
+DROP = "drop"  # in place of a kind: nothing is made of the column
 MARK = "+mark"
 
 
@@ -74,7 +66,7 @@ class Fill:
 @dataclass(frozen=True)
 class Override:
     """pattern: the name of a column, or a shell pattern
-    kind: one of KINDS
+    kind: one of ENCODERS, or DROP
     option: what follows its colon; "" if nothing does
     """
 
@@ -88,14 +80,14 @@ class Override:
         kind, _, option = what.partition(":")
         if not equals or not pattern:
             raise ValueError(f"--column: must be COLUMN=KIND, such as age=number; not {text!r}")
-        if kind not in KINDS:
-            raise ValueError(f"--column: {text!r}: {kind!r} is none of {', '.join(KINDS)}")
-        if option and not KINDS[kind]:
+        if kind not in (*ENCODERS, DROP):
+            kinds = ", ".join((*ENCODERS, DROP))
+            raise ValueError(f"--column: {text!r}: {kind!r} is none of {kinds}")
+        allowed = find_encoder(kind).option if option and kind != DROP else ""
+        if option and not allowed:
             raise ValueError(f"--column: {text!r}: nothing may follow {kind}")
-        if kind in ("text", "category") and option and not (option.isdecimal() and int(option)):
-            raise ValueError(f"--column: {text!r}: after {kind}: comes {KINDS[kind]}")
-        if kind == "number" and option not in ("", "lenient", ",", "."):
-            raise ValueError(f"--column: {text!r}: after number: comes {KINDS[kind]}")
+        if option and not find_encoder(kind).allows(option):
+            raise ValueError(f"--column: {text!r}: after {kind}: comes {allowed}")
         return Override(pattern, kind, option)
 
 

@@ -3,47 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
-from vrgcn.data.tables.encoders import (
-    BooleanColumn,
-    CategoriesColumn,
-    CategoryColumn,
-    DateColumn,
-    Encoder,
-    NumberColumn,
-    TextColumn,
-    VectorColumn,
-)
-from vrgcn.data.tables.encoders.filling import FilledColumn
-from vrgcn.data.tables.encoders.texts import WIDTH, check_installed
-from vrgcn.data.tables.looks import Look, dates_look, lists_look, look, numbers_look
-from vrgcn.data.tables.overrides import Fill, Override, matches, parse_fills
+from vrgcn.data.tables.encoders import ENCODERS, encoders_of, find_encoder, recognise
+from vrgcn.data.tables.encoders.encoder import Encoder, Look
+from vrgcn.data.tables.encoders.sample import Sample
+from vrgcn.data.tables.overrides import DROP, Fill, Override, matches, parse_fills
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec
-from vrgcn.data.tables.values import (
-    cell_bytes,
-    is_list,
-    is_number,
-    is_readable,
-    is_text,
-    readable_as,
-)
+from vrgcn.data.tables.values import cell_bytes, is_list
 from vrgcn.data.tables.wording import counted
 
 SAMPLE = 10_000  # rows; fewer where their cells are long
 SAMPLE_COLUMN = 32 << 20  # bytes of a column, of which several copies are made
 SAMPLE_TABLE = 1 << 30
-# Kind of a column that no number fills -> what becomes of its empty cells.
-_WITHOUT_FILL = {
-    "category": "holds categories: its empty cells become the category (missing)",
-    "categories": "holds lists of categories: its empty cells become the category (missing)",
-    "text": "holds texts: its empty cells are texts without words, all 0",
-    "drop": "is left out",
-}
 SHOWN = 12  # rows of the table of columns; of more, neighbours alike share one
 
 
@@ -59,10 +35,18 @@ class Proposed:
     def words(self) -> tuple[str, str, str]:
         """The column, what it looks like, and what it becomes."""
         gaps = f"; {self.look.missing:,} missing" if self.look.missing else ""
-        becomes = self.encoder.plan() if self.encoder is not None else "left out"
-        if self.encoder is None and self.look.words.startswith("names"):
-            becomes += f"; to keep it: --column {self.column}=text"
+        kept = "; ".join(filter(None, ["left out", self.look.advice]))
+        becomes = self.encoder.plan() if self.encoder is not None else kept
         return self.column, f"{self.look.words}{gaps}", becomes
+
+    @property
+    def kind(self) -> str:
+        return self.encoder.kind if self.encoder is not None else DROP
+
+    @property
+    def plural(self) -> str:
+        """What several such columns hold, for people."""
+        return (self.encoder.plural or self.kind) if self.encoder else "nothing of use"
 
 
 @dataclass(frozen=True)
@@ -99,13 +83,9 @@ def propose(table: Table, columns: Sequence[str], spec: ImportSpec) -> Proposal:
     doubts += _useless_fills(table, proposals, spec)
     if doubts:
         raise ValueError("\n".join(doubts))
-    texts = [p.column for p in proposals if isinstance(p.encoder, TextColumn)]
-    check_installed(texts)
-    if spec.text_seed and not texts:
-        raise ValueError(
-            f"--text-seed {spec.text_seed}: {table.name} has no column that is read as text, so "
-            "nothing is drawn; give --column COLUMN=text, or leave --text-seed out"
-        )
+    for kind in ENCODERS:
+        own = [proposal.column for proposal in proposals if proposal.kind == kind]
+        find_encoder(kind).check(table.name, own, spec)
     return Proposal(title, proposals)
 
 
@@ -122,8 +102,7 @@ def rows_of(proposals: Sequence[Proposed]) -> list[tuple[str, str, str]]:
         first, last = proposals[start], proposals[end - 1]
         if end - start > 2:
             names = f"{first.column} ... {last.column}"
-            kind = {"number": "numbers", "drop": "nothing of use"}.get(first.look.kind)
-            looks = f"{counted(end - start, 'column')} of {kind or first.look.kind}"
+            looks = f"{counted(end - start, 'column')} of {first.plural}"
             rows.append((names, looks, f"each {first.words[2]}"))
         else:
             rows += [proposal.words for proposal in proposals[start:end]]
@@ -132,7 +111,7 @@ def rows_of(proposals: Sequence[Proposed]) -> list[tuple[str, str, str]]:
 
 
 def _alike(one: Proposed, other: Proposed) -> bool:
-    same = (one.look.kind, one.look.missing > 0) == (other.look.kind, other.look.missing > 0)
+    same = (one.kind, one.look.missing > 0) == (other.kind, other.look.missing > 0)
     return same and one.words[2] == other.words[2]
 
 
@@ -142,7 +121,7 @@ def _sample(table: Table, columns: Sequence[str]) -> tuple[dict[str, pa.Array], 
     Columns of a type that nothing can be made of are not read: they have no cells here.
     """
     cells = {column: pa.nulls(0, table.kind(column)) for column in columns}
-    readable = [column for column in columns if is_readable(table.kind(column))]
+    readable = [column for column in columns if encoders_of(table.kind(column))]
     parts: list[pa.RecordBatch] = []
     cut = False
     sizes = np.zeros(len(readable), np.int64)
@@ -170,86 +149,48 @@ def _proposed(
 ) -> Proposed:
     if pa.types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
-    seen = look(column, cells, spec.decimal, spec.max_categories)
-    if override is not None and override.kind != "drop":
-        seen = _as_told(cells, seen, override, spec)
-    elif override is not None:
-        seen = Look("drop", seen.words, seen.missing)
-    elif seen.kind == "drop" and spec.features and is_text(cells.type):
+    sample = Sample(column, cells, spec)
+    encoder, look = recognise(sample)
+    if override is not None and override.kind == DROP:
+        return Proposed(column, replace(look, doubt=""), None)
+    if override is not None:
+        seen, encoder = encoder, find_encoder(override.kind)
+        _check_reads(encoder, cells.type)
+        if not (look.doubt and seen is encoder and not override.option):
+            look = encoder.told(sample, override.option, look)
+    elif encoder is None and spec.features:
         # Asked for by name: it is not left out, whatever it looks like.
-        seen = Look("text", seen.words, seen.missing)
-    if seen.doubt:
-        raise ValueError(seen.doubt)
-    return Proposed(column, seen, _encoder(column, seen, override, spec))
+        kept = (each for each in encoders_of(cells.type) if each.keeps(cells.type))
+        encoder = next(kept, None)
+        look = look if encoder is None else encoder.told(sample, "", look)
+    if look.doubt:
+        raise ValueError(look.doubt)
+    if encoder is None:
+        return Proposed(column, look, None)
+    fill = _fill(column, look.missing > 0 or look.gaps, spec)
+    return Proposed(column, look, encoder.make(column, fill, look.options))
 
 
-def _as_told(cells: pa.Array, seen: Look, override: Override, spec: ImportSpec) -> Look:
-    """The look of cells that are of the kind that the user says."""
-    kind, option = override.kind, override.option
-    if is_list(cells.type) and kind not in ("categories", "numbers"):
-        raise ValueError(f"holds lists, which are categories or numbers and no {kind}")
-    if not readable_as(kind, cells.type):
-        raise ValueError(f"holds {cells.type}, which cannot be read as {kind}")
-    if seen.doubt and seen.kind == kind and not option:
-        return seen
-    if kind == "number":
-        decimal = option if option in (",", ".") else seen.options.get("decimal", spec.decimal)
-        return numbers_look(cells, decimal)
-    if kind == "date":
-        if is_number(cells.type):
-            raise ValueError(f"holds {cells.type}; dates are texts or timestamps")
-        return dates_look(cells, option or seen.options.get("format"))
-    if kind in ("numbers", "categories"):
-        delimiter = option or seen.options.get("delimiter")
-        if delimiter is None and not is_list(cells.type):
-            raise ValueError(
-                f"holds texts: say what divides them, as in --column COLUMN={kind}:';'"
-            )
-        found = lists_look(cells, delimiter, spec.decimal)
-        if kind == "numbers" and found.kind != "numbers":
-            raise ValueError(f"looks like {found.words}, not like lists of as many numbers each")
-        return Look(kind, found.words, found.missing, "", found.options)
-    return Look(kind, seen.words, seen.missing, "", seen.options)
-
-
-def _encoder(
-    column: str, seen: Look, override: Override | None, spec: ImportSpec
-) -> Encoder | None:
-    options = seen.options
-    option = override.option if override is not None else ""
-    fill = _fill(column, seen.missing > 0 or option == "lenient", spec)
-    decimal = options.get("decimal", spec.decimal)
-    made: Encoder | None = None
-    match seen.kind:
-        case "number":
-            made = NumberColumn(
-                column, fill, decimal, option == "lenient", options.get("offset", 0)
-            )
-        case "boolean":
-            made = BooleanColumn(column, fill)
-        case "category":
-            made = CategoryColumn(column, int(option or spec.max_categories))
-        case "categories":
-            made = CategoriesColumn(column, spec.max_categories, options["delimiter"])
-        case "numbers":
-            made = VectorColumn(column, options["width"], fill, options["delimiter"], spec.decimal)
-        case "date":
-            made = DateColumn(column, fill, options["format"], options["origin"], options["hours"])
-        case "text":
-            made = TextColumn(column, int(option or WIDTH), spec.text_seed)
-    return made
+def _check_reads(encoder: type[Encoder], kind: pa.DataType) -> None:
+    """Refuse what the user says of a column whose cells cannot be that."""
+    if encoder.reads(kind):
+        return
+    lists = sorted(name for name in ENCODERS if find_encoder(name).reads(pa.list_(pa.string())))
+    if is_list(kind) and encoder.kind not in lists:
+        raise ValueError(f"holds lists, which are {' or '.join(lists)} and no {encoder.kind}")
+    raise ValueError(f"holds {kind}, which cannot be read as {encoder.kind}")
 
 
 def _useless_fills(table: Table, proposals: Sequence[Proposed], spec: ImportSpec) -> Iterator[str]:
     """Errors about a `--fill COLUMN=...` that names no column whose gaps a number can fill."""
     for pattern, _ in parse_fills(spec.fill):
         named = [p for p in proposals if pattern is not None and matches(p.column, pattern)]
-        if not named or any(isinstance(p.encoder, FilledColumn) for p in named):
+        if not named or any(p.encoder is not None and not p.encoder.unfilled for p in named):
             continue
-        kind = named[0].encoder.kind if named[0].encoder is not None else "drop"
+        empty = named[0].encoder.unfilled if named[0].encoder is not None else "is left out"
         yield (
             f"{table.name}: column {named[0].column!r}: --fill is for numbers, true and false, "
-            f"lists of numbers and dates, and this column {_WITHOUT_FILL[kind]}; leave this --fill "
+            f"lists of numbers and dates, and this column {empty}; leave this --fill "
             f"out, or if the column holds numbers, give --column {named[0].column}=number"
         )
 

@@ -18,11 +18,11 @@ import torch
 from numpy.typing import NDArray
 
 from vrgcn.data.tables.columns import EdgeColumns, NodeColumns, dropped
-from vrgcn.data.tables.encoders import Encoder, encoder_from_state
+from vrgcn.data.tables.encoders import ENCODERS, find_encoder
+from vrgcn.data.tables.encoders.encoder import Encoder
 from vrgcn.data.tables.labels import column_per_class, label_task
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec
-from vrgcn.data.tables.values import readable_as
 from vrgcn.data.tables.wording import counted
 from vrgcn.files.checksums import file_checksum, value_checksum
 from vrgcn.files.parsing import read_json
@@ -154,7 +154,7 @@ class Recipe:
             f"{table.name}: column {e.column!r} holds {table.kind(e.column)}, which cannot be read "
             f"as {e.kind}, as the features of {self.origin} were made of it"
             for e in self.encoders
-            if not readable_as(e.kind, table.kind(e.column))
+            if not e.reads(table.kind(e.column))
         ]
         if changed:
             raise ValueError("\n".join(changed))
@@ -286,7 +286,11 @@ def _recipe(folder: Path, found: dict[str, Any], arrays: dict[str, NDArray[Any]]
             for name, array in arrays.items()
             if name.startswith(f"{place}.")
         }
-        encoders.append(encoder_from_state(column["kind"], column["column"], column, own))
+        if column["kind"] not in ENCODERS:
+            name, kind = column["column"], column["kind"]
+            raise ValueError(f"column {name!r} is of the unknown kind {kind!r}")
+        made = find_encoder(column["kind"]).from_state(column["column"], column, own)
+        encoders.append(made)
     options = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in found["options"].items()

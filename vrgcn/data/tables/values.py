@@ -37,22 +37,9 @@ def is_list(kind: pa.DataType) -> bool:
     return any(test(kind) for test in tests)
 
 
-def readable_as(kind: str, of: pa.DataType) -> bool:
-    """Whether cells of a type can be encoded as a kind that `--column` names."""
-    inner = of.value_type if types.is_dictionary(of) else of
-    if is_list(inner):
-        items = inner.value_type
-        return kind in ("categories", "numbers") and (is_text(items) or is_number(items))
-    if is_text(of) or is_number(of):
-        return True
-    if kind == "date":
-        return bool(types.is_timestamp(inner) or types.is_date(inner))
-    return kind in ("category", "text") and bool(types.is_temporal(inner))
-
-
-def is_readable(kind: pa.DataType) -> bool:
-    """Whether features can be made of cells of a type at all."""
-    return any(readable_as(name, kind) for name in ("category", "categories", "date"))
+def is_time(kind: pa.DataType) -> bool:
+    inner = kind.value_type if types.is_dictionary(kind) else kind
+    return bool(types.is_temporal(inner))
 
 
 def fixed_bytes(kind: pa.DataType) -> int | None:

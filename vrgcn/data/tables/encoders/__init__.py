@@ -1,46 +1,67 @@
-"""How columns become features: one file for each kind of column, all with one contract.
+"""How columns become features: a class for each kind of column, which recognises, reads and encodes
+its columns.
 
 encoder                 the contract
+sample                  the first cells of a column, as encoders look at them
 numbers, filling        numbers, yes and no; what is put where one is missing
 categories, vectors     categories and lists of them; lists of numbers
 dates, texts            times; free text
 cells, reservoir        cells that hold several values; a sample of a stream
+
+All else asks the encoder, never its name. A new encoder is a file here with a class of the methods
+of `Encoder`, and a line in ENCODERS. This file imports no Arrow: the command line reads the names.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import importlib
+from typing import TYPE_CHECKING
 
-from vrgcn.data.tables.encoders.categories import CategoriesColumn, CategoryColumn
-from vrgcn.data.tables.encoders.dates import DateColumn
-from vrgcn.data.tables.encoders.encoder import Arrays, Encoder, Tell
-from vrgcn.data.tables.encoders.numbers import BooleanColumn, NumberColumn
-from vrgcn.data.tables.encoders.texts import TextColumn
-from vrgcn.data.tables.encoders.vectors import VectorColumn
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-__all__ = [
-    "Arrays",
-    "BooleanColumn",
-    "CategoriesColumn",
-    "CategoryColumn",
-    "DateColumn",
-    "Encoder",
-    "NumberColumn",
-    "Tell",
-    "TextColumn",
-    "VectorColumn",
-    "encoder_from_state",
-]
+    from vrgcn.data.tables.encoders.encoder import Encoder, Look
+    from vrgcn.data.tables.encoders.sample import Sample
 
-_ENCODERS = (
-    *(NumberColumn, BooleanColumn, CategoryColumn, CategoriesColumn),
-    *(VectorColumn, DateColumn, TextColumn),
-)
+# kind, as `--column` and files name it: file and class
+ENCODERS: dict[str, str] = {
+    "number": "numbers.NumberColumn",
+    "boolean": "numbers.BooleanColumn",
+    "category": "categories.CategoryColumn",
+    "categories": "categories.CategoriesColumn",
+    "numbers": "vectors.VectorColumn",
+    "date": "dates.DateColumn",
+    "text": "texts.TextColumn",
+}
 
 
-def encoder_from_state(kind: str, column: str, state: dict[str, Any], arrays: Arrays) -> Encoder:
-    """The encoder that was stored, fitted."""
-    made = {encoder.kind: encoder for encoder in _ENCODERS}
-    if kind not in made:
-        raise ValueError(f"column {column!r} is of the unknown kind {kind!r}")
-    return made[kind].from_state(column, state, arrays)
+def find_encoder(kind: str) -> type[Encoder]:
+    """The class of encoders of a kind."""
+    file, _, name = ENCODERS[kind].partition(".")
+    found: type[Encoder] = getattr(importlib.import_module(f"{__name__}.{file}"), name)
+    return found
+
+
+def encoders_of(kind: pa.DataType) -> list[type[Encoder]]:
+    """The classes that read cells of a type, in the order in which they are asked."""
+    found = sorted(map(find_encoder, ENCODERS), key=lambda encoder: encoder.turn)
+    return [encoder for encoder in found if encoder.reads(kind)]
+
+
+def recognise(sample: Sample) -> tuple[type[Encoder] | None, Look]:
+    """The first encoder that does not reject a column, None if all do; and what the column looks
+    like."""
+    from vrgcn.data.tables.encoders.encoder import Look
+
+    asked = encoders_of(sample.cells.type)
+    if asked and sample.is_empty:
+        return None, Look("nothing but empty cells", sample.missing)
+    look = Look(f"{sample.type_words}, of which no feature can be made")
+    for encoder in asked:
+        found = encoder.recognise(sample)
+        if isinstance(found, Look):
+            return encoder, found
+        look = found.reason or look
+        if found.final:
+            break
+    return None, look

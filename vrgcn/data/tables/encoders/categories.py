@@ -10,13 +10,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vrgcn.data.tables.encoders.cells import cell_lists
-from vrgcn.data.tables.encoders.encoder import Arrays, Tell, drop_advice
-from vrgcn.data.tables.values import is_nothing, to_text
+from vrgcn.data.tables.encoders.cells import (
+    cell_lists,
+    describe_lists,
+    reads_lists,
+    told_delimiter,
+)
+from vrgcn.data.tables.encoders.encoder import (
+    Arrays,
+    Encoder,
+    Look,
+    Rejection,
+    Tell,
+    drop_advice,
+)
+from vrgcn.data.tables.encoders.sample import Sample
+from vrgcn.data.tables.values import is_nothing, is_number, is_text, is_time, to_text
 from vrgcn.data.tables.wording import counted
 
+NAMES = 0.9  # so many different cells, and they are names
 
-class CategoryColumn:
+
+class CategoryColumn(Encoder):
     """The most frequent categories of a column, a feature for each.
 
     All others share the feature `x=(other)`, if there are others; missing cells have `x=(missing)`,
@@ -28,7 +43,10 @@ class CategoryColumn:
     """
 
     kind: ClassVar[str] = "category"
-    several: ClassVar[bool] = False
+    option: ClassVar[str] = "how many categories at most"
+    turn: ClassVar[int] = 70
+    fitted = False
+    unfilled: ClassVar[str] = "holds categories: its empty cells become the category (missing)"
 
     def __init__(self, column: str, most: int, delimiter: str | None = None) -> None:
         self.column = column
@@ -40,6 +58,32 @@ class CategoryColumn:
         self._counts: Counter[str] = Counter()
         self._unseen: Counter[str] = Counter()
         self._gaps = 0
+
+    @classmethod
+    def allows(cls, option: str) -> bool:
+        return option.isdecimal() and int(option) > 0
+
+    @classmethod
+    def reads(cls, kind: pa.DataType) -> bool:
+        return is_time(kind) or super().reads(kind)
+
+    @classmethod
+    def recognise(cls, sample: Sample) -> Look | Rejection:
+        if not sample.is_text:
+            return Rejection()
+        most, cells = sample.spec.max_categories, len(sample.known)
+        different = pc.count_distinct(sample.known).as_py()
+        if (different == cells > 1) or (different > most and different > NAMES * cells):
+            advice = f"to keep it: --column {sample.column}=text"
+            words = "names, (almost) all different"
+            return Rejection(Look(words, sample.missing, advice=advice))
+        words = counted(different, "category", "categories")
+        return Look(words, sample.missing, options={"most": most})
+
+    @classmethod
+    def told(cls, sample: Sample, option: str, found: Look) -> Look:
+        options = {"most": int(option or sample.spec.max_categories)}
+        return Look(found.words, found.missing, options=options)
 
     @property
     def names(self) -> list[str]:
@@ -111,9 +155,6 @@ class CategoryColumn:
             "delimiter": self.delimiter,
         }
 
-    def arrays(self) -> Arrays:
-        return {}
-
     @classmethod
     def from_state(cls, column: str, state: dict[str, Any], arrays: Arrays) -> CategoryColumn:
         made = cls(column, len(state["categories"]), state["delimiter"])
@@ -134,7 +175,35 @@ class CategoriesColumn(CategoryColumn):
     """Several categories in a cell."""
 
     kind: ClassVar[str] = "categories"
-    several: ClassVar[bool] = True
+    option: ClassVar[str] = "what stands between two of them"
+    turn: ClassVar[int] = 50
+    unfilled: ClassVar[str] = (
+        "holds lists of categories: its empty cells become the category (missing)"
+    )
+
+    @classmethod
+    def allows(cls, option: str) -> bool:
+        return True
+
+    @classmethod
+    def reads(cls, kind: pa.DataType) -> bool:
+        return reads_lists(kind) or is_text(kind) or is_number(kind)
+
+    @classmethod
+    def recognise(cls, sample: Sample) -> Look | Rejection:
+        lists = sample.lists
+        if lists is None:
+            return Rejection()
+        options = {"most": sample.spec.max_categories, "delimiter": lists.delimiter}
+        look = Look(lists.words, sample.gaps + lists.missing, options=options)
+        return Rejection(look, final=True) if lists.empty else look
+
+    @classmethod
+    def told(cls, sample: Sample, option: str, found: Look) -> Look:
+        delimiter = told_delimiter(sample.cells, cls.kind, option, found.options.get("delimiter"))
+        lists = describe_lists(sample.cells, delimiter, sample.spec.decimal)
+        options = {"most": sample.spec.max_categories, "delimiter": delimiter}
+        return Look(lists.words, lists.missing, options=options)
 
     def _values(
         self, cells: pa.Array

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ast
 import json
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vrgcn.data.tables.values import is_list, is_nothing, to_text
+from vrgcn.data.tables.values import is_list, is_nothing, is_number, is_text, to_numbers, to_text
+from vrgcn.data.tables.wording import counted
 
 BRACKETS = "[]"  # in place of a delimiter: cells such as [1, 2] or ["a", "b"]
 
@@ -31,6 +33,59 @@ def cell_lists(cells: pa.Array, delimiter: str | None) -> tuple[pa.Array, NDArra
     lists = [None if cell is None else _parsed(cell) for cell in text.to_pylist()]
     wrong = [i for i, values in enumerate(lists) if values is None and text[i].is_valid]
     return pa.array(lists, pa.list_(pa.string())), np.array(wrong, np.int64)
+
+
+@dataclass(frozen=True)
+class Lists:
+    """What cells hold as lists.
+
+    words: for people
+    missing: cells without a list
+    delimiter: see `cell_lists`
+    width: numbers in a list, if they are lists of as many numbers each; or else 0
+    empty: no list has a value
+    """
+
+    words: str
+    missing: int
+    delimiter: str | None
+    width: int = 0
+    empty: bool = False
+
+
+def describe_lists(cells: pa.Array, delimiter: str | None, decimal: str | None) -> Lists:
+    """Cells as lists: of numbers if they are all as long, or else of categories."""
+    lists, wrong = cell_lists(cells, delimiter)
+    missing = lists.null_count - len(wrong)
+    lengths = pc.list_value_length(lists).drop_null().to_numpy()
+    lengths = lengths[lengths > 0]
+    if not len(lengths):
+        return Lists("nothing but empty lists", missing, delimiter, empty=True)
+    flat = lists.flatten()
+    texts = np.arange(1)
+    if not pa.types.is_boolean(flat.type):
+        _, texts = to_numbers(flat, decimal=list_decimal(delimiter, decimal))
+    whole = pa.types.is_integer(flat.type)
+    if len(texts) == 0 and not (whole and lengths.min() != lengths.max()):
+        width = int(np.bincount(lengths).argmax())
+        return Lists(f"lists of {counted(width, 'number')}", missing, delimiter, width)
+    values = pc.utf8_trim_whitespace(to_text(flat))
+    different = counted(pc.count_distinct(values).as_py(), "category", "categories")
+    return Lists(f"lists of {different}", missing, delimiter)
+
+
+def told_delimiter(cells: pa.Array, kind: str, option: str, found: str | None) -> str | None:
+    """What divides the values of a cell, by what the user says, or else by what was found."""
+    delimiter = option or found
+    if delimiter is None and not is_list(cells.type):
+        raise ValueError(f"holds texts: say what divides them, as in --column COLUMN={kind}:';'")
+    return delimiter
+
+
+def reads_lists(kind: pa.DataType) -> bool:
+    """Whether cells of a type are lists of texts or of numbers."""
+    inner = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return is_list(inner) and (is_text(inner.value_type) or is_number(inner.value_type))
 
 
 def list_decimal(delimiter: str | None, decimal: str | None) -> str | None:

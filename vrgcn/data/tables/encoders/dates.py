@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vrgcn.data.tables.encoders.encoder import Arrays, Tell, drop_advice
+from vrgcn.data.tables.encoders.encoder import Arrays, Look, Rejection, Tell, drop_advice
 from vrgcn.data.tables.encoders.filling import FilledColumn, Filling
+from vrgcn.data.tables.encoders.sample import Sample
 from vrgcn.data.tables.overrides import Fill
 from vrgcn.data.tables.values import is_nothing, is_number, is_text, to_text
 from vrgcn.data.tables.wording import counted
@@ -19,6 +20,9 @@ from vrgcn.data.tables.wording import counted
 DAY = 86_400
 WEEK = 7 * DAY
 _MONDAY = 4 * DAY  # 1970-01-05 was one
+MOSTLY = 0.8  # so many dates among texts, and it is a column of dates with mistakes in it
+_DAYS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%m-%d-%Y")
+_HOURS = ("", " %H:%M", " %H:%M:%S")
 _YEAR_1000 = -30_610_224_000  # seconds since 1970
 _PLAIN = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?)?$"
 
@@ -35,6 +39,8 @@ class DateColumn(FilledColumn):
     """
 
     kind: ClassVar[str] = "date"
+    option: ClassVar[str] = "a format such as %d.%m.%Y"
+    turn: ClassVar[int] = 30
 
     def __init__(
         self, column: str, fill: Fill | Filling, format: str | None, origin: int, hours: bool
@@ -43,6 +49,25 @@ class DateColumn(FilledColumn):
         self.format = format
         self.origin = origin
         self.hours = hours
+
+    @classmethod
+    def reads(cls, kind: pa.DataType) -> bool:
+        inner = kind.value_type if pa.types.is_dictionary(kind) else kind
+        stamps = pa.types.is_timestamp(inner) or pa.types.is_date(inner)
+        return bool(stamps) or super().reads(kind)
+
+    @classmethod
+    def recognise(cls, sample: Sample) -> Look | Rejection:
+        if not sample.is_text:
+            return Rejection() if is_number(sample.cells.type) else _look(sample.cells, None)
+        found = _look_of_texts(sample)
+        return Rejection() if found is None else found
+
+    @classmethod
+    def told(cls, sample: Sample, option: str, found: Look) -> Look:
+        if is_number(sample.cells.type):
+            raise ValueError(f"holds {sample.cells.type}; dates are texts or timestamps")
+        return _look(sample.cells, option or found.options.get("format"))
 
     @property
     def names(self) -> list[str]:
@@ -99,6 +124,53 @@ class DateColumn(FilledColumn):
     def from_state(cls, column: str, state: dict[str, Any], arrays: Arrays) -> DateColumn:
         fill = Filling.from_state(state["fill"])
         return cls(column, fill, state["format"], state["origin"], state["hours"])
+
+
+def _look(cells: pa.Array, format: str | None, gaps: int = 0) -> Look:
+    """Cells as times, though some may be none; gaps: further ones that are missing."""
+    seconds, wrong = parse_dates(cells, format)
+    known = seconds[~np.isnan(seconds)]
+    if not len(known):
+        return Look("no dates", len(cells) + gaps, options=_options(np.zeros(1), format))
+    # NumPy's, for years beyond 9999 that Parquet may hold and `datetime` refuses.
+    first, last = (np.datetime64(int(t // DAY), "D") for t in (known.min(), known.max()))
+    words = f"dates, {first} to {last}" if known.min() != known.max() else str(first)
+    if len(wrong):
+        words += f", and {counted(len(wrong), 'text')}"
+    missing = len(cells) - len(known) - len(wrong) + gaps
+    return Look(words, missing, options=_options(known, format))
+
+
+def _options(seconds: NDArray[np.float64], format: str | None) -> dict[str, Any]:
+    origin = int(np.floor(seconds.min() / DAY)) * DAY
+    return {"format": format, "origin": origin, "hours": bool((seconds % DAY).any())}
+
+
+def _look_of_texts(sample: Sample) -> Look | None:
+    """Texts as dates in the format that most of them have; None if there is no such format."""
+    known = sample.known
+    if not sample.share(r"\d.*\D.*\d"):
+        return None
+    enough = MOSTLY * len(known)
+    if len(known) - len(parse_dates(known, None)[1]) >= enough:
+        return _look(known, None, sample.gaps)
+    rights = {
+        day + hour: len(known) - len(parse_dates(known, day + hour)[1])
+        for day in _DAYS
+        for hour in _HOURS
+    }
+    best = max(rights.values())
+    formats = [format for format, right in rights.items() if right == best]
+    if best < enough:
+        return None
+    if len(formats) == 1:
+        return _look(known, formats[0], sample.gaps)
+    options = " or ".join(f"--column '{sample.column}=date:{format}'" for format in formats)
+    return Look(
+        "dates, the day or the month first",
+        sample.gaps,
+        f"holds dates such as {known[0].as_py()!r}: is the day first, or the month? Give {options}",
+    )
 
 
 def parse_dates(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vrgcn.data.tables.encoders.encoder import Arrays
+from vrgcn.data.tables.encoders.encoder import Encoder
 from vrgcn.data.tables.encoders.reservoir import Reservoir
 from vrgcn.data.tables.overrides import Fill
 from vrgcn.data.tables.wording import counted
@@ -83,12 +83,16 @@ class Filling:
         return f"; missing: {value}" + (", and a mark" if self.fill.mark else "")
 
 
-class FilledColumn:
+class FilledColumn(Encoder):
     """What encoders have in common whose gaps are filled with a number."""
 
     def __init__(self, column: str, fill: Fill | Filling) -> None:
         self.column = column
         self.filling = fill if isinstance(fill, Filling) else Filling(fill)
+
+    @classmethod
+    def make(cls, column: str, fill: Fill, options: dict[str, Any]) -> Self:
+        return cls(column, fill=fill, **options)
 
     @property
     def fitted(self) -> bool:
@@ -99,6 +103,3 @@ class FilledColumn:
 
     def notes(self) -> list[str]:
         return self.filling.notes()
-
-    def arrays(self) -> Arrays:
-        return {}

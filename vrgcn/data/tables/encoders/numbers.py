@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,15 +10,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vrgcn.data.tables.encoders.encoder import Arrays, Tell, drop_advice
+from vrgcn.data.tables.encoders.encoder import Arrays, Look, Rejection, Tell, drop_advice
 from vrgcn.data.tables.encoders.filling import FilledColumn, Filling
+from vrgcn.data.tables.encoders.sample import Sample, share
 from vrgcn.data.tables.overrides import Fill
 from vrgcn.data.tables.values import comma_advice, is_nothing, is_number, to_numbers, to_text
 from vrgcn.data.tables.wording import counted
+from vrgcn.tasks.spread import number_text
 
 EXACT = 2**24  # up to here 32 bits hold every whole number
 YES = ("true", "yes", "y", "t", "on", "1", "1.0")
 NO = ("false", "no", "n", "f", "off", "0", "0.0")
+MOSTLY = 0.8  # so many numbers among texts, and it is a column of numbers with mistakes in it
+_COMMA = r"^[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?$"
+_COMMA_SURELY = r"^[+-]?(\d+,(\d{1,2}|\d{4,})|0,\d+|\d{4,},\d+|\d{1,3}(\.\d{3})+,\d+)$"
+_THOUSANDS = r"^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$|^[+-]?\d+(\.\d+)?$"
+_THOUSANDS_SURELY = r"^[+-]?\d{1,3}((,\d{3})+\.\d+|(,\d{3}){2,})$"
 _WHOLE = r"^[+-]?(\d{1,18}|[1-8]\d{18})$"  # that 64 bits hold
 
 
@@ -32,6 +40,11 @@ class NumberColumn(FilledColumn):
     """
 
     kind: ClassVar[str] = "number"
+    option: ClassVar[str] = (
+        "lenient (whatever is no number counts as missing), or the decimal comma or point"
+    )
+    turn: ClassVar[int] = 20
+    plural: ClassVar[str] = "numbers"
 
     def __init__(
         self,
@@ -49,6 +62,27 @@ class NumberColumn(FilledColumn):
         self.offset = offset
         self._rounded = 0
         self._example = 0.0
+
+    @classmethod
+    def allows(cls, option: str) -> bool:
+        return option in ("lenient", ",", ".")
+
+    @classmethod
+    def recognise(cls, sample: Sample) -> Look | Rejection:
+        if not sample.is_text or sample.plain_numbers:
+            return _look(sample, sample.cells, None)
+        known, decimal = sample.known, sample.spec.decimal
+        if _mostly_numbers(known, decimal):
+            return _look(sample, known, decimal, sample.gaps)
+        found = _with_commas(sample) if decimal is None else _with_the_other(sample, decimal)
+        return Rejection() if found is None else found
+
+    @classmethod
+    def told(cls, sample: Sample, option: str, found: Look) -> Look:
+        decimal = found.options.get("decimal", sample.spec.decimal)
+        look = _look(sample, sample.cells, option if option in (",", ".") else decimal)
+        lenient = option == "lenient"
+        return replace(look, gaps=lenient, options=look.options | {"lenient": lenient})
 
     @property
     def names(self) -> list[str]:
@@ -149,6 +183,24 @@ class BooleanColumn(NumberColumn):
     """Yes and no as 1 and 0."""
 
     kind: ClassVar[str] = "boolean"
+    option: ClassVar[str] = ""
+    turn: ClassVar[int] = 10
+    plural: ClassVar[str] = ""
+
+    @classmethod
+    def recognise(cls, sample: Sample) -> Look | Rejection:
+        if pa.types.is_boolean(sample.cells.type):
+            return Look("true and false", sample.missing)
+        if not sample.is_text or sample.plain_numbers:
+            return Rejection()
+        words = pc.utf8_lower(sample.known)
+        if not pc.all(pc.is_in(words, pa.array(YES + NO))).as_py() or sample.share(r"^[\d.]+$"):
+            return Rejection()
+        return Look(" and ".join(sorted(pc.unique(words).to_pylist())), sample.missing)
+
+    @classmethod
+    def told(cls, sample: Sample, option: str, found: Look) -> Look:
+        return Look(found.words, found.missing)
 
     def values(self, cells: pa.Array) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         if not pa.types.is_boolean(cells.type) and is_number(cells.type):
@@ -168,6 +220,84 @@ class BooleanColumn(NumberColumn):
     def _tell_wrong(self, wrong: NDArray[np.int64], cells: pa.Array, tell: Tell) -> None:
         advice = f"give --column {self.column}=category, or {drop_advice(self.column)}"
         tell("is neither true nor false", wrong, cells.take(pa.array(wrong)), advice)
+
+
+def _look(sample: Sample, cells: pa.Array, decimal: str | None, gaps: int = 0) -> Look:
+    """Cells as numbers, though some may be none; gaps: further ones that are missing."""
+    values, wrong = to_numbers(cells, np.float64, decimal=decimal)
+    with np.errstate(over="ignore"):
+        finite = values[np.isfinite(values.astype(np.float32))]
+    if not len(finite):
+        options: dict[str, Any] = {"decimal": sample.spec.decimal}
+        return Look("no numbers", len(values) - len(wrong) + gaps, options=options)
+    least, greatest = number_text(finite.min()), number_text(finite.max())
+    words = f"numbers, {least} to {greatest}" if least != greatest else f"numbers around {least}"
+    if finite.min() == finite.max():
+        words = f"always {least}"
+    if len(wrong):
+        words += f", and {counted(len(wrong), 'text')}"
+    missing = len(values) - len(finite) - len(wrong) + gaps
+    return Look(words, missing, options={"offset": _offset(finite), "decimal": decimal})
+
+
+def _offset(values: NDArray[np.float64]) -> int:
+    """What to subtract so that 32 bits tell numbers apart; 0 where they do it anyway.
+
+    Of values that differ by less than they are rounded by, the deviation would be that of rounding.
+    """
+    low, high = float(values.min()), float(values.max())
+    if max(abs(low), abs(high)) <= EXACT or max(abs(low), abs(high)) >= 2.0**62:
+        return 0
+    if (values != np.floor(values)).any() or (values.astype(np.float32) == values).all():
+        return 0
+    return int(low) if high - low < max(abs(low), abs(high)) / 1000 else 0
+
+
+def _mostly_numbers(known: pa.Array, decimal: str | None) -> bool:
+    _, wrong = to_numbers(known, np.float64, decimal=decimal)
+    return len(known) - len(wrong) >= MOSTLY * len(known)
+
+
+def sure_decimal(known: pa.Array) -> str | None:
+    """The comma or the point that stands before fractions in texts with commas, where they can be
+    read in one way alone."""
+    surely_comma, surely_point = share(known, _COMMA_SURELY), share(known, _THOUSANDS_SURELY)
+    if bool(surely_comma) == bool(surely_point):
+        return None
+    return "," if surely_comma else "."
+
+
+def _with_commas(sample: Sample) -> Look | None:
+    """Numbers in which a comma stands before the fraction, or between thousands; None if they are
+    none."""
+    known = sample.known
+    comma, thousands = sample.share(_COMMA), sample.share(_THOUSANDS)
+    if max(comma, thousands) < MOSTLY or not sample.share(","):
+        return None
+    decimal = sure_decimal(known)
+    if decimal is not None:
+        return _look(sample, known, decimal, sample.gaps)
+    cell = known.filter(pc.match_substring(known, ","))[0].as_py()
+    return Look(
+        "numbers with commas",
+        sample.gaps,
+        f"holds numbers with commas, such as {cell!r}: give --decimal , if a comma stands before "
+        "fractions, or --decimal . if it divides thousands",
+    )
+
+
+def _with_the_other(sample: Sample, decimal: str) -> Look | None:
+    """Numbers, were the comma and the point to change places; None if they are none then either."""
+    other = "." if decimal == "," else ","
+    if not _mostly_numbers(sample.known, other):
+        return None
+    _, odd = to_numbers(sample.known, np.float64, decimal=decimal)
+    return Look(
+        "numbers",
+        sample.gaps,
+        f"holds {sample.known[int(odd[0])].as_py()!r}, which is no number with --decimal {decimal}"
+        f": for this column give --column '{sample.column}=number:{other}'",
+    )
 
 
 def _whole_numbers(cells: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -7,17 +7,20 @@ hashed without a secret, so the same text is the same features in every process.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vrgcn.data.tables.encoders.encoder import Arrays, Tell
+from vrgcn.data.tables.encoders.encoder import Arrays, Encoder, Look, Rejection, Tell
 from vrgcn.data.tables.encoders.reservoir import Reservoir
-from vrgcn.data.tables.values import to_text
+from vrgcn.data.tables.encoders.sample import PROSE, Sample, mean_words
+from vrgcn.data.tables.spec import ImportSpec
+from vrgcn.data.tables.values import is_text, is_time, to_text
 from vrgcn.data.tables.wording import counted
 
 SAMPLE = 50_000  # texts that are learned from
@@ -27,7 +30,7 @@ WIDTH = 64
 _ROWS = 20_000
 
 
-class TextColumn:
+class TextColumn(Encoder):
     """A text each, as `width` features `x~0`, `x~1`, ...; a text without a known word is all 0.
 
     A text is a row of counts, one for each bucket that words are hashed into. A count c becomes
@@ -37,6 +40,10 @@ class TextColumn:
     """
 
     kind: ClassVar[str] = "text"
+    option: ClassVar[str] = "how many features"
+    turn: ClassVar[int] = 60
+    fitted = False
+    unfilled: ClassVar[str] = "holds texts: its empty cells are texts without words, all 0"
 
     def __init__(self, column: str, width: int, seed: int) -> None:
         self.column = column
@@ -47,6 +54,48 @@ class TextColumn:
         self._buckets: NDArray[np.int64] = np.empty(0, np.int64)
         self._idf: NDArray[np.float32] = np.empty(0, np.float32)
         self._components: NDArray[np.float32] = np.empty((0, 0), np.float32)
+
+    @classmethod
+    def allows(cls, option: str) -> bool:
+        return option.isdecimal() and int(option) > 0
+
+    @classmethod
+    def reads(cls, kind: pa.DataType) -> bool:
+        return is_time(kind) or super().reads(kind)
+
+    @classmethod
+    def recognise(cls, sample: Sample) -> Look | Rejection:
+        if not sample.is_text:
+            return Rejection()
+        words, cells = mean_words(sample.known), len(sample.known)
+        different = pc.count_distinct(sample.known).as_py()
+        if words < PROSE or not (different == cells > 1 or different > sample.spec.max_categories):
+            return Rejection()
+        found = Look(f"text of {words:.0f} words on average", sample.missing)
+        return cls.told(sample, "", found)
+
+    @classmethod
+    def told(cls, sample: Sample, option: str, found: Look) -> Look:
+        options = {"width": int(option or WIDTH), "seed": sample.spec.text_seed}
+        return Look(found.words, found.missing, options=options)
+
+    @classmethod
+    def keeps(cls, kind: pa.DataType) -> bool:
+        return is_text(kind)
+
+    @classmethod
+    def check(cls, table: str, columns: Sequence[str], spec: ImportSpec) -> None:
+        if columns and find_spec("sklearn") is None:
+            raise ValueError(
+                f"to make features of texts ({', '.join(map(repr, columns[:5]))}) scikit-learn is "
+                "needed: pip install 'vrgcn[text]', or leave the column out with "
+                f"--drop {columns[0]!r}"
+            )
+        if spec.text_seed and not columns:
+            raise ValueError(
+                f"--text-seed {spec.text_seed}: {table} has no column that is read as text, so "
+                "nothing is drawn; give --column COLUMN=text, or leave --text-seed out"
+            )
 
     @property
     def names(self) -> list[str]:
@@ -113,16 +162,6 @@ class TextColumn:
         made._buckets, made._idf = arrays["buckets"], arrays["idf"]
         made._components, made.fitted = arrays["components"], True
         return made
-
-
-def check_installed(columns: list[str]) -> None:
-    """Refuse columns of text where scikit-learn is missing, before anything long begins."""
-    if columns and find_spec("sklearn") is None:
-        raise ValueError(
-            f"to make features of texts ({', '.join(map(repr, columns[:5]))}) scikit-learn is "
-            "needed: pip install 'vrgcn[text]', or leave the column out with "
-            f"--drop {columns[0]!r}"
-        )
 
 
 def _counts(texts: Iterable[str]) -> Any:

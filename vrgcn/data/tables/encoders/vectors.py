@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,9 +10,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vrgcn.data.tables.encoders.cells import cell_lists, list_decimal
-from vrgcn.data.tables.encoders.encoder import Arrays, Tell, drop_advice
+from vrgcn.data.tables.encoders.cells import (
+    Lists,
+    cell_lists,
+    describe_lists,
+    list_decimal,
+    reads_lists,
+    told_delimiter,
+)
+from vrgcn.data.tables.encoders.encoder import Arrays, Look, Rejection, Tell, drop_advice
 from vrgcn.data.tables.encoders.filling import FilledColumn, Filling
+from vrgcn.data.tables.encoders.sample import Sample
 from vrgcn.data.tables.overrides import Fill
 from vrgcn.data.tables.values import to_numbers
 from vrgcn.data.tables.wording import counted
@@ -24,6 +33,8 @@ class VectorColumn(FilledColumn):
     """
 
     kind: ClassVar[str] = "numbers"
+    option: ClassVar[str] = "what stands between two of them"
+    turn: ClassVar[int] = 40
 
     def __init__(
         self,
@@ -37,6 +48,29 @@ class VectorColumn(FilledColumn):
         self.width = width
         self.delimiter = delimiter
         self.decimal = decimal
+
+    @classmethod
+    def reads(cls, kind: pa.DataType) -> bool:
+        return reads_lists(kind) or super().reads(kind)
+
+    @classmethod
+    def recognise(cls, sample: Sample) -> Look | Rejection:
+        lists = sample.lists
+        return Rejection() if lists is None or not lists.width else cls._look(sample, lists)
+
+    @classmethod
+    def told(cls, sample: Sample, option: str, found: Look) -> Look:
+        delimiter = told_delimiter(sample.cells, cls.kind, option, found.options.get("delimiter"))
+        lists = describe_lists(sample.cells, delimiter, sample.spec.decimal)
+        if not lists.width:
+            raise ValueError(f"looks like {lists.words}, not like lists of as many numbers each")
+        return replace(cls._look(sample, lists), missing=lists.missing)
+
+    @staticmethod
+    def _look(sample: Sample, lists: Lists) -> Look:
+        options = {"width": lists.width, "delimiter": lists.delimiter}
+        options |= {"decimal": sample.spec.decimal}
+        return Look(lists.words, sample.gaps + lists.missing, options=options)
 
     @property
     def names(self) -> list[str]:

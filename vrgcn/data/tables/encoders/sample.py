@@ -1,0 +1,111 @@
+"""The first cells of a column, as encoders look at them to recognise it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from vrgcn.data.tables.encoders.cells import BRACKETS, Lists, describe_lists
+from vrgcn.data.tables.spec import ImportSpec
+from vrgcn.data.tables.values import is_list, is_nothing, is_text, to_text
+
+PROSE = 4  # words in a cell on average
+VECTOR = 8  # whole numbers with spaces between them
+
+
+@dataclass(frozen=True)
+class Sample:
+    """column: its name
+    cells: the first ones, not in a dictionary
+    spec: what the user said
+    """
+
+    column: str
+    cells: pa.Array
+    spec: ImportSpec
+
+    @cached_property
+    def is_text(self) -> bool:
+        return is_text(self.cells.type)
+
+    @property
+    def type_words(self) -> str:
+        kind = self.cells.type
+        return f"lists of {kind.value_type}" if is_list(kind) else str(kind)
+
+    @cached_property
+    def known(self) -> pa.Array:
+        """Texts that are not missing, without spaces around them; cells of other types as they
+        are."""
+        if not self.is_text:
+            return self.cells
+        text = pc.utf8_trim_whitespace(to_text(self.cells))
+        return text.filter(pa.array(~is_nothing(text)))
+
+    @property
+    def gaps(self) -> int:
+        """How many cells `known` lacks."""
+        return len(self.cells) - len(self.known)
+
+    @property
+    def missing(self) -> int:
+        return self.gaps + self.known.null_count
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.plain_numbers and self.missing == len(self.cells)
+
+    @cached_property
+    def plain_numbers(self) -> bool:
+        """Texts that are numbers as Arrow reads them, none missing. Quickly told: tables have
+        thousands of such columns."""
+        if not self.is_text or self.spec.decimal is not None:
+            return False
+        try:
+            return bool(pc.cast(self.cells, pa.float64()).null_count == 0)
+        except pa.ArrowInvalid:
+            return False
+
+    @cached_property
+    def lists(self) -> Lists | None:
+        """What the cells hold if they are lists, or texts that look like lists."""
+        if is_list(self.cells.type):
+            return describe_lists(self.cells, None, None)
+        if not self.is_text:
+            return None
+        if self.share(r"^\[.*\]$") == 1:
+            return describe_lists(self.known, BRACKETS, self.spec.decimal)
+        found = (self._delimited(delimiter) for delimiter in ("|", ";", " "))
+        return next(filter(None, found), None)
+
+    def _delimited(self, delimiter: str) -> Lists | None:
+        """Several values in a cell: numbers, as many in each; or categories that come again."""
+        share = self.share(r"\s" if delimiter == " " else f"\\{delimiter}")
+        if share == 1:
+            found = describe_lists(self.known, delimiter, self.spec.decimal)
+            # Digits with spaces among them are telephone numbers sooner than vectors.
+            certain = delimiter != " " or found.width >= VECTOR or self.share(r"\d\.\d")
+            if found.width > 1 and certain:
+                return found
+        if share < 0.1 or delimiter == " ":
+            return None
+        parts = pc.utf8_trim_whitespace(pc.split_pattern(self.known, delimiter).flatten())
+        if pc.count_distinct(parts).as_py() <= len(parts) / 2 and mean_words(parts) < PROSE:
+            return describe_lists(self.known, delimiter, self.spec.decimal)
+        return None
+
+    def share(self, pattern: str) -> float:
+        """How many of the texts match."""
+        return share(self.known, pattern)
+
+
+def mean_words(text: pa.Array) -> float:
+    return float(pc.mean(pc.count_substring_regex(text, r"\S+")).as_py() or 0)
+
+
+def share(text: pa.Array, pattern: str) -> float:
+    """How many of the texts match."""
+    return float(pc.mean(pc.match_substring_regex(text, pattern).cast(pa.float64())).as_py() or 0)
