@@ -224,6 +224,7 @@ def test_a_file_of_settings_is_understood(tmp_path: Path) -> None:
 
 def check_tune(names: dict[str, Any]) -> None:
     assert len(names["found"].trials) == 3
+    assert names["outputs"].shape == (60, 3)
     assert names["values"].keys() <= SPACE.keys()
     assert predict(names["model"], names["graph"]).shape == (60, 3)
     searched = text("docs/tune.md").partition("## What is searched")[2].partition("\n## ")[0]

@@ -31,7 +31,7 @@ def trials(folder: Path) -> list[tuple]:
 
 
 def test_a_search_leaves_runs_a_table_and_a_model(vrgcn, graph_folder, tmp_path):
-    code, out, err = vrgcn("tune", graph_folder, *FLAGS)
+    code, out, err = vrgcn("tune", graph_folder, *FLAGS, "--no-baselines")
     assert code == 0, err
     folder = tmp_path / "runs" / "small-tuned"
     assert "Best of 3 trials, accuracy" in out
@@ -52,6 +52,39 @@ def test_a_search_leaves_runs_a_table_and_a_model(vrgcn, graph_folder, tmp_path)
     assert vrgcn("train", *repeated)[0] == 0
     again = json.loads((tmp_path / "again" / "result.json").read_text())
     assert (again["val"], again["test"]) == (best["val"], best["test"])
+
+
+def test_baselines_come_first_and_the_average_predicts(vrgcn, graph_folder, tmp_path):
+    code, out, err = vrgcn("tune", graph_folder, *FLAGS, "--out", "t")
+    assert code == 0, err
+    fitted = [out.index(f"\n{name}  ") for name in ("linear", "linear-2", "trees", "trees-2")]
+    assert fitted == sorted(fitted)
+    assert fitted[-1] < out.index("\ntrial   0  ")
+    assert "4 baselines; 3 trials: " in out
+    assert "the average: vrgcn predict t/average --out predictions.csv" in out
+    about = json.loads((tmp_path / "t" / "leaderboard.json").read_text())
+    assert about["standings"][-1]["kind"] == "average"
+    for run in ("t/best", "t/average", "t/baselines/trees-2"):
+        files = [tmp_path / f"{Path(run).name}-{memory}.csv" for memory in ("ram", "disk")]
+        for file, memory in zip(files, ("ram", "disk"), strict=True):
+            code, _, err = vrgcn("predict", run, "--out", file, "--memory", memory)
+            assert code == 0, err
+        assert files[0].read_text() == files[1].read_text()
+        code, out, err = vrgcn("evaluate", run)
+        assert code == 0, err
+        assert "test   accuracy" in out
+    code, _, err = vrgcn("embed", "t/average", "--out", "e.npy")
+    assert (code, "name a single model, such as the best of them: t/best" in err) == (1, True)
+    code, _, err = vrgcn("diagnose", "t/average")
+    assert (code, "t/average/config.toml is of an average of models" in err) == (1, True)
+    code, _, err = vrgcn("train", "--config", "t/baselines/trees/config.toml")
+    assert (code, "is of a baseline that `vrgcn tune` found" in err) == (1, True)
+    code, _, err = vrgcn("evaluate", "t")
+    assert (code, "name one, such as t/best" in err) == (1, True)
+    (tmp_path / "t" / "baselines" / "mine.txt").write_text("mine")
+    again = ("--out", "t", "--overwrite", "--no-baselines")
+    assert vrgcn("tune", graph_folder, *FLAGS, *again)[0] == 0
+    assert [path.name for path in (tmp_path / "t" / "baselines").iterdir()] == ["mine.txt"]
 
 
 def test_in_the_end_the_best_is_compared_with_what_was_given(capsys):

@@ -74,11 +74,12 @@ def test_it_is_the_mean_of_its_members_however_it_is_asked(task: str, tmp_path: 
 @pytest.mark.parametrize("task", TASKS)
 def test_it_comes_back_from_its_folder_in_the_same_bits(task: str, tmp_path: Path) -> None:
     graph = small(task)
-    average = Average.of_members(members(graph), WEIGHTS, best="../best")
+    average = Average.of_members(members(graph), WEIGHTS, best=str(tmp_path / "best"))
     save_average(average, tmp_path / "average")
     loaded = load_model(tmp_path / "average")
     assert isinstance(loaded, Average)
-    assert (loaded.weights, loaded.best, loaded.task) == (average.weights, "../best", task)
+    assert (loaded.weights, loaded.best, loaded.task) == (average.weights, average.best, task)
+    assert json.loads((tmp_path / "average" / "average.json").read_text())["best"] == "../best"
     assert list(loaded.members or {}) == ["network", "linear"]
     assert torch.equal(loaded.predict(graph), average.predict(graph))
 

@@ -48,7 +48,7 @@ def test_where_there_is_no_terminal_each_trial_is_a_line(capsys) -> None:
         for trial in TRIALS[:4]:
             shown.epoch(trial.number, 1, 30, trial.val, 1.0)
             shown.ended(trial)
-        shown.finish("Best of 4")
+        shown.finish(board(TRIALS[:4], ACCURACY, "Best of 4"))
     out = capsys.readouterr().out
     lines = [line for line in out.splitlines() if line.startswith("trial ")]
     assert len(lines) == 4
@@ -60,5 +60,5 @@ def test_where_there_is_no_terminal_each_trial_is_a_line(capsys) -> None:
     assert "(trial 0)  it had its share of the time; 5 epochs" in capsys.readouterr().out
     with Leaderboard(ACCURACY, verbose=False) as silent:
         silent.ended(TRIALS[0])
-        silent.finish("Best of 1")
+        silent.finish(board(TRIALS[:1], ACCURACY, "Best of 1"))
     assert capsys.readouterr().out == ""

@@ -16,16 +16,17 @@ import pytest
 
 from tests.cli.conftest import small_graph
 from tests.training.test_objective import far_off
-from vrgcn import TrainConfig, tune
+from vrgcn import TrainConfig, predict, tune
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs.job import Job
+from vrgcn.tasks.metrics import accuracy
 from vrgcn.training import clock as clocks
 from vrgcn.training.divergence import DivergedError
 from vrgcn.training.objective import build_objective
 from vrgcn.training.trainer import Trainer
 from vrgcn.tuning import tuner as module
 from vrgcn.tuning.leaderboard import Leaderboard, ranked
-from vrgcn.tuning.space import SPACE, Search, Settings
+from vrgcn.tuning.space import SPACE, Settings
 from vrgcn.tuning.study import STUDY, Tried
 from vrgcn.tuning.tuner import TuneResult
 
@@ -37,7 +38,8 @@ CONFIG = TrainConfig(epochs=3, batch_size=32, learning_rate=0.002, seed=2)
 
 
 def search(folder: Path | None = None, **given) -> TuneResult:
-    return tune(GRAPH, MODEL, CONFIG, folder=folder, **({"trials": 4} | given))
+    """Of networks alone."""
+    return tune(GRAPH, MODEL, CONFIG, folder=folder, **({"trials": 4, "baselines": ()} | given))
 
 
 def told(result: TuneResult) -> list[tuple]:
@@ -62,12 +64,17 @@ def test_the_settings_that_were_given_come_first_and_are_never_beaten_downwards(
     assert result.best == ranked(result.trials, lambda a, b: a > b)[0]
 
 
-def test_the_best_is_trained_again_to_the_score_of_its_trial(found) -> None:
+def test_the_best_is_the_model_of_its_trial_scored_on_the_test_nodes(found) -> None:
     result, folder = found
     assert result.result.val == result.best.val
     assert result.result.test is not None
     kept = json.loads((folder / "best" / "result.json").read_text())
     assert (kept["val"], kept["test"]) == (result.result.val, result.result.test)
+    trial = folder / "trials" / f"trial-{result.best.number:03d}"
+    for name in ("model.safetensors", "config.toml", "metrics.jsonl"):
+        assert (folder / "best" / name).read_bytes() == (trial / name).read_bytes()
+    outputs = predict(result.model, GRAPH, GRAPH.test)
+    assert result.result.test == accuracy(outputs, GRAPH.labels[GRAPH.test])
     config = tomllib.loads((folder / "best" / "config.toml").read_text())
     assert all(config[name] == value for name, value in result.best.values.items())
     assert f"trial {result.best.number}" in str(result)
@@ -77,7 +84,7 @@ def test_a_search_that_goes_on_and_finds_better_settings_replaces_the_best(tmp_p
     bad = replace(CONFIG, learning_rate=1e-9)
 
     def going_on(trials: int) -> TuneResult:
-        return tune(GRAPH, MODEL, bad, folder=tmp_path, trials=trials)
+        return tune(GRAPH, MODEL, bad, folder=tmp_path, trials=trials, baselines=())
 
     assert going_on(1).best.number == 0
     of_the_first = tmp_path / "best" / "evaluation-test.json"
@@ -186,11 +193,10 @@ def seconds(monkeypatch) -> list[float]:
     return now
 
 
-def test_the_time_is_kept_with_time_to_train_the_best_again(tmp_path, seconds) -> None:
+def test_the_time_is_kept_with_a_little_for_the_end(tmp_path, seconds) -> None:
     result = search(tmp_path, trials=None, time_limit="21s")
-    # The best takes three seconds: 3.75 are kept.
-    assert 17 <= seconds[0] <= 18.25
-    assert result.result.stopped == "epochs"
+    # A twentieth is kept, and nothing is trained again.
+    assert 19 <= seconds[0] <= 20
     cut = [t for t in result.trials if t.reason == "the time was over"]
     assert cut in ([], result.trials[-1:])  # nothing is begun after it
     assert all(t.state == "pruned" for t in cut)
@@ -200,15 +206,13 @@ def test_the_time_is_kept_with_time_to_train_the_best_again(tmp_path, seconds) -
     assert len(search(tmp_path, trials=None, time_limit="30s").trials) > before
 
 
-def test_where_the_epochs_take_longer_than_the_time_others_are_tried_and_half_is_kept(
-    seconds,
-) -> None:
+def test_where_the_epochs_take_longer_than_the_time_others_are_tried(seconds) -> None:
     long = TrainConfig(epochs=100, batch_size=32, seed=2)
-    result = tune(GRAPH, MODEL, long, time_limit="24s")
-    # The first has a sixth, the next a quarter, and what is left over goes to one more.
-    assert [t.epochs for t in result.trials] == [4, 6, 2]
-    assert [t.reason for t in result.trials[:2]] == ["it had its share of the time"] * 2
-    assert {t.state for t in result.trials[:2]} == {"complete"}
+    result = tune(GRAPH, MODEL, long, time_limit="24s", baselines=())
+    # The first has a sixth, others a quarter, and what is left over goes to one more.
+    assert [t.epochs for t in result.trials] == [4, 6, 6, 6, 1]
+    assert [t.reason for t in result.trials[:4]] == ["it had its share of the time"] * 4
+    assert {t.state for t in result.trials[:4]} == {"complete"}
     assert result.result.val is not None
 
 
@@ -216,39 +220,25 @@ def test_where_the_epochs_take_longer_than_the_time_others_are_tried_and_half_is
 def test_a_trial_that_leads_when_the_time_is_over_counts(seconds, monkeypatch, leads: bool) -> None:
     monkeypatch.setattr(module.Tuner, "_share", lambda self, number: 1000.0 if number else 4.0)
     monkeypatch.setattr(module.Tuner, "_leads", lambda self, score: leads)
-    result = tune(GRAPH, MODEL, TrainConfig(epochs=100, batch_size=32, seed=2), time_limit="24s")
+    long = TrainConfig(epochs=100, batch_size=32, seed=2)
+    result = tune(GRAPH, MODEL, long, time_limit="24s", baselines=())
     last = result.trials[1]
-    assert (last.epochs, last.state) == (8, "complete" if leads else "pruned")
+    assert (last.epochs, last.state) == (19, "complete" if leads else "pruned")
     assert last.reason == ("it had its share of the time" if leads else "the time was over")
     assert len(result.trials) == 2
 
 
-@pytest.mark.parametrize(
-    ("trials", "left"),
-    [
-        ([], 40.0),  # half is kept
-        ([Tried(0, "complete", 0.8, {}, 3, 6.0)], 82.5),  # 6 seconds and a quarter of them
-        ([Tried(0, "complete", 0.8, {}, 2, 6.0, module._CUT)], 78.75),  # of 3 epochs, 9 seconds
-        ([Tried(0, "complete", 0.8, {}, 1, 30.0, module._CUT)], 40.0),
-        (
-            [Tried(0, "complete", 0.8, {}, 3, 6.0), Tried(1, "complete", 0.9, {}, 3, 2.0)],
-            87.5,  # the second is the best
-        ),
-    ],
-)
-def test_what_is_kept_is_the_time_of_all_epochs_of_the_best_and_at_most_half(
-    monkeypatch, trials: list[Tried], left: float
-) -> None:
+def test_what_is_kept_is_a_twentieth_of_the_time(monkeypatch) -> None:
     """Of 100 seconds 10 were used."""
-    monkeypatch.setattr(module, "tried", lambda study: trials)
+    trials = [Tried(0, "complete", 0.8, {}, 3, 6.0), Tried(1, "complete", 0.9, {}, 3, 2.0)]
     tuner = object.__new__(module.Tuner)
     tuner.study, tuner.objective = None, build_objective(GRAPH, CONFIG)
-    tuner.search = Search(Settings(MODEL, CONFIG))
     tuner.clock = SimpleNamespace(limit=100.0, used=10.0)
-    assert tuner._left() == pytest.approx(left)
-    best = max((t.val for t in trials), default=None)
-    assert tuner._leads(0.95) == (best is not None)
-    assert not tuner._leads(best)
+    for known in ([], trials):
+        monkeypatch.setattr(module, "tried", lambda study, known=known: known)
+        assert tuner._left() == pytest.approx(85.0)
+        assert tuner._leads(0.95) == bool(known)
+    assert not tuner._leads(0.9)
 
 
 @pytest.mark.parametrize(("limit", "epochs"), [("40s", 8), ("80s", 10)])
@@ -265,7 +255,7 @@ def test_a_slow_trial_takes_its_share_of_the_time_at_most(
 
     monkeypatch.setattr(Leaderboard, "epoch", epoch)
     long = TrainConfig(epochs=10, batch_size=32, seed=2)
-    result = tune(GRAPH, MODEL, long, time_limit=limit, trials=2)
+    result = tune(GRAPH, MODEL, long, time_limit=limit, trials=2, baselines=())
     assert [t.epochs for t in result.trials] == [10, epochs]
     assert [t.state for t in result.trials] == ["complete", "complete"]
     assert (result.trials[1].reason is None) == (epochs == 10)
@@ -295,7 +285,7 @@ def test_trials_are_compared_by_their_best_epoch_so_far(tmp_path, monkeypatch) -
 
     monkeypatch.setattr(optuna.Trial, "report", listen)
     wild = TrainConfig(epochs=12, batch_size=8, learning_rate=0.3, seed=2)
-    tune(GRAPH, MODEL, wild, trials=1, folder=tmp_path)
+    tune(GRAPH, MODEL, wild, trials=1, folder=tmp_path, baselines=())
     lines = (tmp_path / "trials" / "trial-000" / "metrics.jsonl").read_text().splitlines()
     scores = [json.loads(line)["val"] for line in lines]
     assert scores != sorted(scores)
@@ -303,7 +293,7 @@ def test_trials_are_compared_by_their_best_epoch_so_far(tmp_path, monkeypatch) -
 
 
 def test_numbers_are_tuned_towards_the_smallest_error() -> None:
-    result = tune(far_off(), MODEL, CONFIG, trials=3, search=("layers", "hidden"))
+    result = tune(far_off(), MODEL, CONFIG, trials=3, search=("layers", "hidden"), baselines=())
     errors = [t.val for t in result.trials if t.state == "complete"]
     assert result.best.val == min(errors)
 
@@ -339,20 +329,21 @@ def test_a_folder_with_another_search_is_refused(
     _, folder = found
     before = (folder / module.LEADERBOARD).read_text()
     with pytest.raises(ValueError, match=f"holds another search: .*{message}"):
-        tune(graph, model, config, folder=folder, search=tuple(names), trials=5)
+        tune(graph, model, config, folder=folder, search=tuple(names), trials=5, baselines=())
     assert (folder / module.LEADERBOARD).read_text() == before
 
 
 def test_other_threads_and_limits_are_the_same_search(found) -> None:
     result, folder = found
-    again = tune(GRAPH, MODEL, replace(CONFIG, threads=1), folder=folder, trials=4)
+    again = tune(GRAPH, MODEL, replace(CONFIG, threads=1), folder=folder, trials=4, baselines=())
     assert told(again) == told(result)
 
 
 def test_a_study_from_before_it_was_noted_is_accepted(tmp_path) -> None:
     def go_on(trials: int, epochs: int) -> TuneResult:
         config = replace(CONFIG, epochs=epochs)
-        return tune(GRAPH, MODEL, config, folder=tmp_path, search=("hidden",), trials=trials)
+        given = {"search": ("hidden",), "trials": trials, "baselines": ()}
+        return tune(GRAPH, MODEL, config, folder=tmp_path, **given)
 
     go_on(1, 1)
     with closing(sqlite3.connect(tmp_path / STUDY)) as study, study:
@@ -370,7 +361,7 @@ def test_optunas_own_log_is_quiet(found, capfd, tmp_path) -> None:
 
 def test_a_trial_has_the_score_of_the_model_that_it_keeps_be_it_the_last(tmp_path) -> None:
     wild = TrainConfig(epochs=3, batch_size=8, learning_rate=0.3, seed=2, select="last")
-    result = tune(GRAPH, MODEL, wild, trials=1, folder=tmp_path)
+    result = tune(GRAPH, MODEL, wild, trials=1, folder=tmp_path, baselines=())
     lines = (tmp_path / "trials" / "trial-000" / "metrics.jsonl").read_text().splitlines()
     scores = [json.loads(line)["val"] for line in lines]
     assert scores[-1] < max(scores)
@@ -388,14 +379,14 @@ def test_epochs_before_a_rollback_are_no_part_of_a_trial(monkeypatch) -> None:
 
     monkeypatch.setattr(Trainer, "_update", lost)
     config = replace(CONFIG, batch_size=999, on_nan="rollback", checkpoint_every="0")
-    result = tune(GRAPH, MODEL, config, trials=1, on_note=lambda note: None)
+    result = tune(GRAPH, MODEL, config, trials=1, baselines=(), on_note=lambda note: None)
     (trial,) = result.trials
-    assert done[0] == 2 * CONFIG.epochs + 3  # and the best again
+    assert done[0] == CONFIG.epochs + 3
     assert trial.epochs == CONFIG.epochs
 
 
 def test_a_trial_that_is_cut_before_its_first_evaluation_has_a_score(seconds) -> None:
     seldom = TrainConfig(epochs=100, evaluate_every=100, batch_size=32, seed=2)
-    result = tune(GRAPH, MODEL, seldom, time_limit="24s", trials=2)
+    result = tune(GRAPH, MODEL, seldom, time_limit="24s", trials=2, baselines=())
     assert [t.state for t in result.trials] == ["complete", "complete"]
     assert all(t.val is not None for t in result.trials)

@@ -26,6 +26,7 @@ from vrgcn.tuning.tuner import TuneResult
 optuna = pytest.importorskip("optuna")
 
 GRAPH = small_graph(60)
+BASELINES = ("linear", "linear-2")
 GIVEN = replace(CONFIG, batch_size=99, learning_rate=0.02, estimator="exact", seed=8)
 
 
@@ -37,6 +38,7 @@ def search(folder: Path, every: str, trials: int = 3, **given: Any) -> TuneResul
         trials=trials,
         folder=folder,
         search=("learning_rate", "dropout"),
+        baselines=BASELINES,
         on_note=lambda note: None,
     )
 
@@ -59,11 +61,14 @@ def told_of(found: TuneResult) -> tuple[object, ...]:
 
 
 def counts(write: str) -> bool:
-    """True for each write to the study and those to a trial's folder that may change how the trial
-    goes on: a checkpoint comes or goes, the result comes."""
+    """True for each write to the study, those to a trial's folder that may change how the trial
+    goes on (a checkpoint comes or goes, the result comes), and each file of a baseline, of the
+    average and of the best that is complete."""
     call, _, name = write.partition(" ")
+    if name.startswith("trials/"):
+        return call in ("rename", "rmdir") or name.endswith("result.json")
     return call == "COMMIT" or (
-        name.startswith("trials/") and (call in ("rename", "rmdir") or name.endswith("result.json"))
+        call == "replace" and name.startswith(("baselines/", "average/", "best/"))
     )
 
 
@@ -80,6 +85,8 @@ def killed_in_the_last_trial(home: Path, every: str, trials: int, **given: Any) 
     with before_each_write(home, keep):
         wanted = search(home, every, trials, **given)
     assert writes.count("COMMIT") > 10  # begun, drawn, reported, ended, noted
+    ends = ("average/average.json", "average/result.json", "best/result.json")
+    assert {f"replace {name}" for name in ends} <= set(writes)
     for number, write in enumerate(writes):
         folder, where = killed / str(number), f"killed in trial {trials - 1} before {write}"
         assert (folder / STUDY).exists()

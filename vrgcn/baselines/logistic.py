@@ -189,4 +189,6 @@ def _solve(
             score = problem.score(model.output_scale(val(weights, bias)))
         if problem.better(score, best):
             best, kept = score, (weights.detach().clone(), bias.detach().clone())
+        if problem.over():
+            break
     return kept

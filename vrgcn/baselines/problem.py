@@ -29,6 +29,7 @@ class Problem:
     outputs: how many columns the outputs of a model have
     score: of outputs (validation nodes, `outputs`), by the metric
     seed: of everything that is drawn
+    over: whether there is no time left to improve what was fitted so far
     """
 
     graph: Graph
@@ -38,9 +39,15 @@ class Problem:
     score: Callable[[Tensor], float]
     better: Callable[[float, float], bool]
     seed: int = 0
+    over: Callable[[], bool] = lambda: False
 
     @staticmethod
-    def of(graph: Graph, metric: Metric | None = None, seed: int = 0) -> Problem:
+    def of(
+        graph: Graph,
+        metric: Metric | None = None,
+        seed: int = 0,
+        over: Callable[[], bool] = lambda: False,
+    ) -> Problem:
         """The problem that a graph with labels poses.
 
         metric: by which validation nodes are scored; None: the one that its task has by default
@@ -62,6 +69,7 @@ class Problem:
             lambda outputs: chosen.compute(outputs, truth),
             chosen.better,
             seed,
+            over,
         )
 
     @cached_property

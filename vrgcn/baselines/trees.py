@@ -220,7 +220,7 @@ def grow(problem: Problem, train: Tensor, val: Tensor) -> Forest:
         looks += 1
         if problem.better(score, best):
             best, kept, looks = score, rounds, 0
-        if looks >= _PATIENCE:
+        if looks >= _PATIENCE or problem.over():
             break
     return joined([booster.forest().rounds(kept) for booster in boosters])
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from vrgcn.cli.parsing import build_options, read_words
+from vrgcn.files.parsing import read_toml
 from vrgcn.runs.config_file import read_values, setting_types
 from vrgcn.runs.folder import CONFIG, read_config
 from vrgcn.runs.settings import BEFORE, NOTED, OVER
@@ -51,17 +52,29 @@ def file_values(options: type, given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _run_values(folder: Path, options: type, left_out: tuple[str, ...]) -> dict[str, Any]:
     """The settings of a run, those among them that did not exist when it began."""
+    _refuse_fitted(folder / CONFIG)
     before = {name: BEFORE[name] for name in setting_types(options).keys() & BEFORE.keys()}
     return before | read_values(folder / CONFIG, options, left_out)
 
 
 def _read_config_file(path: Path, options: type, left_out: tuple[str, ...]) -> dict[str, Any]:
     try:
+        _refuse_fitted(path)
         return read_values(path, options, left_out)
     except FileNotFoundError:
         raise FileNotFoundError(f"--config: there is no file {path}") from None
     except IsADirectoryError:
         raise IsADirectoryError(f"--config: {path} is a folder; name a file") from None
+
+
+def _refuse_fitted(path: Path) -> None:
+    """Refuse the settings of a model that no training by epochs made."""
+    for kind, words in (("baseline", "a baseline"), ("average", "an average of models")):
+        if kind in read_toml(path):
+            raise ValueError(
+                f"{path} is of {words} that `vrgcn tune` found, and not of a network that was "
+                "trained by epochs: name a run that was, such as one of the search's trials"
+            )
 
 
 def _check_command(folder: Path, *, searching: bool) -> None:

@@ -1,4 +1,4 @@
-"""`vrgcn tune`: search for settings on a graph, train with the best, write all of it as runs."""
+"""`vrgcn tune`: search for models of a graph, average the best, write all of it as runs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from vrgcn.cli.notes import print_note
 from vrgcn.cli.run_folder import run_folder
 from vrgcn.cli.run_options import RunOptions
 from vrgcn.files.printable import printable
-from vrgcn.runs.folder import BEST, CONFIG, RESULT, resumable
+from vrgcn.runs.folder import AVERAGED, BEST, CONFIG, RESULT, resumable
 from vrgcn.training.config import at_least
 from vrgcn.tuning.space import SPACE, check_names
 
 if TYPE_CHECKING:
     from vrgcn.tuning.tuner import TuneResult
+
+_OF_SEARCH = ("trials", "search", "baselines")  # flags that single runs do not have
 
 
 @dataclass(frozen=True)
@@ -30,9 +32,11 @@ class TuneOptions(RunOptions):
     more --trials or a longer --time-limit also of one that has finished."""
     trials: int | None = None
     """How many settings to try at most. None: 40, or as many as --time-limit allows, which counts
-    all time, that of training the best again too."""
+    all time, that of baselines too."""
     search: tuple[str, ...] = tuple(SPACE)
     """Settings to vary; the others stay as they are given."""
+    baselines: bool = True
+    """Fit linear models and boosted trees before networks are trained, in 15% of the time."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -84,8 +88,9 @@ def run(options: TuneOptions) -> None:
                 options.train,
                 trials=options.trials,
                 search=options.search,
+                baselines=None if options.baselines else (),
                 folder=folder,
-                options={k: v for k, v in told.items() if k not in ("trials", "search")},
+                options={k: v for k, v in told.items() if k not in _OF_SEARCH},
                 verbose=True,
                 on_begin=begin,
                 on_note=print_note,
@@ -118,4 +123,5 @@ def _print_result(result: TuneResult, folder: Path) -> None:
             f"{after}"
         )
     print(f"the best: vrgcn predict {printable(folder / BEST)} --out predictions.csv")
+    print(f"the average: vrgcn predict {printable(folder / AVERAGED)} --out predictions.csv")
     print(f"all of it: vrgcn report {printable(folder)} --no-scores")

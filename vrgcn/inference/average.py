@@ -8,6 +8,7 @@ whoever predicts, evaluates or reports; it has no layers of its own.
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -96,8 +97,10 @@ def save_average(average: Average, folder: Path) -> None:
         file = f"{_MEMBERS}/{name}.safetensors"
         save_model(member, folder / file)
         entries.append({"name": name, "file": file, "weight": weight})
+    # Relative: both may be moved together.
+    best = None if average.best is None else os.path.relpath(average.best, folder)
     about: dict[str, Any] = {
-        "format": FORMAT, "version": VERSION, "best": average.best, "members": entries,
+        "format": FORMAT, "version": VERSION, "best": best, "members": entries,
     }  # fmt: skip
     about[_CHECKSUM] = value_checksum(about)
     write_text(folder / AVERAGE, json.dumps(about, indent=1) + "\n")
@@ -124,8 +127,9 @@ def load_average(folder: Path) -> Average:
         check_kinds(str(path), entry, _MEMBER)
     members = {entry["name"]: load_model(folder / entry["file"]) for entry in about["members"]}
     weights = {entry["name"]: entry["weight"] for entry in about["members"]}
+    best = None if about["best"] is None else os.path.normpath(folder / about["best"])
     try:
-        average = Average.of_members(members, weights, about["best"])
+        average = Average.of_members(members, weights, best)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     # As they were written: dividing by a sum that is nearly 1 would change last bits.

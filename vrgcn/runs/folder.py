@@ -29,6 +29,8 @@ GRAPH = "graph"  # of a run that was trained from Python on a graph in memory
 # Runs in the folder of several: of `vrgcn train --seeds`, and of `vrgcn tune`.
 SEED = "seed-"
 BEST = "best"
+AVERAGED = "average"
+BASELINES = "baselines"
 TRIALS = "trials"
 TRIAL = "trial-"
 STUDY = "study.sqlite"
@@ -118,7 +120,7 @@ def claimed(folder: Path, *, resume: bool, overwrite: bool = False) -> Iterator[
     worth = True
     try:
         with locked(folder):
-            for place in (folder, folder / TRIALS):
+            for place in (folder, folder / TRIALS, folder / BASELINES):
                 remove_partial(place)
             if not resume:
                 check_free(folder, overwrite)
@@ -144,7 +146,8 @@ def resumable(folder: Path) -> bool:
 
     homes = (folder, *folder.glob(f"{SEED}*"), *folder.glob(f"{TRIALS}/{TRIAL}*"))
     found = any(checkpoints_in(home / CHECKPOINTS) for home in homes)
-    return found or bool(member_runs(folder))
+    fitted = any((folder / BASELINES).glob(f"*/{RESULT}"))
+    return found or fitted or bool(member_runs(folder))
 
 
 def check_free(folder: Path, overwrite: bool) -> None:
@@ -178,7 +181,7 @@ def holds_nothing(folder: Path) -> bool:
 
 def clear(folder: Path) -> None:
     """Remove the run in a folder, and nothing else that is there."""
-    for pattern in (BEST, f"{SEED}*"):
+    for pattern in (BEST, AVERAGED, f"{SEED}*", f"{BASELINES}/*"):
         for run in folder.glob(pattern):
             if _begun(run):
                 remove_folder(run)
@@ -187,8 +190,9 @@ def clear(folder: Path) -> None:
             # Of a link, such as one to a larger disk, what it leads to is somebody's own.
             folded = path.is_dir() and not path.is_symlink()
             remove_folder(path) if folded else path.unlink()
-    with suppress(OSError):  # somebody's own files are in it
-        (folder / TRIALS).rmdir()
+    for home in (TRIALS, BASELINES):
+        with suppress(OSError):  # somebody's own files are in it
+            (folder / home).rmdir()
     # Last: by its options a folder that was cleared in part is known to be a run's.
     (folder / CONFIG).unlink(missing_ok=True)
 

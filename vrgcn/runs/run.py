@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from vrgcn.data.sources import META, has_parts
 from vrgcn.files.folder import FolderReplacedError
 from vrgcn.inference import AVERAGE, MODEL
-from vrgcn.runs.folder import METRICS, RESULT, member_runs, read_config, unfinished
+from vrgcn.runs.folder import BEST, METRICS, RESULT, member_runs, read_config, unfinished
 from vrgcn.runs.settings import GRAPH_CHECKSUM
 
 if TYPE_CHECKING:
@@ -103,7 +103,9 @@ def check_run(folder: Path) -> dict[str, Any]:
     config = read_config(folder)
     several = member_runs(folder)
     if several:
-        raise ValueError(f"{folder} holds {len(several)} runs: name one, such as {several[0]}")
+        best = folder / BEST
+        one = best if (best / MODEL).is_file() else several[0]
+        raise ValueError(f"{folder} holds {len(several)} runs: name one, such as {one}")
     if not (folder / MODEL).is_file() and not (folder / AVERAGE).is_file():
         done = unfinished(folder)
         why = "it was deleted or moved"

@@ -47,7 +47,7 @@ FREE = (
 # is looked at and logged beside the run, and when processes hear of each other.
 _BESIDE = ("graph", "data_root", *NOTED, "verify", "log", "halo", "halo_every", "rank_timeout")
 # Settings of a search that may change: its trials compare all the same.
-_OF_SEARCH = ("trials", "time_limit", "threads")
+_OF_SEARCH = ("trials", "time_limit", "threads", "baselines")
 # Settings by which a run is made longer.
 _LENGTHS = ("epochs", "patience", "time_limit", "seeds", "trials")
 # Settings of `vrgcn train` beside these: how several runs or processes share the work, and the log.

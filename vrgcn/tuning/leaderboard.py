@@ -44,7 +44,7 @@ def board(trials: Sequence[Tried], metric: Metric, title: str, shown: int = SHOW
     headings = ["trial", metric.title, *(_SHORT.get(name, name) for name in names), "epochs", "s"]
     rows = [
         [
-            str(trial.number),
+            str(trial.number) if trial.baseline is None else trial.baseline,
             "–" if trial.val is None else metric.text(trial.val),
             *(value_text(trial.values[name]) if name in trial.values else "–" for name in names),
             str(trial.epochs),
@@ -57,11 +57,15 @@ def board(trials: Sequence[Tried], metric: Metric, title: str, shown: int = SHOW
 
 def summary(trials: Sequence[Tried]) -> str:
     """A line such as 23 trials: 9 to their end, 13 pruned, 1 failed (1 because …)."""
+    fitted = [trial for trial in trials if trial.baseline is not None]
+    trials = [trial for trial in trials if trial.baseline is None]
     states = Counter(trial.state for trial in trials)
     parts = [f"{states['complete']} to their end"]
     parts += [f"{states[s]} {s}" for s in ("pruned", "failed", "running") if states[s]]
     text = f"{len(trials)} trials: {', '.join(parts)}"
-    reasons = Counter(trial.reason for trial in trials if trial.state == "failed")
+    if fitted:
+        text = f"{len(fitted)} baselines; {text}"
+    reasons = Counter(trial.reason for trial in (*fitted, *trials) if trial.state == "failed")
     return text + "".join(f"\n  {count} failed: {reason}" for reason, count in reasons.items())
 
 
@@ -120,20 +124,23 @@ class Leaderboard:
         score = "–" if trial.val is None else self.metric.text(trial.val)
         best = ranked(self._trials, self.metric.better)
         leader = (
-            f"best {self.metric.text(best[0].val)} (trial {best[0].number})"
+            f"best {self.metric.text(best[0].val)} ({best[0].name})"
             if (best and best[0].val is not None)
             else "none yet"
         )
-        line = (
-            f"trial {trial.number:>3}  {score}  {leader}  {how + '; ' if how else ''}"
-            f"{trial.epochs} epochs, {seconds_text(trial.seconds)}: {settings_text(trial.values)}"
-        )
+        which = trial.baseline or f"trial {trial.number:>3}"
+        line = f"{which}  {score}  {leader}  {how + '; ' if how else ''}"
+        if trial.baseline is None:
+            line += f"{trial.epochs} epochs, "
+        line += seconds_text(trial.seconds)
+        if trial.values:
+            line += f": {settings_text(trial.values)}"
         self._live.console.print(printable(line), highlight=False, markup=False, soft_wrap=True)
 
-    def finish(self, title: str) -> None:
+    def finish(self, table: Table) -> None:
         """The table in the end."""
         if self.verbose:
             self.__exit__()
             self._drawn = False
-            print_table(board(self._trials, self.metric, title))
+            print_table(table)
             print(printable(summary(self._trials), keep="\n"))

@@ -27,8 +27,12 @@ State = Literal["complete", "pruned", "failed", "running"]
 
 @dataclass(frozen=True)
 class Tried:
-    """A trial. val: its best validation score; values: the settings that were searched
+    """A trial, or a baseline that was fitted.
+
+    number: of the trial; -1 of a baseline
+    val: its best validation score; values: the settings that were searched
     epochs, seconds: how long it was; reason: why it failed or was cut short
+    baseline: its name; None of a trial
     """
 
     number: int
@@ -38,6 +42,11 @@ class Tried:
     epochs: int = 0
     seconds: float = 0.0
     reason: str | None = None
+    baseline: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.baseline or f"trial {self.number}"
 
 
 def check_optuna() -> None:

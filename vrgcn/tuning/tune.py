@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vrgcn.baselines import RECIPES
 from vrgcn.engine.devices import use_threads
 from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
@@ -37,18 +38,21 @@ def tune(
     trials: int | None = None,
     time_limit: str | None = None,
     search: Sequence[str] = tuple(SPACE),
+    baselines: Sequence[str] | None = None,
     folder: str | Path | None = None,
     options: dict[str, Any] | None = None,
     verbose: bool = False,
     on_begin: Callable[[], None] = lambda: None,
     on_note: Callable[[str], None] = print,
 ) -> TuneResult:
-    """Search for settings that score well on the validation nodes, and train the best again.
+    """Search for models that score well on the validation nodes: baselines first, then networks,
+    and in the end an average of those that predict best together.
 
     model, config: the settings that are tried first, and of all that is not searched
     trials: how many at most; None: 40, or as many as the time allows
     time_limit: of all of it, such as "5m"; None: that of the config
     search: settings to vary, names of `tuning.space.SPACE`
+    baselines: names of `vrgcn.baselines.RECIPES`; None: all that can be fitted here; (): none
     folder: for the runs of the trials and the best; a search that was stopped goes on from what is
         there, and another one, of another graph or other settings, is refused. None: nothing is
         kept but what is returned
@@ -71,6 +75,10 @@ def tune(
         trials = TRIALS_BY_DEFAULT
     if trials is not None and trials < 1:
         raise ValueError(f"trials must be at least 1, not {trials}")
+    names = list(RECIPES) if baselines is None else list(baselines)
+    unknown = [name for name in names if name not in RECIPES]
+    if unknown:
+        raise ValueError(f"baselines: {unknown[0]!r} is none of {', '.join(RECIPES)}")
     use_threads(config.threads)
     with ExitStack() as stack:
         home = Path(folder or stack.enter_context(tempfile.TemporaryDirectory()))
@@ -86,8 +94,9 @@ def tune(
             graph, objective, Search(given, search), study, home, Clock(seconds), leaderboard,
             options or {}, on_note,
         )  # fmt: skip
+        tuner.fit_baselines(names)
         tuner.run(trials)
-        return tuner.retrain()
+        return tuner.finish()
 
 
 def _identity(

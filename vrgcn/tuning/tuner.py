@@ -1,11 +1,12 @@
-"""A bounded search for settings, on validation alone, and the best trained again.
+"""A bounded search for models, on validation alone: baselines, then networks, then their average.
 
-Trials are drawn by Optuna. The first is of the settings that were given and is never pruned, so
-that what is found is never below them on the validation nodes. A trial's graph has no test nodes:
-they can have no part in the choice. Of the others, those whose best validation score so far is not
-in the better half of all trials that came as far are pruned, after a sixth, a third and two thirds
-of the epochs (successive halving). A trial that diverges or does not fit in memory has failed, with
-a reason, and the search goes on.
+Baselines come first and have a part of the time. Trials of networks are drawn by Optuna. The first
+is of the settings that were given and is never pruned, so that what is found is never below them on
+the validation nodes. A trial's graph has no test nodes: they can have no part in the choice. Of the
+others, those whose best validation score so far is not in the better half of all trials that came
+as far are pruned, after a sixth, a third and two thirds of the epochs (successive halving). A trial
+or a baseline that diverges or does not fit in memory has failed, with a reason, and the search goes
+on.
 """
 
 from __future__ import annotations
@@ -17,26 +18,32 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from torch import nn
+
+from vrgcn.baselines import RECIPES
+from vrgcn.baselines.problem import Problem
 from vrgcn.costs.choice import choose_estimator
 from vrgcn.costs.order import build_for
 from vrgcn.files.memory import free_memory, is_out_of_memory
-from vrgcn.files.printable import printable
 from vrgcn.files.sizes import bytes_text
 from vrgcn.files.writing import remove_folder, remove_partial, write_text
 from vrgcn.graph.graph import Graph
+from vrgcn.inference.average import Average
 from vrgcn.models.models import GraphModel
-from vrgcn.runs.folder import BEST, CHECKPOINTS, CONFIG, LEADERBOARD, TRIAL, TRIALS
+from vrgcn.runs.folder import BASELINES, BEST, CHECKPOINTS, CONFIG, LEADERBOARD, TRIAL, TRIALS
 from vrgcn.runs.interrupts import Interrupted, StopRequest, stop_requests
 from vrgcn.runs.job import Job, prepare
 from vrgcn.training.clock import Clock
 from vrgcn.training.config import AUTO
 from vrgcn.training.listener import Callbacks, StopTraining
 from vrgcn.training.objective import Objective
-from vrgcn.training.result import TrainResult
 from vrgcn.training.state import Epoch
+from vrgcn.tuning.finishing import Finishing, Scores
 from vrgcn.tuning.halving import is_pruned
 from vrgcn.tuning.leaderboard import Leaderboard, ranked, settings_text
+from vrgcn.tuning.members import Member, fit_baseline, fitted_baseline
 from vrgcn.tuning.space import PORTFOLIO, Search, Settings
+from vrgcn.tuning.standings import Standing, standings_table
 from vrgcn.tuning.study import Tried, curves, end_trial, next_trial, tried
 
 if TYPE_CHECKING:
@@ -45,33 +52,45 @@ if TYPE_CHECKING:
 _FIRST = 1 / 6  # of the time that the first trial may take at most
 _SHARE = 1 / 8  # of the time that another may take at least, so that a slow one does not take all
 _SLOWER = 1.5  # times as long as the first it may take in any case
-_MARGIN = 1.25  # times what it would take are kept for training the best again,
-_AGAIN = 1 / 2  # of the time at most
+_BASELINES = 0.15  # of the time, after which no baseline is begun, and those begun end
+_KEPT = 0.05  # of the time are kept for the average and the test nodes
 _CUT, _OVER = "it had its share of the time", "the time was over"
 _HOPELESS = 5  # failures before any success after which a search gives up
 
 
 @dataclass(frozen=True)
 class TuneResult:
-    """trials: what was tried, in order; best: the one that was trained again, its settings
-    model: that was trained again; result: of that training
+    """trials: networks that were tried, in order; baselines: that were fitted
+    best: the best single model of all; settings: of a network, None of a baseline
+    model: of the best; result: its scores
+    average: of the models that predict best together; average_result: its scores
+    standings: rows of the leaderboard, best first, the average last
     """
 
     trials: list[Tried]
+    baselines: list[Tried]
     best: Tried
-    settings: Settings
-    model: GraphModel
-    result: TrainResult
+    settings: Settings | None
+    model: nn.Module
+    result: Scores
+    average: Average
+    average_result: Scores
+    standings: list[Standing]
 
     def __str__(self) -> str:
         values = settings_text(self.best.values)
+        members = self.average.members or {}
+        weights = zip(members, self.average.weights, strict=True)
+        shares = ", ".join(f"{weight:.2f} {name}" for name, weight in weights)
         return (
-            f"best of {len(self.trials)} trials, trial {self.best.number}: {values}\n{self.result}"
+            f"best of {len(self.trials)} trials and {len(self.baselines)} baselines, "
+            f"{self.best.name}{': ' + values if values else ''}\n{self.result}\n"
+            f"average of {len(members)}: {shares}\n{self.average_result}"
         )
 
 
 class Tuner:
-    """One search: trials one after the other, then the best again."""
+    """One search: baselines, trials one after the other, then the average of the best."""
 
     def __init__(
         self,
@@ -96,12 +115,54 @@ class Tuner:
         self.options = options
         self.on_note = on_note
         clock.go_on(study.user_attrs.get("used", 0.0))
-        leaderboard.restore([t for t in tried(study) if t.state != "running"])
-        for run in (folder / BEST, *(folder / TRIALS).glob(f"{TRIAL}*")):
-            remove_partial(run)  # of a process that was killed
+        self.baselines: dict[str, Tried] = {}
+        for place in sorted((folder / BASELINES).glob("*")):
+            found = fitted_baseline(place)
+            if found is not None and place.name in RECIPES:
+                self.baselines[place.name] = found
+        ended = [t for t in tried(study) if t.state != "running"]
+        leaderboard.restore([*self.baselines.values(), *ended])
+        for pattern in (BEST, f"{TRIALS}/{TRIAL}*", f"{BASELINES}/*"):
+            for run in folder.glob(pattern):
+                remove_partial(run)  # of a process that was killed
         if len(study.get_trials(deepcopy=False)) <= len(PORTFOLIO):  # none, or killed between them
             for start in search.first(self._settled):
                 study.enqueue_trial(start, skip_if_exists=True)
+
+    def fit_baselines(self, names: Sequence[str]) -> None:
+        """Fit the baselines that are not there yet, as far as their part of the time allows; the
+        first in any case."""
+        missing = [name for name in names if not RECIPES[name].available]
+        if missing:
+            self.on_note(
+                f"without the baselines {', '.join(missing)}: they need scikit-learn or LightGBM; "
+                "pip install 'vrgcn[sklearn]'"
+            )
+        with stop_requests() as stop:
+
+            def over() -> bool:
+                limit = self.clock.limit
+                late = limit is not None and self.clock.used >= _BASELINES * limit
+                return late or stop.signal is not None
+
+            seed = self.search.given.train.seed
+            problem = Problem.of(self.untested, self.objective.metric, seed, over)
+            for name in names:
+                if name in missing or name in self.baselines or (self.baselines and over()):
+                    continue
+                ended = fit_baseline(
+                    name,
+                    problem,
+                    self.objective.metric,
+                    self.folder / BASELINES / name,
+                    self.options,
+                    lambda: stop.signal is not None,
+                )
+                if ended is not None:
+                    self.baselines[name] = ended
+                    self._note(ended)
+                if stop.signal is not None:
+                    raise Interrupted(stop.signal, f"stopped at the baseline {name}")
 
     def run(self, trials: int | None) -> None:
         """Try settings until there are as many trials or the time is over."""
@@ -113,9 +174,11 @@ class Tuner:
             done = [trial for trial in tried(self.study) if trial.state != "running"]
             failed = [trial for trial in done if trial.state == "failed"]
             if len(failed) == len(done) >= _HOPELESS:
-                raise ValueError(
-                    f"the first {len(done)} trials failed, the last: {failed[-1].reason}"
-                )
+                said = f"the first {len(done)} trials failed, the last: {failed[-1].reason}"
+                if not self._members():
+                    raise ValueError(said)
+                self.on_note(f"{said}; no more are tried")
+                return
             if (trials is not None and len(done) >= trials) or (done and self._left() <= 0):
                 return
             trial = next_trial(self.study, self.search.given.train.seed)
@@ -127,54 +190,67 @@ class Tuner:
             if ended.reason == _OVER:  # seconds that are left would begin trials that tell nothing
                 return
 
-    def retrain(self) -> TuneResult:
-        """The best trial's settings on the graph with its test nodes, in the folder `best`."""
-        trials = tried(self.study)
-        best = ranked(trials, self.objective.better)
-        if not best:
+    def finish(self) -> TuneResult:
+        """The best single model, in the folder `best`, and the average, in the folder `average`,
+        both scored on the test nodes."""
+        trials, members = tried(self.study), self._members()
+        if not members:
             reasons = "; ".join(str(trial.reason) for trial in trials[-3:])
             raise ValueError(f"none of {len(trials)} trials ran to its end: {reasons}")
-        self._write()  # of the last trial it may not have been, if a process was killed
-        self.leaderboard.finish(f"Best of {len(trials)} trials, {self.objective.metric.title}")
-        chosen = best[0]
-        settings = self._settled(self.search.given.changed(chosen.values))
-        folder = self.folder / BEST
-        if self.study.user_attrs.get("best") not in (None, chosen.number):
-            shutil.rmtree(folder, ignore_errors=True)  # of a search that went on and found better
-        self.study.set_user_attr("best", chosen.number)
-        left = None
-        if self.clock.limit is not None:
-            # As long as its trial at least, were it over the limit: else it would be a worse one.
-            left = max(self.clock.limit - self.clock.used, _MARGIN * chosen.seconds)
-        model = self._build(settings)
-        if self.leaderboard.verbose:
-            where = printable(folder)
-            print(f"trial {chosen.number} trained again, with the test nodes: {where}")
-        config = replace(settings.train, time_limit=None if left is None else f"{left:.3f}s")
-        result = prepare(model, self.graph, config).run(
-            folder,
-            self._described(settings),
-            Callbacks(on_note=self.on_note),
-            resume=(folder / CONFIG).is_file(),
-            verbose=self.leaderboard.verbose,
-        )
+        order = ranked([member.tried for member in members], self.objective.better)
+        chosen = next(member for member in members if member.tried == order[0])
+        if self.study.user_attrs.get("best") not in (None, chosen.name):
+            # Of a search that went on and found better.
+            shutil.rmtree(self.folder / BEST, ignore_errors=True)
+        self.study.set_user_attr("best", chosen.name)
+        found = Finishing(
+            self.graph,
+            self.untested,
+            self.objective.metric,
+            self.folder,
+            self.options,
+            self.search.given.train.epochs,
+        ).run(members, chosen)
+        self._write(found.rows)  # of the last trial it may not have been, if a process was killed
+        metric = self.objective.metric
+        title = f"Best of {len(trials)} trials, {metric.title}"
+        self.leaderboard.finish(standings_table(found.rows, metric, title))
         self.study.set_user_attr("used", self.clock.used)
-        return TuneResult(trials, chosen, settings, model, result)
+        settings = None
+        if chosen.tried.baseline is None:
+            settings = self._settled(self.search.given.changed(chosen.tried.values))
+        return TuneResult(
+            trials,
+            list(self.baselines.values()),
+            chosen.tried,
+            settings,
+            found.saved.model,
+            found.scores,
+            found.average,
+            found.average_scores,
+            found.rows,
+        )
+
+    def _members(self) -> list[Member]:
+        """The baselines and trials that have a model and a score, in order."""
+        fitted = [
+            Member(ended, self.folder / BASELINES / name) for name, ended in self.baselines.items()
+        ]
+        trained = [Member(trial, self._trial_folder(trial.number)) for trial in tried(self.study)]
+        return [
+            member
+            for member in (*fitted, *trained)
+            if member.tried.state == "complete" and member.tried.val is not None
+        ]
+
+    def _trial_folder(self, number: int) -> Path:
+        return self.folder / TRIALS / f"{TRIAL}{number:03d}"
 
     def _left(self) -> float:
-        """Seconds for further trials, those for training the best again kept back."""
+        """Seconds for further trials, those for the end of the search kept back."""
         if self.clock.limit is None:
             return float("inf")
-        best = ranked(tried(self.study), self.objective.better)
-        kept = _AGAIN * self.clock.limit
-        if best:
-            kept = min(kept, _MARGIN * self._seconds_to_its_end(best[0]))
-        return self.clock.limit - self.clock.used - kept
-
-    def _seconds_to_its_end(self, trial: Tried) -> float:
-        """Seconds of a trial; of a trial that was cut short, those of all its epochs."""
-        epochs = self.search.given.train.epochs if trial.reason == _CUT else trial.epochs
-        return trial.seconds * epochs / max(trial.epochs, 1)
+        return (1 - _KEPT) * self.clock.limit - self.clock.used
 
     def _try(self, trial: optuna.Trial) -> Tried:
         """Train as a trial says; whatever is its own fault is told, not raised."""
@@ -196,7 +272,7 @@ class Tuner:
         self, trial: optuna.Trial, settings: Settings, seen: list[Epoch]
     ) -> tuple[str, str | None, float | None]:
         """How it ended, why, and its score: that of the model that was kept."""
-        folder = self.folder / TRIALS / f"{TRIAL}{trial.number:03d}"
+        folder = self._trial_folder(trial.number)
         *others, reported = curves(self.study, trial)
         pruned = False
         left, share = self._left(), self._share(trial.number)
@@ -304,11 +380,12 @@ class Tuner:
         self.study.set_user_attr("used", self.clock.used)
         self._write()
 
-    def _write(self) -> None:
-        trials = [asdict(trial) for trial in tried(self.study)]
+    def _write(self, rows: Sequence[Standing] = ()) -> None:
         about = {
             "metric": self.objective.metric.title,
             "seconds": self.clock.used,
-            "trials": trials,
+            "baselines": [asdict(ended) for ended in self.baselines.values()],
+            "trials": [asdict(trial) for trial in tried(self.study)],
+            "standings": [asdict(row) for row in rows],
         }
         write_text(self.folder / LEADERBOARD, json.dumps(about, indent=1) + "\n")

@@ -1,0 +1,172 @@
+"""A search with baselines: they come first, are fitted once, and are part of the average."""
+
+from __future__ import annotations
+
+import json
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.baselines.problems import TASKS, small
+from vrgcn import TrainConfig, load_run, tune
+from vrgcn.baselines import RECIPES
+from vrgcn.inference.average import Average
+from vrgcn.inference.embed import embeddings
+from vrgcn.models.config import ModelConfig
+from vrgcn.runs.interrupts import Interrupted
+from vrgcn.tasks import find_task
+from vrgcn.training import clock as clocks
+from vrgcn.tuning import tuner as module
+from vrgcn.tuning.tuner import TuneResult
+
+pytest.importorskip("optuna")
+pytest.importorskip("sklearn")
+
+MODEL = ModelConfig(hidden=8)
+CONFIG = TrainConfig(epochs=2, batch_size=64, seed=1)
+
+
+def search(folder: Path | None = None, task: str = "classes", **given) -> TuneResult:
+    names = {"baselines": ("linear", "linear-2"), "trials": 2}
+    return tune(small(task), MODEL, CONFIG, folder=folder, **names | given)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_best_single_model_and_the_average_are_scored_on_test_nodes(
+    task: str, tmp_path: Path
+) -> None:
+    result = search(tmp_path, task, baselines=None)
+    graph, metric = small(task), find_task(task).find_metric()
+    assert graph.labels is not None
+    assert [tried.name for tried in result.baselines] == list(RECIPES)
+    assert all(tried.state == "complete" for tried in result.baselines)
+    *members, average = result.standings
+    scores = [row.val for row in members]
+    assert scores == sorted(scores, reverse=not metric.error)
+    assert result.best.name == members[0].name
+    assert not metric.better(members[0].val, average.val)
+    assert sum(row.weight for row in members) == pytest.approx(1.0)
+    first = next(row for row in members if row.kind == "baseline")
+    assert first.gain == 0.0
+    assert average.gain == pytest.approx(abs(average.val - first.val))
+    for folder, scored in (("best", result.result), ("average", result.average_result)):
+        run = load_run(tmp_path / folder)
+        outputs = run.saved.predict(graph)
+        for nodes, score in ((graph.val, scored.val), (graph.test, scored.test)):
+            assert metric.compute(outputs[nodes], graph.labels[nodes]) == pytest.approx(score)
+        kept = run.result
+        assert kept is not None
+        assert (kept["val"], kept["test"]) == (scored.val, scored.test)
+        assert run.finished
+    about = json.loads((tmp_path / "leaderboard.json").read_text())
+    assert [row["name"] for row in about["standings"]] == [row.name for row in result.standings]
+    assert len(about["baselines"]) == len(RECIPES)
+    assert "average of" in str(result)
+
+
+def test_an_average_is_a_run_that_says_which_model_to_embed_with(tmp_path: Path) -> None:
+    search(tmp_path)
+    run = load_run(tmp_path / "average")
+    assert isinstance(run.saved, Average)
+    with pytest.raises(ValueError, match=f"the best of them: {tmp_path / 'best'}"):
+        embeddings(run.saved, small())
+
+
+def test_a_baseline_is_not_fitted_again(tmp_path: Path, monkeypatch) -> None:
+    first, fitted = search(tmp_path), []
+    for name in ("linear", "linear-2", "trees-2"):
+        recipe = RECIPES[name]
+
+        def fit(problem, recipe=recipe, name=name):
+            fitted.append(name)
+            return recipe.fit(problem)
+
+        monkeypatch.setitem(RECIPES, name, replace(recipe, fit=fit))
+    again = search(tmp_path, trials=3, baselines=("linear", "linear-2", "trees-2"))
+    assert fitted == ["trees-2"]
+    assert again.baselines[:2] == first.baselines
+    assert len(again.trials) == 3
+
+
+def test_labels_of_test_nodes_change_nothing_but_the_test_score(tmp_path: Path) -> None:
+    graph = small()
+    assert graph.labels is not None
+    other = graph.labels.clone()
+    other[graph.test] = 2 - other[graph.test]
+    found = [
+        tune(g, MODEL, CONFIG, baselines=("linear-2", "trees-2"), trials=2)
+        for g in (graph, small(labels=other))
+    ]
+    rows = [[replace(row, seconds=0.0) for row in result.standings] for result in found]
+    assert rows[0] == rows[1]
+    assert found[0].average.weights == found[1].average.weights
+    assert found[0].average_result.test != found[1].average_result.test
+
+
+def test_without_scikit_learn_trees_are_left_out_with_a_note(monkeypatch) -> None:
+    monkeypatch.setattr("vrgcn.baselines.find_spec", lambda name: None)
+    notes: list[str] = []
+    result = search(baselines=None, trials=1, on_note=notes.append)
+    assert [tried.name for tried in result.baselines] == ["linear", "linear-2"]
+    (note,) = notes
+    assert "without the baselines trees, trees-2" in note
+    assert "pip install 'vrgcn[sklearn]'" in note
+
+
+def test_baselines_have_their_part_of_the_time_and_the_first_in_any_case(monkeypatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(clocks.time, "monotonic", lambda: now[0])
+    fit_baseline, asked = module.fit_baseline, []
+
+    def slow(name, problem, *rest):
+        ended = fit_baseline(name, problem, *rest)
+        asked.append((name, problem.over()))
+        now[0] += 10.0
+        asked.append((name, problem.over()))
+        return ended
+
+    monkeypatch.setattr(module, "fit_baseline", slow)
+    result = search(baselines=("linear", "linear-2", "trees"), time_limit="100s", trials=1)
+    # 15 of 100 seconds: the second begins after 10.
+    assert [tried.name for tried in result.baselines] == ["linear", "linear-2"]
+    assert asked[-2:] == [("linear-2", False), ("linear-2", True)]
+    now[0], asked[:] = 0.0, []
+    assert len(search(time_limit="10s", trials=1).baselines) == 1
+
+
+def test_stopped_at_a_baseline_it_goes_on_to_the_same_end(tmp_path: Path, monkeypatch) -> None:
+    wanted = search(tmp_path / "whole")
+    recipe = RECIPES["linear-2"]
+
+    def fit(problem):
+        signal.raise_signal(signal.SIGTERM)
+        assert problem.over()
+        return recipe.fit(problem)
+
+    monkeypatch.setitem(RECIPES, "linear-2", replace(recipe, fit=fit))
+    with pytest.raises(Interrupted, match="stopped at the baseline linear-2"):
+        search(tmp_path / "cut")
+    assert (tmp_path / "cut" / "baselines" / "linear" / "result.json").exists()
+    assert not (tmp_path / "cut" / "baselines" / "linear-2" / "result.json").exists()
+    monkeypatch.setitem(RECIPES, "linear-2", recipe)
+    found = search(tmp_path / "cut")
+    outputs = [result.average.predict(small()) for result in (wanted, found)]
+    assert torch.equal(*outputs)
+
+
+def test_where_all_networks_fail_the_baselines_are_the_result(monkeypatch) -> None:
+    monkeypatch.setattr(module, "free_memory", lambda: 1000)
+    notes: list[str] = []
+    result = search(trials=30, on_note=notes.append)
+    assert len(result.trials) == 5
+    assert result.best.baseline is not None
+    assert result.settings is None
+    assert any("no more are tried" in note for note in notes)
+
+
+def test_a_name_that_is_no_baseline_is_refused() -> None:
+    with pytest.raises(ValueError, match="baselines: 'forest' is none of linear, linear-2, trees"):
+        search(baselines=("forest",))

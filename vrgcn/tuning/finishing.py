@@ -1,0 +1,153 @@
+"""The end of a search: the best single model and the average of the best, scored on the test nodes.
+
+What was trained is not trained again. Every choice is made by the validation nodes; then the test
+nodes are scored, once for each of the two.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from vrgcn.files.parsing import read_json
+from vrgcn.files.writing import new_file, remove_folder, write_text
+from vrgcn.graph.graph import Graph
+from vrgcn.inference import MODEL
+from vrgcn.inference.average import Average, save_average
+from vrgcn.inference.predict import predict
+from vrgcn.inference.saved import SavedModel
+from vrgcn.runs.config_file import write_settings
+from vrgcn.runs.folder import AVERAGED, BEST, CONFIG, METRICS, RESULT
+from vrgcn.tasks import find_task
+from vrgcn.tasks.metrics import Metric
+from vrgcn.tuning.caruana import choose_average
+from vrgcn.tuning.members import Member, standard_error
+from vrgcn.tuning.standings import Standing, standings
+
+
+@dataclass(frozen=True)
+class Scores:
+    """val, error: validation score and its standard error; test: None without test nodes"""
+
+    metric: Metric
+    val: float
+    error: float | None
+    test: float | None
+
+    def __str__(self) -> str:
+        test = "no test nodes"
+        if self.test is not None:
+            test = f"test {self.metric.title} {self.metric.text(self.test)}"
+        error = "" if self.error is None else f" ± {self.metric.text(self.error)}"
+        return f"{test} (validation {self.metric.text(self.val)}{error})"
+
+
+@dataclass(frozen=True)
+class Finished:
+    """best: the best single model, loaded, and its scores; average: the same of the average
+    rows: of the leaderboard
+    """
+
+    best: Member
+    saved: SavedModel
+    scores: Scores
+    average: Average
+    average_scores: Scores
+    rows: list[Standing]
+
+
+class Finishing:
+    """graph: with all its nodes; untested: without test nodes
+    options: what config.toml of a run says beside its settings
+    planned: epochs of a trial that is not cut short
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        untested: Graph,
+        metric: Metric,
+        folder: Path,
+        options: Mapping[str, Any],
+        planned: int,
+    ) -> None:
+        self.graph = graph
+        self.untested = untested
+        self.metric = metric
+        self.folder = folder
+        self.options = options
+        self.planned = planned
+        self.task = find_task(graph.task)
+
+    def run(self, members: Sequence[Member], best: Member) -> Finished:
+        """Choose the average, write both folders, and score them. The result of the best comes
+        last: with it the search has finished.
+
+        best: the best of the members
+        """
+        assert self.graph.labels is not None
+        truth = self.graph.labels[self.graph.val]
+        outputs = {member.name: member.validation_outputs(self.untested) for member in members}
+        errors = {name: standard_error(self.metric, out, truth) for name, out in outputs.items()}
+        shares = {name: self.task.shares(found) for name, found in outputs.items()}
+        chosen = choose_average(
+            shares,
+            lambda mean: self.metric.compute(self.task.from_shares(mean), truth),
+            self.metric.better,
+        )
+        kept = {member.name: member.load() for member in members if member.name in chosen.weights}
+        average = Average.of_members(kept, chosen.weights, best=str(self.folder / BEST))
+        mean = torch.stack([w * shares[name] for name, w in chosen.weights.items()]).sum(0)
+        error = standard_error(self.metric, self.task.from_shares(mean), truth)
+        averaged = self._write_average(average, Scores(self.metric, chosen.score, error, None))
+        rows = standings(
+            [
+                (member.tried, errors[member.name], chosen.weights.get(member.name, 0.0))
+                for member in members
+            ],
+            (chosen.score, error),
+            self.metric,
+            self.planned,
+        )
+        assert best.tried.val is not None
+        scores = Scores(self.metric, best.tried.val, errors[best.name], None)
+        saved = best.load()
+        return Finished(best, saved, self._write_best(best, saved, scores), average, averaged, rows)
+
+    def _write_best(self, member: Member, saved: SavedModel, scores: Scores) -> Scores:
+        folder = self.folder / BEST
+        folder.mkdir(exist_ok=True)
+        for name in (CONFIG, METRICS, MODEL):
+            if (member.folder / name).is_file():
+                with open(member.folder / name, "rb") as source, new_file(folder / name) as target:
+                    shutil.copyfileobj(source, target)
+        scores = self._tested(saved, scores)
+        result = read_json(member.folder / RESULT) | {"test": scores.test}
+        write_text(folder / RESULT, json.dumps(result, indent=2) + "\n")
+        return scores
+
+    def _write_average(self, average: Average, scores: Scores) -> Scores:
+        folder = self.folder / AVERAGED
+        if folder.is_dir():
+            remove_folder(folder)
+        folder.mkdir()
+        write_settings(folder / CONFIG, {**self.options, "average": len(average.weights)})
+        save_average(average, folder)
+        scores = self._tested(average, scores)
+        result = {"metric": self.metric.title, "val": scores.val, "test": scores.test}
+        write_text(folder / RESULT, json.dumps(result, indent=2) + "\n")
+        return scores
+
+    def _tested(self, saved: SavedModel, scores: Scores) -> Scores:
+        nodes = self.graph.test
+        if not len(nodes):
+            return scores
+        assert self.graph.labels is not None
+        found = self.metric.compute(predict(saved, self.graph, nodes), self.graph.labels[nodes])
+        return Scores(scores.metric, scores.val, scores.error, found)

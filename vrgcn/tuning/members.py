@@ -1,0 +1,126 @@
+"""Members: the models that a search has fitted or trained, each in a folder, and their predictions
+of the validation nodes."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vrgcn.baselines import RECIPES
+from vrgcn.baselines.problem import Problem
+from vrgcn.files.memory import is_out_of_memory
+from vrgcn.files.parsing import read_json
+from vrgcn.files.tensors import read_tensors, size_of, write_tensors
+from vrgcn.files.writing import new_file, write_text
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.trained_on import TrainedOn, note_trained_on
+from vrgcn.inference import MODEL
+from vrgcn.inference.predict import predict
+from vrgcn.inference.saved import SavedModel, load_model, save_model
+from vrgcn.runs.config_file import write_settings
+from vrgcn.runs.folder import CONFIG, RESULT
+from vrgcn.tasks.metrics import Metric
+from vrgcn.training.clock import Clock
+from vrgcn.tuning.study import Tried
+
+VALIDATION = "validation.safetensors"
+_OUTPUTS = "outputs"
+_GROUPS = 20  # of validation nodes that are left out in turn, for the standard error
+
+
+@dataclass(frozen=True)
+class Member:
+    """A model in its folder, and what the search knows of it."""
+
+    tried: Tried
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        """Name of the folder, by which averages know it."""
+        return self.folder.name
+
+    def load(self) -> SavedModel:
+        return load_model(self.folder / MODEL)
+
+    def validation_outputs(self, graph: Graph) -> Tensor:
+        """(validation nodes, width): predicted once, and kept beside the model."""
+        file = self.folder / VALIDATION
+        if not file.is_file():
+            outputs = {_OUTPUTS: predict(self.load(), graph, graph.val)}
+            with new_file(file, size=size_of(outputs)) as opened:
+                write_tensors(opened, outputs)
+        return read_tensors(file)[_OUTPUTS]
+
+
+def fit_baseline(
+    name: str,
+    problem: Problem,
+    metric: Metric,
+    folder: Path,
+    options: Mapping[str, Any],
+    stopped: Callable[[], bool],
+) -> Tried | None:
+    """Fit a baseline and keep it in a folder; the result comes last. What is its own fault is told,
+    not raised.
+
+    options: what config.toml says beside its name
+    stopped: whether the search has to stop; then nothing is kept, and None returned
+    """
+    clock = Clock()
+    val, reason = None, None
+    folder.mkdir(parents=True, exist_ok=True)
+    # First: by its options a folder is known to be ours, if we are killed.
+    write_settings(folder / CONFIG, {**options, "baseline": name})
+    try:
+        model = RECIPES[name].fit(problem).eval()
+        if stopped():
+            return None
+        note_trained_on(model, TrainedOn.of(problem.graph))
+        save_model(model, folder / MODEL)
+        val = problem.score(predict(load_model(folder / MODEL), problem.graph, problem.graph.val))
+    except (MemoryError, FloatingPointError, ValueError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and not is_out_of_memory(error):
+            raise
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+    state = "complete" if reason is None else "failed"
+    tried = Tried(-1, state, val, {}, 0, clock.used, reason, name)  # type: ignore[arg-type]
+    told = asdict(tried) | {"metric": metric.title, "test": None, "stopped": "fitted"}
+    write_text(folder / RESULT, json.dumps(told, indent=2) + "\n")
+    return tried
+
+
+def fitted_baseline(folder: Path) -> Tried | None:
+    """The baseline that `fit_baseline` kept in a folder; None where it has not ended."""
+    file = folder / RESULT
+    if not file.is_file():
+        return None
+    told = read_json(file)
+    return Tried(**{entry.name: told[entry.name] for entry in fields(Tried)})
+
+
+def standard_error(metric: Metric, outputs: Tensor, labels: Tensor) -> float | None:
+    """Standard error of a score, by the jackknife: groups of nodes are left out in turn. None where
+    the score does not exist for each.
+
+    outputs, labels: of the nodes that are scored
+    """
+    count = min(_GROUPS, len(outputs))
+    if count < 2:
+        return None
+    order = torch.randperm(len(outputs), generator=torch.Generator().manual_seed(0))
+    scores = []
+    for group in range(count):
+        kept = torch.ones(len(outputs), dtype=torch.bool)
+        kept[order[group::count]] = False
+        scores.append(metric.compute(outputs[kept], labels[kept]))
+    mean = math.fsum(scores) / count
+    spread = (count - 1) / count * math.fsum((score - mean) ** 2 for score in scores)
+    return None if math.isnan(spread) else math.sqrt(spread)
