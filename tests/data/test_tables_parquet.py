@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vrgcn.data.store import load_graph
-from vrgcn.data.tables import ImportSpec, ids, import_tables, parquet, proposal
+from vrgcn.data.tables import ImportSpec, edges, ids, import_tables, parquet, proposal
 from vrgcn.data.tables.parquet import ParquetTable
 from vrgcn.data.tables.values import cell_bytes
 
@@ -330,3 +330,19 @@ def test_columns_that_nothing_can_be_made_of_are_not_read(monkeypatch):
         ("l", "lists of struct<q: string>, of which no feature can be made", "left out"),
         ("b", "binary, of which no feature can be made", "left out"),
     ]
+
+
+def test_edges_with_long_ids_are_looked_up_in_parts_of_bounded_size(monkeypatch):
+    monkeypatch.setattr(edges, "LOOKUP_BYTES", 1)
+    monkeypatch.setattr(parquet, "BATCH_ROWS", 2)
+    one, other = "a" * 500, "b" * 500
+    write({"id": [one, other], "x": [1, 2]})
+    pq.write_table(pa.table({"source": [one, other] * 6, "target": [other] * 12}), "e.parquet")
+    done: list[int] = []
+    import_tables(
+        ImportSpec(nodes=Path("n.parquet"), edges=Path("e.parquet"), out=Path("g")),
+        on_rows=lambda name, rows: done.append(rows) if name == "e.parquet" else None,
+    )
+    # Four times the ids, of 1 kB and their offsets, is more than two batches of 2 kB.
+    assert done == [6, 12]
+    assert load_graph("g").num_edges == 3
