@@ -233,19 +233,21 @@ def test_half_a_unit_and_a_unit_of_zero_are_refused(scale: dict, tmp_path: Path)
         load_model(tmp_path / "m.safetensors")
 
 
-def test_a_file_from_before_the_order_of_products_was_a_setting_has_the_usual_one(path):
+def test_a_file_from_before_an_argument_existed_has_the_usual_model(path):
     with safe_open(path, framework="pt") as file:
         found = json.loads(file.metadata()["vrgcn-model"])
-    assert found["arguments"].pop("transform_first") is False
+    later = {"transform_first": False, "norm": "auto", "skip": False, "jumping": "none"}
+    assert {name: found["arguments"].pop(name) for name in later} == later
     with safe_open(path, framework="pt") as file:
         held = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     save_file(held, path, metadata={"vrgcn-model": json.dumps(signed(found, held))})
-    assert load_model(path).model.arguments["transform_first"] is False
+    arguments = load_model(path).model.arguments
+    assert {name: arguments[name] for name in later} == later
 
 
-def test_a_model_that_multiplies_first_predicts_the_same_from_its_file(tmp_path):
+def test_a_model_of_any_form_predicts_the_same_from_its_file(tmp_path):
     torch.manual_seed(0)
-    model = GraphSAGE(4, 8, 3, transform_first=True)
+    model = GraphSAGE(4, 8, 3, transform_first=True, norm="batch", skip=True, jumping="cat")
     x = (torch.rand(10, 4) * (torch.rand(10, 4) < 0.5)).to_sparse_csr()
     graph = Graph(torch.randint(10, (2, 30)), x)
     save_model(model, tmp_path / "m.safetensors")

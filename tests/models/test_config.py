@@ -25,7 +25,8 @@ def test_a_model_made_by_hand_has_the_defaults_of_the_config():
 def test_a_model_is_built_as_the_config_says(name):
     config = ModelConfig(
         model=name, hidden=7, layers=3, dense=2, dropout=0.4, order="before",
-        layer_norm=False, bias=True, transform_first="always",
+        layer_norm=False, bias=True, transform_first="always", norm="batch", skip=True,
+        jumping="max",
     )  # fmt: skip
     model = build_model(config, 5, 3, seed=0)
     assert type(model) is MODELS[name]
@@ -33,6 +34,7 @@ def test_a_model_is_built_as_the_config_says(name):
         "in_features": 5, "hidden": 7, "classes": 3, "layers": 3, "dense": 2, "dropout": 0.4,
         "order": "before", "layer_norm": False, "bias": True, "activation": "relu",
         "transform_first": True, "nodes": 0, "learned_rows": False, "neighbour_labels": False,
+        "norm": "batch", "skip": True, "jumping": "max",
     }  # fmt: skip
 
 
@@ -53,6 +55,8 @@ def test_weights_come_from_the_seed_alone_and_no_random_number_is_used_up():
     [
         ({"model": "sage"}, "model 'sage' is none of gcn, graphsage, mlp"),
         ({"order": "never"}, "order 'never' is none of after, before"),
+        ({"norm": "group"}, "norm 'group' is none of auto, layer, batch, none"),
+        ({"jumping": "lstm"}, "jumping 'lstm' is none of none, cat, max"),
         ({"hidden": "wide"}, "hidden must be a whole number, not 'wide'"),
         ({"layers": 2.5}, "layers must be a whole number, not 2.5"),
         ({"dense": True}, "dense must be a whole number, not True"),

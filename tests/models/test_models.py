@@ -381,3 +381,69 @@ def test_a_model_of_ones_own_takes_sparse_features_by_the_same_layer(estimator):
     hidden = torch.relu(P @ (x @ model.first.weight + model.first.bias))
     wanted = hidden @ model.last.weight.T + model.last.bias
     torch.testing.assert_close(predict(model, graph), wanted.detach())
+
+
+@pytest.mark.parametrize("transform_first", [True, False])
+@pytest.mark.parametrize("jumping", ["none", "cat", "max"])
+@pytest.mark.parametrize("skip", [True, False])
+def test_skips_and_jumps_are_their_formulas(skip, jumping, transform_first):
+    torch.manual_seed(0)
+    graph = small(sparse=True)
+    settings = {"skip": skip, "jumping": jumping, "transform_first": transform_first}
+    model = GCN(12, 8, 3, layers=3, layer_norm=False, **settings)
+    weights = [value for name, value in model.state_dict().items() if name.endswith("weight")]
+    P, x = build_propagation("gcn", graph).to_dense(), graph.features.to_dense()
+    first = torch.relu(P @ x @ weights[0].T)
+    second = torch.relu(P @ first @ weights[1].T) + (first if skip else 0)
+    third = P @ second @ weights[2].T
+    expected = third
+    if jumping != "none":
+        seen = [first, second, torch.relu(third) + (second if skip else 0)]
+        jumped = torch.cat(seen, 1) if jumping == "cat" else torch.stack(seen).amax(0)
+        expected = jumped @ weights[3].T
+    torch.testing.assert_close(predict(model, graph), expected)
+
+
+@pytest.mark.parametrize("kind", MODELS.values(), ids=MODELS)
+@pytest.mark.parametrize("estimator", ["exact", "ns", "cvd", "history", "two-way", "two-way-cv"])
+def test_batch_norm_trains_by_every_estimator_in_minibatches_of_one_node(kind, estimator):
+    torch.manual_seed(0)
+    graph = small()
+    graph = graph.with_splits({"train": torch.arange(7), "val": graph.val})
+    settings = {"dense": 2, "norm": "batch", "skip": True, "jumping": "cat"}
+    model = kind(12, 8, 3, layers=3, **settings)
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    config = TrainConfig(estimator=estimator, batch_size=1, epochs=1)
+    sizes = set()
+    fit(model, graph, config, on_batch=lambda batch: sizes.add(len(batch.nodes)))
+    assert sizes == {1}
+    assert predict(model, graph).isfinite().all()
+    pairs = zip(model.parameters(), before, strict=True)
+    assert any(not torch.equal(now, then) for now, then in pairs)
+
+
+def test_a_minibatch_of_one_node_is_normalised_by_what_was_seen_and_adds_nothing_to_it():
+    torch.manual_seed(0)
+    graph, model = small(), GCN(12, 8, 3, dropout=0.0, norm="batch")
+    batches = MiniBatches(model, graph, estimator="exact", preprocess=True)
+    norm = model.layers[0].norms[0]
+    batches.batch(torch.arange(20)).run(model)
+    seen = norm.running_mean.clone()
+    alone = batches.batch(torch.tensor([3])).run(model)
+    assert torch.equal(norm.running_mean, seen)
+    assert norm.training
+    torch.testing.assert_close(alone, predict(model, graph, [3]))
+
+
+def test_a_deep_and_wide_model_trains():
+    graph = small()
+    model = GraphSAGE(12, 16, 3, layers=16, skip=True, jumping="max", norm="batch")
+    result = fit(model, graph, TrainConfig(estimator="two-way", epochs=1, batch_size=20))
+    assert math.isfinite(result.curve[0].loss)
+    assert GCN(12, 1024, 3).layers[0].linears[0].weight.shape == (1024, 12)
+
+
+@pytest.mark.parametrize("settings", [{"norm": "group"}, {"jumping": "lstm"}])
+def test_a_norm_or_a_jump_that_there_is_not_is_refused(settings):
+    with pytest.raises(ValueError, match="is none of"):
+        GCN(12, 8, 3, **settings)

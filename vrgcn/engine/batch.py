@@ -88,6 +88,13 @@ class Batch:
         """The model's outputs for the nodes of the batch: (batch, classes). Called again, as by an
         optimiser that asks twice, it takes back what the call before has written."""
         self.discard()
+        if len(self.nodes) > 1:
+            return self._run(model)
+        # One row has no deviation: layers that normalise over the batch use what they have seen.
+        with set_mode(model, model.training, norms=False):
+            return self._run(model)
+
+    def _run(self, model: nn.Module) -> Tensor:
         setup, estimator = self._source.setup, self._source.estimator
         plan = self.plan.to(setup.device)
         inputs = setup.inputs(self.plan.levels[0].nodes)

@@ -36,7 +36,7 @@ from vrgcn.files.writing import new_file
 from vrgcn.graph.propagation import PROPAGATIONS
 from vrgcn.graph.scaling import KINDS
 from vrgcn.inference.node_tables import TENSORS as ID_TENSORS
-from vrgcn.models.models import ACTIVATIONS, MODELS, GraphModel
+from vrgcn.models.models import ACTIVATIONS, JUMPING, MODELS, NORMS, GraphModel
 
 FORMAT = "vrgcn-model"
 # That are read. 2 predicts numbers, 3 is a model or has a matrix of one's own, 4 is a baseline or
@@ -245,6 +245,7 @@ _OWN_KINDS = _KINDS | {
 # Arguments that files from before them do not have, and what they were.
 _LATER: dict[str, Any] = {
     "transform_first": False, "nodes": 0, "learned_rows": False, "neighbour_labels": False,
+    "norm": "auto", "skip": False, "jumping": "none",
 }  # fmt: skip
 _ARGUMENTS = {
     **dict.fromkeys(("in_features", "hidden", "classes", "layers", "dense"), POSITIVE),
@@ -258,4 +259,6 @@ _ARGUMENTS = {
     "activation": one_of(*ACTIVATIONS),
     **dict.fromkeys(_LATER, FLAG),
     "nodes": COUNT,
+    "norm": one_of("auto", *NORMS),
+    "jumping": one_of(*JUMPING),
 }

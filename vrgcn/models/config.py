@@ -36,6 +36,14 @@ class ModelConfig:
     neighbours are tells something then, as it does where links are many and features few."""
     neighbour_labels: bool = False
     """Give the last layer the mean of the neighbours' training labels, a node's own left out."""
+    norm: Literal["auto", "layer", "batch", "none"] = "auto"
+    """LayerNorm, BatchNorm or nothing after each dense layer but the last. auto: as --layer-norm
+    says."""
+    skip: bool = False
+    """Add the input of a graph layer to its output, where both are hidden: for deep models."""
+    jumping: Literal["none", "cat", "max"] = "none"
+    """Jumping knowledge: predict from the outputs of all graph layers, side by side (cat) or their
+    largest numbers (max), by one more dense layer."""
 
     def __post_init__(self) -> None:
         check_types(self)

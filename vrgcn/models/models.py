@@ -88,10 +88,31 @@ def _from_state(linear: nn.Module, state: dict[str, Any], prefix: str, *_: Any) 
         state[name] = state[name].t().contiguous()
 
 
+class BatchNorm(nn.BatchNorm1d):
+    """BatchNorm1d without its count of minibatches, which nothing reads: a state dict has
+    floating-point numbers alone."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width)
+        self.num_batches_tracked = None
+
+    def _load_from_state_dict(self, *arguments: Any) -> None:  # else a count is added
+        nn.Module._load_from_state_dict(self, *arguments)
+
+
+NORMS: dict[str, Callable[[int], nn.Module]] = {
+    "layer": nn.LayerNorm,
+    "batch": BatchNorm,
+    "none": lambda width: nn.Identity(),
+}
+JUMPING = ("none", "cat", "max")
+
+
 class Dense(nn.Module):
-    """The dense part of a graph layer: for each width, dropout, linear, LayerNorm, activation.
+    """The dense part of a graph layer: for each width, dropout, linear, norm, activation.
 
     widths: (input, hidden, ..., output)
+    norm: a name of NORMS
     last: the end of the model, whose output is neither normalised nor activated
     drop_input: dropout on the input too; not where it was dropped before the propagation
     transform_first: the input is multiplied before it is propagated: see `GraphModel`
@@ -102,7 +123,7 @@ class Dense(nn.Module):
         widths: list[int],
         *,
         dropout: float,
-        layer_norm: bool,
+        norm: str,
         bias: bool,
         activation: str,
         last: bool,
@@ -115,9 +136,7 @@ class Dense(nn.Module):
             for i, (a, b) in enumerate(pairwise(widths))
         )
         inner = len(self.linears) - last
-        self.norms = nn.ModuleList(
-            nn.LayerNorm(width) if layer_norm else nn.Identity() for width in widths[1 : inner + 1]
-        )
+        self.norms = nn.ModuleList(NORMS[norm](width) for width in widths[1 : inner + 1])
         self.dropout = Dropout(dropout)
         self.drop_input = drop_input
         self.activation = ACTIVATIONS[activation]
@@ -164,6 +183,10 @@ class GraphModel(nn.Module):
         learn labels by heart
     neighbour_labels: the last graph layer's first linear layer has a part for the mean of the
         neighbours' training labels, `set_labels` having told them
+    norm: "layer", "batch" or "none" after each linear layer but the last; "auto": layer_norm says
+    skip: add a graph layer's input to its output, where both are hidden
+    jumping: "cat" puts the outputs of all graph layers side by side, "max" takes their largest
+        numbers, and one more linear layer makes the model's outputs of them
     """
 
     propagation = "gcn"
@@ -186,6 +209,9 @@ class GraphModel(nn.Module):
         nodes: int = 0,
         learned_rows: bool = False,
         neighbour_labels: bool = False,
+        norm: str = ModelConfig.norm,
+        skip: bool = ModelConfig.skip,
+        jumping: str = ModelConfig.jumping,
     ) -> None:
         super().__init__()
         check_sizes(in_features=in_features, hidden=hidden, classes=classes)
@@ -196,36 +222,49 @@ class GraphModel(nn.Module):
             raise ValueError(f"order must be 'after' or 'before', not {order!r}")
         if activation not in ACTIVATIONS:
             raise ValueError(f"activation {activation!r} is none of {', '.join(ACTIVATIONS)}")
+        if norm not in ("auto", *NORMS):
+            raise ValueError(f"norm {norm!r} is none of auto, {', '.join(NORMS)}")
+        if jumping not in JUMPING:
+            raise ValueError(f"jumping {jumping!r} is none of {', '.join(JUMPING)}")
         self.arguments: dict[str, Any] = {
             "in_features": in_features, "hidden": hidden, "classes": classes, "layers": layers,
             "dense": dense, "dropout": dropout, "order": order, "layer_norm": layer_norm,
             "bias": bias, "activation": activation, "transform_first": transform_first,
             "nodes": nodes, "learned_rows": learned_rows, "neighbour_labels": neighbour_labels,
+            "norm": norm, "skip": skip, "jumping": jumping,
         }  # fmt: skip
         self.order = order
         self.transform_first = transform_first
+        self.skip, self.jumping = skip, jumping
         self.dropout = Dropout(dropout)
+        if norm == "auto":
+            norm = "layer" if layer_norm else "none"
+        ends = jumping == "none"  # with the last graph layer
         self.layers = nn.ModuleList(
             Dense(
                 [
                     (in_features if layer == 0 else hidden) * self.copies,
                     *[hidden] * (dense - 1),
-                    classes if layer == layers - 1 else hidden,
+                    classes if ends and layer == layers - 1 else hidden,
                 ],
                 dropout=dropout,
-                layer_norm=layer_norm,
+                norm=norm,
                 bias=bias,
                 activation=activation,
-                last=layer == layers - 1,
+                last=ends and layer == layers - 1,
                 drop_input=order == "after",
                 transform_first=transform_first and layer == 0,
             )
             for layer in range(layers)
         )
+        self.head: Linear | None = None
+        if not ends:
+            self.head = Linear(hidden * (layers if jumping == "cat" else 1), classes, bias=bias)
         self.output_scale = OutputScale()
         self.learned: NodeTable | None = None
         self.labels: NodeTable | None = None
-        last = hidden if dense > 1 else classes  # width of the last graph layer's first output
+        # The width of the last graph layer's first output.
+        last = hidden if dense > 1 or not ends else classes
         if learned_rows:
             self.learned = NodeTable.drawn(nodes, hidden if layers > 1 else last, _DEVIATION)
         if neighbour_labels:
@@ -253,8 +292,10 @@ class GraphModel(nn.Module):
         self.output_scale.set(mean, deviation, next(self.parameters()).device)
 
     def forward(self, x: Tensor, propagate: Any) -> Tensor:
+        seen: list[Tensor] = []
         for place, layer in enumerate(self.layers):
             assert isinstance(layer, Dense)
+            given = x
             if place == 0 and self.transform_first:
                 y = self._transformed(x, layer, propagate)
             else:
@@ -265,8 +306,19 @@ class GraphModel(nn.Module):
             if place == len(self.layers) - 1 and self.labels is not None:
                 y = y + self.of_labels(propagate.table(self.labels.rows))
             x = layer.after_first(y)
+            if self.skip and place > 0 and (self.head is not None or layer is not self.layers[-1]):
+                x = x + propagate.own(given)
+            seen.append(x)
+        if self.head is not None:
+            x = self.head(self.dropout(self._jump([propagate.own(h) for h in seen])))
         scaled: Tensor = self.output_scale(x)
         return scaled
+
+    def _jump(self, outputs: list[Tensor]) -> Tensor:
+        """The head's input, from the outputs of all graph layers for the nodes of the minibatch."""
+        if self.jumping == "cat":
+            return torch.cat(outputs, dim=-1)
+        return torch.stack(outputs).amax(0)
 
     def _transformed(self, x: Tensor, layer: Dense, propagate: Any) -> Tensor:
         """The output of the first linear layer, from features that are not propagated yet."""
