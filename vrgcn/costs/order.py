@@ -26,9 +26,10 @@ from vrgcn.models.models import MODELS, GraphModel, build_model
 
 _COUNTED = 256  # nodes whose rows of P X are counted
 # A further hop takes a node as long as so many entries, beside those that it reads. P X is worth
-# this many times the work: it has no history, and so neither noise nor staleness.
+# this many times the work: it is exact, and products have a history that is as old as its weights.
+# (amazon_computers, where the other order is half the work: two-way 91.4% after 10 epochs, 89.1%.)
 _HOP = 50
-_WORTH = 1.25
+_WORTH = 3.0
 
 
 def build_for(config: ModelConfig, graph: Graph, outputs: int, seed: int) -> GraphModel:
