@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 import torch
 
 from tests.baselines.problems import TASKS, small
 from tests.inference.test_model_file import change
 from vrgcn.baselines import BASELINES, RECIPES, Problem
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.names import Names
 from vrgcn.graph.scaling import scale_graph
 from vrgcn.graph.trained_on import TrainedOn, note_trained_on
 from vrgcn.inference.embed import embeddings
@@ -19,7 +23,7 @@ from vrgcn.inference.saved import load_model, save_model
 pytest.importorskip("sklearn")
 
 
-@pytest.fixture(params=["linear", "linear-2", "trees-2"])
+@pytest.fixture(params=["linear", "linear-2", "trees-2", "labels", "smoothed", "link"])
 def recipe(request) -> str:
     return request.param
 
@@ -39,7 +43,8 @@ def test_a_baseline_comes_back_whole_and_scales_features_itself(
 ) -> None:
     outputs, path = saved_as(tmp_path, recipe, task)
     loaded = load_model(path)
-    assert (loaded.task, loaded.propagation) == (task, "adjacency")
+    assert loaded.task == task
+    assert loaded.propagation == ("gcn" if recipe == "link" else "adjacency")
     assert loaded.num_features == 6
     assert type(loaded.model) in BASELINES.values()
     graph = small(task)
@@ -88,4 +93,36 @@ def test_trees_that_point_outside_are_refused(name: str, tmp_path: Path) -> None
 def test_a_recipe_whose_packages_are_missing_is_not_available(monkeypatch) -> None:
     assert all(recipe.available for recipe in RECIPES.values())
     monkeypatch.setattr("vrgcn.baselines.find_spec", lambda name: None)
-    assert [name for name, recipe in RECIPES.items() if recipe.available] == ["linear", "linear-2"]
+    without = [name for name, recipe in RECIPES.items() if recipe.available]
+    assert without == ["linear", "linear-2", "labels", "smoothed", "link"]
+
+
+@pytest.mark.parametrize("recipe", ["linear-2", "labels", "smoothed", "link", "trees-2"])
+def test_labels_of_other_than_training_nodes_reach_nothing_but_the_choice(recipe: str) -> None:
+    """With one score for everything the choice is the same, and so is every bit."""
+    graph = small()
+    assert graph.labels is not None
+    other = graph.labels.clone()
+    for nodes in (graph.val, graph.test):
+        other[nodes] = 2 - other[nodes]
+    fitted = [
+        RECIPES[recipe].fit(replace(Problem.of(g), score=lambda outputs: 0.5))
+        for g in (graph, small(labels=other))
+    ]
+    first, second = (model.state_dict() for model in fitted)
+    assert first.keys() == second.keys()
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+@pytest.mark.parametrize("recipe", ["labels", "smoothed", "link"])
+def test_rows_of_nodes_follow_them_to_another_graph(recipe: str, tmp_path: Path) -> None:
+    outputs, path = saved_as(tmp_path, recipe)
+    graph = small()
+    order = torch.randperm(240, generator=torch.Generator().manual_seed(3))
+    place = order.argsort()
+    names = Names(pa.array([str(node) for node in order.tolist()]))
+    moved = Graph(
+        place[graph.edge_index()], graph.features[order], graph.labels[order], names=names
+    )
+    found = load_model(path).predict(moved)
+    torch.testing.assert_close(found, outputs[order], rtol=1e-4, atol=1e-4)

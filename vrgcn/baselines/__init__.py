@@ -15,11 +15,20 @@ from functools import partial
 from importlib.util import find_spec
 
 from vrgcn.baselines.baseline import Baseline
+from vrgcn.baselines.correct_and_smooth import CorrectAndSmooth, fit_correct_and_smooth
+from vrgcn.baselines.label_propagation import LabelPropagation, fit_label_propagation
+from vrgcn.baselines.link import Link, fit_link
 from vrgcn.baselines.logistic import Logistic, fit_logistic
 from vrgcn.baselines.problem import Problem
 from vrgcn.baselines.trees import Trees, fit_trees
 
-BASELINES: dict[str, type[Baseline]] = {"logistic": Logistic, "trees": Trees}
+BASELINES: dict[str, type[Baseline]] = {
+    "logistic": Logistic,
+    "trees": Trees,
+    "link": Link,
+    "label-propagation": LabelPropagation,
+    "correct-and-smooth": CorrectAndSmooth,
+}
 
 
 @dataclass(frozen=True)
@@ -45,6 +54,9 @@ _TREES = ("lightgbm", "sklearn")
 RECIPES: dict[str, Recipe] = {
     "linear": Recipe(partial(fit_logistic, hops=0), "linear, of a node's own features"),
     "linear-2": Recipe(partial(fit_logistic, hops=2), "linear, of two hops"),
+    "labels": Recipe(fit_label_propagation, "labels, spread along the edges"),
+    "smoothed": Recipe(fit_correct_and_smooth, "linear of two hops, corrected and smoothed"),
+    "link": Recipe(fit_link, "linear, of who the neighbours are"),
     "trees": Recipe(partial(fit_trees, hops=0), "boosted trees, of its own features", _TREES),
     "trees-2": Recipe(partial(fit_trees, hops=2), "boosted trees, of two hops", _TREES),
 }

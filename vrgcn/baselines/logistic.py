@@ -97,7 +97,7 @@ def _fit_kept(problem: Problem, model: Logistic) -> None:
         return lambda weights, bias: rows @ weights + bias
 
     start = train.new_zeros(train.shape[1], problem.outputs)
-    weights, bias = _solve(problem, model, of(train), of(val), start, train.numel())
+    weights, bias = solve(problem, model, of(train), of(val), start, train.numel())
     weights = weights / deviation[:, None]
     bias = bias - mean @ weights
     own = (hops + 1) * graph.num_features  # a last row is of the degree
@@ -127,7 +127,7 @@ def _fit_by_products(problem: Problem, model: Logistic) -> None:
     count = len(graph.train)
     entries = rows.num_entries if isinstance(rows, CSR) else rows.numel()
     work = (hops + 1) * entries + hops * graph.num_edges
-    weights, bias = _solve(
+    weights, bias = solve(
         problem,
         model,
         lambda weights, bias: all_outputs(weights, bias)[:count],
@@ -154,9 +154,9 @@ def _mean_squares(problem: Problem, x: Tensor, hops: int) -> Tensor:
     return torch.stack(found)
 
 
-def _solve(
+def solve(
     problem: Problem,
-    model: Logistic,
+    model: Baseline,
     train: Outputs,
     val: Outputs,
     start: Tensor,

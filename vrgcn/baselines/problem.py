@@ -73,7 +73,7 @@ class Problem:
         )
 
     @cached_property
-    def propagate(self) -> Callable[[Tensor], Tensor]:
+    def propagate(self) -> WholeGraph:
         """What baselines propagate by, exact, over all nodes at once."""
         return WholeGraph(build_propagation("adjacency", self.graph))
 
@@ -105,6 +105,11 @@ class WholeGraph:
     def __init__(self, P: Propagation) -> None:
         self.own = P.own
         self.others = P.rows(torch.arange(P.num_nodes))
+
+    @property
+    def nodes(self) -> Tensor:
+        """(nodes,): all of them, at every level."""
+        return torch.arange(self.others.num_rows)
 
     def __call__(self, h: Tensor) -> Tensor:
         sums = self.others @ h
