@@ -62,14 +62,14 @@ def run(bench: Bench) -> Section:
             "evaluation_seconds": whole.as_dict(),
             "evaluation_ratio": beside.as_dict(),
         }
-    auto = settle_order(ModelConfig(), sparse).transform_first == "always"
+    auto = FIRST if settle_order(ModelConfig(), sparse).transform_first == "always" else AFTER
     table = Table(
         f"sparse: two-way on {dense.num_nodes:,} nodes, {bench.scale.turns} turns",
         ("", "ms a step", "ratio to dense", "s an evaluation", "ratio to dense"),
         rows,
     )
-    note = f"{ENTRIES} entries in a sparse row; auto takes {'P (X W)' if auto else '(P X) W'} here"
-    return Section([table], {"rows": results, "auto": "first" if auto else "after"}, [note])
+    note = f"{ENTRIES} entries in a sparse row; auto takes {auto} here"
+    return Section([table], {"rows": results, "auto": auto}, [note])
 
 
 def graphs(nodes: int, degree: int) -> tuple[Graph, Graph]:

@@ -26,4 +26,4 @@ def test_the_section_reports_steps_and_evaluations_as_ratios_to_dense_columns(be
     assert list(rows) == [REFERENCE, FIRST, AFTER]
     assert rows[REFERENCE]["ratio"]["median"] == rows[REFERENCE]["evaluation_ratio"]["median"] == 1
     assert all(row["step_ms"]["median"] > 0 for row in rows.values())
-    assert section.results["auto"] in ("first", "after")
+    assert section.results["auto"] in (FIRST, AFTER)
