@@ -27,8 +27,8 @@ from vrgcn.models.models import MODELS, GraphModel, build_model
 _COUNTED = 256  # nodes whose rows of P X are counted
 # A further hop takes a node as long as so many entries, beside those that it reads. P X is worth
 # this many times the work: it is exact, and products have a history that is as old as its weights.
-# (amazon_computers, two-way, 10 epochs, two seeds, test: 91.4% by P X, 89.1% by the other order, its
-# epochs taking 0.6 of the time. This is one graph: any value from 2 to 6 is as well founded.)
+# (amazon_computers, two-way, 10 epochs, two seeds, test: 91.4% by P X, 89.1% by the other order,
+# its epochs taking 0.6 of the time. This is one graph: any value from 2 to 6 is as well founded.)
 _HOP = 50
 _WORTH = 3.0
 
