@@ -9,6 +9,7 @@ import pytest
 
 from vrgcn.cli import early_checks
 from vrgcn.cli.early_checks import check_file, check_method, check_new, check_utf8
+from vrgcn.files.setting_names import flags_in_messages
 
 
 def test_a_place_that_is_there_is_refused_with_what_to_choose(tmp_path: Path) -> None:
@@ -18,7 +19,10 @@ def test_a_place_that_is_there_is_refused_with_what_to_choose(tmp_path: Path) ->
     with pytest.raises(FileExistsError, match=r"choose another folder$"):
         check_new(tmp_path, "folder")
     (tmp_path / "file").touch()
-    with pytest.raises(NotADirectoryError, match=r"^--out: .*file is a file; name a folder"):
+    with (
+        flags_in_messages(),
+        pytest.raises(NotADirectoryError, match=r"^--out: .*file is a file; name a folder"),
+    ):
         check_new(tmp_path / "file" / "new")
 
 

@@ -56,8 +56,8 @@ def test_a_full_gpu_is_not_taken_for_a_full_machine() -> None:
     assert (
         "not enough memory on cuda to train on 1,000 nodes and 2 edges (2.15 GB more were" in said
     )
-    assert "--memory disk" in said
-    for what_the_machine_has in ("the process has", "were free", "have fit", "--no-preprocess"):
+    assert 'memory="disk"' in said
+    for what_the_machine_has in ("the process has", "were free", "have fit", "preprocess=False"):
         assert what_the_machine_has not in said
 
 
@@ -66,14 +66,14 @@ def test_the_advice_names_numbers_and_only_what_would_help() -> None:
         raise_in(RuntimeError(SAID + "you tried to allocate 400000 bytes."), batch_size=100)
     said = str(caught.value)
     assert "400 kB more were asked for, the process has" in said
-    assert "--batch-size 50:" in said
-    assert "--history-dtype float16: histories take half as much, 2 kB less for each" in said
-    assert "--no-preprocess: no averages of the features, 100 kB less" in said
+    assert "batch_size=50:" in said
+    assert 'history_dtype="float16": histories take half as much, 2 kB less for each' in said
+    assert "preprocess=False: no averages of the features, 100 kB less" in said
     lean = TrainConfig(estimator="ns", batch_size=1, preprocess=False)
     said = advice(GRAPH, lean)
-    for flag in ("--batch-size", "--history-dtype", "--estimator", "--no-preprocess"):
+    for flag in ("batch_size=", "history_dtype=", "estimator=", "preprocess=False"):
         assert flag not in said
-    assert "--hidden" in said
+    assert "hidden=" in said
 
 
 def large() -> Graph:
@@ -100,13 +100,13 @@ def test_what_would_have_fit_is_said_of_each_way() -> None:
     assert "a minibatch " in head
     assert f"and {bytes_text(free)} were free" in head
     tight = lines(free - cost.memory["edges"] - cost.memory["features"])
-    batch = next(way for way in tight if way.startswith("--batch-size"))
-    assert int(batch.split()[1]) < 10_000  # half of it would not have been enough
+    batch = next(way for way in tight if way.startswith("batch_size="))
+    assert int(batch.split("=")[1]) < 10_000  # half of it would not have been enough
     assert tight[batch].endswith("which would have fit")
-    assert tight["--history-dtype float16"].endswith("in all, not enough by itself")
-    assert lines(10**9)["--batch-size 10000"].endswith("which would have fit")
+    assert tight['history_dtype="float16"'].endswith("in all, not enough by itself")
+    assert lines(10**9)["batch_size=10000"].endswith("which would have fit")
     none = lines(1000)
-    assert none["--batch-size 10000"].endswith("not enough by itself")
+    assert none["batch_size=10000"].endswith("not enough by itself")
     assert not any("would have fit" in line for line in none.values())
 
 
@@ -119,7 +119,7 @@ def test_tables_on_disk_are_told_with_the_room_that_they_take() -> None:
 
     def line(free: int, addresses: int | None = None) -> str:
         said = advice(graph, config, "", model, free, addresses).splitlines()
-        return next(line for line in said if line.startswith("  --memory disk"))
+        return next(line for line in said if line.startswith('  memory="disk"'))
 
     sizes = f"; about {bytes_text(cost.disk)} of disk and {bytes_text(rest)} of memory"
     assert line(rest + 1).endswith(f"{sizes}, which would have fit")
@@ -128,7 +128,7 @@ def test_tables_on_disk_are_told_with_the_room_that_they_take() -> None:
     assert line(both + 1, both + 1).endswith("which would have fit")
     assert line(both, both).endswith("but the limit of addresses (ulimit -v) counts files too")
     assert advice(graph, config).splitlines()[1].endswith("in files, read as needed")
-    assert "--memory disk" not in advice(graph, replace(config, memory="disk"), "", model, 1000)
+    assert 'memory="disk"' not in advice(graph, replace(config, memory="disk"), "", model, 1000)
 
 
 def test_a_table_that_could_not_be_had_is_told_with_its_size() -> None:
@@ -157,7 +157,7 @@ def test_the_other_order_of_the_first_product_is_advised_where_averages_are_kept
     kept = MiniBatches(GraphSAGE(40, 8, 3), graph, estimator="cv").setup.averages[None].table
     size = kept.values().nbytes + kept.col_indices().nbytes + kept.crow_indices().nbytes
     usual = advice(graph, config, "", GraphSAGE(40, 8, 3), 10**9)
-    assert "--transform-first always: features are multiplied before they are" in usual
+    assert 'transform_first="always": features are multiplied before they are' in usual
     assert f"averages of them, {bytes_text(size)} less" in usual
     other = advice(graph, config, "", GraphSAGE(40, 8, 3, transform_first=True), 10**9)
-    assert "--transform-first" not in other
+    assert "transform_first=" not in other

@@ -20,10 +20,10 @@ def test_noise_above_that_of_ns_is_named_with_rate_layer_and_remedies():
     (advice,) = said(diagnosis(cv=measured((0, 1.5), (0, 0.6))))
     assert advice == (
         "at learning rate 0.02 cv's noise is 3.0 times that of ns at layer 2: start warm "
-        "(--warm-start), lower the rate, or raise the fan-out"
+        "(warm_start=True), lower the rate, or raise the fan-out"
     )
     (warm,) = said(diagnosis(cv=measured((0, 1.5), (0, 0.6)), warm_start=True))
-    assert "--warm-start" not in warm
+    assert "warm_start=" not in warm
     (alike,) = said(diagnosis(cv=measured((0, 0.52), (0, 0.6))))  # of 0.5: no "1.0 times"
     assert "nothing to change" in alike
     (calm,) = said(diagnosis(cv=measured((0, 0.4), (0, 0.6))))
@@ -33,7 +33,7 @@ def test_noise_above_that_of_ns_is_named_with_rate_layer_and_remedies():
 
 def test_what_to_do_and_why_are_two_things():
     (advice,) = advise(diagnosis(cv=measured((0, 1.5), (0, 0.6))))
-    assert advice.action == "start warm (--warm-start), lower the rate, or raise the fan-out"
+    assert advice.action == "start warm (warm_start=True), lower the rate, or raise the fan-out"
     assert advice.reason == "at learning rate 0.02 cv's noise is 3.0 times that of ns at layer 2"
     # A reason may have colons of its own.
     assert str(Advice("stop", "it is late: past ten")) == "it is late: past ten: stop"
@@ -47,7 +47,7 @@ def test_gradients_that_no_minibatch_has_are_not_compared():
         "gradients cannot be compared, for none of the 10 minibatches of 9 nodes that were drawn "
         "has a training node"
     )
-    assert "--passes" in last.action
+    assert "passes=" in last.action
     zero = {name: unseen(measured((0, 0.2)), trained=4) for name in ("exact", "ns")}
     (advice,) = advise(diagnosis("exact", **zero))
     assert "that of exact training is zero" in advice.reason
@@ -76,11 +76,11 @@ def test_a_bias_is_named_with_its_cause_where_it_stands_out_of_the_noise():
     assert "raise the fan-out" in fresh
     assert "lower" not in fresh
     (history,) = said(diagnosis("history", history=biased, tables=[table(0.05)]))
-    assert "keep gradients of neighbours (--estimator two-way) or sample some" in history
+    assert 'keep gradients of neighbours (estimator="two-way") or sample some' in history
     gradients = [table(0.15), table(0.4, kind="g")]
     (both,) = said(diagnosis("two-way", **{"two-way": biased}, tables=gradients))
     assert "gradients it reads of neighbours are off by 40%: lower the learning rate" in both
-    assert both.endswith("raise the fan-out, or correct them by samples (--estimator two-way-cv)")
+    assert both.endswith('raise the fan-out, or correct them by samples (estimator="two-way-cv")')
     (sampled,) = said(diagnosis("two-way-cv", **{"two-way-cv": biased}, tables=gradients))
     assert sampled.endswith("lower the learning rate, raise the fan-out")
     (slow,) = said(diagnosis("two-way", **{"two-way": biased}, tables=[table(0.05, kind="g")]))
@@ -97,7 +97,7 @@ def test_rows_that_were_never_written_come_first():
     gradients = [table(unwritten=0.2, kind="g")]
     first, *_ = said(diagnosis(cv=measured((0, 1.5)), tables=gradients))
     assert "20% of the gradients" in first
-    assert "--warm-start" not in first
+    assert "warm_start=" not in first
     assert "never written" not in said(
         diagnosis(cv=measured((0, 0.1), (0, 0.5)), tables=[table(unwritten=0.04)])
     )[0]  # fmt: skip
@@ -107,11 +107,11 @@ def test_a_much_better_estimator_is_named():
     better = {"cvd": measured((0, 0.1), (0, 0.2))}
     (advice,) = said(diagnosis("ns", **better))
     assert advice.startswith("the gradient of cvd is off by 20% on the same minibatches, that")
-    assert advice.endswith("try --estimator cvd")
+    assert advice.endswith('try estimator="cvd"')
     (biased,) = said(diagnosis("ns", history=measured((0, 0.1), (0.09, 0))))
     assert "; but more of it is bias, 9% against 0%, which does not average out" in biased
     (other,) = said(diagnosis("ns", **{"gradient-only": measured((0, 0.1), (0, 0.2))}))
-    assert other.endswith("try --estimator gradient-only")
+    assert other.endswith('try estimator="gradient-only"')
     (same,) = said(diagnosis("ns", cvd=measured((0, 0.4), (0, 0.4))))
     assert "nothing to change" in same
 
@@ -125,7 +125,7 @@ def test_a_better_estimator_is_only_a_guess_where_the_floor_is_large():
     assert advice.startswith(
         "history may have a better gradient than cvd, off by 0% to 90% and 85%"
     )
-    assert advice.endswith("measure with more passes (--passes)")
+    assert advice.endswith("measure with more passes (passes=)")
     assert "off by 50%" in said(diagnosis("exact", history=history))[0]  # that of ns is certain
 
 
@@ -157,11 +157,11 @@ def test_a_larger_fan_out_is_not_asked_for_and_refused_at_once():
 def test_what_decides_how_many_neighbours_are_computed_is_named_by_sampler():
     biased, calm = measured((0, 0.1), (0.3, 0.1)), measured((0, 0.4), (0, 0.6))
     (advice,) = said(diagnosis("is", **{"is": biased}))
-    assert advice.endswith("does not average out: raise the sample size (--sample-size)")
+    assert advice.endswith("does not average out: raise the sample size (sample_size=)")
     (advice,) = said(diagnosis("is", **{"is": calm}))
-    assert advice.endswith("; a larger sample size (--sample-size) lowers the noise")
+    assert advice.endswith("; a larger sample size (sample_size=) lowers the noise")
     (advice,) = said(diagnosis("history", history=biased, tables=[table(0.25)]))
-    assert advice.endswith("lower the learning rate, or refresh (--visit all, --refresh always)")
+    assert advice.endswith('lower the learning rate, or refresh (visit="all", refresh="always")')
     noisy = {"exact": measured((0, 0.3), (0, 0.5)), "ns": measured((0, 0.9), (0, 0.9))}
     quiet = measured((0, 0.3), (0.05, 0.5))
     (advice,) = said(diagnosis("history", **noisy, history=quiet))
@@ -169,7 +169,7 @@ def test_what_decides_how_many_neighbours_are_computed_is_named_by_sampler():
 
 
 def test_where_exact_training_is_cheap_there_is_something_to_change():
-    cheap = Advice("try --estimator exact", "it costs hardly more")
+    cheap = Advice('try estimator="exact"', "it costs hardly more")
     fine = diagnosis(cv=measured((0, 0.4), (0, 0.6)))
     assert "nothing to change" in advise(fine)[0].action
     assert advise(fine, cheap) == [cheap]

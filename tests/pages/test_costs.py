@@ -26,7 +26,7 @@ def test_a_line_and_a_row_say_nodes_neighbours_and_memory() -> None:
 
 def test_exact_training_is_advised_where_it_costs_hardly_more() -> None:
     near = Cost(1400, 10, {})
-    assert "try --estimator exact, which costs hardly more" in str(
+    assert 'try estimator="exact", which costs hardly more' in str(
         exact_advice("cv", {"cv": CHEAP, "exact": near}, "exact")
     )
     assert "costs no more" in str(exact_advice("cv", {"cv": DEAR, "exact": near}, "exact"))

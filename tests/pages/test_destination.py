@@ -14,7 +14,7 @@ def test_a_place_that_can_be_written_is_made(tmp_path):
 @pytest.mark.parametrize("out", ["a/page.html", "a/b/c/page.html"])
 def test_a_file_where_a_folder_should_be_is_named(tmp_path, out):
     (tmp_path / "a").touch()
-    with pytest.raises(NotADirectoryError, match=r"--out: .*/a is a file; name a folder"):
+    with pytest.raises(NotADirectoryError, match=r"out=: .*/a is a file; name a folder"):
         check_out(tmp_path / out, [".html"])
 
 
@@ -23,13 +23,13 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("pathlib.Path.mkdir", refuse)
-    with pytest.raises(PermissionError, match=r"--out: cannot make the folder .*/x: Permission"):
+    with pytest.raises(PermissionError, match=r"out=: cannot make the folder .*/x: Permission"):
         check_out_folder(tmp_path / "x")
 
 
 def test_a_folder_that_cannot_be_written_into_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr("os.access", lambda *_: False)
-    with pytest.raises(PermissionError, match="--out: cannot write into the folder"):
+    with pytest.raises(PermissionError, match="out=: cannot write into the folder"):
         check_out_folder(tmp_path)
 
 

@@ -430,7 +430,7 @@ def poisoned(at: set[int], folder: Path, **given) -> tuple[TrainResult, list[str
 def test_a_loss_of_nan_stops_with_epoch_and_batch_and_the_last_checkpoint_intact(tmp_path):
     with pytest.raises(
         DivergedError,
-        match=r"loss became nan at epoch 2, step 3.*step-00000004, is as it was.*--on-nan rollback",
+        match=r"loss became nan at epoch 2, step 3.*step-00000004, is as it was.*on_nan=.rollback.",
     ):
         poisoned({7}, tmp_path)
     (path,) = checkpoints_in(tmp_path)

@@ -506,7 +506,7 @@ def test_patience_without_validation_nodes_is_told() -> None:
     config = TrainConfig(epochs=2, patience=1, estimator="exact")
     result = fit(model(), graph(val=None), config, on_note=notes.append)
     assert (len(result.curve), result.stopped) == (2, "epochs")
-    assert "patience 1 (--patience) waits for validation scores, and the graph has no" in notes[0]
+    assert "patience 1 (patience=) waits for validation scores, and the graph has no" in notes[0]
     fit(model(), graph(), config, on_note=notes.append)
     assert len(notes) == 1
 

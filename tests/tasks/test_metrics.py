@@ -114,11 +114,11 @@ def test_what_is_reported_when_nothing_is_asked_for():
 @pytest.mark.parametrize(
     ("name", "task", "words"),
     [
-        ("rmse", "classes", "'rmse' .--metric. is for another task; for classes there are "
+        ("rmse", "classes", "'rmse' .metric=. is for another task; for classes there are "
          "accuracy, micro-f1, macro-f1, roc-auc"),
         ("accuracy", "regression", "for regression there are rmse, mae, r2"),
         ("accuracy", "multilabel", "for multilabel there are micro-f1, macro-f1, roc-auc"),
-        ("auc", "classes", "'auc' .--metric. is not known; for classes there are accuracy"),
+        ("auc", "classes", "'auc' .metric=. is not known; for classes there are accuracy"),
     ],
 )  # fmt: skip
 def test_a_metric_that_means_nothing_is_refused_with_those_that_do(name, task, words):

@@ -121,11 +121,11 @@ def test_a_rare_class_is_found_only_with_weights():
 
 
 REFUSED = {
-    "loss of classes": (ONE, {}, {"loss": "mae"}, r"loss 'mae' \(--loss\) means nothing for 4 cl"),
+    "loss of classes": (ONE, {}, {"loss": "mae"}, r"loss 'mae' \(loss=\) means nothing for 4 cl"),
     "loss of several": (SEVERAL, {}, {"loss": "mse"}, "means nothing for 3 classes: leave it out"),
     "weights of numbers": (
         NUMBERS, {"task": "regression"}, {"class_weights": "balanced"},
-        r"class_weights 'balanced' \(--class-weights\) means nothing for one number per node",
+        r"class_weights 'balanced' \(class_weights=\) means nothing for one number per node",
     ),
     "metric": (ONE, {}, {"metric": "r2"}, "for classes there are accuracy, micro-f1"),
     "auc of one class": (

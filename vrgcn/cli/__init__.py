@@ -18,6 +18,7 @@ from vrgcn.cli.command import Command, Options
 from vrgcn.cli.output import Unbroken, unbroken_output
 from vrgcn.files.memory import is_out_of_memory
 from vrgcn.files.printable import printable
+from vrgcn.files.setting_names import flags_in_messages
 
 COMMANDS: dict[str, Command] = {
     "import": Command(
@@ -94,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """The entry point of `vrgcn`: exits with 0, 1 for a bad input, 2 for a bad flag."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     command, *flags = arguments or ["--help"]
-    with unbroken_output() as output:
+    with unbroken_output() as output, flags_in_messages():
         only_prints = True
         if command in ("--version", "-V"):
             print(f"vrgcn {__version__}")

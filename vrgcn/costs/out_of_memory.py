@@ -14,6 +14,7 @@ from torch import nn
 from vrgcn.costs.epoch_cost import Cost, epoch_costs
 from vrgcn.engine.estimators import find_estimator
 from vrgcn.files.memory import free_addresses, free_memory, is_out_of_memory, taken_memory
+from vrgcn.files.setting_names import setting
 from vrgcn.files.sizes import bytes_text
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import is_sparse
@@ -75,40 +76,40 @@ def advice(
     ]
     if config.memory == "ram":
         told.append(
-            "  --memory disk: histories, averaged features and evaluation in files, read as needed"
-            f"{needs.on_disk(replace(config, memory='disk'))}"
+            f"  {setting('memory', 'disk')}: histories, averaged features and evaluation in files, "
+            f"read as needed{needs.on_disk(replace(config, memory='disk'))}"
         )
     if config.batch_size > 1:
         smaller = needs.largest_batch(config)
         told.append(
-            f"  --batch-size {smaller.batch_size}: a step of half the nodes takes about half as "
-            f"much{needs.then(smaller)}"
+            f"  {setting('batch_size', smaller.batch_size)}: a step of half the nodes takes about "
+            f"half as much{needs.then(smaller)}"
         )
     if estimator.history and wide:
         told.append(
-            "  --history-dtype float16: histories take half as much, "
+            f"  {setting('history_dtype', 'float16')}: histories take half as much, "
             f"{bytes_text(column / 2)} less for each column of a hidden layer"
             f"{needs.then(replace(config, history_dtype='float16'))}"
         )
     if estimator.history:
         told.append(
-            f"  --estimator ns: no histories at all, {bytes_text(column)} less for each column"
-            f"{needs.then(replace(config, estimator='ns', fanout=None))}"
+            f"  {setting('estimator', 'ns')}: no histories at all, {bytes_text(column)} less for "
+            f"each column{needs.then(replace(config, estimator='ns', fanout=None))}"
         )
     # Averages of the features stay on the CPU, with the features.
     if config.preprocess is not False and not is_sparse(graph.features) and not on_gpu:
         size = graph.features.numel() * graph.features.element_size()
         told.append(
-            f"  --no-preprocess: no averages of the features, {bytes_text(size)} less"
-            f"{needs.then(replace(config, preprocess=False))}"
+            f"  {setting('preprocess', False)}: no averages of the features, {bytes_text(size)} "
+            f"less{needs.then(replace(config, preprocess=False))}"
         )
     averages = needs.averages(config)
     if averages and is_sparse(graph.features) and not on_gpu:
         told.append(
-            "  --transform-first always: features are multiplied before they are propagated, no "
-            f"averages of them, {bytes_text(averages)} less"
+            f"  {setting('transform_first', 'always')}: features are multiplied before they are "
+            f"propagated, no averages of them, {bytes_text(averages)} less"
         )
-    told.append("  --hidden: weights, histories, steps and evaluation grow with it")
+    told.append(f"  {setting('hidden')}: weights, histories, steps and evaluation grow with it")
     return "\n".join(told)
 
 

@@ -18,6 +18,7 @@ from contextlib import contextmanager, nullcontext, redirect_stderr
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from vrgcn.files.setting_names import setting
 from vrgcn.files.writing import new_file
 
 if TYPE_CHECKING:
@@ -97,8 +98,8 @@ def missing_files(name: str, folder: Path, cause: object) -> FileNotFoundError:
     wanted = "".join(f"\n  {folder / file}" for file in raw.files)
     return FileNotFoundError(
         f"the raw files of {name} are not there and cannot be downloaded ({cause}). "
-        f"Get them from {raw.url} and put them here, or say with --data-root where they are:"
-        f"{wanted}"
+        f"Get them from {raw.url} and put them here, or say with {setting('data_root')} where they "
+        f"are:{wanted}"
     )
 
 

@@ -15,6 +15,7 @@ import pyarrow.parquet
 import torch
 from torch import Tensor
 
+from vrgcn.files.setting_names import setting
 from vrgcn.files.writing import new_file
 from vrgcn.graph.names import Names
 from vrgcn.tasks.task import Task
@@ -60,21 +61,23 @@ def check_prediction(path: Path, task: Task, classes: int, top: int | None) -> N
     classes: how many; 0 for numbers
     """
     check_path(path)
-    task.check_top(top, classes, "--top")
+    task.check_top(top, classes, setting("top"))
     if top is not None and path.suffix == ".npy":
-        raise ValueError("--top: a .npy file holds all probabilities; use .parquet or .csv")
+        raise ValueError(
+            f"{setting('top')}: a .npy file holds all probabilities; use .parquet or .csv"
+        )
 
 
 def check_path(path: Path) -> None:
     """Refuse a file that could not be written."""
     if path.suffix not in SUFFIXES:
-        raise ValueError(f"--out: {path} must end in one of {', '.join(SUFFIXES)}")
+        raise ValueError(f"{setting('out')}: {path} must end in one of {', '.join(SUFFIXES)}")
     if path.is_symlink():
         raise FileExistsError(
-            f"--out: {path} is a link, to {os.readlink(path)}; name the file itself"
+            f"{setting('out')}: {path} is a link, to {os.readlink(path)}; name the file itself"
         )
     if path.exists():
-        raise FileExistsError(f"--out: {path} exists already; choose another name")
+        raise FileExistsError(f"{setting('out')}: {path} exists already; choose another name")
 
 
 class _Array:

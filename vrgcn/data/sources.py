@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vrgcn.data import DATASETS, OGB
+from vrgcn.files.setting_names import Placeholder, setting
 
 META = "meta.json"  # in the folder of a graph
 PARTS = "parts.json"  # in the folder of its parts, one for each process
@@ -38,8 +39,8 @@ def find_source(
         text
         for text, value in (
             (word, word),
-            (f"--dataset {dataset}", dataset),
-            (f"--graph {graph}", graph),
+            (setting("dataset", dataset), dataset),
+            (setting("graph", graph), graph),
         )
         if value is not None and text is not None
     ]
@@ -50,11 +51,12 @@ def find_source(
     if dataset is not None:
         _check_name(dataset)
     if graph is not None:
-        check_graph(graph, "--graph: ", parts=parts)
+        check_graph(graph, f"{setting('graph')}: ", parts=parts)
     if not given and needed:
         raise ValueError(
-            "give a graph: the folder that `vrgcn import` wrote (--graph FOLDER), or the name of a "
-            "data set (--dataset NAME; `vrgcn datasets` lists them)"
+            "give a graph: the folder that `vrgcn import` wrote "
+            f"({setting('graph', Placeholder('FOLDER'))}), or the name of a data set "
+            f"({setting('dataset', Placeholder('NAME'))}; `vrgcn datasets` lists them)"
         )
     return Source(dataset, graph)
 
@@ -86,8 +88,9 @@ def _of_word(word: str, parts: bool = False) -> Source:
     named = is_name(word)
     if named and (folder / META).is_file():
         raise ValueError(
-            f"{word} is a data set, and a graph in a folder here: say --dataset {word} or "
-            f"--graph {word}"
+            f"{word} is a data set, and a graph in a folder here: say "
+            f"{setting('dataset', word, python=f'load_dataset({word!r})')} or "
+            f"{setting('graph', word, python=repr(f'./{word}'))}"
         )
     if named:
         return Source(word, None)
@@ -109,7 +112,7 @@ def _check_name(dataset: str) -> None:
         return
     if Path(dataset).is_dir():
         raise ValueError(
-            f"{dataset} is a folder, not the name of a data set: say --graph {dataset}"
+            f"{dataset} is a folder, not the name of a data set: say {setting('graph', dataset)}"
         )
     close = get_close_matches(dataset, DATASETS, n=1)
     hint = f"; did you mean {close[0]}?" if close else f"; there are {', '.join(DATASETS)}, {OGB}*"

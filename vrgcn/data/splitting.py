@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from vrgcn.data.tables.spec import check_ratio
 from vrgcn.data.tables.splits import draw_split
+from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.validation import SPLITS
 from vrgcn.tasks import find_task
@@ -37,7 +38,9 @@ def random_split(graph: Graph, ratio: Sequence[float], seed: int = 0) -> Graph:
     """
     check_ratio(ratio, "ratio")
     if graph.labels is None:
-        raise ValueError("a graph without labels cannot be split (--ratio): nothing to train on")
+        raise ValueError(
+            f"a graph without labels cannot be split ({setting('ratio')}): nothing to train on"
+        )
     task = find_task(graph.task)
     labels = GraphLabels(task, graph.labels.numpy(), graph.labelled.numpy())
     codes = draw_split(labels, ratio, seed)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from vrgcn.diagnostics.diagnosis import REFERENCE, Diagnosis
 from vrgcn.engine.estimators import find_estimator
 from vrgcn.engine.samplers import sampler_class, size_of
+from vrgcn.files.setting_names import setting
 from vrgcn.training.moments import ROUNDING, Deviation
 
 NOISIER = 1.1  # times the added noise of `ns` at a layer: above, the history does harm
@@ -104,12 +105,13 @@ def _unwritten(diagnosis: Diagnosis, used: str) -> Iterator[Advice]:
             what, remedy = {
                 "h": (
                     "histories",
-                    "start warm (--warm-start), visit all nodes (--visit all) or refresh "
-                    "(--refresh always)",
+                    f"start warm ({setting('warm_start', True)}), visit all nodes "
+                    f"({setting('visit', 'all')}) or refresh ({setting('refresh', 'always')})",
                 ),
                 "g": (
                     "gradients",
-                    "visit all nodes (--visit all), and give it an epoch to write them",
+                    f"visit all nodes ({setting('visit', 'all')}), and give it an epoch to write "
+                    "them",
                 ),
             }[table.kind]
             yield Advice(
@@ -128,7 +130,8 @@ def _noisier_than_ns(diagnosis: Diagnosis, used: str) -> Iterator[Advice]:
         mine = added_noise(layer, exact)
         theirs = added_noise(estimators[SAMPLING].layers[call], exact)
         if mine > NOISIER * theirs > 0:
-            warm = "" if diagnosis.config.warm_start else "start warm (--warm-start), "
+            cold = not diagnosis.config.warm_start
+            warm = f"start warm ({setting('warm_start', True)}), " if cold else ""
             yield Advice(
                 f"{warm}lower the rate, or raise the fan-out",
                 f"at learning rate {diagnosis.config.learning_rate:g} {used}'s noise is "
@@ -169,14 +172,16 @@ def _remedy(diagnosis: Diagnosis, used: str) -> tuple[str, str]:
         stale[table.kind] = max(stale[table.kind], table.relative)
     larger = f", raise the {_size(used)}" if _size(used) else ""
     if stale["g"] > max(STALE, stale["h"]):
-        correct = "" if _random(used) else ", or correct them by samples (--estimator two-way-cv)"
+        sampled = f", or correct them by samples ({setting('estimator', 'two-way-cv')})"
+        correct = "" if _random(used) else sampled
         return (
             f"lower the learning rate{larger}{correct}",
             f"the gradients it reads of neighbours are off by {stale['g']:.0%}",
         )
     if stale["h"] > STALE:
         return (
-            f"lower the learning rate{larger}, or refresh (--visit all, --refresh always)",
+            f"lower the learning rate{larger}, or refresh ({setting('visit', 'all')}, "
+            f"{setting('refresh', 'always')})",
             f"the histories it reads are off by {stale['h']:.0%} of the activations",
         )
     if _random(used):
@@ -186,7 +191,8 @@ def _remedy(diagnosis: Diagnosis, used: str) -> tuple[str, str]:
         )
     if estimator.backward == "none":
         return (
-            "keep gradients of neighbours (--estimator two-way) or sample some (--estimator cvd)",
+            f"keep gradients of neighbours ({setting('estimator', 'two-way')}) or sample some "
+            f"({setting('estimator', 'cvd')})",
             "neighbours have no gradient of their own",
         )
     return (
@@ -201,7 +207,7 @@ def _better(diagnosis: Diagnosis, used: str) -> Iterator[Advice]:
     mine, theirs = errors[used], errors[best]
     if theirs.most * BETTER < mine.least and mine.least > ROUNDING:
         yield Advice(
-            f"try --estimator {best}" + _more_bias(diagnosis, best, used),
+            f"try {setting('estimator', best)}" + _more_bias(diagnosis, best, used),
             f"the gradient of {best} is off by {theirs} on the same minibatches, that of {used} by "
             f"{mine} (the noise of exact training aside)",
         )
@@ -209,7 +215,7 @@ def _better(diagnosis: Diagnosis, used: str) -> Iterator[Advice]:
     likely = min(errors, key=lambda name: errors[name].least)
     if errors[likely].least * BETTER < mine.least and mine.least > ROUNDING:
         yield Advice(
-            "measure with more passes (--passes)",
+            f"measure with more passes ({setting('passes')})",
             f"{likely} may have a better gradient than {used}, off by {errors[likely]} and {mine} "
             "(the noise of exact training aside), but so few passes do not tell",
         )
@@ -254,11 +260,12 @@ def _no_gradient(diagnosis: Diagnosis) -> Advice:
     """Advice where there was nothing to compare gradients with."""
     if diagnosis.estimators[REFERENCE].gradients.trained:
         return Advice(
-            "compare at other weights (--epochs, --learning-rate)",
+            f"compare at other weights ({setting('epochs')}, {setting('learning_rate')})",
             "gradients cannot be compared, for that of exact training is zero",
         )
     return Advice(
-        "measure with more passes (--passes) or larger minibatches (--batch-size)",
+        f"measure with more passes ({setting('passes')}) or larger minibatches "
+        f"({setting('batch_size')})",
         f"gradients cannot be compared, for none of the {diagnosis.passes} minibatches of "
         f"{len(diagnosis.nodes):,} nodes that were drawn has a training node",
     )

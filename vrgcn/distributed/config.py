@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from vrgcn.files.setting_names import setting
 from vrgcn.training.config import at_least
 
 HaloMode = Literal["delayed", "exact"]
@@ -31,4 +32,6 @@ class DistributedConfig:
         if not 0 < self.rank_timeout < float("inf"):
             raise ValueError(f"rank_timeout must be positive, not {self.rank_timeout}")
         if self.halo == "exact" and self.halo_every > 1:
-            raise ValueError("halo_every is of --halo delayed: exact exchanges in every step")
+            raise ValueError(
+                f"halo_every is of {setting('halo', 'delayed')}: exact exchanges in every step"
+            )

@@ -18,6 +18,7 @@ from vrgcn.distributed.sweeps import PartSweeps
 from vrgcn.distributed.trainer import check_agreement, weights_digest
 from vrgcn.engine.setup import set_up
 from vrgcn.files.folder import FolderReplacedError, OpenFolder
+from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.graph.sparse import CSR
@@ -35,7 +36,7 @@ def part_sweeps(saved: SavedModel, part: Part, group: Group) -> PartSweeps:
     if isinstance(saved, Average):
         raise ValueError(
             "an average of models is predicted for a graph as a whole, in one process: give that "
-            "with --graph, or name a single model"
+            f"with {setting('graph')}, or name a single model"
         )
     check_agreement(
         group,

@@ -8,15 +8,19 @@ from vrgcn.distributed.group import Group
 from vrgcn.engine.estimators import Estimator
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.engine.samplers import Sampler, passes_over
+from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.models.node_table import node_tables
 from vrgcn.training.config import TrainConfig
 
-WHAT_WORKS = (
-    "With parts there are: history and two-way --fanout 0 at any depth; two-way, cv and cvd where "
-    "one propagation is estimated (two layers, the first preprocessed); two-way of more layers, "
-    "which computes those of its few neighbours that are at home"
-)
+
+def _what_works() -> str:
+    return (
+        f"With parts there are: history and two-way {setting('fanout', (0,))} at any depth; "
+        "two-way, cv and cvd where one propagation is estimated (two layers, the first "
+        "preprocessed); two-way of more layers, which computes those of its few neighbours that "
+        "are at home"
+    )
 
 
 def check_config(config: TrainConfig, graph: Graph, group: Group, visit: str) -> None:
@@ -26,19 +30,19 @@ def check_config(config: TrainConfig, graph: Graph, group: Group, visit: str) ->
     """
     if config.inductive:
         raise ValueError(
-            "--inductive has a matrix of its own, and parts are of the whole graph: partition a "
-            "graph that has the edges among training nodes alone"
+            f"{setting('inductive', True)} has a matrix of its own, and parts are of the whole "
+            "graph: partition a graph that has the edges among training nodes alone"
         )
     for name in ("memory", "batches"):
         if getattr(config, name) != getattr(TrainConfig, name):
             raise ValueError(
-                f"--{name} {getattr(config, name)} is for one process with the whole graph: leave "
-                "it out, and make more parts where memory is short"
+                f"{setting(name, getattr(config, name))} is for one process with the whole graph: "
+                "leave it out, and make more parts where memory is short"
             )
     if config.time_limit is not None:
         raise ValueError(
-            "--time-limit is of one process: with parts, let the scheduler end the job, and go on "
-            "with --resume"
+            f"{setting('time_limit')} is of one process: with parts, let the scheduler end the "
+            f"job, and go on with {setting('resume')}"
         )
     lengths = group.everybody(len(graph.train))
     if not any(lengths):
@@ -46,7 +50,7 @@ def check_config(config: TrainConfig, graph: Graph, group: Group, visit: str) ->
     if visit == "train" and not all(lengths):
         raise ValueError(
             f"part {lengths.index(0)} has no training nodes to visit: make fewer parts, or "
-            "--visit all"
+            f"{setting('visit', 'all')}"
         )
 
 
@@ -74,11 +78,11 @@ def check_estimator(batches: MiniBatches, name: str) -> None:
     if not levels or (estimator.keeps and not computes):
         return
     if isinstance(estimator.sampler, str) and not _at_home(estimator, sampler):
-        raise ValueError(f"the estimator {name} needs the whole graph. {WHAT_WORKS}")
+        raise ValueError(f"the estimator {name} needs the whole graph. {_what_works()}")
     if len(levels) > 1 and not passes_over(estimator.sampler):
         raise ValueError(
             f"the estimator {name} samples neighbours on {len(levels)} levels, and those of a "
-            f"neighbour may be another process's. {WHAT_WORKS}"
+            f"neighbour may be another process's. {_what_works()}"
         )
 
 

@@ -25,6 +25,7 @@ from vrgcn.distributed.sweeps import PartSweeps
 from vrgcn.engine.batch import Batch
 from vrgcn.engine.estimators import Estimator
 from vrgcn.engine.samplers import SETTINGS
+from vrgcn.files.setting_names import setting
 from vrgcn.files.tensors import pieces
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.randomness import RandomNumbers
@@ -221,7 +222,7 @@ class PartTrainer(Trainer):
             if self.group.broadcast(wrong):
                 raise ValueError(
                     f"{metric.title} of the {name} nodes does not exist: it needs "
-                    f"{metric.needs}; choose another metric (--metric)"
+                    f"{metric.needs}; choose another metric ({setting('metric')})"
                 )
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import CSR, full_precision, offsets, scale_rows, select_rows
 
@@ -320,9 +321,9 @@ def _refuse_negative(graph: Graph, name: str) -> None:
         raise ValueError(
             f"{count} a negative weight, first: {float(A.values[entry]):g} on "
             f"the edge from {source} to {target}. An average by '{name}' needs weights that are "
-            "not negative: import the tables again without the weights (--drop and the name of "
-            "their column) or with others, such as their size without the sign; in Python, a "
-            "matrix of your own takes any (Propagation.from_matrix)"
+            f"not negative: import the tables again without the weights ({setting('drop')} and the "
+            "name of their column) or with others, such as their size without the sign; in Python, "
+            "a matrix of your own takes any (Propagation.from_matrix)"
         )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from vrgcn.costs.choice import hardly_more
 from vrgcn.costs.epoch_cost import Cost, counted
 from vrgcn.diagnostics.advice import Advice
+from vrgcn.files.setting_names import setting
 from vrgcn.files.sizes import bytes_text
 
 COST_COLUMNS = ("estimator", "nodes computed", "neighbours averaged", "memory")
@@ -52,7 +53,7 @@ def exact_advice(used: str, costs: Mapping[str, Cost], reference: str) -> Advice
         return None
     more = "no more" if exact.nodes <= mine.nodes else "hardly more"
     return Advice(
-        f"try --estimator {reference}, which costs {more} and has no noise",
+        f"try {setting('estimator', reference)}, which costs {more} and has no noise",
         f"on this graph {reference} training computes {counted(exact.nodes)} nodes an epoch, "
         f"{used} {counted(mine.nodes)}",
     )

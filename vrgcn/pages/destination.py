@@ -6,6 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from vrgcn.files.setting_names import setting
+
 FIGURES = (".png", ".svg", ".pdf")
 PAGES = (".html", ".htm")
 
@@ -22,10 +24,10 @@ def check_out(path: Path, suffixes: Sequence[str]) -> None:
 def check_suffix(path: Path, suffixes: Sequence[str]) -> None:
     """Refuse a folder, and a file that does not end as it must."""
     if path.is_dir():
-        raise ValueError(f"--out: {path} is a folder; name a file")
+        raise ValueError(f"{setting('out')}: {path} is a folder; name a file")
     if path.suffix not in suffixes:
         ends = suffixes[0] if len(suffixes) == 1 else f"one of {', '.join(suffixes)}"
-        raise ValueError(f"--out: {path} must end in {ends}")
+        raise ValueError(f"{setting('out')}: {path} must end in {ends}")
 
 
 def check_writable(folder: Path) -> None:
@@ -33,14 +35,14 @@ def check_writable(folder: Path) -> None:
     for place in (folder, *folder.parents):
         if place.is_symlink() and not place.exists():
             raise FileNotFoundError(
-                f"--out: {place} is a link to {os.readlink(place)}, which is not there; make that "
-                "folder, or name another"
+                f"{setting('out')}: {place} is a link to {os.readlink(place)}, which is not there; "
+                "make that folder, or name another"
             )
         if place.exists():
             if not place.is_dir():
-                raise NotADirectoryError(f"--out: {place} is a file; name a folder")
+                raise NotADirectoryError(f"{setting('out')}: {place} is a file; name a folder")
             if not os.access(place, os.W_OK | os.X_OK):
-                raise PermissionError(f"--out: cannot write into the folder {place}")
+                raise PermissionError(f"{setting('out')}: cannot write into the folder {place}")
             return
 
 
@@ -50,4 +52,6 @@ def check_out_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise type(error)(f"--out: cannot make the folder {folder}: {error.strerror}") from None
+        raise type(error)(
+            f"{setting('out')}: cannot make the folder {folder}: {error.strerror}"
+        ) from None

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from vrgcn.data.tables.wording import counted
 from vrgcn.files.printable import printable
+from vrgcn.files.setting_names import setting
 from vrgcn.files.writing import write_text
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.validation import SPLITS
@@ -161,7 +162,7 @@ def find_split(asked: str | None, graph: Graph) -> str:
     """The split to look at closely: the one asked for, or the first there is."""
     present = [name for name in ("test", "val", "train") if len(graph.split(name))]
     if asked is not None and asked not in present:
-        raise ValueError(f"--split: the graph has no {asked} nodes")
+        raise ValueError(f"{setting('split')}: the graph has no {asked} nodes")
     if not present:
         raise ValueError("the graph has no split to score the model on")
     return asked or present[0]

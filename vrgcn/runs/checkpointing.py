@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import torch
 
+from vrgcn.files.setting_names import setting
 from vrgcn.files.writing import DiskFullError, remove_folder, remove_partial
 from vrgcn.runs.checkpoint import (
     Checkpoint,
@@ -203,7 +204,7 @@ class Checkpoints:
             raise DivergedError(
                 str(error),
                 f"the last good checkpoint, {found.path}, is as it was: going on from it with "
-                "--on-nan rollback halves the rate",
+                f"{setting('on_nan', 'rollback')} halves the rate",
             ) from None
         if done >= ROLLBACKS:
             raise DivergedError(str(error), f"it was rolled back {done} times already") from None

@@ -13,6 +13,7 @@ from typing import Any
 from vrgcn.data.sources import META
 from vrgcn.files.kinds import Kind, check_kinds, shown
 from vrgcn.files.parsing import read_toml
+from vrgcn.files.setting_names import Placeholder, setting
 from vrgcn.files.writing import is_partial, remove_folder, remove_partial
 from vrgcn.inference import MODEL
 from vrgcn.runs.lock import LOCK, locked
@@ -155,21 +156,24 @@ def check_free(folder: Path, overwrite: bool) -> None:
     if holds_nothing(folder):
         return
     if not (folder / CONFIG).is_file():
-        raise FileExistsError(f"--out: {folder} exists already; choose another folder")
+        raise FileExistsError(f"{setting('out')}: {folder} exists already; choose another folder")
     if overwrite:
         return
     done = unfinished(folder)
-    command, more = "train", "--epochs MORE"
+    command, longer = "train", "epochs"
     if "search" in read_config(folder):
-        command, more = "tune", "--time-limit MORE"
+        command, longer = "tune", "time_limit"
+    resume = setting("resume", True, typed=folder, command=command)
     if done is None:
         raise FileExistsError(
-            f"--out: {folder} exists already, and holds a run that has finished: --overwrite "
-            f"begins it again, vrgcn {command} --resume {folder} {more} goes on with it"
+            f"{setting('out')}: {folder} exists already, and holds a run that has finished: "
+            f"{setting('overwrite', True)} begins it again, {resume} "
+            f"{setting(longer, Placeholder('MORE'))} goes on with it"
         )
     raise FileExistsError(
-        f"--out: {folder} exists already, and holds a run that has not finished ({done}): "
-        f"vrgcn {command} --resume {folder} goes on with it, --overwrite begins it again"
+        f"{setting('out')}: {folder} exists already, and holds a run that has not finished "
+        f"({done}): {resume} goes on with it, {setting('overwrite', True)} "
+        "begins it again"
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from vrgcn.files.setting_names import setting
 from vrgcn.files.writing import remove_partial
 from vrgcn.runs.folder import member_runs, read_config, unfinished
 from vrgcn.runs.lock import locked
@@ -22,7 +23,8 @@ def refuse_changes(settings: Settings, folder: Path) -> None:
     changed = settings_changes(before, settings.as_written())
     if changed:
         raise ValueError(
-            f"--resume: {folder} cannot go on with other options: {'; '.join(changed)}"
+            f"{setting('resume', True)}: {folder} cannot go on with other options: "
+            f"{'; '.join(changed)}"
         )
 
 

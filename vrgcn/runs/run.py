@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from vrgcn.data.sources import META, has_parts
 from vrgcn.files.folder import FolderReplacedError
+from vrgcn.files.setting_names import setting
 from vrgcn.inference import AVERAGE, MODEL
 from vrgcn.runs.folder import BEST, METRICS, RESULT, member_runs, read_config, unfinished
 from vrgcn.runs.settings import GRAPH_CHECKSUM
@@ -172,7 +173,7 @@ def open_run_graph(
     ratio = run.config.get("ratio")
     if scored and ratio is not None and not own:
         notes.append(
-            f"the run drew its own split (--ratio {' '.join(map(str, ratio))}); this graph is "
+            f"the run drew its own split ({setting('ratio', ratio)}); this graph is "
             "scored by its own, whose test nodes the model may have been trained on"
         )
     done = unfinished(run.folder)
@@ -216,5 +217,5 @@ def _check_there(run: Path, graph: Path | None) -> None:
     """Refuse a run's own graph that was moved or deleted."""
     if graph is not None and not (has_parts(graph) or (graph / META).is_file()):
         raise FileNotFoundError(
-            f"the graph of run {run} was in {graph}; say where it is now with --graph"
+            f"the graph of run {run} was in {graph}; say where it is now with {setting('graph')}"
         )

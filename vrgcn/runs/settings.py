@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from vrgcn.data.tables.spec import check_ratio
+from vrgcn.files.setting_names import SHARES, setting
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs.config_file import build, flatten, settings_text
 from vrgcn.training.config import AUTO, TrainConfig
@@ -127,8 +128,9 @@ class Settings:
         graph = opened.graph
         if graph.labels is None or not len(graph.train):
             raise ValueError(
-                "the graph has no labelled training nodes; draw some with --ratio 0.6 0.2 0.2, or "
-                "import it again with a --label column and --split or --ratio"
+                "the graph has no labelled training nodes; draw some with "
+                f"{setting('ratio', SHARES)}, or import it again with a {setting('label')} column "
+                f"and {setting('split')} or {setting('ratio')}"
             )
         kind = opened.scaling if self.scaling == "auto" else self.scaling
         return opened._replace(graph=scale_graph(graph, kind)[0])

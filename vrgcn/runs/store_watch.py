@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vrgcn.files.folder import OpenFolder, opened_folder
+from vrgcn.files.setting_names import setting
 
 try:
     import fcntl
@@ -142,5 +143,5 @@ def _stamp(found: os.stat_result) -> Stamp:
 def _changed(file: Path) -> str:
     return (
         f"{file} was changed while training read it: what came since the last checkpoint cannot be "
-        "trusted. Put the graph back as it was and go on with --resume"
+        f"trusted. Put the graph back as it was and go on with {setting('resume')}"
     )

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from vrgcn.files.setting_names import setting
 from vrgcn.tasks.metrics import METRICS, Metric
 
 UNLABELLED = -1  # the class of a node whose class is not known
@@ -172,7 +173,7 @@ class Task(ABC):
             value = getattr(settings, name)
             if value != getattr(LossSettings, name):
                 raise ValueError(
-                    f"{name} {value!r} (--{name.replace('_', '-')}) means nothing for "
+                    f"{name} {value!r} ({setting(name)}) means nothing for "
                     f"{self.target(num_classes)}: leave it out"
                 )
 
@@ -182,7 +183,7 @@ class Task(ABC):
         if name not in self.metrics:
             other = "is for another task" if name in METRICS else "is not known"
             raise ValueError(
-                f"metric {name!r} (--metric) {other}; for {self.name} there are "
+                f"metric {name!r} ({setting('metric')}) {other}; for {self.name} there are "
                 f"{', '.join(self.metrics)}"
             )
         return METRICS[name]

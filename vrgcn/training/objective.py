@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
+from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.models.models import GraphModel
 from vrgcn.tasks import find_task, task_of
@@ -118,7 +119,7 @@ class TaskObjective:
             if len(nodes) and math.isnan(self.score(torch.zeros(len(nodes), self.outputs), nodes)):
                 raise ValueError(
                     f"{self.metric.title} of the {name} nodes does not exist: it needs "
-                    f"{self.metric.needs}; choose another metric (--metric)"
+                    f"{self.metric.needs}; choose another metric ({setting('metric')})"
                 )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from vrgcn.files.setting_names import setting
 from vrgcn.training.listener import Listener
 from vrgcn.training.state import Epoch
 
@@ -49,6 +50,7 @@ class TensorBoardLog(Listener):
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
             raise ValueError(
-                "--log tensorboard needs TensorBoard: pip install 'vrgcn[tensorboard]'"
+                f"{setting('log', 'tensorboard', python='TensorBoardLog')} needs TensorBoard: "
+                "pip install 'vrgcn[tensorboard]'"
             ) from None
         return SummaryWriter(str(self.folder), **given)

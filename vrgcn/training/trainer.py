@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from vrgcn.engine.batch import Batch
 from vrgcn.engine.estimators import Estimator
 from vrgcn.engine.setup import note_propagation
+from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.graph.trained_on import TrainedOn, note_trained_on
@@ -121,12 +122,13 @@ class Trainer:
         missing = "waits for validation scores, and the graph has no validation nodes"
         if self.config.schedule == "plateau":
             raise ValueError(
-                f"schedule plateau (--schedule) {missing}: choose cosine, or give it a val split"
+                f"schedule plateau ({setting('schedule')}) {missing}: choose cosine, or give it a "
+                "val split"
             )
         if self.config.patience is not None:
             self.listener.note(
-                f"patience {self.config.patience} (--patience) {missing}: training ends with its "
-                "epochs or its time, and the last weights are kept"
+                f"patience {self.config.patience} ({setting('patience')}) {missing}: training ends "
+                "with its epochs or its time, and the last weights are kept"
             )
 
     def run(self) -> TrainResult:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from vrgcn.files.setting_names import setting
 from vrgcn.files.writing import explained, new_file
 from vrgcn.runs.folder import STUDY
 
@@ -126,7 +127,8 @@ def _damage_told(file: Path) -> Iterator[None]:
         why = (str(error).splitlines() or [""])[0]
         raise ValueError(
             f"{file} cannot be read ({type(error).__name__}: {why}): it is damaged, or no search "
-            "of vrgcn; the trials' own folders are beside it, and --overwrite begins again"
+            "of vrgcn; the trials' own folders are beside it, and "
+            f"{setting('overwrite', python='another folder=')} begins again"
         ) from None
 
 

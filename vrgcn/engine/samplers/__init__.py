@@ -21,6 +21,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from vrgcn.files.setting_names import setting
+
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
@@ -63,7 +65,8 @@ class Sampler(Protocol):
     usual_fanout: the fan-out where none is asked for; 1 if it does not say
     passes_over: whether some neighbours are never computed, so that histories of nodes that are not
         visited have to be refreshed; False if it does not say
-    size_setting: what decides how many neighbours are computed, for advice; "" if it does not say
+    size_setting: what decides how many neighbours are computed, in words for advice, such as
+        "sample size"; "" if it does not say
     """
 
     random: bool
@@ -114,7 +117,9 @@ def passes_over(sampler: str | Sampler) -> bool:
 def size_of(sampler: str | Sampler) -> str:
     """The setting that decides how many neighbours a sampler computes; "" for all or none."""
     kind = sampler_class(sampler) if isinstance(sampler, str) else sampler
-    return str(getattr(kind, "size_setting", ""))
+    words = str(getattr(kind, "size_setting", ""))
+    name = words.replace(" ", "_")
+    return f"{words} ({setting(name)})" if name in SETTINGS else words
 
 
 def usual_fanout(sampler: str | Sampler) -> int:

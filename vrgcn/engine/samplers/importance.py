@@ -32,7 +32,7 @@ class Importance:
     random = True
     shared = True
     draws_own = True
-    size_setting = "sample size (--sample-size)"
+    size_setting = "sample size"
 
     def __init__(self, size: int) -> None:
         self.size = size

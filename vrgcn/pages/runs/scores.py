@@ -13,6 +13,7 @@ from torch import Tensor
 
 from vrgcn.data import find_dataset, root_folder
 from vrgcn.data.opening import open_graph
+from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import model_labels
@@ -117,7 +118,8 @@ def _check_present(dataset: str | None, root: Path | None) -> None:
     folder = raw.folder(root_folder(root))
     if not (raw.present(folder) if raw.files else folder.is_dir()):
         raise FileNotFoundError(
-            f"the raw files of {dataset} are not in {root_folder(root)}; --data-root says where"
+            f"the raw files of {dataset} are not in {root_folder(root)}; {setting('data_root')} "
+            "says where"
         )
 
 
