@@ -20,9 +20,13 @@ class TrainOptions(RunOptions):
     the run, and a table of their means and deviations. --time-limit is that of each."""
     log: Literal["none", "tensorboard"] = "none"
     """Write the curve as events of TensorBoard too, to `tensorboard` in the run's folder."""
+    baseline: bool = True
+    """Fit a linear baseline after the training, where that takes some seconds at most, and print
+    what it scores."""
     distributed: DistributedConfig = field(default_factory=DistributedConfig)
 
     takes_parts: ClassVar[bool] = True
+    beside: ClassVar[tuple[str, ...]] = (*RunOptions.beside, "baseline")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -10,6 +10,7 @@ from typing import Any
 
 from torch import nn
 
+from vrgcn.baselines.quick import quick_baseline
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.run_folder import run_folder
 from vrgcn.cli.seeds import run_seeds
@@ -28,9 +29,11 @@ from vrgcn.runs.job import Job
 from vrgcn.runs.resume import described, nothing_left
 from vrgcn.runs.store_watch import StoreWatch, wanted_note
 from vrgcn.training.listener import Listener, Listeners
+from vrgcn.training.objective import TaskObjective
 from vrgcn.training.progress import filling_bars
 from vrgcn.training.state import Epoch
 from vrgcn.training.tensorboard import TensorBoardLog
+from vrgcn.training.wording import seconds_text
 
 
 def run_train_graph(options: TrainOptions) -> None:
@@ -76,6 +79,8 @@ def _run(options: TrainOptions, opened: Opened, watch: StoreWatch | None) -> Non
         try:
             if options.seeds is None:
                 _train(options, described(options, opened.checksum), job, watch, folder)
+                if options.baseline:
+                    _print_baseline(job)
             else:
                 run_seeds(options, folder, job.config.estimator, train_one)
         except Interrupted as stop:
@@ -149,6 +154,20 @@ class Watching(Listener):
         if file is not None:
             print_note(wanted_note(file))
             signal.raise_signal(signal.SIGTERM)
+
+
+def _print_baseline(job: Job) -> None:
+    """Print what a quick baseline scores, for comparison."""
+    assert isinstance(job.objective, TaskObjective)
+    metric = job.objective.metric
+    found = quick_baseline(job.graph, metric)
+    if found is None:
+        return
+    test = "" if found.test is None else f", test {metric.title} {metric.text(found.test)}"
+    print(
+        f"for comparison, {found.words}: validation {metric.title} {metric.text(found.val)}{test} "
+        f"({seconds_text(found.seconds)})"
+    )
 
 
 def _print_cost(job: Job) -> None:

@@ -1,0 +1,68 @@
+"""A quick baseline, to stand beside the score of a network.
+
+Which baselines are quick is counted, not timed: the same graph always has the same one.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import torch
+
+from vrgcn.baselines.logistic import fit_logistic
+from vrgcn.baselines.problem import Problem
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.sparse import CSR, is_sparse
+from vrgcn.tasks.metrics import Metric
+
+_WORK = 5e9  # multiplications of a fit at most: some seconds of one core
+_PASSES = 200  # over the inputs that a fit makes at least, with gradients
+_WORDS = {0: "a linear model of a node's own features", 2: "a linear model of two hops"}
+
+
+@dataclass(frozen=True)
+class Quick:
+    """A baseline that was fitted, and what it scores.
+
+    test: None where there are no test nodes
+    """
+
+    words: str
+    val: float
+    test: float | None
+    seconds: float
+
+
+def quick_baseline(graph: Graph, metric: Metric) -> Quick | None:
+    """Fit the linear baselines that take some seconds at most, and return the one with the better
+    validation score; None where the graph is too large or has no validation nodes.
+
+    graph: features scaled
+    """
+    if graph.labels is None or not len(graph.train) or not len(graph.val):
+        return None
+    start = time.perf_counter()
+    problem, best = Problem.of(graph, metric), None
+    for hops, words in _WORDS.items():
+        if _work(graph, hops, problem.outputs) > _WORK:
+            continue
+        model = fit_logistic(problem, hops)
+        with torch.no_grad():
+            outputs = model(graph.features.to(graph.dtype), problem.propagate)
+        scores = [
+            metric.compute(outputs[nodes], graph.labels[nodes]) if len(nodes) else None
+            for nodes in (graph.val, graph.test)
+        ]
+        val, test = scores
+        assert val is not None
+        if best is None or metric.better(val, best.val):
+            best = Quick(words, val, test, time.perf_counter() - start)
+    return best
+
+
+def _work(graph: Graph, hops: int, outputs: int) -> float:
+    """Multiplications of a fit."""
+    x = graph.features
+    entries = CSR.from_torch(x).num_entries if is_sparse(x) else x.numel()
+    return _PASSES * outputs * ((hops + 1) * entries + hops * graph.num_edges)
