@@ -14,10 +14,11 @@ from vrgcn.data.sources import find_source
 from vrgcn.data.tables.spec import check_split_seed
 from vrgcn.engine.estimators import ESTIMATORS, find_estimator
 from vrgcn.files.printable import printable
+from vrgcn.models.config import ModelConfig
 from vrgcn.pages.destination import PAGES, check_suffix, check_writable
 from vrgcn.runs.folder import CONFIG, DIAGNOSIS, METRICS, chosen_estimator, read_config
 from vrgcn.runs.run import check_run, parts_of_run
-from vrgcn.runs.settings import Settings
+from vrgcn.runs.settings import BEFORE, Settings
 from vrgcn.training.config import AUTO, TrainConfig
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def _page(options: DiagnoseOptions, folder: Path | None) -> Path:
 def _of_run(options: DiagnoseOptions, folder: Path) -> tuple[str, Job]:
     """The title of the page, and the job that is diagnosed."""
     from vrgcn.engine.devices import find_device
-    from vrgcn.models.models import MODELS, GraphModel
+    from vrgcn.models.models import GraphModel
     from vrgcn.runs.job import prepare
     from vrgcn.runs.run import open_run, open_run_graph
 
@@ -141,10 +142,7 @@ def _of_run(options: DiagnoseOptions, folder: Path) -> tuple[str, Job]:
             f"{folder} holds no network that was trained by epochs, and so has no gradients to "
             "look at: name another run"
         )
-    theirs = {
-        **model.arguments,
-        "model": next(name for name, kind in MODELS.items() if type(model) is kind),
-    }
+    theirs = asdict(ModelConfig()) | BEFORE | run.config
     for name, value in asdict(options.model).items():
         if theirs[name] != value:
             raise ValueError(
