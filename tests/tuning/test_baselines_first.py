@@ -113,7 +113,7 @@ def test_without_scikit_learn_trees_are_left_out_with_a_note(monkeypatch) -> Non
     without = ["linear", "linear-2", "labels", "smoothed", "link"]
     assert [tried.name for tried in result.baselines] == without
     (note,) = notes
-    assert "without the baselines trees, trees-2" in note
+    assert "without the baselines trees-2, trees" in note
     assert "pip install 'vrgcn[sklearn]'" in note
 
 

@@ -5,8 +5,8 @@ the validation nodes has not improved for some rounds. Then they are tensors: fo
 tree a feature, a threshold, two branches; a leaf is its own branch. A row walks down all trees at
 once, a level a step.
 
-Wide features are first projected to a few columns by a singular value decomposition of the features
-of all nodes, which are known where labels are not.
+Wide features are first projected to a few columns by a singular value decomposition of what the
+neighbours of all nodes have on average: features are known where labels are not.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vrgcn.baselines.baseline import Baseline, beside_means, times
+from vrgcn.baselines.baseline import Baseline, beside_means, mean_and_degree, times
 from vrgcn.baselines.problem import Problem
 from vrgcn.files.kinds import COUNT, POSITIVE
-from vrgcn.graph.sparse import CSR, is_sparse, select_rows
+from vrgcn.graph.sparse import CSR, is_sparse
 
 _WIDEST = 128  # feature columns that are taken as they are
 _COMPONENTS = 64  # columns that wider ones are projected to
@@ -32,9 +32,10 @@ _ROUNDS = 300  # of boosting at most; a round is a tree for each output
 _ROUND = 20  # rounds between looks at the validation nodes
 _PATIENCE = 3  # looks without a better score
 _WORK = 4e9  # rows times columns times trees at most: fewer rounds where each takes many
-_RATE, _LEAVES, _DEPTH, _LEAST, _PENALTY = 0.1, 31, 8, 20, 1.0
+_RATE, _LEAVES, _DEPTH, _LEAST, _PENALTY = 0.05, 15, 8, 20, 1.0
 _AT_ONCE = 1 << 22  # pairs of a row and a tree that walk together
-_MOST_ROWS = 200_000  # that trees are grown on, and that a projection is learned from
+_SPARE, _ITERATIONS = 8, 4  # further columns and rounds by which a projection is found
+_MOST_ROWS = 200_000  # that trees are grown on
 _NEVER = -20.0  # output of a class that no training node has
 
 
@@ -175,7 +176,7 @@ def fit_trees(problem: Problem, hops: int) -> Trees:
     """The trees of a problem, by LightGBM or scikit-learn."""
     graph = problem.graph
     x = graph.features.to(graph.dtype)
-    projection = _projection(problem) if graph.num_features > _WIDEST else None
+    projection = _projection(problem, hops) if graph.num_features > _WIDEST else None
     with torch.no_grad():
         narrow = x if projection is None else times(x, projection)
         narrow = narrow.to_dense() if is_sparse(narrow) else narrow
@@ -489,21 +490,26 @@ def _least(rows: int) -> int:
     return min(_LEAST, max(1, rows // 100))
 
 
-def _projection(problem: Problem) -> Tensor:
-    """(features, components): the first right singular vectors of the features of all nodes."""
-    from sklearn.utils.extmath import randomized_svd
-
+def _projection(problem: Problem, hops: int) -> Tensor:
+    """(features, components): the first right singular vectors of P X, or of X without hops, by
+    subspace iteration over all nodes. What neighbours share tells more than what is frequent."""
     graph = problem.graph
-    some = problem.sample(torch.arange(graph.num_nodes), _MOST_ROWS)
-    x = select_rows(graph.features, some).to(graph.dtype)
-    matrix: Any = x.numpy() if not is_sparse(x) else _scipy(CSR.from_torch(x))
+    x = graph.features.to(graph.dtype)
+    rows = CSR.from_torch(x) if is_sparse(x) else x
     components = min(_COMPONENTS, *x.shape)
-    vectors = randomized_svd(matrix, components, random_state=problem.seed)[2]
-    return torch.from_numpy(np.ascontiguousarray(vectors.T)).to(graph.dtype)
+    generator = torch.Generator().manual_seed(problem.seed)
+    width = min(components + _SPARE, x.shape[1])
+    basis = torch.randn(x.shape[1], width, generator=generator).to(graph.dtype)
 
+    def product(basis: Tensor) -> Tensor:
+        averaged = times(rows, basis)
+        return mean_and_degree(averaged, problem.propagate)[0] if hops else averaged
 
-def _scipy(matrix: CSR) -> Any:
-    from scipy.sparse import csr_matrix
-
-    parts = (matrix.weights().numpy(), matrix.indices.numpy(), matrix.indptr.numpy())
-    return csr_matrix(parts, shape=(matrix.num_rows, matrix.columns))
+    for _ in range(_ITERATIONS):
+        basis = torch.linalg.qr(basis)[0].requires_grad_()
+        found = product(basis)
+        (basis,) = torch.autograd.grad(found, basis, found.detach())  # (P X)ᵀ P X basis
+    with torch.no_grad():
+        basis = torch.linalg.qr(basis)[0]
+        vectors = torch.linalg.svd(product(basis), full_matrices=False)[2]
+        return (basis @ vectors.t()[:, :components]).contiguous()
