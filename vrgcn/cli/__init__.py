@@ -51,11 +51,11 @@ COMMANDS: dict[str, Command] = {
     ),
     "embed": Command(
         "vrgcn.cli.embed",
-        "Write what a trained model makes of each node inside, exactly: embeddings.",
+        "Write embeddings: the exact activations of a layer of a trained model, for each node.",
     ),
     "evaluate": Command(
         "vrgcn.cli.evaluate",
-        "Score a trained model on each split, and of classes class by class.",
+        "Score a trained model on each split and, for classification, on each class.",
     ),
     "report": Command(
         "vrgcn.cli.report",
@@ -67,7 +67,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "datasets": Command(
         "vrgcn.cli.datasets",
-        "List the graphs that can be named, and which of them are here.",
+        "List the named data sets, and which of them are on this machine.",
     ),
     "info": Command(
         "vrgcn.cli.info",
@@ -87,7 +87,7 @@ COMMANDS: dict[str, Command] = {
     ),
 }
 
-# What the user can mend. Anything else is a defect of ours and keeps its traceback.
+# Errors that the user can fix. Any other exception is a bug of ours and keeps its traceback.
 USER_ERRORS = (ValueError, TypeError, OSError, FloatingPointError, MemoryError)
 
 
@@ -160,12 +160,13 @@ def _run(name: str, flags: list[str]) -> bool:
 
 
 def _of_out(error: Exception, options: object) -> str | None:
-    """What the system says of a place that --out names, with the flag; None of anything else."""
+    """Return the system's error with the flag --out if it concerns that path; None for any other
+    error."""
     out = getattr(options, "out", None)
     if out is None or not (isinstance(error, OSError) and isinstance(error.filename, str)):
         return None
     named, place = Path(error.filename).absolute(), out.absolute()
-    partial = named.parent == place.parent and place.name in named.name  # what becomes --out
+    partial = named.parent == place.parent and place.name in named.name  # temporary
     if not (partial or named.is_relative_to(place) or place.is_relative_to(named)):
         return None
     return f"--out: cannot write {error.filename}: {error.strerror}"

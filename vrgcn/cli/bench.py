@@ -31,7 +31,7 @@ class BenchOptions(Options):
     """Flags of `vrgcn bench`."""
 
     sections: tuple[SectionName, ...] = get_args(SectionName)
-    """What to measure. epoch: steps against the MLP; accuracy: time to a validation score, peak
+    """Sections to measure. epoch: steps against the MLP; accuracy: time to a validation score, peak
     memory; deep: three and four layers; step: where the time goes; growth: cost against graph and
     model sizes; peers: PyG; inference: exact outputs of all nodes; histories: 16-bit tables;
     sparse: wide sparse features against 64 dense columns; startup: --help, mistakes on the command
@@ -40,15 +40,15 @@ class BenchOptions(Options):
     """A graph by name; `vrgcn datasets` lists them."""
     data_root: DataRoot = None
     out: Path = Path("results/bench.json")
-    """File for the numbers."""
+    """File to write the numbers to."""
     quick: bool = False
-    """A tiny graph and a few steps, to see that everything runs; its figures mean nothing."""
+    """Use a tiny graph and a few steps, to check that everything runs; its figures mean nothing."""
     check: bool = False
-    """Exit with 1 if a limit that was measured is missed."""
+    """Exit with 1 if a measured value misses its limit."""
     threads: int = 2
     """CPU threads."""
     turns: int | None = None
-    """How often what is compared takes turns. None: 15, quick 2."""
+    """Rounds in which the compared programs take turns. None: 15, quick 2."""
     target: float | None = None
     """Validation score to reach. None: 0.96, quick 0.8."""
     runs: int | None = None
@@ -56,11 +56,11 @@ class BenchOptions(Options):
     epochs: int | None = None
     """Epochs after which a run to the target gives up. None: 10, quick 3."""
     slow_epochs: int | None = None
-    """The same for NS (10, 25) and exact, whose epochs take long. None: 4, quick 3."""
+    """The same for NS (10, 25) and exact, whose epochs take longer. None: 4, quick 3."""
     evaluations: int | None = None
     """Validations per epoch. None: 4, quick 2."""
     history_dtype: Literal["float32", "float16", "bfloat16"] = "float16"
-    """Precision of the histories, but for the section `histories`, which compares them."""
+    """Precision of the histories in all sections except `histories`, which compares precisions."""
     seeds: int | None = None
     """Runs for the accuracy of each precision of the histories. None: 10, quick 2."""
 
@@ -75,7 +75,7 @@ class BenchOptions(Options):
 
 
 def run(options: BenchOptions) -> None:
-    """Measure, print, write; with --check, exit with 1 if a limit was missed."""
+    """Measure, print and write the results; with --check, exit with 1 if a limit was missed."""
     flags = dict(vars(options))
     check = flags.pop("check")
     met = open_lab("bench", "lab.bench.command").run_bench(**flags)

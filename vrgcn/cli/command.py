@@ -15,13 +15,13 @@ from typing import Any, ClassVar, NamedTuple, Self, get_type_hints
 class Options:
     """Base of every options class."""
 
-    # True if the command writes no file: what it prints is all that it gives.
+    # True if the command writes no file and only prints.
     only_prints: ClassVar[bool] = False
 
     def checked(self) -> Self:
-        """Return the options to run with, such as with the graph found that one word names; raise
-        where a mistake can be reported before torch is loaded. The command checks again what it
-        opens."""
+        """Return the options to run with, for example with the graph that one word names resolved;
+        raise on mistakes that can be reported before torch is loaded. The command checks again when
+        it opens files."""
         return self
 
 

@@ -1,4 +1,4 @@
-"""Settings that a command takes from a file; the words of the command line win over them."""
+"""Settings that a command reads from a file; flags on the command line override them."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from vrgcn.runs.config_file import read_values, setting_types
 from vrgcn.runs.folder import CONFIG, read_config
 from vrgcn.runs.settings import BEFORE, NOTED, OVER
 
-_GRAPH = ("dataset", "graph")  # the options that name one
-_NAMING = (*_GRAPH, "graph_or_dataset", "target")  # by which the user does
+_GRAPH = ("dataset", "graph")  # the options that name a graph
+_NAMING = (*_GRAPH, "graph_or_dataset", "target")  # the options by which the user names a graph
 
 
 def parse_with_files(options: type, words: list[str]) -> Any:
-    """The options that the words stand for, and the files that they name."""
+    """Return the options that the words and the files they name stand for."""
     given = read_words(options, words)
     return build_options(options, file_values(options, given) | given)
 
 
 def file_values(options: type, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of the file of `--config FILE`, or of the run of `--resume RUN`.
+    """Return the settings from the file of `--config FILE`, or from the run of `--resume RUN`.
 
-    Where a command takes a `target` and that is a run, the run's own settings are among them, all
-    but its graph, which is found through the run, and those that are over. The graph of a file is
-    left out where the user names one.
+    If a command takes a `target` and the target is a run, the run's own settings are included,
+    except its graph, which is found through the run, and settings that have already taken effect.
+    The graph in a file is left out if the user names one.
 
     options: the options class of the command
     given: the values of the user's own words
@@ -37,7 +37,7 @@ def file_values(options: type, given: Mapping[str, Any]) -> dict[str, Any]:
     left_out = (*NOTED, *(_GRAPH if named else ()))
     config, resumed, target = (given.get(name) for name in ("config", "resume", "target"))
     values: dict[str, Any] = {}
-    # The target of a bench is a score.
+    # The target of `vrgcn bench` is a score, not a run.
     if isinstance(target, str) and (Path(target) / CONFIG).is_file():
         values = _run_values(Path(target), options, (*left_out, *_GRAPH, *OVER))
     if config is not None and resumed is not None:
@@ -51,7 +51,7 @@ def file_values(options: type, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _run_values(folder: Path, options: type, left_out: tuple[str, ...]) -> dict[str, Any]:
-    """The settings of a run, those among them that did not exist when it began."""
+    """Return the settings of a run, including settings that were added after it began."""
     _refuse_fitted(folder / CONFIG)
     before = {name: BEFORE[name] for name in setting_types(options).keys() & BEFORE.keys()}
     return before | read_values(folder / CONFIG, options, left_out)
@@ -68,7 +68,7 @@ def _read_config_file(path: Path, options: type, left_out: tuple[str, ...]) -> d
 
 
 def _refuse_fitted(path: Path) -> None:
-    """Refuse the settings of a model that no training by epochs made."""
+    """Refuse the settings of a model that was not trained in epochs."""
     for kind, words in (("baseline", "a baseline"), ("average", "an average of models")):
         if kind in read_toml(path):
             raise ValueError(

@@ -1,4 +1,4 @@
-"""`vrgcn datasets`: the graphs that can be named. Imports no PyTorch."""
+"""`vrgcn datasets`: lists the named data sets. Imports no PyTorch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class DatasetsOptions(Options):
 
 
 def run(options: DatasetsOptions) -> None:
-    """Print the table, then what each data set is."""
+    """Print the table, then a description of each data set."""
     from rich.table import Table
 
     from vrgcn.pages.terminal import print_table
@@ -52,7 +52,7 @@ def run(options: DatasetsOptions) -> None:
 
 
 def _here(dataset: Dataset, root: Path) -> str:
-    """Whether the raw files are on this machine."""
+    """Return True if the raw files are on this machine."""
     if dataset.raw is None:
         return "generated"
     folder = dataset.raw.folder(root)

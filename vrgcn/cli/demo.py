@@ -1,4 +1,4 @@
-"""`vrgcn demo`: the same model trained by several estimators, as a table and as curves."""
+"""`vrgcn demo`: trains the same model with several estimators; prints a table and draws curves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from vrgcn.training.result import TrainResult
     from vrgcn.training.state import Epoch
 
-# label in the table: estimator and model
+# The estimator and the model of each row of the table.
 RUNS = {
     "MLP": ("exact", "mlp"),
     "exact": ("exact", "graphsage"),
@@ -42,7 +42,7 @@ class DemoOptions(Options):
     epochs: int = 24
     """Epochs of each run."""
     out: Path = Path("runs/demo.png")
-    """Where to draw the curves (.png or .svg)."""
+    """File for the curves (.png or .svg)."""
     seed: int = 0
     """Seed of the graph, the models and the training."""
     threads: Threads = None
@@ -52,14 +52,14 @@ class DemoOptions(Options):
         at_least(0, seed=self.seed)
 
     def checked(self) -> Self:
-        """Refuse a picture that could not be written."""
+        """Raise if the picture could not be written."""
         check_suffix(self.out, FIGURES)
         check_writable(self.out.parent)
         return self
 
 
 def run(options: DemoOptions) -> None:
-    """Train, print the table, draw the curves, say where."""
+    """Train, print the table, draw the curves, and print the path of the picture."""
     from vrgcn.pages.figures import check_figure, draw_validation
     from vrgcn.pages.terminal import print_table
 
@@ -80,7 +80,8 @@ def run(options: DemoOptions) -> None:
 
 
 def train_runs(options: DemoOptions, graph: Graph) -> dict[str, TrainResult]:
-    """The result of each of `RUNS`, all from the same seed, with a bar over all epochs."""
+    """Return the result of each of `RUNS`, all trained from the same seed, with one progress bar
+    over all epochs."""
     from vrgcn.models.config import ModelConfig
     from vrgcn.models.models import build_model
     from vrgcn.runs.fit import fit
@@ -108,7 +109,7 @@ def train_runs(options: DemoOptions, graph: Graph) -> dict[str, TrainResult]:
 
 
 def results_table(results: dict[str, TrainResult]) -> Table:
-    """A line for each run: its score, and what it took to come near the exact run's best."""
+    """A row for each run: its score, and the time it took to come near the exact run's best."""
     from vrgcn.pages.terminal import text_table
 
     target = NEAR * max(point.val or 0.0 for point in results["exact"].curve)
@@ -141,5 +142,5 @@ def _row(label: str, result: TrainResult, target: float) -> list[str]:
 
 
 def _first(result: TrainResult, target: float) -> Epoch | None:
-    """The first epoch whose validation score reaches the target."""
+    """Return the first epoch whose validation score reaches the target."""
     return next((point for point in result.curve if (point.val or 0.0) >= target), None)

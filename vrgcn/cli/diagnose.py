@@ -1,4 +1,5 @@
-"""`vrgcn diagnose`: every estimator against the exact algorithm, as a table, a page and advice."""
+"""`vrgcn diagnose`: compares every estimator with the exact algorithm in a table, a page and
+advice."""
 
 from __future__ import annotations
 
@@ -31,15 +32,16 @@ class DiagnoseOptions(Settings, Options):
     """Flags of `vrgcn diagnose`."""
 
     target: Positional[str | None] = None
-    """The folder of a run, whose model and settings are taken, flags winning over them; or a graph,
-    its folder or its name, on which the model that the options describe is trained first."""
+    """The folder of a run, whose model and settings are used unless flags override them; or a
+    graph, by its folder or name, on which the model that the options describe is trained first."""
     train: TrainConfig = field(default_factory=lambda: TrainConfig(epochs=3))
     compare: tuple[str, ...] = tuple(name for name in ESTIMATORS if name != "exact")
-    """Estimators to measure beside exact and the one that trains, by name or composition."""
+    """Estimators to measure besides exact and the one that trains, by name or composition."""
     passes: int = 100
-    """Repeated passes of each, with new samples and dropout masks: more show smaller biases."""
+    """Repeated passes of each estimator, with new samples and dropout masks. More passes show
+    smaller biases."""
     out: Path | None = None
-    """Web page to write (.html). None: diagnosis.html in the run's folder; of a graph,
+    """Web page to write (.html). None: diagnosis.html in the run's folder; for a graph,
     runs/GRAPH-diagnosis.html."""
     config: ConfigFile = None
 
@@ -50,7 +52,7 @@ class DiagnoseOptions(Settings, Options):
                 find_estimator(name)
             except ValueError as error:
                 raise ValueError(f"compare: {error}") from None
-        if self.passes < 2:  # before a graph is opened, or even downloaded
+        if self.passes < 2:  # checked before a graph is opened or downloaded
             raise ValueError(f"passes must be at least 2 to tell a variance, not {self.passes}")
 
     def checked(self) -> Self:
@@ -83,7 +85,7 @@ class DiagnoseOptions(Settings, Options):
 
 
 def _check_own_split(options: DiagnoseOptions, run: Path) -> None:
-    """Refuse another split and another scaling than the run's: its model was trained with these."""
+    """Refuse a split or scaling other than the run's, because its model was trained with those."""
     own = read_config(run)
     for name, default in (("ratio", None), ("split_seed", 0), ("scaling", "auto")):
         before, now = own.get(name, default), getattr(options, name)
@@ -129,7 +131,7 @@ def _page(options: DiagnoseOptions, folder: Path | None) -> Path:
 
 
 def _of_run(options: DiagnoseOptions, folder: Path) -> tuple[str, Job]:
-    """The title of the page, and the job that is diagnosed."""
+    """Return the title of the page and the job to diagnose."""
     from vrgcn.engine.devices import find_device
     from vrgcn.models.models import GraphModel
     from vrgcn.runs.job import prepare
@@ -149,10 +151,9 @@ def _of_run(options: DiagnoseOptions, folder: Path) -> tuple[str, Job]:
                 f"--{name.replace('_', '-')} {value}: the run's model has {theirs[name]}; train "
                 "another to change it"
             )
-    # A run keeps no histories. An exact pass at its weights, and the epochs after it, stand for
-    # those that it had.
+    # A run keeps no histories. An exact pass with its weights and a few epochs replace them.
     config = replace(options.train, warm_start=True)
-    if config.estimator == AUTO:  # what it stood for when the run began
+    if config.estimator == AUTO:  # use the estimator that the run chose when it began
         config = replace(config, estimator=chosen_estimator(folder) or AUTO)
     opened = open_run_graph(run, options.dataset, options.graph, options.data_root)
     print_note(opened.note)
@@ -162,7 +163,7 @@ def _of_run(options: DiagnoseOptions, folder: Path) -> tuple[str, Job]:
 
 
 def _copies(folder: Path) -> str | None:
-    """What training in parts added to the staleness; here everything is in one process."""
+    """Return the staleness added by training in parts; one process adds none."""
     from vrgcn.pages.runs.records import read_metrics
 
     points, _ = read_metrics(folder / METRICS)

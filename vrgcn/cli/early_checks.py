@@ -9,7 +9,7 @@ from vrgcn.pages.destination import check_writable
 
 
 def check_method(method: str) -> None:
-    """Refuse to divide a graph by a package that is not there."""
+    """Raise if the package that partitions the graph is not installed."""
     if method == "metis" and find_spec("pymetis") is None:
         raise ValueError(
             "--method metis: needs pymetis: pip install 'vrgcn[partition]', or choose ldg"
@@ -17,9 +17,9 @@ def check_method(method: str) -> None:
 
 
 def check_new(path: Path, what: str = "name") -> None:
-    """Refuse a place of --out that is there already or cannot be made.
+    """Raise if the path of --out exists already or cannot be created.
 
-    what: the thing to choose another of, such as a folder
+    what: the kind of thing that the user should choose anew, such as a folder
     """
     if path.exists():
         raise FileExistsError(f"--out: {path} exists already; choose another {what}")
@@ -27,7 +27,7 @@ def check_new(path: Path, what: str = "name") -> None:
 
 
 def check_file(path: Path, flag: str) -> None:
-    """Refuse a file that is not there."""
+    """Raise if a file does not exist."""
     if path.is_dir():
         raise IsADirectoryError(f"{flag}: {path} is a folder; name a file")
     if not path.exists():
@@ -35,7 +35,7 @@ def check_file(path: Path, flag: str) -> None:
 
 
 def check_utf8(path: Path, flag: str, reader: str) -> None:
-    """Refuse a path that a reader of texts alone cannot hold."""
+    """Raise if a path is not valid UTF-8, because some readers accept only text."""
     try:
         str(path).encode()
     except UnicodeEncodeError:

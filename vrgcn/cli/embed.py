@@ -1,4 +1,4 @@
-"""`vrgcn embed`: a trained model, a graph, a file of exact activations of one of its layers."""
+"""`vrgcn embed`: writes exact activations of one layer of a trained model to a file."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class EmbedOptions(ExactOptions):
     out: Path
     """File to write: .parquet or .csv (id, e_0, e_1, ...) or .npy (the numbers alone)."""
     layer: int = -2
-    """Which activations: -2 what the model propagates last, of gcn and graphsage the last hidden
-    layer; -1 its outputs; 0 what it propagates first; 1 what it propagates next."""
+    """Activations to write: -2 is what the model propagates last, for gcn and graphsage the last
+    hidden layer; -1 its outputs; 0 what it propagates first; 1 what it propagates next."""
 
 
 def run(options: EmbedOptions) -> None:
-    """Embed and write; the file appears when it is whole."""
+    """Compute the embeddings and write them; the file appears once it is complete."""
     from vrgcn.files.memory import memory_advice
 
     with memory_advice(too_large(options, "embed the nodes")):

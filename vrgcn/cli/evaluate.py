@@ -1,4 +1,4 @@
-"""`vrgcn evaluate`: scores of a trained model split by split, and of classes class by class."""
+"""`vrgcn evaluate`: scores a trained model on each split, and on each class."""
 
 from __future__ import annotations
 
@@ -34,17 +34,18 @@ class EvaluateOptions(Options):
     graph: OtherGraph = None
     data_root: RunDataRoot = None
     split: Literal["train", "val", "test"] | None = None
-    """The split of the table by class and of the picture. None: test, else val, else train."""
+    """The split used for the table by class and for the picture. None: test, else val, else
+    train."""
     out: Path | None = None
-    """Where to draw the picture (.png, .svg or .pdf). None: confusion-SPLIT.png, of numbers
-    predicted-SPLIT.png, in the run's folder. The scores are written beside it, to
-    evaluation-SPLIT.json; of a picture NAME.png to evaluation-NAME.json."""
+    """File for the picture (.png, .svg or .pdf). None: confusion-SPLIT.png, or predicted-SPLIT.png
+    for regression, in the run's folder. The scores are written beside it, to evaluation-SPLIT.json,
+    or for a picture NAME.png to evaluation-NAME.json."""
     memory: Memory = "ram"
     device: Device = "cpu"
     threads: Threads = None
 
     def checked(self) -> Self:
-        """Refuse a run or a graph that is not there, and a picture that could not be written."""
+        """Raise if the run or the graph does not exist, or if the picture could not be written."""
         check_run(self.run)
         find_source(self.dataset, self.graph, needed=False, parts=True)
         if self.out is not None:
@@ -73,7 +74,10 @@ def run(options: EvaluateOptions) -> None:
 
 
 def _evaluate(options: EvaluateOptions, run: Run, folder: Path | None) -> None:
-    """folder: where tables go; None: memory"""
+    """Compute the scores.
+
+    folder: where tables are kept; None keeps them in memory
+    """
     from vrgcn.inference.predict import predict
     from vrgcn.inference.saved import model_labels
     from vrgcn.pages.evaluation import find_picture, find_split, show_evaluation
@@ -86,6 +90,6 @@ def _evaluate(options: EvaluateOptions, run: Run, folder: Path | None) -> None:
     print_note(opened.note)
     graph = opened.graph
     labels = model_labels(run.saved, graph)
-    find_picture(options.out, run, find_split(options.split, graph))  # before the work, not after
+    find_picture(options.out, run, find_split(options.split, graph))  # fail early, not late
     outputs = predict(run.saved, graph, directory=folder)
     show_evaluation(run, graph, outputs, labels, split=options.split, out=options.out)

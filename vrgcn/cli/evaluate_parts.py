@@ -17,7 +17,7 @@ from vrgcn.runs.run import open_run
 
 
 def run_evaluate_parts(options: EvaluateOptions, folder: Path) -> None:
-    """Score exactly, each process its own nodes; the first shows it."""
+    """Compute exact scores, each process for its own nodes; the first process prints them."""
     check_launch(folder, "evaluate")
     use_threads(options.threads)
     timeout = DistributedConfig().rank_timeout

@@ -1,4 +1,5 @@
-"""What `predict` and `embed` share: a run, a graph, some of its nodes, exact sweeps over them."""
+"""Code that `predict` and `embed` share: a run, a graph, some of its nodes, exact sweeps over
+them."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ExactOptions(Options):
-    """A trained model on all nodes of a graph, or on some of them, exactly."""
+    """Exact outputs of a trained model on all nodes of a graph, or on some of them."""
 
     run: TrainedRun
     out: Path
@@ -45,16 +46,17 @@ class ExactOptions(Options):
     graph: OtherGraph = None
     data_root: RunDataRoot = None
     nodes: Path | None = None
-    """Text file with one node id per line: these alone, in this order. None: all nodes."""
+    """Text file with one node id per line: use only these nodes, in this order. None: all nodes."""
     memory: Memory = "ram"
     device: Device = "cpu"
     threads: Threads = None
 
-    # True if the command takes the parts of a graph too.
+    # True if the command also accepts a graph in parts.
     takes_parts: ClassVar[bool] = False
 
     def checked(self) -> Self:
-        """Refuse a run, a graph or a file that is not there, and a file that is."""
+        """Raise if the run, the graph or the nodes file does not exist, or if the output file
+        does."""
         check_run(self.run)
         find_source(self.dataset, self.graph, needed=False, parts=self.takes_parts)
         if self.nodes is not None:
@@ -79,7 +81,7 @@ class Sweeping:
 
 @contextmanager
 def opened_sweeps(run: Run, options: ExactOptions) -> Iterator[Sweeping]:
-    """The sweeps that the options ask for; what they keep on the disk is gone afterwards."""
+    """Yield the sweeps that the options ask for; temporary files are deleted afterwards."""
     from vrgcn.files.scratch import table_folder
     from vrgcn.inference.predict import exact_sweeps
     from vrgcn.runs.run import open_run_graph
@@ -105,7 +107,7 @@ def opened_sweeps(run: Run, options: ExactOptions) -> Iterator[Sweeping]:
 
 @contextmanager
 def shown(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal; a function that moves it on."""
+    """Yield a function that advances a progress bar on the terminal."""
     from vrgcn.training.progress import progress_bar
 
     with progress_bar() as progress:
@@ -114,7 +116,7 @@ def shown(what: str, total: int) -> Iterator[Callable[[int], None]]:
 
 
 def too_large(options: ExactOptions, what: str) -> str:
-    """What to do where there is not enough memory."""
+    """Advice for when there is not enough memory."""
     lines = [f"there is not enough memory to {what}. What takes less:"]
     if options.memory == "ram":
         lines.append("  --memory disk: hidden layers and scaled features go to files beside --out")
@@ -125,11 +127,12 @@ def too_large(options: ExactOptions, what: str) -> str:
 
 
 def read_nodes(path: Path, names: Names, count: int) -> Tensor:
-    """The nodes whose ids a text file lists, one a line."""
+    """Return the nodes whose ids a text file lists, one per line."""
     import torch
 
     try:
-        # utf-8-sig: files of other systems may begin with a mark; split: an id may hold \u2028.
+        # utf-8-sig: files from other systems may begin with a byte order mark. split: an id may
+        # contain \u2028.
         lines = path.read_text(encoding="utf-8-sig").split("\n")
     except FileNotFoundError:
         raise FileNotFoundError(f"--nodes: there is no file {path}") from None

@@ -1,9 +1,9 @@
-"""The flags of a command: what its options class says of each field.
+"""The flags of a command, read from its options class.
 
-A field of a dataclass is a flag, and the text under it its help; the fields of an inner dataclass
-are flags of the same command. A field that is Positional is given without a flag; one that is
-Repeated may be given several times. The type of a flag that several commands have carries its text:
-Text is the text itself, TextOf says under which field it stands.
+A field of a dataclass is a flag, and the text under it is its help; the fields of an inner
+dataclass are flags of the same command. A field marked Positional is given without a flag; one
+marked Repeated may be given several times. The type of a flag that several commands share carries
+its text: Text is the text itself, TextOf names the field under which it stands.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ Repeated = Annotated[T, _REPEATED]
 
 
 class Text(str):
-    """Mark of a flag: its text."""
+    """Marks a flag and holds its help text."""
 
     __slots__ = ()
 
 
 class TextOf(NamedTuple):
-    """Mark of a flag whose text stands under a field of another dataclass."""
+    """Marks a flag whose help text stands under a field of another dataclass."""
 
     kind: type
     field: str
@@ -53,12 +53,12 @@ _WORDS: dict[object, str] = {int: "INT", float: "NUMBER", str: "TEXT", Path: "PA
 class Flag:
     """One field of an options class.
 
-    name: the field's; group: what it belongs to, such as "How it is trained."
+    name: the name of the field; group: the heading it belongs to, such as "How it is trained."
     kind: the type of one value: str, int, float, bool or Path
-    choices: the texts that it may be, if not any
-    several: whether it takes any number of values; optional: whether it may be None
-    repeated: given again, it adds to its values; otherwise the last time counts
-    default: MISSING where it must be given
+    choices: the allowed texts, if they are limited
+    several: True if it takes any number of values; optional: True if it may be None
+    repeated: True if giving it again adds to its values; otherwise the last one counts
+    default: MISSING if the flag is required
     """
 
     name: str
@@ -74,12 +74,12 @@ class Flag:
 
     @property
     def flag(self) -> str:
-        """As it is typed: --batch-size, or GRAPH where it has no flag."""
+        """The flag as the user types it: --batch-size, or GRAPH for a positional argument."""
         return self.name.upper() if self.positional else f"--{self.name.replace('_', '-')}"
 
     @property
     def value(self) -> str:
-        """What stands for its value in a help text: PATH, or {gcn,mlp}; nothing for a switch."""
+        """The placeholder of its value in a help text: PATH, or {gcn,mlp}; empty for a switch."""
         if self.kind is bool:
             return ""
         word = f"{{{','.join(self.choices)}}}" if self.choices else _WORDS[self.kind]
@@ -88,7 +88,8 @@ class Flag:
 
 @cache
 def flags_of(options: type, group: str = "") -> tuple[Flag, ...]:
-    """The flags of an options class, the inner ones' among them, in the order of the fields."""
+    """Return the flags of an options class, including those of inner classes, in the order of the
+    fields."""
     hints = get_type_hints(options, include_extras=True)
     texts = field_texts(options)
     found: list[Flag] = []
@@ -125,7 +126,7 @@ def _flag(field: Field[Any], hint: Any, text: str, group: str) -> Flag:
 
 
 def _marked_text(marks: list[Any]) -> str:
-    """The text that the type of a flag carries."""
+    """Return the help text that the type of a flag carries."""
     for mark in marks:
         if isinstance(mark, TextOf):
             return field_texts(mark.kind)[mark.field]
@@ -139,12 +140,12 @@ def _default(field: Field[Any]) -> Any:
 
 
 def _with_default(flag: Flag, made: Any) -> Flag:
-    """The flag of an inner class, its default as the outer class has it."""
+    """Return the flag of an inner class with the default that the outer class gives it."""
     return Flag(**(vars(flag) | {"default": getattr(made, flag.name)}))
 
 
 def field_texts(options: type) -> dict[str, str]:
-    """The text under each field of a dataclass and of those it is derived from."""
+    """Return the text under each field of a dataclass and of its base classes."""
     texts: dict[str, str] = {}
     for kind in reversed(options.__mro__):
         if not is_dataclass(kind):

@@ -1,4 +1,4 @@
-"""`vrgcn generate`: a community graph of any size, on disk."""
+"""`vrgcn generate`: writes a community graph of any size to disk."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class GenerateOptions(GenerateSpec, Options):
     """Folder of the graph; it must not exist yet."""
 
     def checked(self) -> Self:
-        """Refuse a folder that is there already."""
+        """Raise if the folder exists already."""
         check_new(self.out)
         return self
 
 
 def run(options: GenerateOptions) -> None:
-    """Generate and say what was written."""
+    """Generate the graph and print what was written."""
     from vrgcn.data.generate import generate_graph
     from vrgcn.files.printable import printable
     from vrgcn.training.progress import progress_bar

@@ -1,4 +1,4 @@
-"""The help of a command: its flags, what they take, what they do, in 80 columns."""
+"""Help texts of commands: their flags, values and explanations, in 80 columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _INDENT = 6
 
 
 def command_help(kind: type, command: str, summary: str) -> str:
-    """All there is to say of a command.
+    """Return the complete help of a command.
 
     kind: its options class; summary: what it does, in one sentence
     """
@@ -38,7 +38,7 @@ def command_help(kind: type, command: str, summary: str) -> str:
 
 
 def overview(commands: dict[str, str]) -> str:
-    """All commands, a line each. commands: the summary of each"""
+    """Return a list of all commands, one line each. commands: the summary of each"""
     width = max(map(len, commands))
     lines: list[str] = []
     for name, text in commands.items():
@@ -67,7 +67,7 @@ def _usage(flag: Flag) -> str:
 
 
 def _entry(flag: Flag) -> list[str]:
-    """The flag on a line, below it what it does."""
+    """Return the flag on one line and its explanation below."""
     head = _head(flag)
     indent = " " * _INDENT
     first = [f"  {head}"] if len(head) <= WIDTH - 2 else [f"  {flag.flag}", *_choices(flag)]
@@ -93,13 +93,13 @@ def _head(flag: Flag) -> str:
 
 
 def _choices(flag: Flag) -> list[str]:
-    """Many choices on lines of their own."""
+    """Put many choices on lines of their own."""
     return wrap(", ".join(flag.choices), WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 4)
 
 
 def _text(flag: Flag) -> str:
-    """What the flag does, and what holds without it."""
-    # In Python a field that is not given is None; on a command line it is not given.
+    """Return the explanation of the flag and its default."""
+    # A field that was not given is None in Python; on a command line it is absent.
     text = flag.text.replace("None:", "Not given:")
     if flag.kind is bool:
         return f"{text} (default: yes)" if flag.default else text

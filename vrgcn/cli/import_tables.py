@@ -1,4 +1,4 @@
-"""`vrgcn import`: tables to a graph on disk, and what was read."""
+"""`vrgcn import`: turns tables into a graph on disk and prints what was read."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ Features, and edges but for a part at a time, do not have to fit."""
 class ImportOptions(ImportSpec, Options):
     """Flags of `vrgcn import`."""
 
-    # Each may be given again, for another column.
+    # These flags may be repeated, once for each column.
     column: Repeated[tuple[str, ...]] = ()
     fill: Repeated[tuple[str, ...]] = ()
     undirected: bool = False
-    """An edge counts in both directions, as it does unless --directed is given."""
+    """True if an edge counts in both directions, which is the default without --directed."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -37,7 +37,7 @@ class ImportOptions(ImportSpec, Options):
             raise ValueError("--undirected and --directed: give one of them")
 
     def checked(self) -> Self:
-        """Refuse files that are not there, a --like that is no graph, and an --out that is."""
+        """Raise if a file does not exist, if --like is no graph, or if --out exists."""
         files = {"edges": self.edges, "nodes": self.nodes, "features-file": self.features_file}
         for name, path in files.items():
             if path is not None:
@@ -50,7 +50,7 @@ class ImportOptions(ImportSpec, Options):
 
 
 def run(options: ImportOptions) -> None:
-    """Import as the options say and print what was read."""
+    """Import as the options say and print a summary."""
     from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
     from vrgcn.data.tables import import_tables

@@ -1,4 +1,4 @@
-"""`vrgcn info`: the columns of the paper's Table 1, and more, for any graph."""
+"""`vrgcn info`: prints the columns of the paper's Table 1, and more, for any graph."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ class InfoOptions(Options):
     graph: GraphFolder = None
     data_root: DataRoot = None
     verify: bool = False
-    """Read all of a graph on disk first, and compare its checksums: one or two seconds for each
+    """Read all files of a graph on disk first and compare their checksums: one or two seconds per
     gigabyte."""
 
     only_prints: ClassVar[bool] = True
 
     def checked(self) -> Self:
-        """Find the graph."""
+        """Resolve the graph."""
         return with_graph(self)
 
 
 def run(options: InfoOptions) -> None:
-    """Print what there is to know about a graph before training on it."""
+    """Print the facts about a graph that matter before training on it."""
     from vrgcn.data.opening import open_graph
     from vrgcn.data.statistics import statistics
     from vrgcn.pages.terminal import print_table
@@ -60,7 +60,8 @@ def run(options: InfoOptions) -> None:
 
 
 def _print_costs(graph: Graph) -> None:
-    """What an epoch of each estimator touches, by the options that `vrgcn train` has by itself."""
+    """Print what an epoch of each estimator computes and reads, with the default options of `vrgcn
+    train`."""
     from vrgcn.costs.choice import choice_by
     from vrgcn.costs.epoch_cost import epoch_costs
     from vrgcn.costs.order import build_for
@@ -85,8 +86,8 @@ def _print_costs(graph: Graph) -> None:
 
 
 def _print_refusal(model: nn.Module, graph: Graph) -> None:
-    """Why no estimator can train here, such as for negative weights; a graph is described all the
-    same."""
+    """Print why no estimator can train here, for example because of negative weights; the graph is
+    described anyway."""
     from vrgcn.graph.propagation import build_propagation
 
     try:
@@ -96,7 +97,7 @@ def _print_refusal(model: nn.Module, graph: Graph) -> None:
 
 
 def _table_1(found: Statistics) -> Table:
-    """Rounded as there: see `vrgcn.data.statistics`."""
+    """Format a number with the rounding of the paper's Table 1: see `vrgcn.data.statistics`."""
     from vrgcn.pages.terminal import text_table
 
     averages = (found.degree, found.two_hop)

@@ -1,4 +1,4 @@
-"""The door to `lab`, the research code that lies beside the package in its repository."""
+"""Access to `lab`, the research code that lies beside the package in its repository."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def open_lab(command: str, module: str) -> ModuleType:
 
 
 def _found(module: str) -> bool:
-    """True if the package `lab` that would be imported has the module: it may be another's."""
+    """Return True if the package `lab` on the path has the module; another package may have that
+    name."""
     lab = find_spec("lab")
     file = Path(*module.split(".")[1:]).with_suffix(".py")
     places = [] if lab is None else lab.submodule_search_locations or []

@@ -1,4 +1,4 @@
-"""Notes: what a person should know and need not act on."""
+"""Notes: information for the user that needs no action."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from vrgcn.files.printable import printable
 
 
 def print_note(text: object | None) -> None:
-    """Print a note where there is one."""
+    """Print a note if there is one."""
     if text is not None:
         print("note:", printable(str(text), keep="\n"))

@@ -1,7 +1,7 @@
 """Standard output and standard error that cannot end a command.
 
-A pipe that nobody reads, a full disk under a log, a closed descriptor or an encoding without the
-right letters: the work continues, and what goes to files is written.
+If a pipe has no reader, the disk under a log is full, a descriptor is closed or an encoding lacks a
+character, the work continues and files are written.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class Unbroken:
             self._stream.write(encodable(text, self._stream.encoding))
 
     def _silence(self, error: OSError) -> None:
-        """Lead the descriptor nowhere: what is still buffered is written when the process ends."""
+        """Redirect the descriptor to /dev/null, so that buffered text does not fail when the
+        process ends."""
         self.lost = error
         with suppress(OSError):  # a stream in memory has no descriptor
             number = self._stream.fileno()
@@ -62,7 +63,7 @@ class Unbroken:
 
 @contextmanager
 def unbroken_output() -> Iterator[Unbroken]:
-    """Guard standard output and standard error; yields the first of them."""
+    """Guard standard output and standard error; yield the guarded standard output."""
     _open_standard_files()
     before = sys.stdout, sys.stderr
     with open(os.devnull, "w", encoding="utf-8") as nowhere:
@@ -71,13 +72,16 @@ def unbroken_output() -> Iterator[Unbroken]:
         try:
             yield output
         finally:
-            output.flush()  # what cannot be written shows here, not when the process ends
+            output.flush()  # write errors show here, not when the process ends
             errors.flush()
             sys.stdout, sys.stderr = before
 
 
 def _guarded(stream: TextIO | None, nowhere: TextIO) -> Unbroken:
-    """stream: None where the process was started without it, as by `>&-`"""
+    """Return the guarded stream.
+
+    stream: None if the process was started without it, as by `>&-`
+    """
     if stream is None:
         return Unbroken(nowhere, OSError(errno.EBADF, "it is closed"))
     return Unbroken(stream)
@@ -93,5 +97,5 @@ def _open_standard_files() -> None:
         try:
             os.fstat(number)
         except OSError:
-            # The system gives the lowest number that is free, which is this one.
+            # The system assigns the lowest free number, which is this one.
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)

@@ -1,13 +1,13 @@
-"""From the words of a command line to an options object, and what to say of those that do not fit.
+"""Parses the words of a command line into an options object, and explains words that do not fit.
 
-No torch, and no library: an error of the command line comes at once.
+No torch and no library is imported, so errors of the command line appear at once.
 
-Why not argparse underneath: it was tried, and what it saves (the loop over the words, 55 lines)
-comes back. Of a flag with several values it takes too much (`--sizes 3 4 GRAPH`) or too little
-(`--names=-1 ?`), so the words would have to be counted before it sees them, by the same loop. Its
-errors are sentences to be matched and said anew (`expected one argument`, `ignored explicit
-argument`). A positional that is not given becomes None, and is not missed. Types, choices,
-suggestions and help would stay ours in any case.
+argparse was tried underneath and saves nothing: the loop over the words (55 lines) comes back. For
+a flag with several values it takes too many words (`--sizes 3 4 GRAPH`) or too few (`--names=-1
+?`), so the same loop would have to count the words first. Its errors are sentences that would have
+to be matched and rephrased (`expected one argument`, `ignored explicit argument`). A missing
+positional becomes None without an error. Types, choices, suggestions and help would stay ours in
+any case.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ from vrgcn.runs.config_file import build
 
 
 class UsageError(Exception):
-    """Words of a command line that do not fit; the message is for the person who typed them."""
+    """Raised for words of a command line that do not fit; the message is for the user who typed
+    them."""
 
 
 def parse(kind: Any, words: list[str]) -> Any:
-    """The options that the words stand for."""
+    """Return the options that the words stand for."""
     return build_options(kind, read_words(kind, words))
 
 
 def build_options(kind: Any, values: dict[str, Any]) -> Any:
-    """The options that values by name stand for."""
+    """Return the options built from values by name."""
     flags = flags_of(kind)
     _check_required(flags, values)
     try:
@@ -41,8 +42,8 @@ def build_options(kind: Any, values: dict[str, Any]) -> Any:
 
 
 def read_words(kind: Any, words: list[str]) -> dict[str, Any]:
-    """The values that words give to options, by name; of a flag that is given twice, the last
-    counts, unless it is one that is repeated."""
+    """Return the values that words give to options, by name. If a flag is given twice, the last
+    value counts, unless the flag may be repeated."""
     flags = flags_of(kind)
     values: dict[str, Any] = {}
     positionals = [flag for flag in flags if flag.positional]
@@ -81,14 +82,14 @@ def _is_flag(word: str) -> bool:
 
 
 def _count_plain(words: list[str]) -> int:
-    """How many words there are before the next flag."""
+    """Count the words before the next flag."""
     return next((n for n, word in enumerate(words) if _is_flag(word)), len(words))
 
 
 def _values(flag: Flag, rest: list[str], waiting: bool) -> list[str]:
-    """The words after a flag that are its values.
+    """Return the words after a flag that are its values.
 
-    waiting: whether a word without a flag is still expected; several numbers end before it
+    waiting: True if a positional argument is still expected; a list of numbers ends before it
     """
     words = rest[: _count_plain(rest)]
     if not flag.several:
@@ -109,7 +110,7 @@ def _number(word: str) -> bool:
 
 
 def _convert(flag: Flag, words: list[str]) -> Any:
-    """The values of a flag in their type."""
+    """Convert the values of a flag to their type."""
     if flag.optional and words == ["None"]:
         return None
     values = [_value(flag, word) for word in words]
@@ -131,7 +132,7 @@ def _value(flag: Flag, word: str) -> Any:
 
 
 def _find(word: str, flags: tuple[Flag, ...]) -> tuple[Flag, bool]:
-    """The flag that a word names; of a switch, whether it is turned on."""
+    """Return the flag that a word names, and for a switch whether it is turned on."""
     name = word.removeprefix("--").replace("-", "_")
     by_name = {flag.name: flag for flag in flags if not flag.positional}
     if name in by_name:
@@ -144,10 +145,10 @@ def _find(word: str, flags: tuple[Flag, ...]) -> tuple[Flag, bool]:
 
 
 def similar(name: str, known: list[str]) -> list[str]:
-    """What somebody may have meant who typed a name that is not known, at most three.
+    """Return at most three known names that are similar to an unknown one.
 
-    By its initials (lr: learning_rate), by whole words that they share (num_layers: layers), or by
-    its letters.
+    Names are similar by their initials (lr: learning_rate), by whole words that they share
+    (num_layers: layers), or by their letters.
     """
     parts = set(name.split("_"))
     initials = [k for k in known if "_" in k and "".join(w[0] for w in k.split("_")) == name]
@@ -160,7 +161,7 @@ def _did_you_mean(names: list[str]) -> str:
 
 
 def _refuse_word(word: str, words: list[str], place: int, flags: tuple[Flag, ...]) -> NoReturn:
-    """A word that belongs to nothing."""
+    """Raise for a word that belongs to no flag."""
     if word.startswith("-") and len(word) > 1 and not _number(word):
         name = word.lstrip("-").replace("-", "_")
         known = [flag.name for flag in flags if not flag.positional]
@@ -178,7 +179,7 @@ def _refuse_word(word: str, words: list[str], place: int, flags: tuple[Flag, ...
 
 def _check_required(flags: tuple[Flag, ...], values: dict[str, Any]) -> None:
     missing = [f for f in flags if f.default is MISSING and f.name not in values]
-    # No word at all is none of several: what that means is the command's own affair.
+    # No word at all is an empty list; the command decides what that means.
     missing = [f for f in missing if not (f.positional and f.several)]
     for flag in flags:
         if flag.positional and flag.several and flag.default is MISSING:
@@ -192,7 +193,8 @@ def _check_required(flags: tuple[Flag, ...], values: dict[str, Any]) -> None:
 
 
 def _with_flags(message: str, flags: tuple[Flag, ...]) -> str:
-    """An error of an options class, with the flag in place of the field that it begins with."""
+    """Return an error of an options class with the flag in place of the field that it begins
+    with."""
     first, _, rest = message.partition(" ")
     name = first.rstrip(":")
     for flag in flags:

@@ -1,4 +1,4 @@
-"""`vrgcn partition`: a graph in parts, one for each process of `torchrun`."""
+"""`vrgcn partition`: splits a graph into parts, one for each process of `torchrun`."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ class PartitionOptions(Options):
 
     graph_or_dataset: GraphOrDataset = None
     parts: int = field(kw_only=True)
-    """How many."""
+    """Number of parts."""
     out: Path = field(kw_only=True)
     """Folder to write the parts to, each in a folder of its own; it must not exist yet."""
     method: Literal["auto", "metis", "ldg"] = "auto"
-    """metis cuts the fewest edges and needs the graph in memory several times; ldg streams it.
-    auto: metis where pymetis is installed and memory is enough."""
+    """Partitioning method. metis cuts the fewest edges and needs memory for several copies of the
+    graph; ldg streams it. auto: metis if pymetis is installed and memory is sufficient."""
     dataset: Dataset = None
     graph: GraphFolder = None
     data_root: DataRoot = None
     verify: bool = True
-    """Read all of a graph on disk first, and compare its checksums."""
+    """Read all files of a graph on disk first and compare their checksums."""
 
     def __post_init__(self) -> None:
         at_least(1, parts=self.parts)
 
     def checked(self) -> Self:
-        """Find the graph; refuse a folder that is there, and METIS where it is missing."""
+        """Resolve the graph; raise if the folder exists or METIS is missing."""
         found = with_graph(self)
         check_new(self.out, "folder")
         check_method(self.method)
@@ -47,7 +47,7 @@ class PartitionOptions(Options):
 
 
 def run(options: PartitionOptions) -> None:
-    """Assign, write, and tell how good the parts are."""
+    """Assign nodes to parts, write the parts, and print how good they are."""
     from vrgcn.data.opening import open_graph
     from vrgcn.distributed.partitioning import write_parts
     from vrgcn.graph.partition import partition
@@ -79,7 +79,7 @@ def run(options: PartitionOptions) -> None:
 
 
 def _print_sizes(sizes: list[PartSize]) -> None:
-    """A line for each part, and what decides how well they train together."""
+    """Print a line for each part, and the numbers that decide how well they train together."""
     from vrgcn.pages.terminal import print_table, text_table
 
     rows = [

@@ -1,4 +1,4 @@
-"""`vrgcn predict`: a trained model, a graph, a file of predictions."""
+"""`vrgcn predict`: writes the predictions of a trained model on a graph to a file."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class PredictOptions(ExactOptions):
     """Flags of `vrgcn predict`."""
 
     out: Path
-    """File to write: .parquet or .csv (id, label, probabilities; of numbers id, prediction) or .npy
-    (probabilities or numbers alone)."""
+    """File to write: .parquet or .csv (id, label, probabilities; for regression id, prediction) or
+    .npy (only the probabilities or numbers)."""
     top: int | None = None
-    """Write only the most probable classes, so many of them, each with its probability."""
+    """Write only this many of the most probable classes, each with its probability."""
 
     takes_parts: ClassVar[bool] = True
 
 
 def run(options: PredictOptions) -> None:
-    """Predict and write; the file appears when it is whole."""
+    """Predict and write; the file appears once it is complete."""
     from vrgcn.files.memory import memory_advice
 
     with memory_advice(too_large(options, "predict")):
@@ -69,7 +69,7 @@ def _predict(options: PredictOptions) -> None:
 
 
 def class_names(saved: SavedModel) -> list[str]:
-    """Names of the classes that a model knows; empty where it predicts something else."""
+    """Return the names of the classes that a model knows; empty if it does not predict classes."""
     from vrgcn.tasks import find_task
 
     if not find_task(saved.task).has_classes:

@@ -23,7 +23,7 @@ from vrgcn.tasks import find_task
 
 
 def check_memory(memory: str) -> None:
-    """Refuse what parts cannot do."""
+    """Refuse memory settings that parts do not support."""
     if memory != "ram":
         raise ValueError(
             f"--memory {memory} is for one process with the whole graph: leave it out, and make "
@@ -32,7 +32,7 @@ def check_memory(memory: str) -> None:
 
 
 def run_predict_parts(options: PredictOptions, folder: Path) -> None:
-    """Predict exactly, each process its own nodes; the first writes the file."""
+    """Predict exactly, each process for its own nodes; the first process writes the file."""
     check_launch(folder, "predict")
     use_threads(options.threads)
     timeout = DistributedConfig().rank_timeout
@@ -70,6 +70,6 @@ def run_predict_parts(options: PredictOptions, folder: Path) -> None:
 
 
 def _asked(file: Path, names: Names, count: int) -> list[int]:
-    """Numbers of the nodes that a file names, known to the first process alone until now."""
+    """Return the numbers of the nodes that a file names; only the first process reads it."""
     numbers: list[int] = read_nodes(file, names, count).tolist()
     return numbers

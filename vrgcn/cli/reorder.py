@@ -1,4 +1,4 @@
-"""`vrgcn reorder`: a graph on disk again, in an order in which neighbours are close."""
+"""`vrgcn reorder`: rewrites a graph on disk in an order in which neighbours are close."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class ReorderOptions(Options):
     out: Path
     """Folder of the new graph; it must not exist yet."""
     method: Literal["auto", "metis", "ldg"] = "auto"
-    """How parts are found. metis: fewest edges between them, in memory (needs pymetis); ldg: in
-    passes over the files; auto: METIS wherever what is divided fits in memory."""
+    """Method that finds the parts. metis: fewest edges between them, in memory (needs pymetis);
+    ldg: in passes over the files; auto: METIS if the graph to divide fits in memory."""
     block: int = 1024
-    """Nodes of a block, about, whose neighbours are mostly in it or near."""
+    """Approximate number of nodes in a block whose neighbours are mostly in it or near it."""
 
     def __post_init__(self) -> None:
         at_least(1, block=self.block)
 
     def checked(self) -> Self:
-        """Refuse a graph that is not there, a folder that is, and METIS where it is missing."""
+        """Raise if the graph does not exist, if the folder does, or if METIS is missing."""
         check_graph(self.graph)
         check_new(self.out)
         check_method(self.method)
@@ -40,7 +40,7 @@ class ReorderOptions(Options):
 
 
 def run(options: ReorderOptions) -> None:
-    """Reorder and say how close neighbours were before and are now."""
+    """Reorder and print how close neighbours were before and are now."""
     from vrgcn.data.reorder import reorder_graph
     from vrgcn.files.printable import printable
     from vrgcn.training.progress import progress_bar
@@ -50,7 +50,7 @@ def run(options: ReorderOptions) -> None:
         task = progress.add_task("reading", total=1.0)
 
         def tell(what: str, done: float) -> None:
-            if progress.tasks[0].description != what:  # whose speed says nothing of this one's
+            if progress.tasks[0].description != what:  # a new task; the old speed does not apply
                 progress.reset(task, description=what)
             progress.update(task, completed=done)
 

@@ -1,4 +1,4 @@
-"""`vrgcn report`: one page of one or several runs."""
+"""`vrgcn report`: writes one page about one or several runs."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class ReportOptions(Options):
     runs: Positional[tuple[Path, ...]]
     """Folders that `vrgcn train` wrote, finished or not."""
     out: Path = Path("report.html")
-    """The page to write; one that is there is replaced."""
+    """The page to write; an existing page is overwritten."""
     scores: bool = True
-    """Predict the test nodes of every run, for the scores by class."""
+    """Predict the test nodes of every run, to get the scores by class."""
     data_root: Path | None = None
-    """Where raw files of named data sets lie. None: where the runs found them."""
+    """Folder with the raw files of named data sets. None: where the runs found them."""
     device: Device = "cpu"
     threads: Threads = None
 
@@ -40,17 +40,17 @@ class ReportOptions(Options):
             raise ValueError("give at least one run: a folder that `vrgcn train` wrote")
 
     def checked(self) -> Self:
-        """Refuse a page that could not be written, and folders that are no runs."""
+        """Raise if the page could not be written or a folder is no run."""
         check_suffix(self.out, PAGES)
         check_writable(self.out.parent)
         for folder in self.runs:
-            if not folder.is_file():  # `runs/*` names pages and pictures too
+            if not folder.is_file():  # `runs/*` also matches pages and pictures
                 read_config(folder)
         return self
 
 
 def run(options: ReportOptions) -> None:
-    """Read the runs, predict where asked to, write the page."""
+    """Read the runs, predict if asked, write the page."""
     from vrgcn.engine.devices import find_device, use_threads
     from vrgcn.pages.figures import check_figure
     from vrgcn.pages.runs.records import read_runs
@@ -86,7 +86,8 @@ def run(options: ReportOptions) -> None:
 
 
 def _folders(given: Sequence[Path]) -> list[Path]:
-    """Without the files among them: `runs/*` names pages and pictures too, and no run is a file."""
+    """Return the folders among the paths: `runs/*` also matches pages and pictures, and no run is a
+    file."""
     files = [path for path in given if path.is_file()]
     if files and len(files) < len(given):
         names = ", ".join(path.name for path in files)

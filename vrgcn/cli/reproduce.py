@@ -26,18 +26,18 @@ class ReproduceOptions(Options):
     what: Positional[tuple[ExperimentName, ...]]
     """Tables and figures of the paper, or all of them."""
     datasets: tuple[str, ...] | None = None
-    """Data sets; `vrgcn datasets` lists them. None: those of each experiment that are here."""
+    """Data sets; `vrgcn datasets` lists them. None: all available ones of each experiment."""
     runs: int | None = None
     """Runs with different seeds. None: as many as in the paper."""
     epochs: int | None = None
-    """The most epochs of a run. None: as many as in the paper."""
+    """Maximum number of epochs of a run. None: as many as in the paper."""
     quick: bool = False
-    """Everything in its smallest size, to see that it runs; its figures mean nothing."""
+    """Run everything at its smallest size, to check that it works; its figures mean nothing."""
     out: Path | None = None
-    """Folder of the records, figures and report.html. A run that was stopped goes on from there.
-    None: results, or results-quick with --quick."""
+    """Folder of the records, figures and report.html. A stopped run resumes from there. None:
+    results, or results-quick with --quick."""
     data_root: Path | None = None
-    """Where raw files of named data sets lie. None: $VRGCN_DATA, or else data."""
+    """Folder with the raw files of named data sets. None: $VRGCN_DATA, or else data."""
     threads: Threads = None
 
     def __post_init__(self) -> None:
@@ -47,13 +47,13 @@ class ReproduceOptions(Options):
 
 
 def run(options: ReproduceOptions) -> None:
-    """Run, write the page, print the verdicts of what was asked for."""
+    """Run, write the page, print the verdicts on the requested tables and figures."""
     lab = open_lab("reproduce", "lab.paper.reproduce")
     lab.run_reproduce(**vars(options), command=command(options))
 
 
 def command(options: ReproduceOptions) -> str:
-    """The command line that asks for these options."""
+    """Return the command line that gives these options."""
     words = ["vrgcn", "reproduce", *options.what]
     if options.datasets:
         words += ["--datasets", *options.datasets]

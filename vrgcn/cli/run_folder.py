@@ -1,4 +1,4 @@
-"""The folder that `vrgcn train` writes to: a new one, one begun again, or one to go on with."""
+"""The folder that `vrgcn train` writes to: a new one, one started over, or one to resume."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vrgcn.runs.folder import claimed
 
 @contextmanager
 def run_folder(options: RunOptions, estimator: str | None = None) -> Iterator[Path]:
-    """The folder of the run that the options stand for, for this process alone.
+    """Yield the folder of the run that the options stand for, locked for this process.
 
     estimator: the one that the run uses, for its name
     """
@@ -24,7 +24,7 @@ def run_folder(options: RunOptions, estimator: str | None = None) -> Iterator[Pa
 
 
 def _folder(options: RunOptions, estimator: str) -> Path:
-    """By its name, or a new one beside those that have the name already."""
+    """Return the folder of that name, or a new one with a number if the name is taken."""
     if options.out is not None:
         if options.out.exists() and not options.out.is_dir():
             raise FileExistsError(f"--out: {options.out} exists already, and is not a folder")
@@ -38,7 +38,7 @@ def _folder(options: RunOptions, estimator: str) -> Path:
     while True:
         try:
             with explained(folder):
-                folder.mkdir()  # only one process can
+                folder.mkdir()  # only one process succeeds
         except FileExistsError:
             number += 1
             folder = Path("runs") / f"{name}-{number}"

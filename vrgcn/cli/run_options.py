@@ -19,33 +19,33 @@ from vrgcn.runs.settings import Settings
 
 @dataclass(frozen=True)
 class RunOptions(Settings, Options):
-    """What is trained, and the folder of the run."""
+    """The model, the graph and the folder of the run."""
 
     graph_or_dataset: GraphOrDataset = None
     name: str | None = None
-    """Name of the run. None: graph, model and estimator."""
+    """Name of the run. None: made of graph, model and estimator."""
     out: Path | None = None
     """Folder to write the run to; it must not exist yet. None: runs/NAME."""
     resume: Path | None = None
-    """The folder of a run that was stopped or killed: go on with it, by its own options, from its
-    newest checkpoint. With more --epochs also of one that has finished."""
+    """The folder of a run that was stopped or killed: resume it with its own options from its
+    newest checkpoint. With more --epochs, a finished run can be resumed too."""
     overwrite: bool = False
-    """Begin again where the folder holds a run already: its files are removed first."""
+    """Start over if the folder already holds a run: its files are removed first."""
     config: ConfigFile = None
 
     beside: ClassVar[tuple[str, ...]] = (
         *("graph_or_dataset", "name", "out", "resume", "overwrite", "config"),
     )
-    # True if the command takes the parts of a graph too.
+    # True if the command also accepts a graph in parts.
     takes_parts: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.resume is None:  # older runs may have been started with a seed of nothing
+        if self.resume is None:  # older runs may have been started without a seed
             check_split_seed(self.split_seed, self.ratio)
 
     def checked(self) -> Self:
-        """Find the graph; refuse a folder that could not be written, or that has another run."""
+        """Resolve the graph; raise if the folder could not be written or holds another run."""
         found = with_graph(self, parts=self.takes_parts)
         for flag, path in (("--graph", found.graph), ("--data-root", self.data_root)):
             if path is not None:
@@ -57,7 +57,7 @@ class RunOptions(Settings, Options):
                     "--resume goes on in the run's own folder: no --out, --name, --overwrite"
                 )
             refuse_changes(self, self.resume)
-        # Of several processes, the first looks at the folder, before it writes to it.
+        # With several processes, only the first checks the folder, before it writes to it.
         if not has_parts(found.graph) and self.out is not None and self.out.is_dir():
             check_free(self.out, self.overwrite)
         return found
@@ -68,13 +68,13 @@ class RunOptions(Settings, Options):
         return self.dataset or (self.graph.name if self.graph else "")
 
     def usual_name(self, estimator: str) -> str:
-        """Name of a run that is given none. estimator: the one that the run uses"""
+        """Return the default name of a run. estimator: the one that the run uses"""
         name = f"{self.graph_name}-{self.model.model}"
         return f"{name}-{estimator.replace('/', '-')}" if self.looks_at_neighbours else name
 
     @property
     def looks_at_neighbours(self) -> bool:
-        """True if P is more than I, which it is for an MLP: else no estimator has a part."""
+        """True if P is not the identity. For an MLP it is, and the estimator plays no part."""
         from vrgcn.models.models import MODELS
 
         meant = MODELS[self.model.model].propagation

@@ -1,4 +1,5 @@
-"""`vrgcn train --seeds`: runs that differ in their seed alone, in one folder, with one table."""
+"""`vrgcn train --seeds`: trains runs that differ only in their seed, in one folder, with one
+table."""
 
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ def run_seeds(
     estimator: str,
     train_one: Callable[[TrainOptions, Path], None],
 ) -> None:
-    """Train one run after the other; those that have ended are left as they are, and one that was
-    stopped is resumed.
+    """Train one run after the other; finished runs are left as they are, and a stopped run is
+    resumed.
 
     estimator: the one that `auto` stands for
     train_one: trains as the options say, in a folder
@@ -36,7 +37,7 @@ def run_seeds(
     with stop_requests() as stop:
         for place in range(options.seeds):
             seed = first + place
-            if stop.signal is not None:  # the run before was done when the signal came
+            if stop.signal is not None:  # the signal came after the previous run was done
                 raise Interrupted(stop.signal, f"stopped before seed {seed}")
             print(f"\nseed {seed}, {place + 1} of {options.seeds}")
             mine = _with_seed(options, folder, seed)
@@ -49,7 +50,7 @@ def run_seeds(
 
 
 def _with_seed(options: TrainOptions, folder: Path, seed: int) -> TrainOptions:
-    """The options of one of the runs, to be begun or resumed in its own folder."""
+    """Return the options of one of the runs, which starts or resumes in its own folder."""
     home = folder / f"{SEED}{seed}"
     begun = (home / CONFIG).is_file()
     return replace(
@@ -65,7 +66,7 @@ def _with_seed(options: TrainOptions, folder: Path, seed: int) -> TrainOptions:
 
 
 def print_seeds(folder: Path) -> None:
-    """The table of the runs in a folder."""
+    """Print the table of the runs in a folder."""
     runs = read_runs(member_runs(folder))
     title = f"{folder}: {len(runs)} seeds, mean ± standard deviation"
     print_table(text_table(title, seed_columns(runs), seed_rows(runs)))

@@ -1,4 +1,4 @@
-"""Flags that several commands have: the type and the text of each, once."""
+"""Flags that several commands share: the type and the text of each."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from vrgcn.data.sources import find_source
 from vrgcn.runs.settings import Settings
 from vrgcn.training.config import TrainConfig
 
-# A graph.
+# Flags that name a graph.
 GraphOrDataset = Annotated[
     Positional[str | None],
     Text(
-        "A graph: the folder that `vrgcn import` wrote, or the name of a data set, whichever there "
-        "is. --graph and --dataset say which is meant."
+        "A graph: the folder that `vrgcn import` wrote, or the name of a data set. Use --graph or "
+        "--dataset if a folder and a data set have the same name."
     ),
 ]
 Dataset = Annotated[str | None, TextOf(Settings, "dataset")]
 GraphFolder = Annotated[Path | None, TextOf(Settings, "graph")]
 DataRoot = Annotated[Path | None, TextOf(Settings, "data_root")]
 
-# A run, and another graph for its model.
+# Flags that name a run, and another graph for its model.
 TrainedRun = Annotated[Positional[Path], Text("The folder of a run that `vrgcn train` wrote.")]
 OtherDataset = Annotated[
     str | None, Text("A graph by name in place of the one the model was trained on.")
@@ -33,30 +33,31 @@ OtherGraph = Annotated[
 ]
 RunDataRoot = Annotated[
     Path | None,
-    Text("Where raw files of named data sets lie or go. None: where the run found them."),
+    Text("Folder of the raw files of named data sets. None: where the run found them."),
 ]
 
-# The machine.
+# Flags about the machine.
 Memory = Annotated[
     Literal["ram", "disk"],
     Text(
-        "Keep hidden layers and scaled and averaged features in memory, or in files: beside what "
-        "is written and gone afterwards, or made once and kept in the folder of a graph from disk."
+        "Keep hidden layers and scaled and averaged features in memory, or in files. The files are "
+        "temporary and lie beside the output; for a graph from disk, features are computed once "
+        "and kept in its folder."
     ),
 ]
 Device = Annotated[str, Text("Device of the model, such as cpu or cuda.")]
 Threads = Annotated[int | None, TextOf(TrainConfig, "threads")]
 
-# A TOML file.
-ConfigFile = Annotated[Path | None, Text("TOML file with any of these options; flags win over it.")]
+# Flags that name a TOML file.
+ConfigFile = Annotated[Path | None, Text("TOML file with any of these options; flags override it.")]
 
 T = TypeVar("T", bound=Any)
 
 
 def with_graph(options: T, *, parts: bool = False) -> T:
-    """Return the options with a graph that was given by one word as `dataset` or `graph`.
+    """Return the options in which a graph given by one word is set as `dataset` or `graph`.
 
-    parts: True if the folder of a graph's parts will do
+    parts: True if the folder of a graph's parts is accepted
     """
     dataset, graph = find_source(
         options.dataset, options.graph, options.graph_or_dataset, parts=parts

@@ -1,4 +1,4 @@
-"""`vrgcn train`: load a graph, train, write the run."""
+"""`vrgcn train`: loads a graph, trains, writes the run."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ class TrainOptions(RunOptions):
     """Flags of `vrgcn train`."""
 
     seeds: int | None = None
-    """So many runs that differ in the seed alone, --seed being the first, each a folder in that of
-    the run, and a table of their means and deviations. --time-limit is that of each."""
+    """Number of runs that differ only in the seed, starting with --seed. Each gets a folder inside
+    the run's folder, and a table shows their means and standard deviations. --time-limit applies to
+    each run."""
     log: Literal["none", "tensorboard"] = "none"
-    """Write the curve as events of TensorBoard too, to `tensorboard` in the run's folder."""
+    """Also write the curve as TensorBoard events, to `tensorboard` in the run's folder."""
     baseline: bool = True
-    """Fit a linear baseline after the training, where that takes some seconds at most, and print
-    what it scores."""
+    """Fit a linear baseline after the training, if that takes a few seconds at most, and print its
+    score."""
     distributed: DistributedConfig = field(default_factory=DistributedConfig)
 
     takes_parts: ClassVar[bool] = True
@@ -34,7 +35,7 @@ class TrainOptions(RunOptions):
 
 
 def run(options: TrainOptions) -> None:
-    """Train on a graph in one process, or on one of its parts as one of several."""
+    """Train on a graph in one process, or on one part as one of several processes."""
     if has_parts(options.graph):
         from vrgcn.cli.train_parts import run_train_parts
 

@@ -1,4 +1,4 @@
-"""`vrgcn train` on a whole graph: load it, train, write the run."""
+"""`vrgcn train` on a whole graph: loads it, trains, writes the run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from vrgcn.training.wording import seconds_text
 
 
 def run_train_graph(options: TrainOptions) -> None:
-    """Train as the options say, or resume, keeping the best model so far on disk."""
+    """Train as the options say, or resume; keep the best model so far on disk."""
     find_device(options.train.device)
     if nothing_left(options, options.resume):
         print(
@@ -49,7 +49,7 @@ def run_train_graph(options: TrainOptions) -> None:
         _run(options, options.open_graph(filling_bars()), None)
         return
     with ExitStack() as stack:
-        with OpenFolder(options.graph) as store:  # what is watched is what is read
+        with OpenFolder(options.graph) as store:  # watch the same files that are read
             watch = stack.enter_context(closing(StoreWatch(store, print_note)))
             opened = options.open_graph(filling_bars(), store)
         _run(options, opened, watch)
@@ -130,9 +130,9 @@ def _train(
 
 
 class Watching(Listener):
-    """Prints notes, and stops the run before somebody writes to its graph who waits for it.
+    """Prints notes, and stops the run before another process that is waiting writes to its graph.
 
-    watch: of the graph's files; None where the graph is not on disk
+    watch: of the graph's files; None if the graph is not on disk
     """
 
     hears_notes = True
@@ -171,7 +171,8 @@ def _print_baseline(job: Job) -> None:
 
 
 def _print_cost(job: Job) -> None:
-    """Print what the run will touch and take, where neighbours have a part in it."""
+    """Print what the run will compute and how much memory it takes, if the model uses
+    neighbours."""
     used = job.config.estimator
     costs = job.costs([used, REFERENCE])
     if used in costs:

@@ -1,7 +1,7 @@
 """`vrgcn train` on the parts of a graph, in each of the processes that torchrun starts.
 
-The first process writes the run's folder and talks to people; the others are silent. Of an error,
-the process that met it first tells.
+The first process writes the run's folder and prints; the others are silent. An error is reported by
+the process that met it first.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def run_train_parts(options: TrainOptions) -> None:
 
 
 def check_launch(graph: Path, command: str) -> None:
-    """Refuse a process that nobody else was started beside."""
+    """Raise if the process was started without others."""
     if not under_torchrun():
         parts = read_parts(graph)["parts"]
         raise ValueError(
@@ -73,7 +73,7 @@ def check_size(graph: Path, group: Group) -> None:
 
 @contextmanager
 def told_once(group: Group) -> Iterator[None]:
-    """Of an error, one process tells people; the others end without a word."""
+    """Let one process report an error; the others exit silently."""
     try:
         yield
     except Exception as error:
@@ -91,10 +91,10 @@ def _run(options: TrainOptions, group: Group) -> None:
         return
     assert options.graph is not None
     with ExitStack() as stack:
-        with OpenFolder(options.graph) as whole:  # what is watched is what is read
+        with OpenFolder(options.graph) as whole:  # watch the same files that are read
             watch = stack.enter_context(closing(PartWatch(whole, group, print_note)))
             part = load_part(whole, group.rank, verify=options.verify)
-        # The first process has the folder locked; an error of that is everybody's.
+        # The first process locks the folder; if that fails, all processes raise.
         group.by_first(lambda: _begin(options, group, stack))
         folder = _folder(options)
         try:
@@ -106,19 +106,20 @@ def _run(options: TrainOptions, group: Group) -> None:
 
 
 def _in_one_folder(options: TrainOptions, group: Group) -> TrainOptions:
-    """The options, going on with a run if the first process does. Where one machine was started
-    again, its processes may have been told to --resume what the others were told to begin."""
+    """Return the options, which resume a run if the first process does. If one machine was
+    restarted, its processes may have been started with --resume while the others began a new
+    run."""
     ours = _folder(options)
     goes_on, first = group.by_first(lambda: (_goes_on(options, group), str(ours.absolute())))
     wrong = None
     if ours.resolve() != Path(first).resolve():
         wrong = f"--out: rank {group.rank} was told {ours}, and rank 0 {first}: name one folder"
-    elif options.resume is not None and not goes_on:  # not to be begun again by --overwrite
+    elif options.resume is not None and not goes_on:  # --overwrite must not start it over
         wrong = (
             f"--resume: rank {group.rank} was told to go on with {ours}, and rank 0 to begin it by "
             "--out: tell all processes to --resume"
         )
-    for found in group.everybody(wrong):  # all refuse, and wait for nobody
+    for found in group.everybody(wrong):  # all raise, and none waits for another
         if found is not None:
             raise ValueError(found)
     if goes_on and options.resume is None:
@@ -133,8 +134,8 @@ def _folder(options: TrainOptions) -> Path:
 
 
 def _goes_on(options: TrainOptions, group: Group) -> bool:
-    """Whether to go on with a run: when told so, or when this job began it and torchrun has started
-    all processes again. A run that was there before is not this job's to go on with."""
+    """Return True if the run should be resumed: when asked to, or when this job began it and
+    torchrun has restarted all processes. A run from before this job is not resumed unasked."""
     if options.resume is not None or options.out is None:
         return True
     return group.noted(_begun(options.out)) and (options.out / CONFIG).is_file()
@@ -142,7 +143,7 @@ def _goes_on(options: TrainOptions, group: Group) -> bool:
 
 def _begin(options: TrainOptions, group: Group, stack: ExitStack) -> None:
     folder = stack.enter_context(run_folder(options))
-    group.note(_begun(folder))  # once the run that may have been there is gone
+    group.note(_begun(folder))  # after an earlier run in the folder is removed
 
 
 def _begun(folder: Path) -> str:
@@ -200,7 +201,7 @@ def _print_restored(curve: list[Epoch]) -> None:
 
 
 def _refuse_others(options: TrainOptions) -> None:
-    """Options that are for one process."""
+    """Refuse options that are only for one process."""
     for name in ("seeds", "ratio", "log"):
         if getattr(options, name) not in (None, "none"):
             raise ValueError(f"--{name} is for one process with the whole graph: leave it out")

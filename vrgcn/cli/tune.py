@@ -1,4 +1,4 @@
-"""`vrgcn tune`: search for models of a graph, average the best, write all of it as runs."""
+"""`vrgcn tune`: searches for models of a graph, averages the best, writes all of them as runs."""
 
 from __future__ import annotations
 
@@ -23,20 +23,21 @@ _OF_SEARCH = ("trials", "search", "baselines")  # flags that single runs do not 
 
 @dataclass(frozen=True)
 class TuneOptions(RunOptions):
-    """Flags of `vrgcn tune`: the settings that are tried first, and all that is not searched."""
+    """Flags of `vrgcn tune`: the settings that are tried first, and the settings that are not
+    searched."""
 
     name: str | None = None
-    """Name of the search. None: graph and -tuned."""
+    """Name of the search. None: the name of the graph with -tuned."""
     resume: Path | None = None
-    """The folder of a search that was stopped or killed: go on with it, by its own options. With
-    more --trials or a longer --time-limit also of one that has finished."""
+    """The folder of a search that was stopped or killed: resume it with its own options. With more
+    --trials or a longer --time-limit, a finished search can be resumed too."""
     trials: int | None = None
-    """How many settings to try at most. None: 40, or as many as --time-limit allows, which counts
-    all time, that of baselines too."""
+    """Maximum number of settings to try. None: 40, or as many as --time-limit allows, which
+    includes the time for baselines."""
     search: tuple[str, ...] = tuple(SPACE)
-    """Settings to vary; the others stay as they are given."""
+    """Settings to vary; the others keep their given values."""
     baselines: bool = True
-    """Fit linear models and boosted trees before networks are trained, in 15% of the time."""
+    """Fit linear models and boosted trees before training networks, in 15% of the time."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -44,7 +45,7 @@ class TuneOptions(RunOptions):
         check_names(self.search)
 
     def usual_name(self, estimator: str) -> str:
-        """Name of a search that is given none."""
+        """Return the default name of a search."""
         return f"{self.graph_name}-tuned"
 
 
@@ -76,11 +77,11 @@ def run(options: TuneOptions) -> None:
         told = described(options, opened.checksum)
 
         def begin() -> None:
-            (folder / BEST / RESULT).unlink(missing_ok=True)  # not finished from here on
+            (folder / BEST / RESULT).unlink(missing_ok=True)  # unfinished from here on
             write_settings(folder / CONFIG, told)
 
         if options.resume is None:
-            begin()  # first of all: by its options a folder is known to be ours, if we are killed
+            begin()  # first of all: the options mark the folder as ours if we are killed
         try:
             result = tune(
                 graph,
