@@ -1,1 +1,1 @@
-"""Costs of an epoch and memory of a run, and the estimator that they speak for."""
+"""Costs of an epoch and memory of a run, and the choice of an estimator by them."""

@@ -1,4 +1,4 @@
-"""`auto`: which estimator a run uses where none was asked for.
+"""`auto`: chooses the estimator of a run if the user named none.
 
 lab/studies/staleness_map.py compares the estimators after equal seconds (docs/two-way.md has the
 map). Histories of both kinds win where nodes have many neighbours. Where they have few, exact
@@ -20,20 +20,24 @@ from vrgcn.training.config import AUTO, TrainConfig
 from vrgcn.training.objective import Objective
 
 EXACT = "exact"
-# In this order: the first that can train the model is compared with exact training. Sparse features
-# under dropout have no history of their own; cvd knows them exactly.
+# Tried in this order: the first that can train the model is compared with exact training. Sparse
+# features under dropout have no history of their own; cvd computes them exactly.
 CANDIDATES = ("two-way", "cvd")
-# Both by the map: a step takes as long as so many nodes, however few it has; and exact training is
-# not behind where it takes up to so many times as long by this count: its epochs lead further.
+# Both are read off the map. A step takes at least as long as this many nodes, however few it has.
+# Exact training is not behind if it takes up to this many times as long by this count, because its
+# epochs lead further.
 STEP = 500
 HARDLY_MORE = 2.0
-# Entries of sparse features that take as long as a node, forward and backward.
+# Entries of sparse features that take as long as one node, forward and backward.
 ENTRIES = 80
 
 
 @dataclass(frozen=True)
 class Choice:
-    """estimator: by name; reason: in a line, for whoever did not choose"""
+    """The chosen estimator.
+
+    estimator: its name; reason: one line for the user who did not choose
+    """
 
     estimator: str
     reason: str
@@ -46,8 +50,8 @@ def choose_estimator(
     propagation: PropagationLike | None = None,
     objective: Objective | None = None,
 ) -> tuple[TrainConfig, Choice | None]:
-    """The config with an estimator in place of `auto`, and the choice; None where the config names
-    an estimator."""
+    """Return the config with an estimator in place of `auto`, and the choice; None for the choice
+    if the config names an estimator."""
     if config.estimator != AUTO:
         return config, None
     costs = candidate_costs(model, graph, config, propagation=propagation, objective=objective)
@@ -64,8 +68,8 @@ def candidate_costs(
     objective: Objective | None = None,
     setup: Setup | None = None,
 ) -> dict[str, Cost]:
-    """Costs of an epoch by each estimator that `auto` may stand for, whatever the seed: runs that
-    differ in the seed alone are to be compared."""
+    """Return the costs of an epoch by each estimator that `auto` may stand for. They do not depend
+    on the seed, so that runs with different seeds are comparable."""
     plain = replace(config, seed=0)
     names = (EXACT, *CANDIDATES)
     return epoch_costs(
@@ -74,8 +78,8 @@ def candidate_costs(
 
 
 def choice_by(costs: Mapping[str, Cost]) -> Choice:
-    """Which estimator to take, by what an epoch of each costs."""
-    if EXACT not in costs:  # then none can train here, and the run will say why
+    """Return the estimator to use, given the cost of an epoch of each."""
+    if EXACT not in costs:  # then none can train here, and the run will report why
         return Choice(CANDIDATES[0], "it is the usual one")
     exact = costs[EXACT]
     name = next((name for name in CANDIDATES if name in costs), EXACT)
@@ -98,7 +102,8 @@ def choice_by(costs: Mapping[str, Cost]) -> Choice:
 
 
 def hardly_more(exact: Cost, other: Cost) -> bool:
-    """Whether exact training costs about as much as another estimator, and so is worth it."""
+    """Return True if exact training costs about as much as another estimator, and is therefore
+    preferable."""
     return _work(exact) <= HARDLY_MORE * _work(other)
 
 

@@ -1,7 +1,7 @@
 """Costs of an epoch by each estimator on this graph, and the memory that a run takes.
 
 Nothing is estimated from degrees: a few minibatches are planned as training would plan them, and
-counted. So a sampler, a way or a model that is new needs no line here.
+counted. So a new sampler, way or model needs no line here.
 
     nodes computed        activations of nodes in hidden layers and outputs, once for each pass
     neighbours averaged   rows that averages add up: sampled ones anew, the others from histories of
@@ -32,20 +32,23 @@ from vrgcn.training.batches import build_minibatches, look_at, refreshed_nodes
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.objective import Objective, build_objective
 
-_PLANNED = 3  # minibatches: their sizes differ by a few percent
-_STEP = 5_000_000  # entries of a plan: beyond them one minibatch tells enough
-_COPIES = 3  # of an activation in a step: its value, its gradient, and what a layer makes of it
-_WEIGHTS = 5  # a weight, its gradient, two moments, the best so far
+_PLANNED = 3  # minibatches that are planned: their sizes differ by a few percent
+_STEP = 5_000_000  # entries of a plan: beyond them one minibatch is enough
+_COPIES = 3  # copies of an activation in a step: its value, its gradient, and a layer's result
+_WEIGHTS = 5  # copies of a weight: itself, its gradient, two moments, the best so far
 
 
 @dataclass(frozen=True)
 class Cost:
-    """nodes, neighbours, entries: of an epoch, see above; memory: bytes of a run by what takes them
+    """The cost of an epoch.
+
+    nodes, neighbours, entries: counts of an epoch, see above
+    memory: bytes of a run by purpose
     files: bytes of tables that are in files instead, with `memory="disk"`
     mapped: bytes of the graph's own files, which are then read as needed
     steps: minibatches in an epoch
-    backward, forward: nodes that an epoch visits with gradients, and forward only; left_out: those
-        that were to be visited and that nobody reads
+    backward, forward: nodes that an epoch visits with gradients, and forward only
+    left_out: nodes that were to be visited but are left out because no node reads their rows
     """
 
     nodes: float
@@ -78,9 +81,9 @@ def epoch_costs(
     objective: Objective | None = None,
     setup: Setup | None = None,
 ) -> dict[str, Cost]:
-    """The cost of each estimator that can train this model on this graph as the config says.
+    """Return the cost of each estimator that can train this model on this graph as the config says.
 
-    setup: the model on the graph, where somebody has looked at it already
+    setup: the model on the graph, if it was inspected already
     """
     costs: dict[str, Cost] = {}
     try:
@@ -101,15 +104,16 @@ def epoch_costs(
 
 
 def _has_histories(batches: MiniBatches) -> bool:
-    """Whether there are those that the estimator asks for: of sparse features under dropout there
-    are none (see passes.py)."""
+    """Return True if the histories that the estimator needs exist: sparse features under dropout
+    have none (see passes.py)."""
     estimator, setup = batches.estimator, batches.setup
     sparse = is_sparse(batches.graph.features) and setup.features_dropped
     return not (sparse and estimator.history and not estimator.dropout_residual)
 
 
 class _Rows:
-    """Entries in rows of the features and of P X; those of dense ones are none to count."""
+    """Counts entries in rows of sparse features and of P X; rows of dense features count as
+    zero."""
 
     def __init__(self, setup: Setup) -> None:
         features = setup.graph.features
@@ -126,7 +130,7 @@ class _Rows:
         )
 
     def read(self, plan: Plan) -> float:
-        """Entries that a pass over a plan reads."""
+        """Return the entries that a pass over a plan reads."""
         if self.counts is None:
             return 0
         nodes = plan.levels[0].nodes
@@ -134,7 +138,7 @@ class _Rows:
         return int(self.counts.index_select(0, nodes).sum()) + averaged
 
     def averaged_bytes(self) -> int:
-        """Bytes of P X: columns and values as CSR, where the features are."""
+        """Bytes of P X: columns and values as CSR if the features are sparse."""
         features = self.setup.graph.features
         if self.counts is None:
             return _tensor_bytes(features)
@@ -189,13 +193,14 @@ def _entries(plan: Plan) -> int:
 
 
 def _computed(plan: Plan, setup: Setup) -> int:
-    """Nodes computed for a plan; for a model that looks at no neighbours, the minibatch alone."""
+    """Return the nodes computed for a plan; only the minibatch for a model without neighbours."""
     given = setup.training.features_first or setup.features_dropped or setup.training.depth == 0
     return sum(plan.sizes[1 if given else 0 :]) or len(plan.nodes)
 
 
 def _passes(plan: Plan, setup: Setup, estimator: Estimator) -> int:
-    """cvd runs twice, unless there is no dropout, or none that meets an estimate."""
+    """Return the number of passes: cvd runs twice, unless there is no dropout, or none that meets
+    an estimate."""
     return 2 if estimator.dropout_residual and setup.training.random and plan.hops else 1
 
 
@@ -207,7 +212,7 @@ def _averaged(plan: Plan, setup: Setup, estimator: Estimator) -> int:
 
 
 def _degrees(setup: Setup, nodes: Tensor) -> int:
-    """Neighbours that a sweep over some nodes reads from tables."""
+    """Return the number of neighbours that a sweep over some nodes reads from tables."""
     levels = setup.evaluation.levels[setup.evaluation.first_table :]
     return sum(int(setup.P[over].degrees(nodes).sum()) for level in levels for over in level)
 
@@ -215,7 +220,8 @@ def _degrees(setup: Setup, nodes: Tensor) -> int:
 def _memory(
     model: nn.Module, batches: MiniBatches, plans: list[Plan], rows: _Rows
 ) -> dict[str, int]:
-    """Bytes of what a run holds; what a step makes and drops again is about as much as the last."""
+    """Return the bytes that a run holds, by purpose. The entry "a minibatch" covers the temporary
+    tensors of a step."""
     setup, graph = batches.setup, batches.graph
     nodes, widths = graph.num_nodes, setup.training.widths
     first, later = setup.training.first_table, setup.evaluation.first_table
@@ -242,22 +248,24 @@ def _memory(
 
 
 def _step_bytes(plan: Plan, setup: Setup, rows: _Rows) -> int:
-    """Bytes of what a pass over a plan propagates, and of the sparse rows that it starts from."""
+    """Return the bytes that a pass over a plan propagates, and of the sparse rows that it starts
+    from."""
     wide, widths = setup.graph.features.element_size(), [*setup.training.widths, 0]
     sizes = plan.sizes
     if rows.counts is None:
         return wide * sum(size * width for size, width in zip(sizes, widths, strict=False))
     if setup.training.features_first or setup.features_dropped:
-        widths[0] = 0  # they are not dense
+        widths[0] = 0  # sparse rows are counted below
     dense = wide * sum(size * width for size, width in zip(sizes, widths, strict=False))
     return dense + int(rows.read(plan)) * (8 + wide)
 
 
 def _to_files(memory: dict[str, int], batches: MiniBatches) -> dict[str, int]:
-    """Move the tables that lie in files out of `memory`. The steps of rows' writing stay there."""
+    """Move the tables that lie in files out of `memory`. The steps at which rows were written stay
+    there."""
     setup = batches.setup
     first, later = setup.training.first_table, setup.evaluation.first_table
-    sparse = is_sparse(batches.graph.features)  # their averages are kept in memory
+    sparse = is_sparse(batches.graph.features)  # averages of sparse features stay in memory
     tables = {
         **({} if sparse else {"averaged features": 0}),
         "histories": len(setup.training.levels[first:]),
@@ -283,6 +291,6 @@ def _tensor_bytes(x: Tensor) -> int:
 
 
 def counted(count: float) -> str:
-    """A number of nodes to three digits: plans are drawn at random."""
+    """Format a number of nodes to three digits: plans are drawn at random."""
     digits = max(len(str(int(count))) - 3, 0)
     return f"{round(count / 10**digits) * 10**digits:,}"

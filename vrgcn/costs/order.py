@@ -1,5 +1,5 @@
-"""`transform_first="auto"`: whether sparse features are multiplied by the first weights before they
-are propagated or after.
+"""`transform_first="auto"`: decides whether sparse features are multiplied by the first weights
+before or after they are propagated.
 
 A sparse product adds up one row of the weights, or of a history, for each entry. So entries are
 counted, for a node of a minibatch:
@@ -25,25 +25,25 @@ from vrgcn.models.config import ModelConfig
 from vrgcn.models.models import MODELS, GraphModel, build_model
 
 _COUNTED = 256  # nodes whose rows of P X are counted
-# A further hop takes a node as long as so many entries, beside those that it reads. P X is worth
-# this many times the work: it is exact, and products have a history that is as old as its weights.
+# A further hop takes a node as long as this many entries, beside the entries that it reads. P X is
+# worth this many times the work: it is exact, and products have a history as old as its weights.
 # (amazon_computers, two-way, 10 epochs, two seeds, test: 91.4% by P X, 89.1% by the other order,
-# its epochs taking 0.6 of the time. This is one graph: any value from 2 to 6 is as well founded.)
+# whose epochs take 0.6 of the time. This is one graph: any value from 2 to 6 is as well founded.)
 _HOP = 50
 _WORTH = 3.0
 
 
 def build_for(config: ModelConfig, graph: Graph, outputs: int, seed: int) -> GraphModel:
-    """The model of the config for a graph, in the order that `auto` stands for there.
+    """Build the model of the config for a graph, in the order that `auto` stands for there.
 
-    outputs: how many the model has for a node; seed: of its weights
+    outputs: number of outputs of the model for a node; seed: of its weights
     """
     settled = settle_order(config, graph)
     return build_model(settled, graph.num_features, outputs, seed, graph.num_nodes)
 
 
 def settle_order(config: ModelConfig, graph: Graph) -> ModelConfig:
-    """The config with "always" or "never" in place of `auto`."""
+    """Return the config with "always" or "never" in place of `auto`."""
     if config.transform_first != "auto":
         return config
     first = is_sparse(graph.features) and _transforms_first(MODELS[config.model], graph)
@@ -62,9 +62,10 @@ def _transforms_first(kind: type[GraphModel], graph: Graph) -> bool:
 
 
 def averaged_entries(features: Tensor, adjacency: CSR, *, own: bool) -> float:
-    """Mean entries in a row of P X of sparse features X, counted for some of the nodes.
+    """Return the mean number of entries in a row of P X for sparse features X, counted for some of
+    the nodes.
 
-    own: whether P has nodes' own edges beside those of the adjacency
+    own: True if P has the nodes' own edges beside those of the adjacency
     """
     X, count = CSR.from_torch(features), 0
     nodes = torch.arange(0, adjacency.num_rows, max(1, adjacency.num_rows // _COUNTED))

@@ -1,4 +1,4 @@
-"""Training that does not fit into memory: what takes it, and what would have fit."""
+"""Training that does not fit into memory: reports what takes it, and what would have fit."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _THERE = ("edges", "features")  # of a cost: read, or mapped, before training be
 def memory_explained(
     graph: Graph, config: TrainConfig, model: nn.Module | None = None
 ) -> Iterator[None]:
-    """Turns an allocation that failed into an error that says what to lower.
+    """Turn a failed allocation into an error that says what to lower.
 
-    model: from which it is known what would have fit
+    model: used to compute what would have fit
     """
     free, addresses = free_memory(), free_addresses()
     try:
@@ -39,7 +39,7 @@ def memory_explained(
             raise
         on_gpu = isinstance(error, torch.OutOfMemoryError)
         missing = _missing(str(error), 0 if on_gpu else taken_memory())
-        # What the run held must be free before there is room to plan another.
+        # The memory of the failed run must be free before another one can be planned.
         traceback.clear_frames(error.__traceback__)
         if on_gpu:
             raise MemoryError(advice(graph, config, missing, on_gpu=True)) from error
@@ -56,14 +56,14 @@ def advice(
     *,
     on_gpu: bool = False,
 ) -> str:
-    """Advice on what takes less memory in training, easy changes first.
+    """Return advice on how to train in less memory, easy changes first.
 
-    missing: what could not be had, in brackets
-    free: bytes that there were before training; None where that is not known
-    addresses: bytes that could be mapped, files among them; None without a limit
-    on_gpu: whether the memory of the config's device is full, not that of the machine
+    missing: the allocation that failed, in brackets
+    free: bytes that were free before training; None if unknown
+    addresses: bytes that could be mapped, including files; None without a limit
+    on_gpu: True if the memory of the config's device is full, not that of the machine
     """
-    if config.estimator == AUTO:  # what it stands for has histories, or takes less
+    if config.estimator == AUTO:  # the estimator it stands for has histories, or takes less
         config = replace(config, estimator="two-way")
     estimator = find_estimator(config.estimator)
     wide = config.history_dtype == "float32"
@@ -114,9 +114,10 @@ def advice(
 
 
 class Needs:
-    """Memory that a run would take with other settings, beside the memory that there was.
+    """Memory that a run would take with other settings, compared with the memory that was free.
 
-    Nothing is said where there is no model to tell from, or not even the memory to plan a step.
+    The texts are empty if there is no model to compute it from, or not even the memory to plan a
+    step.
     """
 
     def __init__(
@@ -129,7 +130,7 @@ class Needs:
         self.graph, self.model, self.free, self.addresses = graph, model, free, addresses
 
     def text(self, config: TrainConfig) -> str:
-        """Memory of the run as it was asked for."""
+        """Return the memory of the run with its present settings."""
         cost = self._cost(config)
         if cost is None or self.free is None:
             return ""
@@ -141,7 +142,7 @@ class Needs:
         return f". It takes about {size} ({most}), and {bytes_text(self.free)} were free"
 
     def then(self, config: TrainConfig) -> str:
-        """With settings that are changed."""
+        """Return the memory with changed settings."""
         cost = self._cost(config)
         if cost is None or self.free is None:
             return ""
@@ -149,7 +150,8 @@ class Needs:
         return f"; about {bytes_text(_size(cost))} in all, {fits}"
 
     def on_disk(self, config: TrainConfig) -> str:
-        """With tables in files. Those are mapped, which a limit of addresses counts too."""
+        """Return the memory with tables in files. Files are mapped, which a limit of addresses
+        counts too."""
         cost = self._cost(config)
         if cost is None or self.free is None:
             return ""
@@ -161,12 +163,12 @@ class Needs:
         return f"{told}, which would have fit"
 
     def averages(self, config: TrainConfig) -> int:
-        """Bytes of P X, where the run keeps it."""
+        """Return the bytes of P X if the run keeps it."""
         cost = self._cost(config)
         return 0 if cost is None else cost.memory.get("averaged features", 0)
 
     def largest_batch(self, config: TrainConfig) -> TrainConfig:
-        """Half the batch, or less where a smaller one fits and half does not."""
+        """Return half the batch size, or less if a smaller batch fits and half does not."""
         half = smaller = replace(config, batch_size=max(1, config.batch_size // 2))
         while self.free is not None and smaller.batch_size > 1:
             cost = self._cost(smaller)
@@ -191,9 +193,9 @@ def _size(cost: Cost) -> int:
 
 
 def _missing(said: str, taken: int = 0) -> str:
-    """Bytes that the allocator was asked for and that the process has, as far as known.
+    """Return the bytes that the allocator was asked for and that the process has, as far as known.
 
-    taken: bytes that the process has; 0 where that is not known, or tells nothing
+    taken: bytes that the process has; 0 if unknown or meaningless
     """
     asked = re.search(r"(?:allocate|a table of) ([\d.,]+) ?(bytes|[KMG]iB)", said)
     parts = [] if asked is None else [f"{_asked(*asked.groups())} more were asked for"]

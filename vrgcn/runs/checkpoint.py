@@ -45,17 +45,22 @@ _PARTS = Kind(
     f"objects for {', '.join(PARTS)}",
 )
 _KINDS = {"identity": _PARTS, "threads": POSITIVE, "torch": TEXT}
-# What a disk or a copy that went wrong can answer; others, such as a right that lacks, are told.
+# Errors of a bad disk or a broken copy; other errors, such as missing permissions, are raised as
+# they are.
 _UNREADABLE = (errno.ENOENT, errno.EIO, errno.ENOTDIR, errno.EISDIR, errno.ESTALE)
 
 
 class DamagedCheckpointError(ValueError):
-    """A checkpoint that is not whole, or not what was written; says which file."""
+    """Raised for a checkpoint that is incomplete or altered; the message names the file."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """identity: see identity.py; threads, torch: what the run was made with, which changes bits"""
+    """A checkpoint that was read.
+
+    identity: see identity.py; threads, torch: number of threads and version of PyTorch of the run
+    that wrote it, which affect bits
+    """
 
     path: Path
     state: TrainState
@@ -65,9 +70,9 @@ class Checkpoint:
 
 
 def save_checkpoint(folder: Path, state: TrainState, identity: dict[str, Any]) -> Path:
-    """Write the state to `folder`/step-N, in place of one that is there; gives its path."""
+    """Write the state to `folder`/step-N, replacing an existing one; return its path."""
     path = folder / checkpoint_name(state)
-    if path.exists():  # of a run that was put back to before it
+    if path.exists():  # left by a run that was restored to an earlier step
         remove_folder(path)
     write_checkpoint(path, state, identity)
     return path
@@ -95,7 +100,7 @@ def write_checkpoint(path: Path, state: TrainState, identity: dict[str, Any]) ->
         "optimizer": _pack(state.optimizer, "optimizer", weights),
         "schedule": _pack(state.schedule, "schedule", weights),
         "random": _pack(state.random, "random", weights),
-        "histories": list(state.histories),  # in this order: so are means over all tables taken
+        "histories": list(state.histories),  # in the order of means over all tables
     }
     text = json.dumps(described, indent=1).encode()
     size = size_of(weights) + size_of(state.histories) + len(text)
@@ -109,7 +114,8 @@ def write_checkpoint(path: Path, state: TrainState, identity: dict[str, Any]) ->
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
-    """The checkpoint in a folder, all of it checked; its histories are mapped, not read again."""
+    """Load the checkpoint in a folder and check all of it; its histories are mapped, not read
+    again."""
     check_sums(path)
     try:
         described = json.loads((path / STATE).read_bytes())
@@ -141,7 +147,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
 
 
 def check_sums(path: Path) -> None:
-    """Refuse a checkpoint with a file that is missing or is not what was written."""
+    """Raise if a file of a checkpoint is missing or altered."""
     with _readable(path / SUMS), open(path / SUMS, "rb") as file:
         noted = file.read(1000).splitlines(keepends=True)
     if len(noted) != 3:
@@ -157,7 +163,7 @@ def check_sums(path: Path) -> None:
 
 @contextmanager
 def _readable(file: Path) -> Iterator[None]:
-    """Turns a file that is not there, or that the disk cannot read, into a damaged checkpoint."""
+    """Turn errors of missing or unreadable files into DamagedCheckpointError."""
     try:
         yield
     except OSError as error:
@@ -168,20 +174,20 @@ def _readable(file: Path) -> Iterator[None]:
 
 
 def checkpoints_in(folder: Path) -> list[Path]:
-    """The checkpoints of a folder, newest first."""
+    """Return the checkpoints of a folder, newest first."""
     found = [path for path in folder.glob("step-*") if _NAME.fullmatch(path.name)]
     return sorted(found, key=step_of, reverse=True)
 
 
 def step_of(path: Path) -> int:
-    """The step that a checkpoint is named after."""
+    """Return the step that a checkpoint is named after."""
     return int(path.name.removeprefix("step-"))
 
 
 def newest_checkpoint(folder: Path, on_damage: Callable[[str], None]) -> Checkpoint | None:
-    """The newest that is whole; None where there is none at all.
+    """Return the newest undamaged checkpoint; None if there is no checkpoint.
 
-    on_damage: told of each that is not
+    on_damage: called with the error of each damaged checkpoint
     """
     damaged = []
     for path in checkpoints_in(folder):
@@ -202,7 +208,7 @@ def newest_checkpoint(folder: Path, on_damage: Callable[[str], None]) -> Checkpo
 
 
 def _write(path: Path, content: dict[str, Tensor] | bytes) -> str:
-    """Durable when this returns; gives the SHA-256."""
+    """Write a file durably; return its SHA-256."""
     with open(path, "xb") as file:
         if isinstance(content, bytes):
             file.write(content)
@@ -219,11 +225,12 @@ def _sums(sums: dict[str, str]) -> str:
 
 
 def _pack(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
-    """A value for JSON, its tensors put aside under their names; `_unpack` undoes it."""
+    """Return a value for JSON, with its tensors collected under their names; `_unpack` reverses
+    it."""
     if isinstance(value, Tensor):
         tensors[name] = value
         return {"tensor": name}
-    if isinstance(value, dict):  # JSON has no keys that are numbers, as optimisers do
+    if isinstance(value, dict):  # optimisers use numbers as keys, which JSON does not have
         return {"dict": [[key, _pack(v, f"{name}.{key}", tensors)] for key, v in value.items()]}
     if isinstance(value, list | tuple):
         packed = [_pack(v, f"{name}.{place}", tensors) for place, v in enumerate(value)]
@@ -238,7 +245,7 @@ def _unpack(value: Any, tensors: dict[str, Tensor]) -> Any:
         return value
     ((kind, inside),) = value.items()
     if kind == "tensor":
-        return tensors[inside].clone()  # not the file, which may be removed or replaced
+        return tensors[inside].clone()  # independent of the file, which may be removed or replaced
     if kind == "dict":
         return {key: _unpack(v, tensors) for key, v in inside}
     sequence: Iterator[Any] = (_unpack(v, tensors) for v in inside)

@@ -1,4 +1,4 @@
-"""Training that survives: when checkpoints are written, and how a run goes on from one."""
+"""Decides when checkpoints are written, and resumes a run from one."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from vrgcn.training.result import TrainResult
 from vrgcn.training.state import TrainState
 from vrgcn.training.trainer import Trainer
 
-KEPT = 2  # checkpoints, so that one is left if the newest is damaged
+KEPT = 2  # checkpoints to keep, so that one is left if the newest is damaged
 ROLLBACKS = 3
 
 
 class _ScoringStoppedError(Exception):
-    """A signal came while the trained model was scored."""
+    """Raised when a signal arrives while the trained model is scored."""
 
 
 class Checkpoints:
     """The checkpoints of one run.
 
-    folder: where they lie; nobody else may write there meanwhile
+    folder: where they lie; no other process may write there
     """
 
     def __init__(self, trainer: Trainer, folder: Path) -> None:
@@ -49,13 +49,13 @@ class Checkpoints:
         listener = trainer.listener
         self.on_note = listener.note if listener.hears_notes else _warn
         self._identity: dict[str, Any] | None = None
-        self._kept: list[Path] = []  # known to be whole, oldest first
+        self._kept: list[Path] = []  # undamaged, oldest first
         self._written: tuple[int, int] | None = None  # step and rollbacks of the newest
         self._last, self._cost = trainer.clock.now(), 0.0
         remove_partial(folder)
 
     def resume(self) -> bool:
-        """Put the trainer where the newest checkpoint is; False where there is none."""
+        """Restore the trainer from the newest checkpoint; return False if there is none."""
         found = self._newest()
         if found is None:
             return False
@@ -65,16 +65,16 @@ class Checkpoints:
         return True
 
     def run(self, stop: StopRequest) -> TrainResult:
-        """All that is left of the training, with a checkpoint whenever one is due."""
+        """Run the rest of the training and write a checkpoint whenever one is due."""
         trainer = self.trainer
         if trainer.config.on_nan == "rollback" and not self._kept:
-            self.write()  # else a loss that is NaN early on has nothing to go back to
+            self.write()  # otherwise an early NaN loss has no checkpoint to go back to
         while True:
             self._ask(stop)
             try:
                 if not trainer.advance():
                     if trainer.stopped == "time":
-                        self.write()  # with more time it goes on from here
+                        self.write()  # a longer time limit continues from here
                     return self._finish(stop)
                 signal = self._asked(stop)
                 if signal is not None:
@@ -85,7 +85,8 @@ class Checkpoints:
                 self._roll_back(error)
 
     def write(self) -> bool:
-        """Write one now; False where the disk is full and training shall go on without."""
+        """Write a checkpoint now; return False if the disk is full and training continues without
+        it."""
         start = self.trainer.clock.now()
         self.trainer.listener.checkpoint()
         state = self.trainer.state(copied=False)
@@ -109,7 +110,7 @@ class Checkpoints:
             self.trainer.progress.checkpoint_seconds += self._cost
         return True
 
-    # What several processes, which have one checkpoint together, do in another way.
+    # Methods that are overridden when several processes share one checkpoint.
 
     def _newest(self) -> Checkpoint | None:
         return newest_checkpoint(self.folder, self.on_note)
@@ -124,7 +125,7 @@ class Checkpoints:
         return all_finite(state)
 
     def _finish(self, stop: StopRequest) -> TrainResult:
-        """The result. A signal meanwhile ends the scoring, which may take as long as an epoch."""
+        """Return the result. A signal ends the scoring, which may take as long as an epoch."""
 
         def check() -> None:
             if stop.signal is not None:
@@ -137,10 +138,10 @@ class Checkpoints:
             self._interrupt(stop.signal, "stopped while the trained model was scored")
 
     def _ask(self, stop: StopRequest) -> None:
-        """Before a step."""
+        """Called before a step."""
 
     def _asked(self, stop: StopRequest) -> int | None:
-        """After a step: the signal by which training shall stop."""
+        """Called after a step; return the signal that asks training to stop."""
         return stop.signal
 
     def _due(self) -> bool:
@@ -157,8 +158,8 @@ class Checkpoints:
         return self.trainer.clock.now() - self._last >= max(self.every.seconds, least)
 
     def _keep(self, path: Path) -> None:
-        """Keep one that was written, and what came before it. What has a larger step is of a course
-        that was left, and would be taken for the newest."""
+        """Keep a written checkpoint and its predecessors. Checkpoints with a larger step belong to
+        a course that was abandoned, and would be taken for the newest; they are removed."""
         self._kept = [*(kept for kept in self._kept if step_of(kept) < step_of(path)), path][-KEPT:]
         self._remove_others()
 
@@ -173,7 +174,7 @@ class Checkpoints:
         self._interrupt(number, at)
 
     def _interrupt(self, number: int, at: str) -> NoReturn:
-        """Write a checkpoint and raise. at: where training stands"""
+        """Write a checkpoint and raise `Interrupted`. at: where training stands"""
         if self.write():
             raise Interrupted(number, f"{at}; everything is kept in {self._kept[-1]}")
         raise Interrupted(number, f"{at}; what came after the last checkpoint is lost")
@@ -194,7 +195,7 @@ class Checkpoints:
             self.trainer.stop()
 
     def _roll_back(self, error: DivergedError) -> None:
-        """Go on from the last good checkpoint with half the rate."""
+        """Continue from the last good checkpoint with half the learning rate."""
         trainer = self.trainer
         done = trainer.progress.rollbacks
         found = self._newest()

@@ -1,4 +1,4 @@
-"""Settings as dataclasses, as one flat dict, and as a TOML file."""
+"""Conversion of settings between dataclasses, one flat dict, and a TOML file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def flatten(settings: Any) -> dict[str, Any]:
-    """A dataclass as one flat dict, the fields of inner ones among its own."""
+    """Return a dataclass as one flat dict that includes the fields of inner dataclasses."""
     flat = {}
     for entry in fields(settings):
         value = getattr(settings, entry.name)
@@ -27,7 +27,7 @@ def flatten(settings: Any) -> dict[str, Any]:
 
 
 def setting_types(kind: type) -> dict[str, Any]:
-    """The type of every field of a dataclass, those of inner ones among its own."""
+    """Return the type of every field of a dataclass, including those of inner dataclasses."""
     types: dict[str, Any] = {}
     for name, hint in get_type_hints(kind).items():
         if get_origin(hint) is ClassVar:
@@ -38,7 +38,7 @@ def setting_types(kind: type) -> dict[str, Any]:
 
 
 def build(kind: type[T], values: Mapping[str, Any]) -> T:
-    """A dataclass from a flat dict; what is not in it is as the class has it by default."""
+    """Build a dataclass from a flat dict; missing fields get their defaults."""
     given: dict[str, Any] = {}
     hints = get_type_hints(kind)
     for entry in fields(kind):  # type: ignore[arg-type]
@@ -53,10 +53,10 @@ def build(kind: type[T], values: Mapping[str, Any]) -> T:
 
 
 def read_values(path: Path, kind: type, left_out: Sequence[str] = ()) -> dict[str, Any]:
-    """The settings of a TOML file, each in the type that the class has for it.
+    """Return the settings of a TOML file, each in the type that the class declares.
 
-    kind: a dataclass whose fields, those of inner dataclasses among them, are the settings
-    left_out: entries of the file to pass over
+    kind: a dataclass whose fields, including those of inner dataclasses, are the settings
+    left_out: entries of the file to ignore
     """
     types = {k: v for k, v in setting_types(kind).items() if k != "config"}
     return {
@@ -67,7 +67,7 @@ def read_values(path: Path, kind: type, left_out: Sequence[str] = ()) -> dict[st
 
 
 def check_known(name: str, known: Mapping[str, Any], where: str = "") -> bool:
-    """Refuse a setting that does not exist."""
+    """Raise if a setting does not exist; otherwise return True."""
     if name not in known:
         close = get_close_matches(name, known, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else f"; there are {sorted(known)}"
@@ -76,7 +76,7 @@ def check_known(name: str, known: Mapping[str, Any], where: str = "") -> bool:
 
 
 def typed(value: Any, hint: Any, where: str) -> Any:
-    """A value of a TOML file in the type of a setting; an error that begins with `where`."""
+    """Return a value of a TOML file in the type of a setting; errors begin with `where`."""
     kinds = [part for part in get_args(hint) if part is not type(None)]
     if get_origin(hint) is UnionType:
         hint = kinds[0]
@@ -108,22 +108,23 @@ def _single(value: str | float, kind: Any, where: str) -> Any:
 
 
 def write_settings(path: Path, values: Mapping[str, Any]) -> None:
-    """Write settings as a TOML file. Those that are None are left out."""
+    """Write settings as a TOML file. Settings that are None are left out."""
     write_text(path, settings_text(values))
 
 
 def settings_text(values: Mapping[str, Any]) -> str:
-    """The text that `write_settings` writes."""
+    """Return the text that `write_settings` writes."""
     return "".join(f"{name} = {toml_value(v)}\n" for name, v in values.items() if v is not None)
 
 
 def toml_value(value: Any) -> str:
-    """A plain value as TOML text; Python's standard library reads TOML and does not write it."""
+    """Return a plain value as TOML text; Python's standard library reads TOML but does not write
+    it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
         return repr(value)
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(toml_value, value)) + "]"
-    # Texts of TOML are those of JSON, but for one character that JSON does not escape.
+    # TOML strings are JSON strings, except for one character that JSON does not escape.
     return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""`fit`: train a model on a graph as a config says."""
+"""`fit`: trains a model on a graph as a config says."""
 
 from __future__ import annotations
 
@@ -44,15 +44,17 @@ def fit(
 ) -> TrainResult:
     """Train the model in place; it ends with the chosen weights, in evaluation mode.
 
-    estimator, propagation: a composition, matrix or rule of one's own in place of the config's name
-    objective: loss and score of one's own in place of those that the graph's labels stand for; or
-        a loss alone, a function of the outputs and labels of some nodes to the loss of each
-    diagnostics: epochs between measurements of staleness and noise, in place of the config's
-    checkpoints: a new folder to write checkpoints to, of this run alone. Ctrl-C and SIGTERM then
-        end the step, write one, and raise `Interrupted`
-    checkpoint_every: epochs (1) or minutes ("10m") between them, in place of the config's
-    resume: a folder of checkpoints, from the newest of which to go on, to the bits that a run
-        without a break ends in; from the beginning if it has none yet. More are written there
+    estimator, propagation: a composition, matrix or rule of the user's own instead of the config's
+    name
+    objective: a loss and score of the user's own instead of those of the graph's labels; or only a
+    loss, a function from the outputs and labels of some nodes to the loss of each
+    diagnostics: epochs between measurements of staleness and noise, instead of the config's
+    checkpoints: a new folder for the checkpoints of this run. Ctrl-C and SIGTERM then end the step,
+    write a checkpoint, and raise `Interrupted`
+    checkpoint_every: epochs (1) or minutes ("10m") between checkpoints, instead of the config's
+    resume: a folder of checkpoints. Training continues from the newest one, to the same bits as
+    without the interruption, or starts from the beginning if there is none. New checkpoints are
+    written there
     verbose: show progress as `vrgcn train` does, on a terminal or in a notebook
     on_epoch, ..., on_note: see listener.Callbacks
     """

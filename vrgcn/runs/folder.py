@@ -1,6 +1,7 @@
-"""The folder of a run: the names of all files in it, who may write to it, and how far its run is.
+"""The folder of a run: the names of all files in it, its lock, and the progress of its run.
 
-No torch here until a folder is looked at for checkpoints: the command line knows the names before.
+torch is imported only when a folder is searched for checkpoints, so that the command line can use
+the names before.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ RESULT = "result.json"
 CHECKPOINTS = "checkpoints"
 DIAGNOSIS = "diagnosis.html"
 TENSORBOARD = "tensorboard"
-GRAPH = "graph"  # of a run that was trained from Python on a graph in memory
+GRAPH = "graph"  # for a run trained from Python on a graph in memory
 
-# Runs in the folder of several: of `vrgcn train --seeds`, and of `vrgcn tune`.
+# Names of runs inside the folder of several: of `vrgcn train --seeds`, and of `vrgcn tune`.
 SEED = "seed-"
 BEST = "best"
 AVERAGED = "average"
@@ -37,8 +38,8 @@ TRIAL = "trial-"
 STUDY = "study.sqlite"
 LEADERBOARD = "leaderboard.json"
 
-# Files and folders that commands write into the folder of a run; a person's own are not among them.
-# The settings are left out: they are removed last.
+# Files and folders that commands write into the folder of a run; the user's own files are not
+# listed. The settings are left out because they are removed last.
 OURS = (
     *(METRICS, RESULT, MODEL, CHECKPOINTS, DIAGNOSIS, TENSORBOARD, GRAPH),
     *(f"{TRIALS}/{TRIAL}*", STUDY, LEADERBOARD),
@@ -52,7 +53,7 @@ RATIO = Kind(
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """The options that the run in a folder was started with."""
+    """Return the options that the run in a folder was started with."""
     if folder.is_file():
         raise NotADirectoryError(f"{folder} is a file; name the folder of a run")
     if not folder.is_dir():
@@ -74,13 +75,14 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def chosen_estimator(folder: Path | None) -> str | None:
-    """The estimator that `auto` stood for when the run in a folder began; None where no folder is
-    given or the run's settings name an estimator."""
+    """Return the estimator that `auto` stood for when the run in a folder began; None if no folder
+    is given or the run's settings name an estimator."""
     return None if folder is None else read_config(folder).get(CHOSEN_ESTIMATOR)
 
 
 def member_runs(folder: Path) -> list[Path]:
-    """The runs of a folder that holds several, the best of them first; none of a run's own."""
+    """Return the runs in a folder of several: the best one first, then seeds, then trials, by
+    number; empty for the folder of a single run."""
     if (folder / METRICS).is_file():
         return []
     patterns = (BEST, f"{SEED}*", f"{TRIALS}/{TRIAL}*")
@@ -94,7 +96,7 @@ def _by_number(folder: Path) -> tuple[int, str]:
 
 
 def unfinished(folder: Path) -> str | None:
-    """How far the training of a run came that has not ended; None of one that has."""
+    """Return how far the training of an unfinished run came; None if it has finished."""
     if (folder / RESULT).is_file():
         return None
     config = read_config(folder)
@@ -112,11 +114,11 @@ def unfinished(folder: Path) -> str | None:
 
 @contextmanager
 def claimed(folder: Path, *, resume: bool, overwrite: bool = False) -> Iterator[Path]:
-    """The folder of a run for this process alone. A new one is removed again if training fails
-    before there is anything worth keeping.
+    """Create or open the folder of a run and lock it for this process. A new folder is removed
+    again if training fails before there is anything worth keeping.
 
-    resume: continue the run that is there
-    overwrite: remove the run that is there
+    resume: continue the existing run
+    overwrite: remove the existing run
     """
     worth = True
     try:
@@ -131,18 +133,18 @@ def claimed(folder: Path, *, resume: bool, overwrite: bool = False) -> Iterator[
             except BaseException:
                 worth = resume or resumable(folder) or (folder / MODEL).exists()
                 if not worth:
-                    with suppress(OSError):  # the error that ended training is the one to raise
+                    with suppress(OSError):  # raise the error that ended training
                         clear(folder)
                 raise
     finally:
         if not worth:
-            with suppress(OSError):  # somebody's own files are in it
+            with suppress(OSError):  # it contains the user's own files
                 folder.rmdir()
 
 
 def resumable(folder: Path) -> bool:
-    """Whether a folder holds what --resume continues: a checkpoint or, of several runs, one that
-    has ended an epoch or has a checkpoint of its first."""
+    """Return True if --resume can continue the folder: it has a checkpoint or, for several runs,
+    one of them has finished an epoch or has a checkpoint of its first."""
     from vrgcn.runs.checkpoint import checkpoints_in
 
     homes = (folder, *folder.glob(f"{SEED}*"), *folder.glob(f"{TRIALS}/{TRIAL}*"))
@@ -152,7 +154,7 @@ def resumable(folder: Path) -> bool:
 
 
 def check_free(folder: Path, overwrite: bool) -> None:
-    """Refuse a folder that holds something, unless it is a run that shall be overwritten."""
+    """Raise if a folder is not empty, unless it holds a run that should be overwritten."""
     if holds_nothing(folder):
         return
     if not (folder / CONFIG).is_file():
@@ -178,31 +180,32 @@ def check_free(folder: Path, overwrite: bool) -> None:
 
 
 def holds_nothing(folder: Path) -> bool:
-    """Whether a folder has nothing in it but what a process that was killed as it began leaves: its
-    lock, and what it was writing."""
+    """Return True if a folder contains at most the lock and temporary files of a process that was
+    killed at its start."""
     return all(path.name == LOCK or is_partial(path) for path in folder.iterdir())
 
 
 def clear(folder: Path) -> None:
-    """Remove the run in a folder, and nothing else that is there."""
+    """Remove the run in a folder, and no other files."""
     for pattern in (BEST, AVERAGED, f"{SEED}*", f"{BASELINES}/*"):
         for run in folder.glob(pattern):
             if _begun(run):
                 remove_folder(run)
     for pattern in OURS:
         for path in folder.glob(pattern):
-            # Of a link, such as one to a larger disk, what it leads to is somebody's own.
+            # If it is a link, such as one to a larger disk, its target belongs to the user.
             folded = path.is_dir() and not path.is_symlink()
             remove_folder(path) if folded else path.unlink()
     for home in (TRIALS, BASELINES):
-        with suppress(OSError):  # somebody's own files are in it
+        with suppress(OSError):  # it contains the user's own files
             (folder / home).rmdir()
-    # Last: by its options a folder that was cleared in part is known to be a run's.
+    # The options go last: they mark a partly cleared folder as a run's.
     (folder / CONFIG).unlink(missing_ok=True)
 
 
 def _begun(run: Path) -> bool:
-    """Whether a folder is that of a run, be it one that was killed before it wrote anything."""
+    """Return True if a folder belongs to a run, even one that was killed before it wrote
+    anything."""
     if not run.is_dir() or run.is_symlink():
         return False
     ours = any((run / name).is_file() for name in (CONFIG, METRICS))

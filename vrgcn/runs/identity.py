@@ -1,7 +1,7 @@
-"""The identity of a run: its graph, model and settings, so that another run is not taken for it.
+"""The identity of a run: its graph, model and settings, which tell it apart from other runs.
 
-Two runs of the same identity make the same steps. What may change when a run goes on, such as how
-long it is trained, is not part of it.
+Two runs of the same identity make the same steps. Settings that may change when a run resumes, such
+as the number of epochs, are not part of it.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ PARTS = ("graph", "model", "config", "run")  # of an identity, each an object
 
 
 def identity(trainer: Trainer, graph: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The identity by part, as JSON can hold it: tensors by their SHA-256. Reads the graph once.
+    """Return the identity by part, as JSON can hold it: tensors by their SHA-256. Reads the graph
+    once.
 
-    graph: its fingerprint, where the trainer has but a part of it
+    graph: its fingerprint, if the trainer has only a part of it
     """
     batches = trainer.minibatches
     free = free_settings(trainer.config.schedule)
@@ -53,7 +54,7 @@ def identity(trainer: Trainer, graph: dict[str, Any] | None = None) -> dict[str,
 
 
 def fingerprint(graph: Graph) -> dict[str, Any]:
-    """SHA-256 of each part of a graph, and its size."""
+    """Return the SHA-256 of each part of a graph, and its size."""
     features = graph.features
     parts = _sparse(CSR.from_torch(features)) if is_sparse(features) else [features]
     return {
@@ -67,7 +68,8 @@ def fingerprint(graph: Graph) -> dict[str, Any]:
 
 
 def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """Differences of two identities as text, such as "learning_rate was 0.01 and is 0.02"."""
+    """Return the differences of two identities as text, such as "learning_rate was 0.01 and is
+    0.02"."""
     defaults = {
         "config": {field.name: field.default for field in fields(TrainConfig)},
         "model": {name: p.default for name, p in signature(GraphModel).parameters.items()},
@@ -76,7 +78,7 @@ def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
     for part, ours in now.items():
         theirs = before[part]
         for name in {**ours, **theirs}:
-            # A setting that did not exist yet was what it is by default.
+            # A setting that did not exist yet had its default value.
             was = theirs.get(name, defaults.get(part, {}).get(name))
             if was != ours.get(name):
                 told.append(_difference(part, name, was, ours.get(name)))
@@ -91,7 +93,7 @@ def _difference(part: str, name: str, was: Any, now: Any) -> str:
 
 
 def _model(model: nn.Module) -> dict[str, Any]:
-    """Class, settings, and the shape of every weight."""
+    """Return the class, the settings, and the shape of every weight."""
     arguments = getattr(model, "arguments", None)
     settings = arguments if isinstance(arguments, dict) else {"structure": repr(model)}
     return {
@@ -106,7 +108,7 @@ def _model(model: nn.Module) -> dict[str, Any]:
 
 def _estimator(estimator: Any) -> str:
     sampler = estimator.sampler
-    if not isinstance(sampler, str):  # one's own, whose repr may name an address in memory
+    if not isinstance(sampler, str):  # the user's own, whose repr may contain a memory address
         sampler = type(sampler).__qualname__
     ways = {f.name: getattr(estimator, f.name) for f in fields(estimator) if f.name != "sampler"}
     return " ".join([sampler, *(f"{name}={way}" for name, way in ways.items())])

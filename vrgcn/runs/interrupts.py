@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and a terminal that is closed (SIGHUP): the first asks training to stop after its
+"""Ctrl-C, SIGTERM and a closed terminal (SIGHUP): the first signal asks training to stop after its
 step, the second stops at once."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FIRST = b"\nstopping after this step; once more stops at once\n"
 
 
 class Interrupted(KeyboardInterrupt):
-    """Training was asked to stop, and did between two steps.
+    """Raised when training was asked to stop and has stopped between two steps.
 
     signal: its number; the message says where training stands and what was kept
     """
@@ -31,9 +31,9 @@ class Interrupted(KeyboardInterrupt):
 class StopRequest:
     """A request to stop, which training answers when its step is done.
 
-    signal: the number of the signal that asked to stop; None as long as none did
-    quiet: say nothing; once: a second signal is nothing new, as where a launcher sends one after
-        the terminal did
+    signal: the number of the signal that asked to stop; None while there is none
+    quiet: print nothing
+    once: ignore a second signal, because a launcher sends one after the terminal did
     """
 
     def __init__(self, *, quiet: bool = False, once: bool = False) -> None:
@@ -48,20 +48,21 @@ class StopRequest:
                 return
             raise Interrupted(number)
         self.signal = number
-        # Without standard error, descriptor 2 may be any file that was opened since.
+        # If standard error is closed, descriptor 2 may be any file opened since.
         if self.quiet or sys.__stderr__ is None:
             return
-        with suppress(OSError, ValueError):  # nobody may be there any more to read it
+        with suppress(OSError, ValueError):  # its reader may be gone
             os.write(sys.__stderr__.fileno(), FIRST)
 
 
 @contextmanager
 def stop_requests(*, quiet: bool = False, once: bool = False) -> Iterator[StopRequest]:
-    """Signals in here are noted, not obeyed at once. Only the main thread can do so; in others
-    nothing is changed, as with signals that the process was started to ignore.
+    """Record signals inside this context instead of obeying them at once. Only the main thread can
+    do so; in other threads nothing changes, and neither do signals that the process was started to
+    ignore.
 
-    Inside another of these the request is that one's: a signal that came too late for one run is
-    still known to whoever starts the next.
+    A nested context shares the request of the outer one, so that a signal that came too late for
+    one run is still known to the caller that starts the next.
 
     quiet, once: see `StopRequest`
     """
@@ -84,6 +85,6 @@ def stop_requests(*, quiet: bool = False, once: bool = False) -> Iterator[StopRe
 
 
 def _noting() -> StopRequest | None:
-    """The request that signals are noted in now."""
+    """The request that records signals now."""
     handlers = [getattr(signal.getsignal(number), "__self__", None) for number in SIGNALS]
     return next((owner for owner in handlers if isinstance(owner, StopRequest)), None)

@@ -1,6 +1,6 @@
 """A job: a model on a graph and everything that its training needs, each built once.
 
-`prepare` looks at the model, finds the objective and settles the estimator. `Job.train` makes the
+`prepare` inspects the model, finds the objective and chooses the estimator. `Job.train` makes the
 steps. `fit`, `vrgcn train`, its seeds, searches, scikit-learn's estimators and the demo share it.
 """
 
@@ -43,11 +43,13 @@ from vrgcn.training.trainer import Trainer, note_training
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """config: settings of the training; its estimator is the one that `auto` stands for
-    choice: which estimator `auto` stands for and why; None where one was asked for
+    """A model on a graph, ready to train.
+
+    config: settings of the training; its estimator is the one that `auto` stands for
+    choice: the estimator that `auto` stands for and the reason; None if the user named one
     setup: the model on the graph; its P X is computed when training begins
     estimator, propagation: a composition and a matrix of the user's own; None: the config's
-    known: costs that the choice was made by
+    known: costs that the choice was based on
     """
 
     model: nn.Module
@@ -61,7 +63,7 @@ class Job:
     known: Mapping[str, Cost] = field(default_factory=dict)
 
     def costs(self, estimators: Iterable[str]) -> dict[str, Cost]:
-        """Costs of an epoch by each estimator; those that cannot train here are left out."""
+        """Return the costs of an epoch by each estimator that can train here."""
         names = list(estimators)
         found = epoch_costs(
             self.model,
@@ -76,7 +78,7 @@ class Job:
         return {name: found[name] for name in names if name in found}
 
     def with_model(self, model: nn.Module, seed: int) -> Job:
-        """The same job for a model of the same shape that was drawn by another seed."""
+        """Return the same job for a model of the same shape with weights from another seed."""
         model.to(self.setup.device)
         note_training(model, self.graph, self.config, self.propagation)
         return replace(
@@ -95,12 +97,12 @@ class Job:
         verbose: bool = False,
         check: Callable[[], None] | None = None,
     ) -> TrainResult:
-        """Train, or resume training, and keep everything in the folder of a run, which the caller
+        """Train, or resume training, and record everything in the folder of a run, which the caller
         has claimed.
 
         options: the settings that config.toml of the run has
-        listener: told after the record is written
-        check: called after each epoch and before each checkpoint; an error of it stops the run
+        listener: called after the record is written
+        check: called after each epoch and before each checkpoint; if it raises, the run stops
         """
 
         def train(told: Listener) -> TrainResult:
@@ -127,9 +129,9 @@ class Job:
     ) -> TrainResult:
         """Train the model in place; it ends with the chosen weights, in evaluation mode.
 
-        checkpoints: a folder for checkpoints. Ctrl-C and SIGTERM then end the step, write one, and
-            raise `Interrupted`
-        resume: continue from the newest checkpoint there; from the beginning if it has none yet
+        checkpoints: a folder for checkpoints. Ctrl-C and SIGTERM then end the step, write a
+        checkpoint, and raise `Interrupted`
+        resume: continue from the newest checkpoint there, or from the beginning if there is none
         verbose: show progress
         """
         with memory_explained(self.graph, self.config, self.model), ExitStack() as stack:
@@ -181,9 +183,9 @@ def prepare(
     propagation: PropagationLike | None = None,
     objective: Objective | Loss | None = None,
 ) -> Job:
-    """The job of training a model on a graph whose features are as the model takes them.
+    """Return the job of training a model on a graph whose features are scaled as the model needs.
 
-    estimator, propagation, objective: the user's own in place of the config's, see `fit`
+    estimator, propagation, objective: the user's own instead of the config's, see `fit`
     """
     use_threads(config.threads)
     with memory_explained(graph, config, model):
@@ -200,7 +202,8 @@ def prepare(
 
 
 def _refuse_used(folder: Path) -> None:
-    """Refuse a folder with checkpoints of another run: they would be taken for this one's."""
+    """Raise if a folder has checkpoints of another run, because they would be taken for this
+    one's."""
     there = checkpoints_in(folder)
     if there:
         raise FileExistsError(

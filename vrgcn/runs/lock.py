@@ -1,4 +1,5 @@
-"""A folder that one process uses at a time. The lock of a process that has died is no obstacle."""
+"""Locks a folder for one process at a time. The lock of a process that has died does not block
+others."""
 
 from __future__ import annotations
 
@@ -20,12 +21,12 @@ _NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK)
 
 
 class LockedError(OSError):
-    """Another process uses the folder."""
+    """Raised when another process uses the folder."""
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """The folder, which is made, for this process alone; an error at once where it is in use."""
+    """Create the folder if needed and lock it for this process; raise at once if it is in use."""
     path = folder / LOCK
     with explained(path):
         make_folder(folder)
@@ -36,7 +37,7 @@ def locked(folder: Path) -> Iterator[None]:
             os.pwrite(descriptor, str(os.getpid()).encode(), 0)
         yield
     finally:
-        path.unlink(missing_ok=True)  # while it is still ours
+        path.unlink(missing_ok=True)  # while we still hold the lock
         os.close(descriptor)
 
 
@@ -54,10 +55,11 @@ def _acquire(path: Path) -> int:
                 "for it, stop it, or write elsewhere"
             ) from None
         except OSError as error:
-            if error.errno not in _NO_LOCKS:  # as some file systems of clusters say
+            if error.errno not in _NO_LOCKS:  # some file systems of clusters raise these
                 os.close(descriptor)
                 raise
-        # Its last owner may have removed the file between our two calls: then it guards nothing.
+        # The last owner may have removed the file between our two calls; then this lock guards
+        # nothing.
         try:
             if os.path.samestat(os.fstat(descriptor), os.stat(path)):
                 return descriptor

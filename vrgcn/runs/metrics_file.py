@@ -1,4 +1,4 @@
-"""The file of a run's metrics: a line for each epoch, while it trains."""
+"""The file of a run's metrics: a line for each epoch, written while it trains."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from vrgcn.training.state import Epoch
 
 
 class MetricsFile:
-    """tolerant: calls what writes, which a full disk may keep from it; see train.py"""
+    """Writes metrics.jsonl.
+
+    tolerant: runs a write and returns False if a full disk prevented it; see Record
+    """
 
     def __init__(self, path: Path, tolerant: Callable[[Callable[[], None]], bool]) -> None:
         self.path = path
         self.tolerant = tolerant
         self._points: list[Epoch] = []
-        self._whole = False  # whether the file has every line
+        self._whole = False  # True if the file has every line
 
     def restore(self, points: list[Epoch]) -> None:
         """Replace the file's lines by those of the curve so far."""
@@ -26,7 +29,7 @@ class MetricsFile:
         self._whole = self.tolerant(self._write)
 
     def add(self, point: Epoch) -> None:
-        """One more line, on the disk at once: what is known stays known if the run is cut short."""
+        """Append a line and flush it to disk, so that it survives if the run is cut short."""
         self._points.append(point)
         self._whole = self.tolerant(self._append if self._whole else self._write)
 
@@ -46,7 +49,7 @@ class MetricsFile:
             with explained(self.path), open(self.path, "a", encoding="utf-8") as file:
                 file.write(_line(self._points[-1]))
         except OSError:
-            os.truncate(self.path, size)  # no half of a line
+            os.truncate(self.path, size)  # remove an incomplete line
             raise
 
     def _write(self) -> None:

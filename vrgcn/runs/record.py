@@ -1,5 +1,5 @@
-"""Training that is recorded in the folder of a run, as `vrgcn report` and `predict` read it: its
-options, a line for each epoch, the best model so far, checkpoints, the result."""
+"""Records training in the folder of a run, as `vrgcn report` and `predict` read it: its options, a
+line for each epoch, the best model so far, checkpoints, the result."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ from vrgcn.training.state import Epoch
 
 
 class Record(Listener):
-    """Keeps what a run tells in its folder: settings, a line for each epoch, the best model so far.
+    """Writes the events of a run to its folder: settings, a line for each epoch, the best model so
+    far.
 
     options: the settings that config.toml has, by which the run can be repeated
-    tell: called with a note where the disk is full and training continues
-    check: called after each epoch and before each checkpoint; an error of it stops the run
+    tell: called with a note if the disk is full and training continues
+    check: called after each epoch and before each checkpoint; if it raises, the run stops
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class Record(Listener):
         self.metrics = MetricsFile(folder / METRICS, self._written)
 
     def begin(self) -> None:
-        """Note the settings: from here on the run is one that has not finished."""
+        """Write the settings; from here on the folder holds an unfinished run."""
         (self.folder / RESULT).unlink(missing_ok=True)
         write_settings(self.folder / CONFIG, self.options)
 
@@ -70,7 +71,7 @@ class Record(Listener):
             self.check()
 
     def finish(self, result: TrainResult) -> None:
-        """Keep the model and the result."""
+        """Write the model and the result."""
         self.metrics.finish(result.curve)
         save_model(self.model, self.folder / MODEL)
         write_text(self.folder / RESULT, json.dumps(_scores(result), indent=2) + "\n")
@@ -97,10 +98,10 @@ def recorded(
     listener: Listener,
     check: Callable[[], None] | None = None,
 ) -> TrainResult:
-    """Train, and keep a record in the folder, the checkpoints aside.
+    """Train and keep a record in the folder, except for the checkpoints.
 
-    train: trains, telling the listener that it is given
-    listener: told after the record is written
+    train: trains, calling the listener that it is given
+    listener: called after the record is written
     others: see Record
     """
     if not listener.hears_notes:

@@ -1,8 +1,8 @@
-"""Whether a state that was read from a file can be one of this run.
+"""Checks whether a state that was read from a file can belong to this run.
 
-A checksum says that a file is what was written, not that it makes sense: whoever changes a file can
-write its checksum again. What PyTorch takes without a word, such as moments of another shape, would
-end the interpreter later, or train on as another run.
+A checksum shows that a file is what was written, not that it makes sense: a person who edits a file
+can update its checksum. Errors that PyTorch accepts silently, such as moments of another shape,
+would crash the interpreter later, or train on as another run.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _RATES = ("lr", "initial_lr")
 
 
 def check_state(trainer: Trainer, state: TrainState) -> None:
-    """Refuse what cannot have been taken of a trainer like this one, with a `ValueError`."""
+    """Raise `ValueError` if the state cannot have been taken from a trainer like this one."""
     _check_place(trainer, state)
     _check_progress(state.progress)
     _check_tensors("weights", state.model, trainer.model.state_dict())
@@ -80,7 +80,8 @@ def _check_progress(progress: Progress) -> None:
 
 
 def _check_optimizer(trainer: Trainer, state: Any) -> None:
-    """Settings are the config's, which is the same; schedules and rollbacks change the rates."""
+    """Check the optimiser's state. Its settings equal the config's, except rates, which schedules
+    and rollbacks change."""
     own = trainer.optimizer.state_dict()
     if not isinstance(state, dict) or state.keys() != own.keys():
         raise ValueError("its optimiser has other parts")
@@ -102,8 +103,8 @@ def _check_optimizer(trainer: Trainer, state: Any) -> None:
 
 
 def _moments(optimizer: torch.optim.Optimizer) -> set[str]:
-    """Names of the values that an optimiser keeps for a weight, found by one step on a scratch
-    one."""
+    """Return the names of the values that an optimiser keeps for a weight, found by one step of a
+    scratch optimiser."""
     weight = torch.zeros(1, requires_grad=True)
     weight.grad = torch.zeros(1)
     other = copy.copy(optimizer)
@@ -114,7 +115,8 @@ def _moments(optimizer: torch.optim.Optimizer) -> set[str]:
 
 
 def _check_alike(what: str, found: Any, wanted: Any) -> None:
-    """Refuse what is not made as `wanted` is, of objects, lists, numbers and texts."""
+    """Raise if a value does not have the structure of `wanted`: its objects, lists, numbers and
+    texts."""
     if isinstance(wanted, dict) and isinstance(found, dict) and found.keys() == wanted.keys():
         for name, part in wanted.items():
             _check_alike(f"{what}, {name}", found[name], part)

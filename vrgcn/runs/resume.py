@@ -1,6 +1,6 @@
-"""Resuming a run: what its settings must still be, and whether anything is left to do.
+"""Resuming a run: checks that its settings are unchanged, and whether anything is left to do.
 
-No torch here: the user is told at once what cannot be resumed.
+Imports no torch, so that the user learns at once if a run cannot be resumed.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from vrgcn.runs.settings import BEFORE, GRAPH_CHECKSUM, Settings, is_longer, set
 
 
 def refuse_changes(settings: Settings, folder: Path) -> None:
-    """Refuse settings by which the run in a folder would be another one."""
-    # A setting that is not in the file was None, or did not exist yet: at its default, but for a
-    # few.
+    """Raise if settings have changed that would make the run in a folder another one."""
+    # A setting that is not in the file was None, or did not exist yet: it had its default, except
+    # for a few.
     before = type(settings)().as_written() | BEFORE | read_config(folder)
     changed = settings_changes(before, settings.as_written())
     if changed:
@@ -29,15 +29,15 @@ def refuse_changes(settings: Settings, folder: Path) -> None:
 
 
 def nothing_left(settings: Settings, folder: Path | None) -> bool:
-    """Whether the run in a folder has finished and is not asked for more. Files that a process left
-    which was killed at its very end are removed.
+    """Return True if the run in a folder has finished and no more is asked for. Files of a process
+    that was killed at its very end are removed.
 
-    folder: None where no run is to be resumed
+    folder: None if no run is to be resumed
     """
     if folder is None or unfinished(folder) is not None:
         return False
     runs, now = (folder, *member_runs(folder)), settings.as_written()
-    # Each of several runs by itself: those that were to be made longer may not have been begun yet.
+    # Check each of several runs by itself: those to be extended may not have been begun yet.
     if any(is_longer(before, now) for before in map(read_config, runs)):
         return False
     for run in runs:
@@ -47,8 +47,8 @@ def nothing_left(settings: Settings, folder: Path | None) -> bool:
 
 
 def described(settings: Settings, checksum: str | None) -> dict[str, Any]:
-    """The settings that config.toml of a run has, and, where the run drew a split, the checksum by
-    which its graph is known again once it was moved.
+    """Return the settings for config.toml of a run and, if the run drew a split, the checksum that
+    identifies its graph after a move.
 
     checksum: of the graph on disk, as it was opened
     """

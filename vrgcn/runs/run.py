@@ -1,7 +1,7 @@
 """A run that was written to a folder: its settings, its model, and the graph it was trained on.
 
-The command line asks whether there is such a run before it loads torch, which waits here until one
-is opened.
+torch is imported only when a run is opened, because the command line checks for runs before it
+loads torch.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from vrgcn.inference.saved import SavedModel
 
 
-_ATTEMPTS = 3  # to read the options and the model of one run
+_ATTEMPTS = 3  # attempts to read the options and the model of the same run
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run as it lies in its folder.
+    """A run in its folder.
 
     config: its settings by name, as config.toml has them
     saved: its best model so far, with feature scaling, propagation and names of classes
@@ -45,7 +45,7 @@ class Run:
 
     @property
     def finished(self) -> bool:
-        """Whether its training has ended."""
+        """True if its training has ended."""
         return unfinished(self.folder) is None
 
     @property
@@ -62,11 +62,12 @@ class Run:
         return [json.loads(line) for line in lines]
 
     def graph(self) -> Graph:
-        """The graph that it was trained on, its features as the model takes them."""
+        """Return the graph that it was trained on, with features scaled as the model needs."""
         return open_run_graph(self, None, None, None, scored=False).graph
 
     def predict(self, graph: Graph | None = None, nodes: Any = None) -> Tensor:
-        """Exact outputs (nodes, classes), before the softmax, for its own graph or another one."""
+        """Return exact outputs (nodes, classes), before the softmax, for its own graph or another
+        one."""
         return self.saved.predict(self.graph() if graph is None else graph, nodes)
 
     def __str__(self) -> str:
@@ -76,20 +77,20 @@ class Run:
 
 
 def load_run(folder: str | Path, device: str = "cpu") -> Run:
-    """The run in a folder that `vrgcn train` or `vrgcn.train` wrote, finished or not."""
+    """Load the run in a folder that `vrgcn train` or `vrgcn.train` wrote, finished or not."""
     from vrgcn.engine.devices import find_device
 
     return open_run(Path(folder), find_device(device))
 
 
 def open_run(folder: Path, device: torch.device) -> Run:
-    """The run in a folder that `vrgcn train` wrote."""
+    """Open the run in a folder that `vrgcn train` wrote."""
     from vrgcn.inference.saved import load_model
 
     for _ in range(_ATTEMPTS):
         config = check_run(folder)
         saved = load_model(folder)
-        # Another run may have taken the folder's name, or begun in it, between the two files.
+        # Another run may have taken the folder's name, or started in it, between the two reads.
         if check_run(folder) == config:
             saved.model.to(device)
             return Run(folder, config, saved)
@@ -100,7 +101,7 @@ def open_run(folder: Path, device: torch.device) -> Run:
 
 
 def check_run(folder: Path) -> dict[str, Any]:
-    """Refuse a folder without a trained model; gives the options that the run was started with."""
+    """Raise if a folder has no trained model; return the options that the run was started with."""
     config = read_config(folder)
     several = member_runs(folder)
     if several:
@@ -120,19 +121,20 @@ def check_run(folder: Path) -> dict[str, Any]:
 
 
 def graph_source(config: dict[str, Any]) -> tuple[str | None, Path | None, Path | None]:
-    """Source of a run's graph: name of the data set, or folder, and the raw files' root."""
+    """Return the source of a run's graph: the name of the data set, or the folder, and the root of
+    the raw files."""
     graph, root = (Path(config[key]) if key in config else None for key in ("graph", "data_root"))
     return config.get("dataset"), graph, root
 
 
 def split_source(config: dict[str, Any]) -> dict[str, Any]:
-    """How a run's split was drawn anew, as `open_graph` takes it."""
+    """Return how a run's split was drawn, as `open_graph` takes it."""
     return {"ratio": config.get("ratio"), "split_seed": config.get("split_seed", 0)}
 
 
 def parts_of_run(folder: Path, dataset: str | None, graph: Path | None) -> Path | None:
-    """The folder of a graph's parts, where those are asked for, or else what the run was trained
-    on; None where it is a graph as a whole."""
+    """Return the folder of a graph's parts, if the caller asks for parts or the run was trained on
+    them; None for a whole graph."""
     if dataset is None and graph is None:
         _, graph, _ = graph_source(read_config(folder))
     return graph if has_parts(graph) else None
@@ -148,14 +150,14 @@ def open_run_graph(
     *,
     scored: bool = True,
 ) -> Opened:
-    """The graph that was asked for, or else the run's own, its features as the model takes them.
+    """Open the requested graph, or else the run's own, with features scaled as the model needs.
 
-    A split that the run drew is drawn again, also where its own graph is asked for, be it that it
-    lies elsewhere now. Another graph keeps its own.
+    A split that the run drew is drawn again, also if its own graph is requested from another place.
+    Another graph keeps its own split.
 
     directory: keep scaled features in a file, there or beside the graph, instead of in memory
-    on_fill: told of what is made there
-    scored: whether the splits are looked at, and a note on them matters
+    on_fill: called with the progress of files that are written there
+    scored: True if the splits are used, so that notes on them matter
     """
     from vrgcn.data.opening import open_graph, split_anew
 
@@ -188,7 +190,8 @@ def open_run_graph(
 
 
 def graph_checksum(folder: Path) -> str | None:
-    """Checksum of all files of a graph on disk but its splits; None for one without checksums."""
+    """Return the checksum of all files of a graph on disk except its splits; None for a graph
+    without checksums."""
     from vrgcn.data.store_format import content_checksum, opened_store, read_meta
 
     with opened_store(folder) as opened:
@@ -198,8 +201,8 @@ def graph_checksum(folder: Path) -> str | None:
 def _is_own_graph(
     config: dict[str, Any], dataset: str | None, graph: Path | None, checksum: str | None
 ) -> bool:
-    """Whether a graph, with this checksum, is the one that the run was trained on, wherever it lies
-    now."""
+    """Return True if the graph with this checksum is the one that the run was trained on, wherever
+    it lies now."""
     own_dataset, own, _ = graph_source(config)
     if graph is None:
         return dataset == own_dataset
@@ -208,13 +211,13 @@ def _is_own_graph(
     if graph.resolve() == own.resolve():
         return True
     noted = config.get(GRAPH_CHECKSUM)
-    if noted is None and (own / META).is_file():  # of a run from before it was noted
+    if noted is None and (own / META).is_file():  # the run predates this record
         noted = graph_checksum(own)
     return noted is not None and checksum == noted
 
 
 def _check_there(run: Path, graph: Path | None) -> None:
-    """Refuse a run's own graph that was moved or deleted."""
+    """Raise if a run's own graph was moved or deleted."""
     if graph is not None and not (has_parts(graph) or (graph / META).is_file()):
         raise FileNotFoundError(
             f"the graph of run {run} was in {graph}; say where it is now with {setting('graph')}"

@@ -1,6 +1,7 @@
 """Settings of a run: one value, written to and read from config.toml as a dict.
 
-No torch here until `prepare` is called: the command line reads settings before it loads anything.
+torch is imported only when `prepare` is called: the command line reads settings before it loads
+anything.
 """
 
 from __future__ import annotations
@@ -28,48 +29,48 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Settings of runs from before they existed, where that is not their default.
+# Values of settings that older runs lack, if they differ from the default.
 BEFORE = {"transform_first": "never"}
 
-# Entries of config.toml that are no settings: by what a graph is known again whose split the run
-# drew, and the estimator that `auto` stood for.
+# Entries of config.toml that are no settings: the checksum of a graph whose split the run drew, and
+# the estimator that `auto` stood for.
 GRAPH_CHECKSUM = "graph_checksum"
 CHOSEN_ESTIMATOR = "chosen_estimator"
 NOTED = (GRAPH_CHECKSUM, CHOSEN_ESTIMATOR)
 
-# Settings of TrainConfig that a run may resume with changed: they decide when it ends, what is
-# measured beside it, what is kept of it and how fast it is. Threads change the order of sums, and
-# with it last bits.
+# Settings of TrainConfig that may change when a run resumes: they decide when it ends, what is
+# measured beside it, what is kept and how fast it is. Threads change the order of sums, and so the
+# last bits.
 FREE = (
     *("epochs", "patience", "time_limit", "diagnostics", "threads", "memory"),
     *("checkpoint_every", "on_nan", "on_full_disk"),
 )
-# Further settings that change no bit: where the same graph lies now (its fingerprint decides), what
-# is looked at and logged beside the run, and when processes hear of each other.
+# Further settings that change no bit: the present path of the same graph (its fingerprint is
+# checked), what is verified and logged beside the run, and when processes exchange messages.
 _BESIDE = ("graph", "data_root", *NOTED, "verify", "log", "halo", "halo_every", "rank_timeout")
-# Settings of a search that may change: its trials compare all the same.
+# Settings of a search that may change: its trials remain comparable.
 _OF_SEARCH = ("trials", "time_limit", "threads", "baselines")
-# Settings by which a run is made longer.
+# Settings that can extend a run.
 _LENGTHS = ("epochs", "patience", "time_limit", "seeds", "trials")
 # Settings of `vrgcn train` beside these: how several runs or processes share the work, and the log.
 OF_COMMAND = ("log", "seeds", "halo", "halo_every", "rank_timeout")
-# Settings of a finished run that say nothing of another training by its other settings.
+# Settings of a finished run that do not apply to another training with its other settings.
 OVER = ("epochs", "warmup", "time_limit", *OF_COMMAND)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What is trained on which graph, and how."""
+    """The graph, the model and the training."""
 
     dataset: str | None = None
-    """A graph by name; `vrgcn datasets` lists them."""
+    """A named data set; `vrgcn datasets` lists them."""
     graph: Path | None = None
-    """A graph from disk, a folder that `vrgcn import` wrote."""
+    """A graph from disk: a folder that `vrgcn import` wrote."""
     data_root: Path | None = None
-    """Where raw files of named data sets lie or go. None: $VRGCN_DATA, or else data."""
+    """Folder of the raw files of named data sets. None: $VRGCN_DATA, or else data."""
     ratio: tuple[float, ...] | None = None
-    """Shares of train, val and test, three numbers such as 0.6 0.2 0.2, to draw the split anew from
-    the labelled nodes, class by class. None: as the graph has it."""
+    """Shares of train, val and test, three numbers such as 0.6 0.2 0.2, to draw a new split from
+    the labelled nodes, class by class. None: the graph's own split."""
     split_seed: int = 0
     """Seed of --ratio."""
     scaling: Literal["auto", "none", "standard", "row"] = "auto"
@@ -77,12 +78,12 @@ class Settings:
     row makes each node's sum to 1. auto: as the paper does for the data set; for a graph from disk,
     standard for dense and row for sparse features."""
     verify: bool = True
-    """Read all of a graph on disk before training and compare its checksums: one or two seconds for
-    each gigabyte, against training on damaged numbers."""
+    """Read all files of a graph on disk before training and compare their checksums, so that
+    training never uses damaged data: one or two seconds per gigabyte."""
     model: ModelConfig = field(default_factory=ModelConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
 
-    # Fields of a class derived from this one that are no settings, such as where a run is written.
+    # Fields of a derived class that are no settings, such as the folder of a run.
     beside: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
@@ -90,16 +91,16 @@ class Settings:
             check_ratio(self.ratio)
 
     def as_dict(self) -> dict[str, Any]:
-        """Every setting by name, paths holding from any folder."""
+        """Return every setting by name, with absolute paths."""
         values = {k: v for k, v in flatten(self).items() if k not in self.beside}
         return {k: v.resolve() if isinstance(v, Path) else v for k, v in values.items()}
 
     def as_written(self) -> dict[str, Any]:
-        """The settings as config.toml gives them back."""
+        """Return the settings as config.toml gives them back."""
         return tomllib.loads(settings_text(self.as_dict()))
 
     def changed(self: T, values: Mapping[str, Any]) -> T:
-        """The same but for some settings, by name."""
+        """Return a copy with some settings changed, by name."""
         return build(type(self), flatten(self) | dict(values))
 
     def open_graph(
@@ -107,9 +108,9 @@ class Settings:
         on_fill: Callable[[str, float], None] | None = None,
         store: OpenFolder | None = None,
     ) -> Opened:
-        """The graph with its features scaled.
+        """Open the graph with its features scaled.
 
-        on_fill: told how tables are made that are kept beside a graph on disk
+        on_fill: called with the progress of tables that are written beside a graph on disk
         store: the folder of a graph on disk, if it is open already
         """
         from vrgcn.data.opening import open_graph
@@ -136,7 +137,7 @@ class Settings:
         return opened._replace(graph=scale_graph(graph, kind)[0])
 
     def prepare(self, graph: Graph, chosen: str | None = None) -> Job:
-        """The job of training these settings' model on a graph that `open_graph` gave.
+        """Return the job of training these settings' model on a graph that `open_graph` returned.
 
         chosen: the estimator that `auto` stood for when the run began; None: choose now
         """
@@ -148,7 +149,7 @@ class Settings:
         return prepare(self.build_model(graph, objective), graph, config, objective=objective)
 
     def build_model(self, graph: Graph, objective: Objective) -> GraphModel:
-        """The model with new weights, which the seed decides."""
+        """Build the model with new weights, which depend on the seed."""
         from vrgcn.costs.order import build_for
         from vrgcn.costs.out_of_memory import memory_explained
 
@@ -157,24 +158,24 @@ class Settings:
 
 
 def with_choice(values: Mapping[str, Any], estimator: str) -> dict[str, Any]:
-    """Settings as config.toml has them, the estimator noted that `auto` stands for."""
+    """Return settings as config.toml has them, with the estimator that `auto` stands for."""
     asked = values.get("estimator")
     return {**values, **({CHOSEN_ESTIMATOR: estimator} if asked == AUTO else {})}
 
 
 def free_settings(schedule: str | None) -> tuple[str, ...]:
-    """The settings of FREE that are free with a schedule: along a cosine, the number of epochs
-    decides the rate of every step."""
+    """Return the settings of FREE that may change under a schedule: with a cosine, the number of
+    epochs decides the rate of every step."""
     return tuple(name for name in FREE if name != "epochs" or schedule != "cosine")
 
 
 def settings_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """The settings by which a run would be another one, each with what it was and is.
+    """Return the settings that would make a run another one, each with its old and new value.
 
     before: all settings of a run, as config.toml has them; now: those to resume it with
     """
     free = {*_BESIDE, *_OF_SEARCH}
-    if "search" not in now:  # trials of a search would not compare
+    if "search" not in now:  # trials of a search would not be comparable
         free |= {*free_settings(now["schedule"])}
     if before.get("seeds") and now.get("seeds"):
         free.add("seeds")
@@ -188,14 +189,14 @@ def settings_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[
 
 
 def is_longer(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Whether a run that has ended is asked for more."""
+    """Return True if a finished run is asked for more."""
     return any(
         name in before and _length(now.get(name)) > _length(before[name]) for name in _LENGTHS
     )
 
 
 def _length(value: Any) -> float:
-    """A number of epochs or runs, or the seconds of a time; infinite without a limit."""
+    """Return a number of epochs or runs, or the seconds of a time; infinity without a limit."""
     if value is None:
         return float("inf")
     return (duration(value) or 0.0) if isinstance(value, str) else value

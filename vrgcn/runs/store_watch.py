@@ -1,10 +1,10 @@
-"""Whether a graph on disk is still the one that training began with.
+"""Checks whether a graph on disk is still the one that training began with.
 
-Its arrays are mapped into memory, so a file that is written to while a run reads it changes the
-run, and one that is cut shorter ends the process with a bus error. Linux can be asked to hold back
-whoever opens a file for writing (a lease: see fcntl(2)), long enough for a step to end and for a
-checkpoint. Where it does not, as on disks of other machines, files are looked at every second. One
-that is removed, or replaced by another of its name, is still there for the run.
+Its arrays are mapped into memory, so writing to a file while a run reads it changes the run, and
+truncating a file ends the process with a bus error. Linux can hold back a process that opens a file
+for writing (a lease: see fcntl(2)), long enough to finish a step and write a checkpoint. If leases
+are not available, as on network disks, files are checked every second. A file that is removed, or
+replaced by another of its name, stays readable for the run.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ try:
 except ImportError:  # pragma: no cover - then nobody is held back
     fcntl = None  # type: ignore[assignment]
 
-SECONDS = 1.0  # between two looks at the files of a graph
+SECONDS = 1.0  # between two checks of the files of a graph
 MAPPED = (".npy", ".arrow", ".safetensors")
 
 
 class StoreChangedError(OSError):
-    """A file of the graph was written to while training read it."""
+    """Raised when a file of the graph was written to while training read it."""
 
 
 class Stamp(NamedTuple):
@@ -40,8 +40,10 @@ class Stamp(NamedTuple):
 
 
 class StoreWatch:
-    """folder: of the graph, as training begins; opened already, if the graph is read from it
-    on_note: told, once, that the graph is gone or another has its name
+    """Watches the files of a graph during training.
+
+    folder: of the graph, as training begins; already open if the graph is read from it
+    on_note: called once if the graph is gone or another one has its name
     now: returns the time in seconds
     """
 
@@ -56,10 +58,10 @@ class StoreWatch:
         self._now = now
         self._looked = now()
         self._stamps: dict[str, Stamp] = {}
-        self._leases: dict[int, Path] = {}  # by the open file that each lease belongs to
+        self._leases: dict[int, Path] = {}  # by the descriptor of each lease
         with opened_folder(folder) as opened:
             self.folder = opened.path.resolve()
-            # What is derived from the graph, in a folder of its own, comes and goes.
+            # Files derived from the graph are in a folder of their own and may change.
             for name in opened.files():
                 self._stamps[name] = _stamp(opened.stat(name))
                 if name.endswith(MAPPED):
@@ -69,13 +71,13 @@ class StoreWatch:
                         self._leases[lease] = self.folder / name
 
     def close(self) -> None:
-        """Hold nobody back any more."""
+        """Release all leases."""
         while self._leases:
             os.close(self._leases.popitem()[0])
 
     def wanted(self) -> Path | None:
-        """A file that somebody waits to write to, told once; None where nobody does. They wait
-        until `close`, or for as long as the system lets them (45 seconds)."""
+        """Return a file that another process waits to write to, once; None if there is none. The
+        other process waits until `close`, or as long as the system allows (45 seconds)."""
         for descriptor, file in self._leases.items():
             if fcntl.fcntl(descriptor, fcntl.F_GETLEASE) != fcntl.F_RDLCK and not self._asked:
                 self._asked = True
@@ -83,12 +85,12 @@ class StoreWatch:
         return None
 
     def glance(self) -> None:
-        """`check`, if it was not done within the last second."""
+        """Call `check`, unless it ran within the last second."""
         if self._now() - self._looked >= SECONDS:
             self.check()
 
     def check(self) -> None:
-        """Refuse to go on where what training reads has changed."""
+        """Raise if the files that training reads have changed."""
         self._looked = self._now()
         for name, before in self._stamps.items():
             file = self.folder / name
@@ -112,7 +114,7 @@ class StoreWatch:
 
 
 def wanted_note(file: Path) -> str:
-    """A note on a file that another process waits to write to."""
+    """Return a note on a file that another process waits to write to."""
     return (
         f"another process wants to write to {file}, which training reads: the run stops. With the "
         "graph as it was it goes on"
@@ -120,9 +122,9 @@ def wanted_note(file: Path) -> str:
 
 
 def _lease(file: BufferedReader) -> int | None:
-    """A lease on an open file, as another descriptor of it; None where none is given: the file is
-    another user's or on another machine, somebody writes to it just now, or the system has no
-    leases."""
+    """Take a lease on an open file and return its descriptor; None if the system grants none: the
+    file belongs to another user or lies on another machine, a process is writing to it, or the
+    system has no leases."""
     if fcntl is None or not hasattr(fcntl, "F_SETLEASE"):
         return None
     descriptor = os.dup(file.fileno())

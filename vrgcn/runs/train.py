@@ -1,4 +1,4 @@
-"""`train`: from a graph to a run in a folder, as `vrgcn train` writes it."""
+"""`train`: trains on a graph and writes the run to a folder, as `vrgcn train` does."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vrgcn.runs.settings import BEFORE, NOTED, OF_COMMAND, Settings
 from vrgcn.training.listener import Callbacks
 from vrgcn.training.state import Epoch
 
-_SOURCE = ("dataset", "graph")  # settings that the argument `graph` stands for
+_SOURCE = ("dataset", "graph")  # settings that the argument `graph` replaces
 
 
 def train(
@@ -32,18 +32,18 @@ def train(
     **settings: Any,
 ) -> Run:
     """Train a model on a graph and write the run to a folder. `vrgcn report`, `predict`, `evaluate`
-    and `train --resume` take it.
+    and `train --resume` accept it.
 
-    graph: the folder that `vrgcn import` wrote, the name of a data set, or a `Graph`, its features
-        not scaled; a `Graph` is kept in the folder of the run
+    graph: the folder that `vrgcn import` wrote, the name of a data set, or a `Graph` with unscaled
+    features; a `Graph` is kept in the folder of the run
     out: the folder of the run; it must not exist yet
-    resume: continue the run that is in `out`, by its own settings and those given, to the bits that
-        a run without a break ends in
-    overwrite: begin again where `out` holds a run already
+    resume: continue the run in `out` with its own settings and the given ones, to the same bits as
+    without the interruption
+    overwrite: start over if `out` already holds a run
     verbose: show progress
     on_epoch: called with each point of the curve; it may raise StopTraining
     settings: any of `ModelConfig`, `TrainConfig` and `vrgcn train`, by name: hidden=64, epochs=20,
-        scaling="row", ratio=(0.6, 0.2, 0.2)
+    scaling="row", ratio=(0.6, 0.2, 0.2)
     """
     folder = Path(out)
     types = {k: v for k, v in setting_types(Settings).items() if k not in _SOURCE}
@@ -67,7 +67,7 @@ def train(
 
 
 def _source(graph: Graph | str | Path, folder: Path) -> dict[str, Any]:
-    """The settings that name a graph; a `Graph` is written to the folder of the run."""
+    """Return the settings that name a graph; a `Graph` is written to the folder of the run."""
     if not isinstance(graph, Graph):
         return find_source(None, None, str(graph))._asdict()
     if not (folder / GRAPH).is_dir():

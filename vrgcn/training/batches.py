@@ -1,4 +1,5 @@
-"""The minibatches that a config stands for, and the histories that are refreshed beside them."""
+"""Builds the minibatches that a config describes, and finds the histories to refresh beside
+them."""
 
 from __future__ import annotations
 
@@ -28,9 +29,9 @@ def build_minibatches(
     directory: Path | None = None,
     setup: Setup | None = None,
 ) -> MiniBatches:
-    """The minibatches that `fit` trains on.
+    """Return the minibatches that `fit` trains on.
 
-    setup: the model on the graph as `look_at` found it; P X is then the caller's to fill
+    setup: the result of `look_at` for the model and the graph; the caller then fills P X
     """
     objective = objective or build_objective(graph, config)
     batches = MiniBatches(
@@ -66,7 +67,7 @@ def look_at(
     config: TrainConfig,
     propagation: PropagationLike | None = None,
 ) -> Setup:
-    """A model on a graph as a config says, looked at once; P X is not computed yet."""
+    """Inspect a model on a graph once, as the config says; P X is not computed yet."""
     return look(
         model,
         graph,
@@ -77,8 +78,9 @@ def look_at(
 
 
 def visited_nodes(config: TrainConfig, objective: Objective, estimator: Estimator | None) -> Any:
-    """What epochs visit (TrainConfig.visit): `auto` are all nodes where gradients have a history,
-    since then they pass through unlabelled nodes too, and else what the objective says."""
+    """Return the nodes that epochs visit (TrainConfig.visit). If the objective leaves it at `auto`:
+    all nodes if gradients have a history, because they then pass through unlabelled nodes too;
+    otherwise the training nodes."""
     if objective.visit != "auto":
         return objective.visit
     two_way = (estimator or find_estimator(config.estimator)).gradient_history
@@ -86,7 +88,8 @@ def visited_nodes(config: TrainConfig, objective: Objective, estimator: Estimato
 
 
 def refreshed_nodes(batches: MiniBatches, refresh: str) -> Tensor | None:
-    """Nodes whose histories to refresh before each epoch (TrainConfig.refresh); None for none."""
+    """Return the nodes whose histories are refreshed before each epoch (TrainConfig.refresh); None
+    for none."""
     if refresh == "never" or not batches.estimator.history:
         return None
     if refresh == "auto" and batches.samples_neighbours:

@@ -1,4 +1,4 @@
-"""The time that a run takes, in all its processes, and when it has to stop."""
+"""Measures the time of a run over all its processes, and decides when it has to stop."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import time
 
 
 class Clock:
-    """Runs from when it is made.
+    """Measures time from its creation.
 
-    limit: seconds after which the run shall have ended; None: never
+    limit: seconds after which the run must have ended; None: never
     """
 
     def __init__(self, limit: float | None = None) -> None:
@@ -28,7 +28,8 @@ class Clock:
         return self._before + self.now() - self._begun
 
     def go_on(self, used: float) -> None:
-        """After what other processes used; time that passed in this one is not given back."""
+        """Continue from the seconds that earlier processes used; the time of this process still
+        counts."""
         self._before += max(0.0, used - self.used)
 
     def stepped(self, seconds: float) -> None:
@@ -39,8 +40,8 @@ class Clock:
 
     @property
     def over(self) -> bool:
-        """Whether there is no time for one more step and the evaluations that may follow it: on the
-        validation nodes if it ends an epoch, and in the end on the test nodes."""
+        """True if there is no time for one more step and the evaluations that may follow it: on the
+        validation nodes if it ends an epoch, and at the end on the test nodes."""
         if self.limit is None:
             return False
         return self.used + self._step + 2 * self._evaluation >= self.limit

@@ -1,6 +1,6 @@
-"""What a trainer works with: minibatches, exact outputs, random numbers, counts of nodes.
+"""The parts of a trainer: minibatches, exact outputs, random numbers, counts of nodes.
 
-One process builds them here; several processes, each with a part of the graph, build their own.
+One process builds them here; with several processes, each builds its own for its part of the graph.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from vrgcn.training.objective import Objective
 
 
 class Sweeps(Protocol):
-    """Exact outputs.
+    """Computes exact outputs.
 
     on_chunk: called with the number of nodes after each chunk
     """
@@ -33,18 +33,21 @@ class Sweeps(Protocol):
     on_chunk: Callable[[int], None] | None
 
     def outputs(self, nodes: Tensor | None = None) -> Tensor:
-        """(nodes, outputs) of some nodes, or of all."""
+        """Return outputs (nodes, outputs) of some nodes, or of all."""
 
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """minibatches: of the training; their P X is computed
-    refreshed: nodes whose histories are refreshed before each epoch; None where none are
+    """The objects that a trainer works with.
+
+    minibatches: the minibatches of the training, with P X computed
+    refreshed: nodes whose histories are refreshed before each epoch; None for none
     monitor: measures staleness and noise beside the training
     evaluation: exact outputs, for scores
     random: random numbers of the training
-    trained, visited: nodes that count in the loss, and that an epoch visits, in all processes
-    validated: whether any process has nodes to validate on
+    trained, visited: numbers of nodes that count in the loss, and that an epoch visits, over all
+    processes
+    validated: True if any process has validation nodes
     """
 
     minibatches: MiniBatches
@@ -69,12 +72,12 @@ def build_components(
     on_begin: Callable[[int], None] | None = None,
     on_chunk: Callable[[int], None] | None = None,
 ) -> Components:
-    """The components of training in one process.
+    """Build the components of training in one process.
 
-    setup: the model on the graph as `look_at` found it
+    setup: the result of `look_at` for the model and the graph
     estimator: a composition of the user's own; None: the config's
     directory: keep histories, P X and tables of evaluation in files there instead of in memory
-    on_begin, on_chunk: told how far an evaluation is, see ExactSweeps
+    on_begin, on_chunk: called with the progress of an evaluation, see ExactSweeps
     """
     setup = setup.kept_in(directory)
     batches = build_minibatches(

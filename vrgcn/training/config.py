@@ -1,4 +1,5 @@
-"""Settings of a training run. No torch here: the command line reads it before loading anything."""
+"""Settings of a training run. Imports no torch: the command line reads them before loading
+anything."""
 
 from __future__ import annotations
 
@@ -25,38 +26,40 @@ class TrainConfig:
     gradient-only samples for the gradient alone. Or a composition SAMPLER/FORWARD/BACKWARD, such as
     uniform/corrected/none; docs/estimators.md."""
     fanout: tuple[int, ...] | None = None
-    """Neighbours sampled per node besides itself: one number, or one per layer from the input. Of
-    two-way: the most neighbours of a node whose neighbours are computed. None: 1, of two-way 3."""
+    """Number of neighbours sampled per node besides itself: one number, or one per layer from the
+    input. For two-way: neighbours are computed for nodes that have at most this many. None: 1, for
+    two-way 3."""
     sample_size: int = 512
     """Nodes that the estimator `is` draws per layer."""
     preprocess: bool | None = None
-    """Average the features once before training. None: whenever the model allows it."""
+    """Average the features once before training. None: if the model allows it."""
     propagation: Literal["gcn", "mean", "identity"] | None = None
     """Propagation matrix. None: the one the model is meant for."""
     inductive: bool = False
-    """Train on the edges among training nodes alone; evaluate on all edges."""
+    """Train only on edges between training nodes; evaluate on all edges."""
     visit: Literal["auto", "train", "all"] = "auto"
     """Nodes that an epoch visits. `all` keeps every history fresh, as the theorems assume; only
-    training nodes count in the loss either way. auto: all where gradients have a history (two-way),
-    which pass through unlabelled nodes too, else the training nodes."""
+    training nodes count in the loss in either case. auto: all if gradients have a history
+    (two-way), because they pass through unlabelled nodes too; otherwise the training nodes."""
 
     history_dtype: Literal["float32", "float16", "bfloat16"] = "float32"
-    """Precision in which histories are kept."""
+    """Precision of the stored histories."""
     history_cap: int | None = None
-    """Average the histories of at most so many neighbours of a node, drawn at random."""
+    """Average the histories of at most this many neighbours of a node, drawn at random."""
     warm_start: bool = False
-    """Fill the histories by an exact pass before the first epoch."""
+    """Fill the histories with an exact pass before the first epoch."""
     refresh: Literal["auto", "always", "never"] = "auto"
-    """Before each epoch, recompute histories that training reads but never visits. auto: when no
-    neighbours are sampled (estimator `history`, or fanout 0), since nothing else writes them."""
+    """Before each epoch, recompute the histories that training reads but never visits. auto: if no
+    neighbours are sampled (estimator `history`, or fanout 0), because nothing else writes them."""
 
     epochs: int = 30
     """Passes over the visited nodes."""
     batch_size: int = 512
     """Nodes in a minibatch."""
     batches: Literal["random", "blocks"] = "random"
-    """Minibatches of random nodes, or of blocks: random runs of --block nodes that follow each
-    other, for a graph on disk in the order that `vrgcn reorder` made: docs/scaling.md."""
+    """How minibatches are drawn: random nodes, or blocks, which are random runs of --block
+    consecutive nodes, for a graph on disk in the order that `vrgcn reorder` made:
+    docs/scaling.md."""
     block: int = 32
     """Nodes in a run of --batches blocks."""
     optimizer: Literal["adam", "sgd"] = "adam"
@@ -66,58 +69,58 @@ class TrainConfig:
     weight_decay: float = 0.0
     """L2 penalty."""
     decay: Literal["first", "all"] = "first"
-    """Weights under the L2 penalty: the first weight matrix alone, or all parameters."""
+    """Weights under the L2 penalty: only the first weight matrix, or all parameters."""
     schedule: Literal["none", "cosine", "plateau"] = "none"
-    """Learning rate over the epochs: the same; down to 0 along half a cosine; or halved whenever 6
-    evaluations in a row have brought no better validation score."""
+    """Learning rate over the epochs: constant; down to 0 along half a cosine; or halved whenever 6
+    evaluations in a row bring no better validation score."""
     warmup: int = 0
-    """Epochs in which the learning rate rises from nothing to its full size, step by step."""
+    """Epochs in which the learning rate rises from zero to its full size, step by step."""
     average_weights: bool = False
-    """Evaluate and keep an exponential average of the weights over about one epoch, in place of the
+    """Evaluate and keep an exponential average of the weights over about one epoch, instead of the
     weights of the last step. Steps and histories use the weights themselves."""
     clip: float | None = None
-    """Largest norm of a step's gradient; a larger one is scaled down to it. None: any."""
+    """Maximum norm of a step's gradient; a larger gradient is scaled down to it. None: no limit."""
     loss: Literal["auto", "mse", "mae"] = "auto"
-    """Loss of numbers: mean squared or mean absolute error; auto: squared. Of classes it is the
-    cross-entropy, which auto stands for too."""
+    """Loss for regression: mean squared or mean absolute error; auto: squared. For classification
+    it is the cross-entropy, which auto stands for too."""
     class_weights: Literal["none", "balanced"] = "none"
     """Weights of the classes in the loss. balanced: each class counts the same, however few
     training nodes have it."""
     label_smoothing: float = 0.0
     """Share of each training label that is spread evenly over all classes."""
     metric: str | None = None
-    """Score that is reported, and that decides which epoch is the best: of classes accuracy,
-    micro-f1, macro-f1 or roc-auc; of numbers rmse, mae or r2. None: accuracy, micro-f1 where nodes
+    """Score that is reported and that decides which epoch is the best: for classes accuracy,
+    micro-f1, macro-f1 or roc-auc; for numbers rmse, mae or r2. None: accuracy, micro-f1 if nodes
     have several classes, rmse for numbers."""
     evaluate_every: int = 1
     """Epochs between exact evaluations on the validation nodes."""
     patience: int | None = None
-    """Stop after so many evaluations without a better validation score. None: never."""
+    """Stop after this many evaluations without a better validation score. None: never."""
     time_limit: str | None = None
-    """Stop after so much time, such as 90s, 10m or 2h, with the best model until then: all time
-    counts, that of evaluation and that before a --resume too. None: after the epochs."""
+    """Stop after this much time, such as 90s, 10m or 2h, with the best model until then. All time
+    counts, including evaluation and the time before a --resume. None: stop after the epochs."""
     select: Literal["best", "last"] = "best"
-    """Weights to keep: of the best validation score, or of the last epoch."""
+    """Weights to keep: those of the best validation score, or those of the last epoch."""
     diagnostics: int | None = None
-    """Epochs between measurements of the histories' staleness and the gradient's noise, beside the
-    training, which they do not change; 0: never. None: so seldom that they cost 1.5% of it."""
+    """Epochs between measurements of the histories' staleness and the gradient's noise, which do
+    not change the training; 0: never. None: rarely enough to cost 1.5% of the training time."""
 
     checkpoint_every: str = "auto"
-    """Between checkpoints, from which a run goes on: epochs (1) or minutes (10m), which come inside
-    an epoch too; 0: only when the run is interrupted. auto: 5 minutes, longer where writing one
-    would take more than 2% of the time."""
+    """Interval between checkpoints, from which a run resumes: epochs (1) or minutes (10m), which
+    also fall inside an epoch; 0: only when the run is interrupted. auto: 5 minutes, or longer if
+    writing one would take more than 2% of the time."""
     on_nan: Literal["stop", "rollback"] = "stop"
-    """When the loss becomes NaN or infinite: stop, or go on from the last checkpoint with half the
-    learning rate, at most three times."""
+    """When the loss becomes NaN or infinite: stop, or continue from the last checkpoint with half
+    the learning rate, at most three times."""
     on_full_disk: Literal["continue", "stop"] = "continue"
-    """When there is no room for a checkpoint: train on without, or stop."""
+    """When the disk is too full for a checkpoint: continue without it, or stop."""
 
     memory: Literal["ram", "disk"] = "ram"
-    """Keep histories and tables of evaluation in memory, or in files beside the checkpoints, gone
-    afterwards. disk: scaled and averaged features of a graph from disk are files too, made once and
-    kept in its folder `derived`. The same numbers come out, to the bit."""
+    """Keep histories and tables of evaluation in memory, or in temporary files beside the
+    checkpoints. disk: scaled and averaged features of a graph from disk are also files, computed
+    once and kept in its folder `derived`. The results are the same to the bit."""
     seed: int = 0
-    """Seed of everything random."""
+    """Seed of all random numbers."""
     threads: int | None = None
     """CPU threads. None: as PyTorch chooses."""
     device: str = "cpu"
@@ -159,7 +162,7 @@ class TrainConfig:
 
 
 def given_config(config: TrainConfig | None) -> TrainConfig:
-    """The config that a caller gave, the default one for None; refuse anything else."""
+    """Return the caller's config, or the default one for None; raise for anything else."""
     if config is None:
         return TrainConfig()
     if not isinstance(config, TrainConfig):
@@ -171,7 +174,7 @@ def given_config(config: TrainConfig | None) -> TrainConfig:
 
 
 def _fanout(given: Any) -> tuple[int, ...]:
-    """The numbers of a fan-out; from Python, one number is natural."""
+    """Return the numbers of a fan-out; Python callers may give a single number."""
     several = isinstance(given, Iterable) and not isinstance(given, str)
     numbers = tuple(given) if several else (given,)
     if not all(map(is_whole, numbers)):
@@ -191,7 +194,7 @@ def _check_estimator(name: Any) -> None:
 
 
 def at_least(least: int, **values: float | None) -> None:
-    """Refuse a named value that is smaller; None stands for a default."""
+    """Raise if a named value is smaller than `least`; None stands for a default."""
     for name, value in values.items():
         if value is not None and not value >= least:
             raise ValueError(f"{name} must be at least {least}, not {value}")

@@ -1,4 +1,4 @@
-"""Training that has gone astray: a loss, or weights, that are infinite or not a number."""
+"""Divergence: a training loss, or weights, that are infinite or not a number."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from torch import Tensor, nn
 from vrgcn.engine.batch import Position
 from vrgcn.training.state import TrainState
 
-BLOCK = 1 << 22  # numbers that are looked at together
+BLOCK = 1 << 22  # numbers that are checked together
 
 
 class DivergedError(FloatingPointError):
-    """what: what became infinite or NaN, and where training stood; advice comes after it"""
+    """Raised when training diverges.
+
+    what: the quantity that became infinite or NaN, and where training stood; advice follows it
+    """
 
     def __init__(self, what: str, advice: str) -> None:
         super().__init__(f"{what}; {advice}")
@@ -22,7 +25,7 @@ class DivergedError(FloatingPointError):
 
 
 def diverged(what: str, position: Position, rate: float) -> DivergedError:
-    """The error that says where it happened, and what to do.
+    """Return the error that says where training diverged, and what to do.
 
     what: such as "the training loss became nan"
     """
@@ -33,15 +36,16 @@ def diverged(what: str, position: Position, rate: float) -> DivergedError:
 
 
 def all_finite(state: TrainState) -> bool:
-    """Whether weights, the optimiser's moments and histories are. A checkpoint is something to go
-    back to: what is lost must not become one."""
+    """Return True if weights, the optimiser's moments and histories are all finite. A checkpoint is
+    a state to return to, so a diverged state must not be written as one."""
     moments = [part for weight in state.optimizer["state"].values() for part in weight.values()]
     tensors = [t for t in moments if isinstance(t, Tensor)]
     return all(map(_finite, (*state.model.values(), *tensors, *state.histories.values())))
 
 
 def finite_weights(model: nn.Module) -> bool:
-    """Whether what was trained is. The last step of a run has no loss after it that would tell."""
+    """Return True if the trained weights are finite. No loss is computed after the last step that
+    would show it."""
     return all(map(_finite, model.parameters()))
 
 
@@ -49,7 +53,7 @@ def _finite(tensor: Tensor) -> bool:
     if not tensor.is_floating_point() or not tensor.numel():
         return True
     rows = tensor.detach().reshape(1) if tensor.dim() == 0 else tensor.detach()
-    # A few rows at a time: to add up numbers of 16 bits, PyTorch copies them to 32 first.
+    # A few rows at a time: PyTorch converts 16-bit numbers to 32 bits before it adds them up.
     return all(map(_block_finite, rows.split(max(1, BLOCK * len(rows) // rows.numel()))))
 
 

@@ -25,15 +25,15 @@ from vrgcn.training.objective import Objective, build_objective
 
 @contextmanager
 def frozen(model: nn.Module, seed: int, *, dropout: bool = True) -> Iterator[torch.Generator]:
-    """Passes in here leave no trace: not in random numbers (dropout draws its own, from `seed`, and
-    plans from the generator that is given), nor in the model's mode, nor in statistics that it
-    keeps in buffers, as BatchNorm does. Histories are safe as long as each batch is discarded.
+    """Make passes inside this context leave no trace: not in random numbers (dropout draws from
+    `seed`, and plans from the given generator), not in the model's mode, and not in statistics that
+    it keeps in buffers, as BatchNorm does. Histories are safe as long as each batch is discarded.
 
-    dropout: whether dropout is on; layers that normalise over the batch do so either way, as in
-        training
+    dropout: whether dropout is on; layers that normalise over the batch do so in either case, as in
+    training
     """
     device = device_of(model)
-    seed %= 2**63  # a product of a run's seed may be larger than what PyTorch takes
+    seed %= 2**63  # a multiple of a run's seed may be too large for PyTorch
     own = torch.Generator(device).manual_seed(seed)
     buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
     with (
@@ -59,8 +59,9 @@ def gradient_moments(
     seed: int = 0,
     objective: Objective | None = None,
 ) -> Moments:
-    """Moments of the gradient of one minibatch's mean loss, over passes that draw a new plan and
-    new dropout masks each. Nothing changes: weights, histories, random numbers, `grad` of weights.
+    """Return the moments of the gradient of one minibatch's mean loss, over passes that each draw a
+    new plan and new dropout masks. Weights, their `grad`, histories and random numbers stay
+    unchanged.
 
     batches: the estimator and its histories, as training left them
     nodes: (batch,) ids, the minibatch
@@ -82,9 +83,10 @@ def gradient_moments(
 def gradient(
     objective: Objective, batch: Batch, outputs: Tensor, parameters: Sequence[Tensor]
 ) -> tuple[Tensor, ...]:
-    """That of the loss that training minimises, zero for parameters without part in it.
+    """Return the gradient of the loss that training minimises; zero for parameters that do not
+    affect it.
 
-    outputs: (batch, classes), of `batch.run`
+    outputs: (batch, classes), from `batch.run`
     """
     in_loss = batch.in_loss
     if not batch.needs_gradient:

@@ -1,4 +1,4 @@
-"""Durations, and how often checkpoints are written. No torch: the command line reads it."""
+"""Durations, and how often checkpoints are written. Imports no torch: the command line reads it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 from dataclasses import dataclass
 
 AUTO_SECONDS = 300.0
-AUTO_SHARE = 0.02  # of the time between two checkpoints, the most that writing one may take
+AUTO_SHARE = 0.02  # largest share of the time that writing checkpoints may take
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def duration(text: object) -> float | None:
-    """Seconds of a text such as "90s", "10m" or "1.5h"; None of anything else."""
+    """Return the seconds of a text such as "90s", "10m" or "1.5h"; None for any other text."""
     if not isinstance(text, str) or not re.fullmatch(r"\d+(\.\d+)?[smh]", text):
         return None
     return float(text[:-1]) * _UNITS[text[-1]] or None
@@ -20,9 +20,11 @@ def duration(text: object) -> float | None:
 
 @dataclass(frozen=True)
 class Interval:
-    """Between checkpoints: epochs, or seconds of time; neither means none but of interruptions.
+    """The interval between checkpoints in epochs or in seconds; with neither, only interruptions
+    write one.
 
-    share: the most that writing may take of the time; what takes longer comes less often
+    share: the largest share of the time that writing may take; slower writing makes checkpoints
+    rarer
     """
 
     epochs: int | None = None
@@ -31,7 +33,8 @@ class Interval:
 
     @staticmethod
     def parse(text: str | int) -> Interval:
-        """Such as "1" (epoch), "10m" (minutes; also 90s, 1.5h), "0" (never), "auto"."""
+        """Parse a text such as "1" (epoch), "10m" (minutes; also 90s, 1.5h), "0" (never) or
+        "auto"."""
         text = str(text)
         if text == "auto":
             return Interval(seconds=AUTO_SECONDS, share=AUTO_SHARE)

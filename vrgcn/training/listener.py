@@ -1,4 +1,4 @@
-"""Listeners: objects that a run tells what happens while it trains."""
+"""Listeners: objects that are called with the events of a run while it trains."""
 
 from __future__ import annotations
 
@@ -6,50 +6,51 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # an import of tables shows progress, and needs no torch
+if TYPE_CHECKING:  # importing tables shows progress and needs no torch
     from vrgcn.engine.batch import Batch
     from vrgcn.training.state import Epoch
 
 
 class StopTraining(Exception):  # noqa: N818 - no error, as StopIteration
-    """Raised by a listener's `epoch` or `restore`: training ends here, as if this epoch had been
-    the last. It is evaluated afterwards, if `evaluate_every` had left it out."""
+    """Raised by a listener's `epoch` or `restore` to end training as if this epoch had been the
+    last. The epoch is then evaluated, even if `evaluate_every` had skipped it."""
 
 
 class Listener:
-    """Ignores everything; a listener of one's own overrides what it wants to hear.
+    """Ignores all events; a subclass overrides the methods for the events it needs.
 
-    hears_notes: whether notes reach people; where nobody hears them, some become warnings
+    hears_notes: True if notes reach the user; otherwise some of them become warnings
     """
 
     hears_notes = False
 
     def epoch(self, point: Epoch) -> None:
-        """An epoch has ended, this is its point of the curve. May raise StopTraining."""
+        """Called at the end of an epoch with its point of the curve. May raise StopTraining."""
 
     def kept(self, point: Epoch) -> None:
-        """An epoch has ended whose weights, which the model has, would be kept if training ended
-        now."""
+        """Called at the end of an epoch whose weights would be kept if training ended now; the
+        model has these weights."""
 
     def step(self, done: int, total: int) -> None:
-        """A step has ended: `done` of the epoch's `total`."""
+        """Called at the end of a step: `done` of the epoch's `total`."""
 
     def batch(self, batch: Batch) -> None:
-        """A step begins on this minibatch."""
+        """Called before the step on this minibatch."""
 
     def checkpoint(self) -> None:
-        """A checkpoint is about to be written; an error stops the run with the last one kept."""
+        """Called before a checkpoint is written; an error stops the run and keeps the last
+        checkpoint."""
 
     def restore(self, curve: list[Epoch]) -> None:
-        """The run was put to where a checkpoint is, this is its curve so far. May raise
+        """Called after the run was restored from a checkpoint, with its curve so far. May raise
         StopTraining."""
 
     def note(self, text: str) -> None:
-        """People should know this; it is no error."""
+        """Called with a message for the user that is no error."""
 
 
 class Listeners(Listener):
-    """Several listeners as one, told in order. Where one raises StopTraining, all are told before
+    """Several listeners as one, called in order. If one raises StopTraining, all are called before
     training ends."""
 
     def __init__(self, *listeners: Listener) -> None:
@@ -90,17 +91,18 @@ class Listeners(Listener):
 
 @dataclass(frozen=True)
 class Callbacks(Listener):
-    """A listener made of functions; those that are None are not called.
+    """A listener made of functions; functions that are None are not called.
 
-    on_epoch: each point of the curve; it may raise StopTraining
-    on_kept: the point of an epoch whose weights would be kept if training ended now; the model has
-        them
-    on_step: (steps done, steps in the epoch)
-    on_batch: each minibatch before its step
-    on_checkpoint: before each checkpoint; an error of it stops the run with the last one kept
-    on_restore: the curve so far, after the run was put to where a checkpoint is; it may raise
-        StopTraining
-    on_note: what people must know and what is no error; None: a warning
+    on_epoch: called with each point of the curve; it may raise StopTraining
+    on_kept: called with the point of an epoch whose weights would be kept if training ended now;
+    the model has these weights
+    on_step: called with (steps done, steps in the epoch)
+    on_batch: called with each minibatch before its step
+    on_checkpoint: called before each checkpoint; an error stops the run and keeps the last
+    checkpoint
+    on_restore: called with the curve so far after the run was restored from a checkpoint; it may
+    raise StopTraining
+    on_note: called with messages for the user that are no errors; None: they become warnings
     """
 
     on_epoch: Callable[[Epoch], None] | None = None

@@ -1,4 +1,4 @@
-"""Means and variances over repeated passes, and how far they are from a reference."""
+"""Means and variances over repeated passes, and their deviations from a reference."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-_FEWEST_PRODUCTS = 8  # to tell tr Σ² from
+_FEWEST_PRODUCTS = 8  # fewer do not suffice to estimate tr Σ²
 
 
 class Moments:
     """Running mean and variance of a list of tensors, entry by entry, in float64 on the CPU.
 
-    count: how many were added
-    mean: a tensor for each of the list
+    count: the number of lists added so far
+    mean: the mean of each tensor of the list
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Moments:
 
     @property
     def variance(self) -> list[Tensor]:
-        """Of one pass, unbiased; zero where only one was made, as for what does not vary."""
+        """Unbiased variance of one pass; zero after a single pass, as for a constant."""
         return [squares / max(self.count - 1, 1) for squares in self._squares]
 
     @property
@@ -64,19 +64,19 @@ class Moments:
 
     @property
     def squared_covariance(self) -> float:
-        """tr Σ² of one pass's covariance Σ over all entries; at most, and with few passes taken as,
-        (tr Σ)², as if all entries varied together."""
+        """tr Σ² of one pass's covariance Σ over all entries. It is at most (tr Σ)², the value if
+        all entries varied together; with few passes it is taken as that."""
         most = _total(self.variance) ** 2
         if len(self._products) < _FEWEST_PRODUCTS:
             return most
         return min(most, sum(sum(parts) ** 2 for parts in self._products) / len(self._products))
 
     def part(self, place: int) -> Moments:
-        """Those of one tensor of the list."""
+        """Return the moments of one tensor of the list."""
         return self.parts([place])
 
     def parts(self, places: Sequence[int]) -> Moments:
-        """Those of some tensors of the list."""
+        """Return the moments of some tensors of the list."""
         part = Moments()
         part.count = self.count
         part.mean = [self.mean[place] for place in places]
@@ -105,15 +105,16 @@ class Deviation:
 
     @property
     def biased(self) -> bool:
-        """Whether there is a bias beyond noise and rounding."""
+        """True if the bias exceeds noise and rounding."""
         return self.bias > max(self.floor, ROUNDING)
 
 
-ROUNDING = 1e-5  # relative: what float32 leaves of two ways to compute the same sum
+ROUNDING = 1e-5  # relative float32 difference between two ways to compute a sum
 
 
 def deviation(estimate: Moments, reference: Moments) -> Deviation:
-    """How far an estimate is from its reference, relative to the latter's norm.
+    """Return the deviation of an estimate from its reference, relative to the norm of the
+    reference.
 
     The mean of N passes of covariance Σ is off by noise of squared norm tr Σ / N on average, with
     variance 2 tr Σ² / N². The average of both means' noise is taken off ‖E g - r‖², which is then
@@ -131,12 +132,12 @@ def deviation(estimate: Moments, reference: Moments) -> Deviation:
 
 
 def paired_deviation(estimate: Moments, reference: Moments, difference: Moments) -> Deviation:
-    """The same where every pass of the estimate has one of the reference beside it, as on one
-    minibatch after the other: what the two have in common is no noise of the bias.
+    """Return the deviation when every pass of the estimate is paired with one of the reference, as
+    on one minibatch after the other. Noise that both have in common then adds none to the bias.
 
     difference: moments of g - r, pass by pass
 
-    Relative to ‖E r‖, of which the norm of the mean r tells too much where r varies: see
+    The result is relative to ‖E r‖, which the norm of the mean r overestimates if r varies: see
     `noise_scale`.
     """
     spread = math.sqrt(2 * difference.squared_covariance) / difference.count
@@ -148,8 +149,11 @@ def paired_deviation(estimate: Moments, reference: Moments, difference: Moments)
 def _relative(
     apart: float, noise: float, spread: float, estimate: Moments, scale: float
 ) -> Deviation:
-    """apart: the distance of the means; noise, spread: mean and standard deviation of what noise
-    alone makes of its square"""
+    """Return the deviation from its parts.
+
+    apart: the distance of the means; noise, spread: mean and standard deviation of the squared
+    distance that noise alone causes
+    """
     return Deviation(
         bias=_ratio(math.sqrt(max(apart**2 - noise, 0.0)), scale),
         floor=_ratio(math.sqrt(3 * spread), scale),
@@ -158,7 +162,7 @@ def _relative(
 
 
 class MeanAbsolute(NamedTuple):
-    """See mean_absolute_deviation."""
+    """Result of mean_absolute_deviation."""
 
     bias: float
     floor: float
@@ -186,10 +190,11 @@ def mean_absolute_deviation(estimate: Moments, reference: Moments) -> MeanAbsolu
 
 
 def noise_scale(moments: Moments) -> float:
-    """tr Var g / ‖E g‖²: how much larger the noise of one pass is than what it estimates.
+    """tr Var g / ‖E g‖²: how much larger the noise of one pass is than the gradient that it
+    estimates.
 
-    ‖E g‖² is estimated without bias, by ‖mean‖² - tr Var / N. Where noise leaves next to nothing
-    of that it is taken as ‖mean‖² / N, so that the scale stays finite: N passes show no more.
+    ‖E g‖² is estimated without bias, by ‖mean‖² - tr Var / N. If noise leaves next to nothing of
+    that, ‖mean‖² / N is used, so that the scale stays finite: N passes cannot show more.
     """
     return _ratio(_total(moments.variance), _squared_norm_of_mean(moments))
 
@@ -213,7 +218,7 @@ def _mean_absolute(tensors: Sequence[Tensor]) -> float:
 
 
 def _ratio(value: float, scale: float) -> float:
-    """value / scale; of nothing to nothing it is 0, of something to nothing infinite."""
+    """Return value / scale; 0 if both are zero, infinity if only the scale is."""
     if scale > 0:
         return value / scale
     return 0.0 if value == 0 else math.inf

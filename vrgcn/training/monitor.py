@@ -25,13 +25,13 @@ from vrgcn.training.gradients import frozen, gradient, trainable
 from vrgcn.training.moments import Moments, noise_scale
 from vrgcn.training.objective import Objective, build_objective
 
-PASSES = 4  # the fewest that tell a variance to about a half where few weights dominate it
+PASSES = 4  # the fewest that show a variance to about a half if few weights dominate it
 BUDGET = 0.015  # passes of diagnostics per step of training; a pass costs about as much as a step
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What was measured; None where there was nothing to measure."""
+    """The result of one measurement; None for values that could not be measured."""
 
     staleness: float | None = None
     gradient_staleness: float | None = None
@@ -39,8 +39,10 @@ class Reading:
 
 
 class Monitor:
-    """every: epochs between measurements; 0 never; None as many as keep within BUDGET
-    objective: whose gradient is measured; None: that of the graph's labels
+    """Measures staleness and gradient noise during training.
+
+    every: epochs between measurements; 0 never; None as many as keep within BUDGET
+    objective: the objective whose gradient is measured; None: that of the graph's labels
     """
 
     def __init__(
@@ -58,10 +60,10 @@ class Monitor:
         self.objective = objective
 
     def after_epoch(self, number: int) -> Reading:
-        """The measurement after epoch `number` (from 1), nothing where none is due."""
+        """Return the measurement after epoch `number` (from 1); empty if none is due."""
         if not self.every or number % self.every:
             return Reading()
-        # A seed from the number alone: what is measured does not depend on what was before.
+        # The seed depends on the number alone, so a measurement does not depend on earlier ones.
         return read(self.model, self.batches, self.seed * 1_000_003 + number, self.objective)
 
 
@@ -85,14 +87,15 @@ def read(
             if not number:
                 staleness = batch_staleness(batch)
             batch.discard()
-            if not batch.needs_gradient:  # of several visits, one without training nodes
+            if not batch.needs_gradient:  # no training node in it, so no gradient to measure
                 break
     noise = _finite(noise_scale(moments)) if moments.count else None
     return Reading(staleness.get("h"), staleness.get("g"), noise)
 
 
 def batch_staleness(batch: Batch) -> dict[str, float]:
-    """Of the rows that a minibatch computed, of activations ("h") and of gradients ("g")."""
+    """Return the staleness of the rows that a minibatch computed, of activations ("h") and of
+    gradients ("g")."""
     change: defaultdict[str, float] = defaultdict(float)
     size: defaultdict[str, float] = defaultdict(float)
     for table in batch.changes():
@@ -107,5 +110,6 @@ def _squares(values: Tensor) -> float:
 
 
 def _finite(value: float) -> float | None:
-    """The files of metrics are JSON, which knows no infinity."""
+    """Return None for infinite values, because metrics are written as JSON, which has no
+    infinity."""
     return value if math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""What a model is trained for: `Objective`, and the one that a graph's task stands for."""
+"""The objective of training: `Objective`, and the one that belongs to a graph's task."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from vrgcn.training.config import TrainConfig
 
 @runtime_checkable
 class Objective(Protocol):
-    """Which nodes are visited, the loss, the score. It knows nothing of how outputs come about.
+    """Defines the visited nodes, the loss and the score. It does not depend on how outputs are
+    computed.
 
     outputs: columns that the model must have
-    visit: what an epoch visits, as `MiniBatches` takes it: "train", "all" or node ids; or "auto",
-        which of the first two depends on the estimator
+    visit: nodes that an epoch visits, as `MiniBatches` takes them: "train", "all" or node ids; or
+    "auto", which lets the estimator decide between the first two
     trained: (nodes,) bool, the nodes that count in the loss
     metric: the score that is reported, and that decides which epoch is the best
-    centre: around what good outputs lie; how far off they are is told relative to that
+    centre: the value around which good outputs lie; errors are reported relative to it
     """
 
     outputs: int
@@ -36,29 +37,33 @@ class Objective(Protocol):
     centre: float
 
     def prepare(self, model: nn.Module) -> None:
-        """What the model has to know of the labels before it is trained."""
+        """Give the model what it has to know about the labels before training."""
 
     def check_outputs(self, outputs: Tensor) -> None:
-        """Refuse outputs that cannot be compared with the labels."""
+        """Raise if outputs cannot be compared with the labels."""
 
     def loss(self, outputs: Tensor, nodes: Tensor) -> Tensor:
-        """(nodes,): of each node, from the model's outputs (nodes, `outputs`) for it."""
+        """Return the loss of each node, (nodes,), from the model's outputs (nodes, `outputs`)."""
 
     def score(self, outputs: Tensor, nodes: Tensor) -> float:
-        """By the metric, of the model's outputs (nodes, `outputs`) for some nodes."""
+        """Return the metric of the model's outputs (nodes, `outputs`) for some nodes."""
 
     def better(self, score: float, other: float) -> bool:
-        """Whether a score is better than another."""
+        """Return True if a score is better than another."""
 
 
 class TaskObjective:
     """The objective of a graph's task, on single nodes, each of which has a label.
 
-    criterion: the loss of outputs and labels, with what it knows of the training labels
+    criterion: the loss of outputs and labels, with the facts that it needs about the training
+    labels
     """
 
     def __init__(self, graph: Graph, config: TrainConfig, facts: Facts | None = None) -> None:
-        """facts: what the loss has to know of the training labels; None: computed from the graph"""
+        """Build the objective.
+
+        facts: what the loss has to know about the training labels; None: computed from the graph
+        """
         assert graph.labels is not None
         self.task = find_task(graph.task)
         settings = loss_settings(config)
@@ -82,7 +87,8 @@ class TaskObjective:
 
     @property
     def name(self) -> str:
-        """By which a checkpoint tells whether it is of a run with the same objective."""
+        """Name of the objective; a checkpoint stores it, so that another objective cannot resume
+        the run."""
         kind = type(self)
         return type(self.task).__qualname__ if kind is TaskObjective else kind.__qualname__
 
@@ -113,7 +119,8 @@ class TaskObjective:
         return self.labels[nodes.to(self.labels.device)].to(device)
 
     def _check_metric(self, graph: Graph) -> None:
-        """Refuse, before hours of training, a metric that the nodes to be scored do not allow."""
+        """Raise, before hours of training, if the metric cannot be computed on the nodes to be
+        scored."""
         for name in ("val", "test"):
             nodes = graph.split(name)
             if len(nodes) and math.isnan(self.score(torch.zeros(len(nodes), self.outputs), nodes)):
@@ -124,7 +131,7 @@ class TaskObjective:
 
 
 def build_objective(graph: Graph, config: TrainConfig | None = None) -> Objective:
-    """The objective that a graph's labels stand for, as the config says."""
+    """Return the objective that a graph's labels stand for, as the config says."""
     if graph.labels is None:
         raise ValueError("the graph has no labels to train on")
     if not len(graph.train):
@@ -136,21 +143,21 @@ def build_objective(graph: Graph, config: TrainConfig | None = None) -> Objectiv
 
 
 def loss_settings(config: TrainConfig) -> LossSettings:
-    """The settings of a run that are of the usual loss."""
+    """Return the settings that belong to the usual loss."""
     return LossSettings(config.loss, config.class_weights, config.label_smoothing)
 
 
 def loss_per_node(outputs: Tensor, labels: Tensor) -> Tensor:
-    """(nodes,): the usual loss of classes, for labels (nodes,) or (nodes, classes), all classes
-    weighing the same."""
+    """Return the usual classification loss of each node, (nodes,), for labels (nodes,) or (nodes,
+    classes); all classes have the same weight."""
     return task_of(labels).criterion(LossSettings(), {})(outputs, labels)
 
 
 def score(outputs: Tensor, labels: Tensor) -> float:
-    """The score by the metric that is reported where none is asked for."""
+    """Return the score by the default metric."""
     return task_of(labels).find_metric().compute(outputs, labels)
 
 
 def score_name(labels: Tensor) -> str:
-    """The title of that metric."""
+    """Return the title of the default metric."""
     return task_of(labels).find_metric().title

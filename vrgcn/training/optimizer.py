@@ -1,4 +1,4 @@
-"""The optimiser that a config asks for, and the bound on a step's gradient."""
+"""Builds the optimiser that a config asks for, and clips gradients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RATE_OF_ROWS = 0.1
 
 
 def build_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
-    """Adam or SGD, with weight decay on all weights or on the first matrix alone."""
+    """Build Adam or SGD, with weight decay on all weights or only on the first matrix."""
     tables = [t.rows for t in node_tables(model).values() if t.rows.requires_grad]
     rows = {id(table) for table in tables}
     parameters = [p for p in model.parameters() if p.requires_grad and id(p) not in rows]

@@ -1,4 +1,4 @@
-"""An objective with another loss: a function of one's own, or weights of single nodes."""
+"""Objectives with another loss: a function of the user's own, or weights of single nodes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from vrgcn.tasks import find_task
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.objective import Objective, build_objective, loss_settings
 
-# (outputs, labels) of some nodes to the loss of each, (nodes,)
+# Maps (outputs, labels) of some nodes to the loss of each, (nodes,).
 Loss = Callable[[Tensor, Tensor], Tensor]
 
 
 class _Changed:
-    """All that an objective answers but for its loss."""
+    """Delegates everything except the loss to another objective."""
 
     def __init__(self, base: Objective) -> None:
         self.base = base
@@ -38,8 +38,11 @@ class _Changed:
 
 
 class OwnLoss(_Changed):
-    """function: is given the outputs (nodes, classes) and the labels of some nodes as the graph has
-    them; of numbers, both are (nodes,) and in the labels' unit."""
+    """An objective with a loss function of the user's own.
+
+    function: receives the outputs (nodes, classes) and the labels of some nodes as the graph has
+    them; for regression, both are (nodes,) and in the unit of the labels
+    """
 
     def __init__(self, base: Objective, graph: Graph, function: Loss) -> None:
         super().__init__(base)
@@ -47,7 +50,7 @@ class OwnLoss(_Changed):
         self.labels = graph.labels
         self.task = find_task(graph.task)
         self.function = function
-        # By which a checkpoint tells whether it is of a run with the same loss.
+        # A checkpoint stores this name, so that another loss cannot resume the run.
         self.name = f"OwnLoss({getattr(function, '__qualname__', type(function).__qualname__)})"
 
     def loss(self, outputs: Tensor, nodes: Tensor) -> Tensor:
@@ -63,11 +66,14 @@ class OwnLoss(_Changed):
 
 
 class Weighted(_Changed):
-    """weights: (nodes,) how much each node counts in the loss; only their ratios matter."""
+    """An objective with a weight for each node.
+
+    weights: (nodes,) weight of each node in the loss; only their ratios matter
+    """
 
     def __init__(self, base: Objective, weights: Tensor) -> None:
         super().__init__(base)
-        # 1 on average, so that a learning rate means the same with and without.
+        # The mean is 1, so that a learning rate means the same with and without weights.
         self.weights = weights / weights[base.trained].mean()
 
     def loss(self, outputs: Tensor, nodes: Tensor) -> Tensor:
@@ -76,8 +82,8 @@ class Weighted(_Changed):
 
 
 def find_objective(given: Objective | Loss | None, graph: Graph, config: TrainConfig) -> Objective:
-    """The objective that is given; of a loss, the objective of the graph's labels with that loss;
-    of None, with the usual loss."""
+    """Return the given objective; for a loss, the objective of the graph's labels with that loss;
+    for None, the objective with the usual loss."""
     if given is None:
         return build_objective(graph, config)
     if isinstance(given, Objective):

@@ -1,5 +1,5 @@
-"""Progress: a bar on a terminal and in a notebook; elsewhere, as in the log of a job, a line every
-minute of what takes longer. Of training a line per epoch anywhere."""
+"""Progress: a bar on a terminal and in a notebook. Elsewhere, as in the log of a job, a line every
+minute for longer tasks. Training prints a line per epoch everywhere."""
 
 from __future__ import annotations
 
@@ -27,19 +27,17 @@ from vrgcn.files.sizes import bytes_text
 from vrgcn.training.listener import Listener
 from vrgcn.training.wording import seconds_text
 
-if TYPE_CHECKING:  # an import of tables needs no torch
+if TYPE_CHECKING:  # importing tables needs no torch
     from vrgcn.tasks.metrics import Metric
     from vrgcn.training.state import Epoch
 
 
 _EVERY = 60.0  # seconds between two lines where there is no bar
-_SPEED = (
-    300.0  # seconds of whose speed the time left is taken: a disk's changes from one to the next
-)
+_SPEED = 300.0  # seconds over which speed is measured for the time left: a disk's speed changes
 
 
 class _Told(Progress):
-    """Progress that is told in lines where it has no bar."""
+    """Prints progress as lines if there is no bar."""
 
     _told: float | None = None
 
@@ -66,7 +64,7 @@ class _Told(Progress):
 
 
 class TimeLeftColumn(ProgressColumn):
-    """How much longer it will take, also of what moves in larger pieces."""
+    """Column with the remaining time, also for tasks that advance in large pieces."""
 
     def render(self, task: Task) -> Text:
         left = _left(task)
@@ -74,24 +72,25 @@ class TimeLeftColumn(ProgressColumn):
 
 
 def _left(task: Task) -> float | None:
-    """Seconds, at the speed of the last minutes; of what moves in larger pieces, of all."""
+    """Return the remaining seconds at the speed of the last minutes, or at the mean speed for tasks
+    that advance in large pieces."""
     if task.time_remaining is not None or not task.completed or task.remaining is None:
         return task.time_remaining
     return (task.elapsed or 0.0) / task.completed * task.remaining
 
 
 def _clock(seconds: float) -> str:
-    """0:02:03"""
+    """Format seconds as 0:02:03."""
     return str(timedelta(seconds=round(seconds)))
 
 
 def progress_bar(*columns: ProgressColumn) -> Progress:
-    """A bar on a terminal or in a notebook while it runs; elsewhere a line every minute.
+    """Return a bar for a terminal or a notebook; elsewhere it prints a line every minute.
 
-    columns: what the bar shows, if not what rich shows by default
+    columns: the columns of the bar; None: rich's defaults
     """
     console = Console()
-    # rich draws in a notebook by ipywidgets, and complains where they are not installed.
+    # rich draws with ipywidgets in a notebook, and complains if they are not installed.
     drawn = console.is_jupyter and find_spec("ipywidgets") is not None
     hidden = not (console.is_terminal or drawn)
     usual = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeLeftColumn())
@@ -108,7 +107,8 @@ _FILLED = {"features": "scaling the features", "averages": "averaging over neigh
 
 
 def filling_bars() -> Callable[[str, float], None]:
-    """Shows how tables are made that are kept beside a graph: for `open_graph`'s on_fill."""
+    """Return an `on_fill` function for `open_graph` that shows progress while tables beside a graph
+    are filled."""
     running: dict[str, tuple[Progress, TaskID]] = {}
 
     def tell(what: str, done: float) -> None:
@@ -138,7 +138,7 @@ class EpochProgress(Listener):
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             TextColumn("left:"),
-            TimeLeftColumn(),  # of the epoch, by the steps of the last half minute
+            TimeLeftColumn(),  # of the epoch, from the steps of the last half minute
         )
         self._task = self._bar.add_task(self._title(), total=None)
         self._evaluating = self._bar.add_task("", total=None, visible=False)
@@ -154,20 +154,20 @@ class EpochProgress(Listener):
         self._bar.update(self._task, completed=done, total=total)
 
     def begin_evaluation(self, nodes: int) -> None:
-        """Exact scores take sweeps over so many nodes, together."""
+        """Start the bar of an evaluation whose sweeps cover this many nodes in total."""
         self._bar.reset(
             self._evaluating, total=nodes, visible=True, description=f"{self._title()}, evaluating"
         )
 
     def evaluated(self, nodes: int) -> None:
-        """So many more."""
+        """Advance the bar of the evaluation by this many nodes."""
         self._bar.advance(self._evaluating, nodes)
         if self._bar.tasks[self._evaluating].finished:
             self._bar.update(self._evaluating, visible=False)
 
     def epoch(self, point: Epoch) -> None:
         console, line = self._bar.console, self._line(point)
-        if console.is_jupyter:  # one output that grows, where rich would make one of each line
+        if console.is_jupyter:  # one output that grows; rich would make one for each line
             print(line)
         else:
             console.print(line, highlight=False, markup=False, soft_wrap=True)

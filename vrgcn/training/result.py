@@ -1,4 +1,4 @@
-"""What a training run led to: scores, the curve, the kept weights."""
+"""The result of a training run: scores, the curve, the kept weights."""
 
 from __future__ import annotations
 
@@ -16,11 +16,17 @@ Stopped = Literal["epochs", "patience", "time", "callback"]
 
 @dataclass
 class TrainResult:
-    """curve: a point per epoch; epoch: the one whose weights were kept; val, test: their scores;
-    seconds: training time, evaluation_seconds, diagnostics_seconds: that of evaluation and of
-    diagnostics, not counted in it; weights: the kept weights; metric: what val and test are scores
-    by; checkpoint_seconds: of writing checkpoints, not counted either; stopped: what ended the
-    training: its epochs, patience, its time limit, or a callback that raised StopTraining."""
+    """The result of a training run.
+
+    curve: a point per epoch
+    epoch: the epoch whose weights were kept; val, test: their scores
+    seconds: training time; evaluation_seconds, diagnostics_seconds, checkpoint_seconds: time of
+    evaluation, of diagnostics and of writing checkpoints, which are not part of it
+    weights: the kept weights
+    metric: the metric of val and test
+    stopped: the reason why training ended: its epochs, patience, its time limit, or a callback that
+    raised StopTraining
+    """
 
     curve: list[Epoch]
     epoch: int
@@ -35,7 +41,7 @@ class TrainResult:
     stopped: Stopped = "epochs"
 
     def __str__(self) -> str:
-        """Three lines: the scores, the loss, the time."""
+        """Return three lines: the scores, the loss, the time."""
         test = "no test nodes"
         if self.test is not None:
             test = f"test {self.metric.title} {self.metric.text(self.test)}"
@@ -51,8 +57,8 @@ class TrainResult:
         )
 
     def plot(self) -> Any:
-        """The training loss and, where there are validation nodes, their score, epoch by epoch:
-        matplotlib's axes, a panel each. A notebook shows them; a script calls
+        """Draw the training loss and, if there are validation nodes, their score over the epochs,
+        one panel each; return matplotlib's axes. A notebook shows them; a script calls
         `matplotlib.pyplot.show()`, or `result.plot()[0].figure.savefig(path)`."""
         check_drawing()
         from matplotlib import pyplot
@@ -77,7 +83,7 @@ class TrainResult:
 
 
 def check_drawing() -> None:
-    """Refuse to draw where matplotlib is not installed."""
+    """Raise if matplotlib is not installed."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:

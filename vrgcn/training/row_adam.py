@@ -1,4 +1,4 @@
-"""Adam that moves only the rows of a table that a step's gradient has."""
+"""Adam that updates only the rows of a table that a step's gradient contains."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from torch import Tensor
 
 
 class RowAdam(torch.optim.Adam):
-    """Adam for dense gradients and for sparse ones.
+    """Adam for dense and for sparse gradients.
 
-    A parameter with a sparse gradient is a table. Rows that the gradient does not have stay as
-    they are, and so do their moments: a step costs the rows that it reads, however many there are.
-    Moments are corrected by the number of steps, as those of `torch.optim.SparseAdam` are.
+    A parameter with a sparse gradient is a table. Rows that the gradient does not contain stay
+    unchanged, and so do their moments: the cost of a step depends on the rows that it reads, not on
+    the size of the table. Moments are corrected by the number of steps, as in
+    `torch.optim.SparseAdam`.
     """
 
     @torch.no_grad()
@@ -23,7 +24,7 @@ class RowAdam(torch.optim.Adam):
             for table in group["params"]:
                 if table.grad is not None and table.grad.is_sparse:
                     self._move_rows(table, group)
-                    table.grad = None  # done: the rest is for the dense
+                    table.grad = None  # done: the rest is for dense gradients
         return super().step(closure)
 
     def _move_rows(self, table: Tensor, group: dict[str, Any]) -> None:

@@ -20,11 +20,11 @@ from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 
 from vrgcn.training.config import TrainConfig
 
-PATIENCE = 5  # evaluations that a plateau may last before the rate is halved
+PATIENCE = 5  # evaluations without a better score before the rate is halved
 
 
 class Schedule:
-    """Sets the rate of an optimiser; without a schedule and a warm-up it leaves it alone.
+    """Sets the rate of an optimiser; without a schedule and a warm-up the rate stays as it is.
 
     steps: minibatches of an epoch
     larger: whether a larger validation score is better
@@ -51,23 +51,23 @@ class Schedule:
             )
 
     def updated(self, done: int) -> None:
-        """The weights were moved.
+        """Called after the weights were updated.
 
-        done: minibatches so far, those too that only refreshed histories
+        done: minibatches so far, including those that only refreshed histories
         """
-        # After the warm-up a plateau has the rate to itself.
+        # After the warm-up, the plateau schedule alone sets the rate.
         rising = self._done < self._warmup
         self._done = done
         if self._by_step is not None and (rising or self._cosine):
             self._by_step.step()
 
     def evaluated(self, score: float) -> None:
-        """The model was scored on the validation nodes."""
+        """Called after the model was scored on the validation nodes."""
         if self._plateau is not None and self._done >= self._warmup:
             self._plateau.step(score)
 
     def scale(self, factor: float) -> None:
-        """From now on every rate is `factor` times what it would have been."""
+        """Multiply every rate from now on by `factor`."""
         for group in self.optimizer.param_groups:
             group["lr"] *= factor
         if self._by_step is not None:
@@ -79,7 +79,8 @@ class Schedule:
         return {**states, "done": self._done} if states else {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """The optimiser's own state, which has the rate, is loaded beside it."""
+        """Load the schedule's state; the optimiser's own state, which contains the rate, is loaded
+        separately."""
         self._done = state.get("done", 0)
         if self._by_step is not None:
             self._by_step.load_state_dict(state["by_step"])

@@ -1,7 +1,7 @@
 """The state of a training run as a value: everything the next step depends on.
 
-It can be taken between any two steps and put back into a trainer of the same model, graph and
-config, which then goes on to the same bits. What is not in it does not matter for the next step.
+It can be taken between any two steps and restored into a trainer of the same model, graph and
+config, which then continues to the same bits. Nothing outside it affects the next step.
 """
 
 from __future__ import annotations
@@ -50,13 +50,14 @@ class Epoch:
 
 @dataclass
 class Progress:
-    """What a run has to show so far.
+    """The progress of a run so far.
 
-    curve: a point per finished epoch; best: that of the best validation score
+    curve: a point per finished epoch; best: the point with the best validation score
     behind: evaluations since then
     loss, sampled, history_reads: sums over the minibatches of the present epoch
     seconds: of training; others: of evaluation, of diagnostics, of writing checkpoints
-    used: seconds of everything, waiting for others too, in all processes that trained it
+    used: seconds of everything, including waiting for other processes, in all processes that
+    trained it
     rollbacks: how often the loss became NaN and training went back to a checkpoint
     """
 
@@ -76,13 +77,15 @@ class Progress:
 
 @dataclass(frozen=True)
 class TrainState:
-    """model, optimizer, schedule: their state dicts; the last is empty where the rate stays
+    """The complete state of a training run.
+
+    model, optimizer, schedule: their state dicts; the last is empty if the rate is constant
     best: the weights of the best epoch so far; None before there is one
     histories: the tables and when each row was written
     random: the states of all generators, by name
     position: epoch, place in it, step; the order of an epoch follows from the seed
     progress: curve, best epoch, patience, sums of the present epoch, seconds
-    average: the exponential average of the weights; None where none is kept
+    average: the exponential average of the weights; None if none is kept
     """
 
     model: dict[str, Tensor]
@@ -96,5 +99,5 @@ class TrainState:
     average: dict[str, Tensor] | None = None
 
     def copy(self) -> TrainState:
-        """One that does not change while training goes on."""
+        """Return a copy that does not change while training continues."""
         return TrainState(**{f.name: copy.deepcopy(getattr(self, f.name)) for f in fields(self)})

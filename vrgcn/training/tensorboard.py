@@ -1,4 +1,4 @@
-"""The curve of a run as events of TensorBoard: `tensorboard --logdir runs` shows it while it grows.
+"""Writes the curve of a run as TensorBoard events: `tensorboard --logdir runs` shows it live.
 
 fit(model, graph, config, on_epoch=TensorBoardLog("runs/mine").epoch)
 """
@@ -12,13 +12,13 @@ from vrgcn.files.setting_names import setting
 from vrgcn.training.listener import Listener
 from vrgcn.training.state import Epoch
 
-FOLDER = "tensorboard"  # in that of a run
+FOLDER = "tensorboard"  # in the run's folder
 
 
 class TensorBoardLog(Listener):
-    """A scalar for each number of an epoch, by its name: loss, val, seconds, staleness, ...
+    """Writes a scalar for each number of an epoch, by its name: loss, val, seconds, staleness, ...
 
-    folder: of the run; the events are in `tensorboard` in it
+    folder: the folder of the run; the events go to `tensorboard` in it
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -29,10 +29,10 @@ class TensorBoardLog(Listener):
         for name, value in point.as_dict().items():
             if name != "epoch" and value is not None:
                 self._writer.add_scalar(name, value, point.epoch)
-        self._writer.flush()  # what is known stays known if the run is cut short
+        self._writer.flush()  # written epochs survive if the run is cut short
 
     def restore(self, curve: list[Epoch]) -> None:
-        """The run was put back: TensorBoard forgets what it was told of later epochs."""
+        """Remove the events of later epochs after the run was restored to an earlier one."""
         self._writer.close()
         self._writer = self._open(purge_step=len(curve) + 1)
 

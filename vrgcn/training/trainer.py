@@ -1,4 +1,4 @@
-"""A training run, one step at a time: what happens in a step, between epochs, and at the end."""
+"""A training run, one step at a time: the work of a step, between epochs, and at the end."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def note_training(
     config: TrainConfig,
     propagation: PropagationLike | None = None,
 ) -> None:
-    """Note on the model which graph and propagation it is trained with."""
+    """Record on the model which graph and propagation it is trained with."""
     rule = config.propagation if propagation is None else propagation
     named = rule is None or isinstance(rule, str)
     note_trained_on(model, TrainedOn.of(graph, own_matrix=not named))
@@ -49,14 +49,14 @@ def note_training(
 
 
 class Trainer:
-    """Trains a model in place, on random numbers of its own.
+    """Trains a model in place, with random numbers of its own.
 
-    config: its estimator has a name; what `auto` stands for is decided before
-    components: what it works with, in place of what one process builds from the config,
-        `estimator` and `propagation`
+    config: its estimator is named; `auto` is resolved before
+    components: objects to work with, instead of those that one process builds from the config,
+    `estimator` and `propagation`
 
-    `advance` makes one step; between two of them `state` and `restore` take the run's state and
-    put it back.
+    `advance` makes one step; between two steps `state` returns the run's state and `restore` sets
+    it.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Trainer:
         self._asked_to_stop = False
 
     def _check_validated(self) -> None:
-        """Where there are no validation scores, refuse or tell of settings that wait for them."""
+        """Raise or print a note on settings that need validation scores if there are none."""
         if self.validated:
             return
         missing = "waits for validation scores, and the graph has no validation nodes"
@@ -132,16 +132,16 @@ class Trainer:
             )
 
     def run(self) -> TrainResult:
-        """All that is left of the training; the model ends with the chosen weights."""
+        """Run the rest of the training; the model ends with the chosen weights."""
         while self.advance():
             pass
         return self.finish()
 
     def finish(self, check: Callable[[], None] | None = None) -> TrainResult:
-        """What the training led to; the model gets the chosen weights.
+        """Return the result of the training; the model gets the chosen weights.
 
-        check: called after each chunk of nodes that is scored. An error of it ends the scoring,
-            and the model has the weights of the last step
+        check: called after each chunk of nodes that is scored. If it raises, scoring ends and the
+        model has the weights of the last step
         """
         if check is None:
             return self._finish()
@@ -155,7 +155,7 @@ class Trainer:
 
     @contextmanager
     def _checked(self, check: Callable[[], None]) -> Iterator[None]:
-        """Call `check` after each chunk of the evaluations in here."""
+        """Call `check` after each chunk of the evaluations inside this context."""
         shown = self.evaluation.on_chunk
 
         def on_chunk(nodes: int) -> None:
@@ -171,8 +171,8 @@ class Trainer:
 
     def _finish(self) -> TrainResult:
         progress, stopped = self.progress, self.stopped
-        # The time was over in the middle of an epoch: of the first one, or of one whose weights are
-        # kept whatever they score, be it that none was scored yet.
+        # The time limit came in the middle of an epoch: either of the first one, or of one whose
+        # weights are kept whatever their score, even if none was scored yet.
         within = 0 < self.minibatches.position.place < len(self.minibatches)
         last = self.config.select == "last" or progress.best is None
         if not progress.curve or (within and last):
@@ -208,7 +208,7 @@ class Trainer:
         )
 
     def _score_last(self) -> None:
-        """Evaluate the last epoch, which `evaluate_every` left out: nobody knew that it would be
+        """Evaluate the last epoch if `evaluate_every` skipped it, because it was not known to be
         the last."""
         with self._averaged():
             point = replace(self.progress.curve[-1], val=self._score(self.graph.val))
@@ -218,12 +218,12 @@ class Trainer:
 
     @property
     def finished(self) -> bool:
-        """Whether no step is left."""
+        """True if no step is left."""
         return self.stopped is not None
 
     @property
     def stopped(self) -> Stopped | None:
-        """What ended the training; None as long as it goes on."""
+        """The reason why training ended; None while it continues."""
         patience = self.config.patience
         if len(self.progress.curve) == self.config.epochs:
             return "epochs"
@@ -231,11 +231,11 @@ class Trainer:
             return "patience"
         if self._asked_to_stop:
             return "callback"
-        # One step at least is made: else there is nothing to keep.
+        # At least one step is made: otherwise there is nothing to keep.
         return "time" if self.minibatches.step and self.clock.over else None
 
     def advance(self) -> bool:
-        """One step, with what is due before and after it; False where none is left."""
+        """Make one step, with the work due before and after it; return False if none is left."""
         if self.finished:
             return False
         start = self.clock.now()
@@ -265,9 +265,9 @@ class Trainer:
         self._asked_to_stop = True
 
     def state(self, *, copied: bool = True) -> TrainState:
-        """Everything the next step depends on.
+        """Return everything the next step depends on.
 
-        copied: False gives the tensors themselves, which the next step changes
+        copied: False returns the tensors themselves, which the next step changes
         """
         self.progress.used = self.clock.used
         random = self.random.state_dict()
@@ -286,8 +286,8 @@ class Trainer:
         return state.copy() if copied else state
 
     def restore(self, state: TrainState) -> None:
-        """Go back, or forward, to a state that was taken of a run like this one."""
-        histories = state.histories  # copied row by row into the tables, not as a whole before
+        """Set the trainer to a state that was taken from a run like this one."""
+        histories = state.histories  # copied into the tables row by row, not first as a whole
         state = replace(state, histories={}).copy()
         self.model.load_state_dict(state.model)
         self.optimizer.load_state_dict(state.optimizer)
@@ -305,7 +305,7 @@ class Trainer:
         self._asked_to_stop = False
 
     def _open_epoch(self) -> Iterator[Batch]:
-        """The minibatches of the next epoch, or what is left of one that was begun."""
+        """Return the minibatches of the next epoch, or the rest of one that was begun."""
         batches = self.minibatches
         if batches.position.epoch > len(self.progress.curve):
             return batches.rest_of_epoch()
@@ -316,9 +316,9 @@ class Trainer:
         return iter(batches)
 
     def _close_epoch(self, *, early: bool = False) -> None:
-        """Measure, evaluate, tell; remember the weights if they are the best so far.
+        """Measure, evaluate and report the epoch; keep the weights if they are the best so far.
 
-        early: before all of its minibatches came
+        early: True if the epoch ended before all of its minibatches
         """
         progress = self.progress
         if not finite_weights(self.model):
@@ -340,18 +340,18 @@ class Trainer:
                 self.listener.kept(point)
 
     def _averaged(self) -> AbstractContextManager[None]:
-        """The model has the weights by which it is evaluated and kept."""
+        """Give the model the weights that are evaluated and kept, inside this context."""
         return nullcontext() if self.average is None else self.average.applied()
 
     def _read_histories(self) -> Reading:
-        """Staleness and noise, measured with the weights that histories are made with."""
+        """Measure staleness and noise with the weights that write the histories."""
         start = self.clock.now()
         reading = self.monitor.after_epoch(self.minibatches.position.epoch)
         self.progress.diagnostics_seconds += self.clock.now() - start
         return reading
 
     def _measure(self, reading: Reading, *, early: bool) -> Epoch:
-        """The point of the epoch that is over."""
+        """Return the point of the curve for the finished epoch."""
         progress, batches = self.progress, self.minibatches
         number = batches.position.epoch
         evaluate = early or number == self.config.epochs or number % self.config.evaluate_every == 0
@@ -382,7 +382,7 @@ class Trainer:
         return True
 
     def _step(self, batch: Batch) -> None:
-        """One update."""
+        """Make one step on a minibatch."""
         if batch.needs_gradient:
             self.progress.loss += self._update(batch)
         else:  # the batch only refreshes histories
@@ -392,7 +392,7 @@ class Trainer:
         self.progress.history_reads += batch.plan.history_reads
 
     def _update(self, batch: Batch) -> float:
-        """Move the weights; the sum of the loss over the batch's training nodes."""
+        """Update the weights; return the sum of the loss over the batch's training nodes."""
         outputs = batch.run(self.model)
         self.objective.check_outputs(outputs)
         in_loss = batch.in_loss
@@ -415,8 +415,8 @@ class Trainer:
         raise diverged(what, self.minibatches.position, rate)
 
     def _of_all(self, loss: float) -> float:
-        """The loss, as it is; where several processes train together the sum of theirs, and then
-        the weights have the sum of their gradients too."""
+        """Return the loss; if several processes train together, the sum of their losses, after
+        which the weights also hold the sum of their gradients."""
         return loss
 
     def _score(self, nodes: Tensor) -> float | None:
@@ -424,7 +424,8 @@ class Trainer:
             return None
         start = self.clock.now()
         outputs = self.evaluation.outputs(nodes)
-        # They would be a class all the same. Of test nodes `predict` tells: training is over.
+        # NaN outputs would be assigned a class all the same. `predict` reports those of test nodes:
+        # training is over.
         if nodes is self.graph.val and not bool(outputs.isfinite().all()):
             self._diverge("outputs for the validation nodes became infinite or NaN")
         value = self.objective.score(outputs, nodes)

@@ -1,8 +1,8 @@
-"""An exponential average of the weights, by which a run is evaluated and kept.
+"""An exponential average of the weights, which is evaluated and kept in place of the last weights.
 
-With histories, validation scores swing from epoch to epoch: each step's gradient carries what old
-activations leave in it. An average over about one epoch's weights does not swing. Steps and
-histories are made with the weights themselves.
+With histories, validation scores swing from epoch to epoch, because each step's gradient carries
+errors of old activations. An average over about one epoch's weights does not swing. Steps and
+histories use the weights themselves.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-_UPDATES = 16  # of the average in an epoch: each one reads all weights
+_UPDATES = 16  # updates of the average per epoch: each one reads all weights
 
 
 class WeightAverage:
-    """The average of a model's floating-point weights and buffers, of the last epoch or so.
+    """The average of a model's floating-point weights and buffers over about the last epoch.
 
-    steps: minibatches of an epoch. With U updates an epoch, each counts e^(1/U) times as much as
-        the one before; the first ones count the same, so that the beginning does not linger
+    steps: minibatches of an epoch. With U updates per epoch, each counts e^(1/U) times as much as
+    the one before; the first ones count the same, so that the beginning does not linger
     """
 
     def __init__(self, model: nn.Module, steps: int) -> None:
@@ -32,7 +32,8 @@ class WeightAverage:
         self.values = {name: value.detach().clone() for name, value in self._weights()}
 
     def stepped(self, step: int) -> None:
-        """Tell it that a step was made. step: minibatches so far, this one among them"""
+        """Count a step and update the average if due. step: minibatches so far, including this
+        one"""
         if step % self.stride:
             return
         self.updates += 1
@@ -43,8 +44,8 @@ class WeightAverage:
 
     @contextmanager
     def applied(self) -> Iterator[None]:
-        """The model has the average's weights in here, and its own afterwards. Nothing is copied:
-        the tensors change places."""
+        """Give the model the averaged weights inside this context, and its own afterwards. Nothing
+        is copied: the tensors are swapped."""
         if not self.updates:
             yield
             return
