@@ -1,14 +1,14 @@
-"""How far estimates are from the exact algorithm: bias, variance, staleness.
+"""Deviations of estimates from the exact algorithm: bias, variance, staleness.
 
-recorder     what each call of `propagate` was given and answered
-trajectory   one training run, and the histories of every estimator beside it
-staleness    age and error of the histories of a minibatch, of activations and of gradients
-gradients    every estimator's gradient over minibatches, layer by layer
-diagnosis    all estimators compared: `diagnose`
-advice       what to change, by rules on the measured numbers
-variances    the estimators' variances as formulas
+    recorder     arguments and answers of each call of `propagate`
+    trajectory   one training run, and the histories of every estimator beside it
+    staleness    age and error of the histories of a minibatch, of activations and of gradients
+    gradients    every estimator's gradient over minibatches, layer by layer
+    diagnosis    all estimators compared: `diagnose`
+    advice       what to change, by rules on the measured numbers
+    variances    the estimators' variances as formulas
 
 Repeated passes at frozen weights (`gradients`), their means and variances (`moments`) and the
-measurements during training (`monitor`) are in `vrgcn.training`; tables and pictures of a
-diagnosis are in `vrgcn.pages.diagnosis`.
+measurements during training (`monitor`) are in `vrgcn.training`; tables and pictures of a diagnosis
+are in `vrgcn.pages.diagnosis`.
 """

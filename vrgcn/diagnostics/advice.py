@@ -1,9 +1,9 @@
 """Advice on what to change, from the measured numbers by the rules in docs/diagnostics.md.
 
-All rules speak of the estimator that trains. *Added noise* is what it adds to the noise of the
-exact algorithm, which is dropout's and for gradients that of the choice of minibatches:
-√(std² - std of exact²). *Added error* is that and the bias. A bias below its floor was not seen:
-the error is then between that without a bias and that with one as large as the floor.
+All rules are about the estimator that trains. *Added noise* is the noise that it adds to that of
+the exact algorithm, which comes from dropout and, for gradients, from the choice of minibatches:
+√(std² - std of exact²). *Added error* combines it with the bias. A bias below its floor was not
+seen: the error is then between that without a bias and that with one as large as the floor.
 """
 
 from __future__ import annotations
@@ -23,15 +23,18 @@ NOISIER = 1.1  # times the added noise of `ns` at a layer: above, the history do
 BIASED = 0.1  # of the gradient's norm
 STALE = 0.1  # relative distance of a table from the present activations
 UNWRITTEN = 0.05  # share of the rows read
-BETTER = 1.5  # times smaller added error of the gradient: another estimator is worth a try
-DROWNED = 2.0  # times the added noise: that of exact training itself is what matters
+BETTER = 1.5  # times smaller added error of the gradient makes another estimator worth a try
+DROWNED = 2.0  # times the added noise: above, the noise of exact training itself dominates
 SAMPLING = "ns"  # the baseline for noise
 NOTHING = "nothing to change"
 
 
 class Advice(NamedTuple):
-    """action: what to do; reason: what was seen. Without a capital at the start and a stop at the
-    end, for a line of its own or a part of a sentence."""
+    """One piece of advice.
+
+    action: what to do; reason: what was measured. Both lack a capital at the start and a full stop,
+    so that they fit on a line of their own or into a sentence.
+    """
 
     action: str
     reason: str
@@ -41,9 +44,9 @@ class Advice(NamedTuple):
 
 
 def advise(diagnosis: Diagnosis, cheap: Advice | None = None) -> list[Advice]:
-    """The most pressing first; at least one.
+    """Return pieces of advice, the most pressing first; at least one.
 
-    cheap: what was said of the cost, which comes first
+    cheap: the advice on the cost, which comes first
     """
     if cheap is not None:  # then there is something to change
         return [cheap, *(piece for piece in advise(diagnosis) if NOTHING not in piece.action)]
@@ -67,21 +70,21 @@ def advise(diagnosis: Diagnosis, cheap: Advice | None = None) -> list[Advice]:
         return [_of_exact(diagnosis)]
     more = [*_noisier_than_ns(diagnosis, used), *_biased(diagnosis, used)]
     found = [*_unwritten(diagnosis, used), *more, *_better(diagnosis, used)]
-    if not more:  # which may ask for a larger fan-out, be it not for its noise
+    if not more:  # they may ask for a larger fan-out for reasons other than noise
         found += _drowned(diagnosis, used)
     return found or [_fine(diagnosis, used)]
 
 
 def added_noise(estimate: Deviation, exact: Deviation) -> float:
-    """√(std² - std of exact²), zero where rounding is all there is."""
+    """Return √(std² - std of exact²); zero if only rounding is left."""
     added = math.sqrt(max(estimate.std**2 - exact.std**2, 0.0))
     return added if added > ROUNDING else 0.0
 
 
 @dataclass(frozen=True)
 class Error:
-    """√(bias² + added noise²), how far one pass is from the exact algorithm, its own noise aside:
-    at least and at most, by what the floor leaves open of the bias."""
+    """√(bias² + added noise²), the distance of one pass from the exact algorithm without its own
+    noise. It is an interval, because the floor leaves the bias open."""
 
     least: float
     most: float
@@ -140,15 +143,15 @@ def _noisier_than_ns(diagnosis: Diagnosis, used: str) -> Iterator[Advice]:
 
 
 def _random(used: str) -> bool:
-    """Whether an estimator samples neighbours at random."""
+    """Return True if an estimator samples neighbours at random."""
     sampler = find_estimator(used).sampler
     kind = sampler_class(sampler) if isinstance(sampler, str) else sampler
     return bool(kind.random)
 
 
 def _size(used: str) -> str:
-    """The setting that decides how many neighbours an estimator computes; "" where it computes all
-    of them, or none."""
+    """Return the setting that decides how many neighbours an estimator computes; "" if it computes
+    all of them, or none."""
     return size_of(find_estimator(used).sampler)
 
 
@@ -165,7 +168,7 @@ def _biased(diagnosis: Diagnosis, used: str) -> Iterator[Advice]:
 
 
 def _remedy(diagnosis: Diagnosis, used: str) -> tuple[str, str]:
-    """A remedy against a bias, and its cause."""
+    """Return a remedy against a bias, and its cause."""
     estimator = find_estimator(used)
     stale = {"h": 0.0, "g": 0.0}
     for table in diagnosis.staleness.get(used, []):
@@ -257,7 +260,7 @@ def _fine(diagnosis: Diagnosis, used: str) -> Advice:
 
 
 def _no_gradient(diagnosis: Diagnosis) -> Advice:
-    """Advice where there was nothing to compare gradients with."""
+    """Return advice for when there was nothing to compare gradients with."""
     if diagnosis.estimators[REFERENCE].gradients.trained:
         return Advice(
             f"compare at other weights ({setting('epochs')}, {setting('learning_rate')})",
@@ -284,7 +287,7 @@ def _of_exact(diagnosis: Diagnosis) -> Advice:
 
 
 def _gradient_errors(diagnosis: Diagnosis) -> dict[str, Error]:
-    """The added error of each estimator's gradient, exact left out."""
+    """Return the added error of each estimator's gradient, except exact's."""
     exact = diagnosis.estimators[REFERENCE].gradient
     return {
         name: added_error(measured.gradient, exact)

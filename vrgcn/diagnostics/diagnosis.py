@@ -1,4 +1,5 @@
-"""Every estimator side by side: the same weights, the same minibatches, histories of one training.
+"""Compares every estimator at the same weights, on the same minibatches, with histories of one
+training.
 
 diagnosis = diagnose(model, graph, TrainConfig(estimator="cvd", epochs=3))
 diagnosis.estimators["cvd"].gradient.error      # of one pass, relative to the exact gradient
@@ -34,15 +35,16 @@ from vrgcn.training.moments import Deviation, Moments, deviation
 from vrgcn.training.objective import Objective, build_objective
 
 REFERENCE = "exact"
-_MOST_COLUMNS = 1024  # of wider activations, such as propagated sparse features, a random part
+_MOST_COLUMNS = 1024  # wider activations, such as propagated sparse features, are sampled
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One estimator against the mean of the exact algorithm, which has dropout where training has.
+    """One estimator against the mean of the exact algorithm, which has dropout if training has.
 
-    layers: of each estimated call of `propagate` (from 0), its answer P h for the nodes of one
-        minibatch; outputs: the model's outputs for them
+    layers: for each estimated call of `propagate` (from 0), its answer P h for the nodes of one
+    minibatch
+    outputs: the model's outputs for them
     gradients: of the loss, over minibatches
     """
 
@@ -58,12 +60,14 @@ class Measured:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """config: of the training that made weights and histories
-    nodes: (batch,) the minibatch that all but the gradients was measured on
-    passes: of each estimator on it, and minibatches that the gradients were measured on
+    """The comparison of all estimators.
+
+    config: of the training that made weights and histories
+    nodes: (batch,) the minibatch on which everything except the gradients was measured
+    passes: passes of each estimator on it, and the number of minibatches for the gradients
     steps: of that training
-    preprocessed: whether the first call is answered from P X, exactly, by every estimator
-    estimators: what was measured of each; impossible: those that cannot be used here, and why
+    preprocessed: True if every estimator answers the first call exactly, from P X
+    estimators: the measurements of each; impossible: estimators that cannot be used here, and why
     staleness: for each estimator with histories, of each of its tables
     """
 
@@ -90,10 +94,10 @@ def diagnose(
 ) -> Diagnosis:
     """Train a copy of the model as the config says (`epochs` of it), then compare the estimators.
 
-    estimators: which, by name; `exact` is always among them
-    passes: of each estimator, with a new plan and new dropout masks each: on one minibatch for
-        activations, and on as many minibatches for gradients
-    on_step, on_pass: called with how many (steps of an epoch, passes of all) are done and in all
+    estimators: their names; `exact` is always included
+    passes: passes of each estimator, each with a new plan and new dropout masks: on one minibatch
+    for activations, and on as many minibatches for gradients
+    on_step, on_pass: called with the number done and the total (steps of an epoch, passes of all)
     """
     estimators = {REFERENCE: ESTIMATORS[REFERENCE], **estimators}
     config, _ = choose_estimator(model, graph, config or TrainConfig(epochs=3), propagation)
@@ -150,11 +154,12 @@ def measure(
     on_pass: Callable[[int, int], None] | None = None,
     objective: Objective | None = None,
 ) -> dict[str, Measured]:
-    """Every estimator's activations on one minibatch and gradients over minibatches, at the model's
-    weights and the histories in `batches`, which must have an entry "exact": the reference.
+    """Measure every estimator's activations on one minibatch and gradients over minibatches, at the
+    model's weights and with the histories in `batches`, which must have an entry "exact": the
+    reference.
 
     nodes: (batch,) the one minibatch
-    objective: whose gradient; if None, that of the graph's labels
+    objective: the objective whose gradient is measured; None: that of the graph's labels
     """
     objective = objective or build_objective(batches[REFERENCE].graph)
     done = 0
@@ -179,7 +184,7 @@ def measure(
 
 
 def _estimated(batches: MiniBatches) -> range:
-    """The calls of `propagate` that are not answered from P X."""
+    """Return the calls of `propagate` that are not answered from P X."""
     calls = [len(level) for level in batches.setup.training.levels]
     return range(calls[0] if batches.setup.preprocess else 0, sum(calls))
 
@@ -194,7 +199,8 @@ def _repeat(
     seed: int,
     count: Callable[[int], None],
 ) -> Moments:
-    """Moments of (P h of each estimated call, outputs), of two passes where nothing is random."""
+    """Return the moments of (P h of each estimated call, outputs); two passes suffice if nothing is
+    random."""
     moments = Moments()
     recorder = Recorder(model)
     with frozen(recorder, seed) as generator:
@@ -214,7 +220,7 @@ def _repeat(
 
 
 def _draws_nothing(batches: MiniBatches) -> bool:
-    """Whether all plans of a minibatch are the same; dropout may still differ."""
+    """Return True if all plans of a minibatch are the same; dropout may still differ."""
     planner = batches.planner
     capped = planner.history and planner.history_cap is not None
     return not planner.sampler.random and not capped
@@ -225,7 +231,7 @@ def _still(moments: Moments) -> bool:
 
 
 def _columns(h: Tensor, seed: int) -> Tensor:
-    """(nodes, at most _MOST_COLUMNS) of an activation, dense."""
+    """Return at most _MOST_COLUMNS columns of an activation, (nodes, columns), dense."""
     width = h.shape[1]
     if width > _MOST_COLUMNS:
         generator = torch.Generator().manual_seed(seed)

@@ -1,7 +1,7 @@
-"""Gradients of every estimator against the exact one, over the minibatches that an epoch may draw.
+"""Compares the gradients of every estimator with the exact one, over the minibatches of an epoch.
 
-On one minibatch alone there is nothing to compare where gradients have a history: a visited node v
-takes (Pᵀ ḡ)_v for all its neighbours, who may be visited at another time, and only the mean over
+A single minibatch does not allow a comparison if gradients have a history: a visited node v takes
+(Pᵀ ḡ)_v for all its neighbours, which may be visited at another time, and only the mean over
 minibatches is the exact gradient (engine/way_back.py). So each pass draws a new minibatch, the same
 for all estimators.
 """
@@ -26,9 +26,9 @@ class Gradients:
 
     whole: of all parameters together
     layers: of the parameters of each layer, by the name of its module; parameters: of each by name
-    trained: how many of the minibatches have a node that is trained on
-    known: whether the exact gradient is other than zero, so that there is something to compare
-        with; if not, none of the numbers means anything
+    trained: number of the minibatches that have a training node
+    known: False if the exact gradient is zero; then there is nothing to compare with, and none of
+    the numbers means anything
     """
 
     whole: Deviation
@@ -39,13 +39,14 @@ class Gradients:
 
 
 def reached_nodes(batches: Mapping[str, MiniBatches]) -> Tensor:
-    """(nodes,) visited by every estimator, among them all nodes that have a gradient: the fewest
-    that any of them visits forward and backward, for the others' are all that there are."""
+    """Return the nodes (nodes,) that every estimator visits, including all nodes that have a
+    gradient: the smallest set that any of them visits forward and backward, since others visit all
+    nodes."""
     return min((their.visits.backward for their in batches.values()), key=len)
 
 
 def random_minibatch(nodes: Tensor, size: int, generator: torch.Generator) -> Tensor:
-    """(at most `size`,) of the nodes."""
+    """Draw at most `size` of the nodes."""
     return nodes[torch.randperm(len(nodes), generator=generator)[:size]]
 
 
@@ -59,9 +60,10 @@ def measure_gradients(
     seed: int,
     count: Callable[[int], None],
 ) -> dict[str, Gradients]:
-    """Gradients of each estimator, at the model's weights and the histories in `batches`.
+    """Measure the gradients of each estimator, at the model's weights and with the histories in
+    `batches`.
 
-    reference: the name among them whose gradients the others are to have in the mean
+    reference: the name of the estimator whose gradients the others should have in the mean
     count: called with 1 after each pass of an estimator
     """
     drawn = reached_nodes(batches)
@@ -75,7 +77,7 @@ def measure_gradients(
         own = seed * 1_000_003 + number
         gradients = {}
         for name, their in batches.items():
-            # The loss counts each training node by how many nodes its own epoch visits.
+            # The loss weights each training node by the number of nodes that its own epoch visits.
             share = len(drawn) / len(their.visits.backward)
             gradients[name] = [
                 g * share for g in minibatch_gradient(model, their, nodes, objective, own)
@@ -98,15 +100,15 @@ def minibatch_gradient(
     *,
     parameters: Sequence[Tensor] | None = None,
 ) -> tuple[Tensor, ...]:
-    """The gradient of one minibatch's loss, weights and histories frozen; zero where none of its
-    nodes is trained on.
+    """Return the gradient of one minibatch's loss, with weights and histories frozen; zero if it
+    has no training node.
 
-    parameters: whose gradient; None: of all
+    parameters: the parameters to differentiate; None: all
     """
     parameters = trainable(model) if parameters is None else parameters
     with frozen(model, seed) as generator:
         batch = batches.batch(nodes, generator)
-        if not batch.needs_gradient:  # none of the nodes is trained on
+        if not batch.needs_gradient:  # it has no training node
             return tuple(torch.zeros_like(parameter) for parameter in parameters)
         found = gradient(objective, batch, batch.run(model), parameters)
         batch.discard()
@@ -146,8 +148,8 @@ def _against(found: _Found, exact: _Found, names: list[str], trained: int) -> Gr
 
 
 def layer_of(parameter: str) -> str:
-    """The module that counts as a parameter's layer: the first that has a number, such as layers.1
-    of layers.1.linears.0.weight; else the outermost."""
+    """Return the module that counts as a parameter's layer: the first with a number, such as
+    layers.1 of layers.1.linears.0.weight; otherwise the outermost."""
     parts = parameter.split(".")
     for place, part in enumerate(parts):
         if part.isdecimal():

@@ -1,4 +1,4 @@
-"""A recorder of what a model gives to each call of `propagate`, and of the answers."""
+"""Records the arguments and answers of each call of `propagate` in a model."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from vrgcn.graph.sparse import concatenate
 
 
 class Recorder(nn.Module):
-    """A model that notes what each of its calls of `propagate` was given and answered.
+    """A model that records the arguments and answers of its calls of `propagate`.
 
-    A minibatch asks the recorder's mode whether dropout is on: whoever changes the model's while it
-    records must change that too, as `frozen(recorder)` does.
+    A minibatch reads from the recorder's mode whether dropout is on: code that changes the model's
+    mode while it records must change the recorder's too, as `frozen(recorder)` does.
 
     passes: one entry for each forward pass (`cvd` makes two: without dropout, then with it)
     """
@@ -23,7 +23,7 @@ class Recorder(nn.Module):
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model = model
-        self.training = model.training  # not of the parts: each keeps its own mode
+        self.training = model.training  # without the submodules: each keeps its own mode
         self.passes: list[Calls] = []
 
     def forward(self, x: Tensor, propagate: Any) -> Tensor:
@@ -36,14 +36,14 @@ class Recorder(nn.Module):
 @dataclass
 class Calls:
     """Calls of one forward pass: the activations propagated on each level, and the answer to each
-    different call of `propagate`. A pass that is not needed to its end may lack its last answer."""
+    different call of `propagate`. A pass that stops early may lack its last answer."""
 
     inputs: list[Tensor] = field(default_factory=list)
     answers: list[Tensor] = field(default_factory=list)
 
 
 class _Noting:
-    """A `propagate` that notes its calls."""
+    """A `propagate` that records its calls."""
 
     def __init__(self, propagate: Any, calls: Calls) -> None:
         self._propagate = propagate
@@ -55,7 +55,7 @@ class _Noting:
             self._calls.inputs.append(h)
         answer: Tensor = self._propagate(h, over)
         call = len(self._calls.inputs), over
-        if call not in self._known:  # asked again, it is the same answer
+        if call not in self._known:  # a repeated call has the same answer
             self._known.add(call)
             self._calls.answers.append(answer)
         return answer

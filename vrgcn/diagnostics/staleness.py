@@ -1,4 +1,5 @@
-"""How old the histories are that a minibatch reads, and how far from what they would be now."""
+"""Measures the age of the histories that a minibatch reads, and their distance from present
+values."""
 
 from __future__ import annotations
 
@@ -19,14 +20,14 @@ from vrgcn.training.objective import Objective
 
 @dataclass(frozen=True)
 class Staleness:
-    """One table at some rows: of activations, those that the exact computation of one minibatch
-    uses; of gradients, the minibatch's own.
+    """One table at some rows: for activations, the rows that the exact computation of one minibatch
+    uses; for gradients, the minibatch's own rows.
 
-    level: what is propagated there, from 0
-    kind: "h" of activations, "g" of gradients
-    age: (rows,) steps since the row was written, NEVER where it was not
+    level: the level of propagation, from 0
+    kind: "h" for activations, "g" for gradients
+    age: (rows,) steps since the row was written, NEVER if it was not
     degree: (rows,) neighbours of its node
-    size: (rows,) ‖μ‖ of what it would be now, μ, without dropout
+    size: (rows,) ‖μ‖ of its present value μ, without dropout
     change: (rows,) ‖μ - h̄‖
     """
 
@@ -44,20 +45,20 @@ class Staleness:
 
     @property
     def unwritten(self) -> float:
-        """The share of rows that were never written, and read as zero."""
+        """Share of rows that were never written, which are read as zero."""
         return float((self.age == NEVER).double().mean()) if len(self.age) else 0.0
 
     @property
     def mean_age(self) -> float:
-        """Mean age of the rows that were written, in steps; NaN where none was."""
+        """Mean age of the written rows, in steps; NaN if there are none."""
         return float(self.age[self.age != NEVER].double().mean())
 
     def by_age(self) -> list[Bin]:
-        """Rows that were written, in runs of ages that double: 0, 1, 2-3, 4-7, ..."""
+        """Return the written rows, grouped by ages that double: 0, 1, 2-3, 4-7, ..."""
         return self._bins(self.age)
 
     def by_degree(self) -> list[Bin]:
-        """Rows that were written, in runs of degrees that double: 0, 1, 2-3, 4-7, ..."""
+        """Return the written rows, grouped by degrees that double: 0, 1, 2-3, 4-7, ..."""
         return self._bins(self.degree)
 
     def _bins(self, keys: Tensor) -> list[Bin]:
@@ -75,7 +76,7 @@ class Staleness:
 
 @dataclass(frozen=True)
 class Bin:
-    """Rows with first <= key <= last: how many, and √(Σ ‖μ - h̄‖² / Σ ‖μ‖²) of them."""
+    """Rows with first <= key <= last: their number, and their √(Σ ‖μ - h̄‖² / Σ ‖μ‖²)."""
 
     first: int
     last: int
@@ -90,10 +91,11 @@ def measure_staleness(
     nodes: Tensor,
     objective: Objective,
 ) -> list[Staleness]:
-    """Staleness of each table of `batches`, by the rows that a minibatch `nodes` reads and writes.
+    """Measure the staleness of each table of `batches`, by the rows that a minibatch `nodes` reads
+    and writes.
 
-    Nothing has dropout here. A history under dropout (cv's) differs by its dropout noise too,
-    however fresh it is.
+    Dropout is off here. A history under dropout (cv's) also differs by its dropout noise, however
+    fresh it is.
     """
     degrees = partial(_degrees, exact)
     return [
@@ -109,7 +111,8 @@ def _of_activations(
     nodes: Tensor,
     degrees: Callable[[Tensor], Tensor],
 ) -> Iterator[Staleness]:
-    """Against the present activations, exact, at the rows that their computation uses."""
+    """Compare tables with the present exact activations, at the rows that their computation
+    uses."""
     recorder = Recorder(model)
     with torch.no_grad(), frozen(recorder, 0, dropout=False) as generator:
         batch = exact.batch(nodes, generator)
@@ -131,10 +134,10 @@ def _of_gradients(
     objective: Objective,
     degrees: Callable[[Tensor], Tensor],
 ) -> Iterator[Staleness]:
-    """The rows that the minibatch's backward pass would write, against those that the table holds.
+    """Compare the rows that the minibatch's backward pass would write with the rows in the table.
 
     The exact gradients of single nodes would need the whole graph. These are the estimator's: they
-    have in them what the tables of the levels above are off by.
+    contain the errors of the tables of the levels above.
     """
     if not batches.estimator.gradient_history:
         return
@@ -160,7 +163,7 @@ def _age(written: Tensor, step: int) -> Tensor:
 
 
 def _norms(now: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
-    """size and change of each row."""
+    """Return the size and the change of each row."""
     return now.norm(dim=1).double().cpu(), (now - before).norm(dim=1).double().cpu()
 
 

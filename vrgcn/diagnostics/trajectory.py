@@ -1,10 +1,10 @@
 """One training run, and beside it the histories that every estimator would have by its end.
 
-All estimators are to be compared at the same weights. So one of them trains, and at each step the
-others run on the same nodes at the same weights, with plans and masks of their own, and write what
-they computed into their own tables: h under dropout for `cv`, μ for `cvd`. Those that keep
-gradients make the backward pass too, which is what their tables come from. How stale the tables are
-is then what this learning rate makes of them, and no weights but those of the one run play a part.
+All estimators must be compared at the same weights. So one of them trains, and at each step the
+others run on the same nodes at the same weights, with plans and masks of their own, and write their
+results into their own tables: h under dropout for `cv`, μ for `cvd`. Estimators that keep gradients
+also make the backward pass, which fills their tables. The staleness of the tables then follows from
+this learning rate, and only the weights of the one run play a part.
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ from vrgcn.training.objective import Objective, build_objective
 
 @dataclass
 class Trajectory:
-    """model: at the end of the run
-    batches: of each estimator, its histories as of then
+    """The end of a training run with all estimators beside it.
+
+    model: at the end of the run
+    batches: of each estimator, with its histories at that time
     steps: of the run
     impossible: estimators that cannot train this model on this graph, and why
     """
@@ -43,8 +45,8 @@ class Trajectory:
 
 
 def visiting(config: TrainConfig, estimators: Mapping[str, Estimator]) -> TrainConfig:
-    """The config with all nodes visited, if it leaves that open and some estimator keeps gradients:
-    they pass through unlabelled nodes too, and all are compared on the same visits."""
+    """Return the config with all nodes visited, if it leaves that open and some estimator keeps
+    gradients: they pass through unlabelled nodes too, and all are compared on the same visits."""
     if config.visit == "auto" and any(one.gradient_history for one in estimators.values()):
         return replace(config, visit="all")
     return config
@@ -59,12 +61,13 @@ def train_beside(
     propagation: PropagationLike | None = None,
     on_step: Callable[[int, int], None] | None = None,
 ) -> Trajectory:
-    """Train a copy of the model as the config says, all `estimators` keeping histories beside it.
+    """Train a copy of the model as the config says, while all `estimators` keep histories beside
+    it.
 
-    The validation scores are of no interest here, so none are computed, and the last weights stay.
-    Nor is the end of a schedule: how stale histories are is told of the rate that the config names,
-    and along a cosine it would be that of a rate of next to nothing. There are no checkpoints to go
-    back to: a loss of NaN is an error.
+    Validation scores are not needed here, so none are computed, and the last weights stay. The
+    schedule is ignored too: staleness is measured at the rate that the config names, and at the end
+    of a cosine the rate would be almost zero. There are no checkpoints to go back to: a NaN loss is
+    an error.
     """
     config = visiting(config, estimators)
     model = copy.deepcopy(model).to(find_device(config.device))
@@ -116,14 +119,16 @@ class _Followers:
         self.refresh()
 
     def refresh(self) -> None:
-        """Refresh histories as training does before each epoch: here after the epoch before, for
-        there is no other moment between them, and after the last, as the next would find them."""
+        """Refresh histories as training does before each epoch. Here it happens after the previous
+        epoch, because there is no other moment between them, and after the last, as the next epoch
+        would find them."""
         for name, nodes in self.refreshed.items():
             if nodes is not None and name in self.trajectory.batches:
                 self.trajectory.batches[name].refresh(self.model, nodes)
 
     def follow(self, batch: Batch) -> None:
-        """Do with each estimator what the one that trains is about to do, at the same weights."""
+        """Run each estimator on the step that the training one is about to make, at the same
+        weights."""
         self.trajectory.steps += 1
         seed = self.config.seed * 1_000_003 + self.trajectory.steps
         for name, batches in list(self.trajectory.batches.items()):

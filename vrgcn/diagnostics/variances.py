@@ -35,7 +35,10 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Variance:
-    """sampling: (width,) VNS; dropout: (width,) VD, the own edge's included."""
+    """The variance of an estimator.
+
+    sampling: (width,) VNS; dropout: (width,) VD, including the own edge's
+    """
 
     sampling: Tensor
     dropout: Tensor
@@ -46,7 +49,7 @@ class Variance:
 
 
 def proposition_1(x: Tensor, D: int) -> Tensor:
-    """(width,): the variance of R times the sum of D of the terms x, (n, width).
+    """Return the variance (width,) of R times the sum of D of the terms x, (n, width).
 
     The sum over all ordered pairs of (x_v1 - x_v2)^2 is 2 n times that of (x_v - mean)^2.
     """
@@ -58,7 +61,7 @@ def proposition_1(x: Tensor, D: int) -> Tensor:
 def table_of_variances(
     own: float, weights: Tensor, D: int, mean: Tensor, past: Tensor, dropout: Tensor
 ) -> dict[str, Variance]:
-    """The table above for one node, and cv's row as the paper prints it.
+    """Return the table above for one node, and cv's row as the paper prints it.
 
     own: P_uu; weights: (n,), P_uv of the others
     mean, past: (n, width), μ and μ̄ of the others
@@ -82,7 +85,7 @@ def table_of_variances(
 def gradient_variances(
     weights: Tensor, D: int, g: Tensor, past: Tensor, inside: Tensor, jacobian: Tensor
 ) -> dict[str, Tensor]:
-    """(parameters,): the variance of a gradient by the sampled neighbours of one node.
+    """Return the variance (parameters,) of a gradient due to the sampled neighbours of one node.
 
     weights: (n,), P_uv of the others; inside: (n,) bool, which of them are in the minibatch
     g, past: (width,), g and ḡ of the node
@@ -99,9 +102,10 @@ def gradient_variances(
 
 
 def standard_errors_off(draws: Tensor, expected: Tensor, rounding: float = 1e-9) -> Tensor:
-    """How far the mean of independent draws (count, ...) is from `expected`, entry by entry.
+    """Return the distance of the mean of independent draws (count, ...) from `expected` in standard
+    errors, entry by entry.
 
-    `rounding` is added to the standard error: entries that do not vary must be equal to a few
+    `rounding` is added to the standard error: entries that do not vary must be equal up to a few
     times that.
     """
     error = draws.std(0) / len(draws) ** 0.5 + rounding

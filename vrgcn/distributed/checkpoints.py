@@ -1,14 +1,14 @@
-"""Checkpoints of several processes, which are one: all of it is there under its name, or nothing.
+"""Checkpoints of several processes as one: under its name a checkpoint is complete, or absent.
 
     step-00000120/
-        part-00000/    what a checkpoint of one process has, with the histories of the part's nodes
+        part-00000/    a checkpoint of one process, with the histories of its nodes
         part-00001/
 
-All processes write to one folder, which all of them see; one that they do not is refused, and so is
-a checkpoint whose parts are not all there. A run that goes on with as many processes
-goes on to the same bits; with another number, on another partition of the same graph, weights,
-optimiser and curve are kept, rows of histories find their nodes' new places, and the epoch that was
-begun is begun again.
+All processes write to one folder that all of them see; a folder that some do not see is refused,
+and so is a checkpoint with missing parts. A run that resumes with as many processes continues to
+the same bits. With another number of processes, on another partition of the same graph, weights,
+optimiser and curve are kept, rows of histories move to their nodes' new places, and the epoch in
+progress starts again.
 """
 
 from __future__ import annotations
@@ -53,13 +53,16 @@ from vrgcn.training.state import TrainState
 _T = TypeVar("_T")
 _NO_NUMBERS = torch.empty(0, dtype=torch.int64)
 
-# Bits of what processes wish, in each step: every signal that is noted, or it would be lost.
+# Bits for the requests of processes in each step: one for every signal, so that none is lost.
 _BITS = {1 << place: number for place, number in enumerate(SIGNALS)}
 _DUE = 1 << len(SIGNALS)
 
 
 class PartCheckpoints(Checkpoints):
-    """trainer: of this process; all of them make one of these at the same time"""
+    """Checkpoints of one of several processes.
+
+    trainer: of this process; all processes create one of these at the same time
+    """
 
     trainer: PartTrainer
 
@@ -69,7 +72,7 @@ class PartCheckpoints(Checkpoints):
         self.group.barrier()
 
     def _finish(self, stop: StopRequest) -> TrainResult:
-        """The result. All processes score together: none of them leaves the others alone."""
+        """Return the result. All processes score together, and none leaves the others alone."""
         return self.trainer.finish()
 
     def _ask(self, stop: StopRequest) -> None:
@@ -79,11 +82,12 @@ class PartCheckpoints(Checkpoints):
         self.trainer.wish(bits)
 
     def _asked(self, stop: StopRequest) -> int | None:
-        """The same in all processes, as one of them was asked before the step."""
+        """Return the signal, the same in all processes, that one of them received before the
+        step."""
         return next((n for bit, n in _BITS.items() if self.trainer.agreed & bit), None)
 
     def _time_has_come(self) -> bool:
-        """Decide by the first process's clock, which all processes hear of with the step."""
+        """Decide by the first process's clock, which is sent to all processes with the step."""
         return bool(self.trainer.agreed & _DUE)
 
     def _finite(self, state: TrainState) -> bool:
@@ -92,10 +96,10 @@ class PartCheckpoints(Checkpoints):
 
     def _identify(self) -> dict[str, Any]:
         found = identity(self.trainer, graph=self.trainer.part.description["graph"])
-        # Each part has other rows of one matrix.
+        # Each part has different rows of one matrix.
         setup = self.trainer.minibatches.setup
         found["run"]["propagation"] = str(setup.rule)
-        # The graph's fingerprint is that of features as they were before.
+        # The graph's fingerprint is that of the unscaled features.
         found["run"]["scaling"] = self._scaling
         return found
 
@@ -124,7 +128,7 @@ class PartCheckpoints(Checkpoints):
         error = self._together(path, write)
         if error is None:
             error = self._by_first(path, lambda: self._take_name(partial, path))
-        if error is not None:  # nobody writes there any more
+        if error is not None:  # no process writes there any more
             shutil.rmtree(partial, ignore_errors=True)
             raise error
         return path
@@ -135,12 +139,14 @@ class PartCheckpoints(Checkpoints):
             raise error
 
     def _by_first(self, path: Path, act: Callable[[], None]) -> OSError | None:
-        """Let the first process act on files while the others wait; an error is raised by all."""
+        """Let the first process work on files while the others wait; all processes raise its
+        error."""
         return self._together(path, act if self.group.first else lambda: None)
 
     def _together(self, path: Path, act: Callable[[], None]) -> OSError | None:
-        """The same error in all processes where one of them has one: else it would train on, or
-        end, while the others wait for it. act: on files alone, without a word to the others"""
+        """Raise the same error in all processes if one of them has one: otherwise it would
+        continue, or end, while the others wait for it. act: works on files only and does not
+        communicate"""
         mine: tuple[str, bool] | None = None
         try:
             with explained(path):
@@ -154,20 +160,20 @@ class PartCheckpoints(Checkpoints):
         return DiskFullError(text) if full else OSError(text)
 
     def _take_name(self, partial: Path, path: Path) -> None:
-        # Each by its name: a list of a folder on a network may be older than what is in it.
+        # Each by its name: a listing of a network folder may be outdated.
         ranks = range(self.group.size)
         elsewhere = [rank for rank in ranks if not part_folder(partial, rank).is_dir()]
         if elsewhere:
             raise _unseen(path, elsewhere, "wrote elsewhere")
-        if path.exists():  # of a run that was put back to before it
+        if path.exists():  # left by a run that was restored to an earlier step
             remove_folder(path)
         flush_folder(partial)
         os.rename(partial, path)
         flush_folder(path.parent)
 
     def _newest(self) -> Checkpoint | None:
-        """The newest that is whole. The first process says which there are, and all look at one
-        after the other together."""
+        """Return the newest undamaged checkpoint. The first process lists them, and all processes
+        check one after the other together."""
         names = self.group.broadcast([path.name for path in checkpoints_in(self.folder)])
         self._check_seen(names)
         damaged: list[str] = []
@@ -188,15 +194,16 @@ class PartCheckpoints(Checkpoints):
         return None
 
     def _check_seen(self, names: list[str]) -> None:
-        """Refuse a folder that some processes do not see, who would begin anew."""
+        """Raise if some processes do not see the folder, because they would start from the
+        beginning."""
         seen = self.group.everybody(any((self.folder / name).exists() for name in names))
         blind = [rank for rank, sees in enumerate(seen) if names and not sees]
         if blind:
             raise _unseen(self.folder / names[0], blind, "found nothing there")
 
     def _read(self, path: Path) -> Checkpoint:
-        """Read a checkpoint: each process its own part, or, of another partition, all processes all
-        parts. A checkpoint that is damaged for one process is so for all."""
+        """Read a checkpoint: each process its own part or, for another partition, all processes all
+        parts. A checkpoint that is damaged for one process counts as damaged for all."""
         mine = self._agreed(lambda: self._own_part(path))
         if all(self.group.everybody(mine is not None)):
             assert mine is not None
@@ -217,7 +224,8 @@ class PartCheckpoints(Checkpoints):
         return found[0]
 
     def _own_part(self, path: Path) -> Checkpoint | None:
-        """Ours; None where it does not have the histories of just our nodes."""
+        """Return the part of this process; None if its histories do not belong to exactly our
+        nodes."""
         if len(_parts_of(path)) != self.group.size:
             return None
         loaded = load_checkpoint(part_folder(path, self.group.rank))
@@ -227,11 +235,11 @@ class PartCheckpoints(Checkpoints):
         return replace(loaded, path=path)
 
     def _moved(self, parts: list[Checkpoint]) -> TrainState:
-        """The state of another partition's processes, for this one's."""
+        """Convert the state of another partition's processes for this process."""
         state, trainer = parts[0].state, self.trainer
         progress = replace(state.progress, loss=0.0, sampled=0, history_reads=0)
         done, steps = len(progress.curve), len(trainer.minibatches)
-        # As if nothing had come after the last whole epoch, but that weights and rows are newer.
+        # Continue after the last complete epoch, except that weights and rows are newer.
         position = Position(done, steps if done else 0, done * steps)
         histories: dict[str, Tensor] = {}
         for name in (n for n in state.histories if not n.startswith("halo.")):
@@ -266,7 +274,8 @@ def _all_parts(path: Path) -> list[Checkpoint]:
 
 
 def _gathered(nodes: Tensor, tables: list[tuple[Tensor, Tensor]], ages: bool) -> Tensor:
-    """Rows of nodes (local nodes,) from tables of parts, by their numbers in the whole graph.
+    """Return rows of nodes (local nodes,) from tables of parts, by their numbers in the whole
+    graph.
 
     tables: the numbers of a part's own nodes, ascending, and a table whose first rows are theirs
     """
@@ -280,7 +289,7 @@ def _gathered(nodes: Tensor, tables: list[tuple[Tensor, Tensor]], ages: bool) ->
 
 
 def _check_nodes(path: Path, parts: list[Checkpoint]) -> None:
-    """Refuse a checkpoint whose parts do not have each node of its graph once."""
+    """Raise if the parts of a checkpoint do not contain each node of its graph exactly once."""
     nodes = parts[0].identity["graph"].get("nodes")
     numbers = [part.state.histories.get(NUMBERS, _NO_NUMBERS) for part in parts]
     count = sum(len(of_part) for of_part in numbers)

@@ -1,4 +1,4 @@
-"""Settings of training by several processes. No torch here: the command line reads it before
+"""Settings of training by several processes. Imports no torch: the command line reads them before
 loading anything."""
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ HaloMode = Literal["delayed", "exact"]
 
 @dataclass(frozen=True)
 class DistributedConfig:
-    """How the processes of torchrun exchange what they compute, with --graph PARTS."""
+    """How the processes of torchrun exchange their results, with --graph PARTS."""
 
     halo: HaloMode = "delayed"
-    """When histories that a step writes reach the processes that read them. exact: level by level
-    inside the step, so that all processes are one with the union of their minibatches; delayed:
-    after the step, while the next is made."""
+    """When the histories that a step writes reach the processes that read them. exact: level by
+    level inside the step, so that all processes act as one with the union of their minibatches;
+    delayed: after the step, during the next one."""
     halo_every: int = 1
-    """With --halo delayed: send after so many steps, what all of them wrote."""
+    """With --halo delayed: after this many steps, send what all of them wrote."""
     rank_timeout: float = 600.0
     """Seconds to wait for a process that does not answer before the run ends and names it."""
 

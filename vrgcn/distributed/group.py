@@ -1,7 +1,7 @@
-"""The processes that train together, on `torch.distributed`: who we are, and what we exchange.
+"""The processes that train together, on `torch.distributed`: their ranks and their communication.
 
-torchrun starts the processes, tells each its place by environment variables, and starts all of
-them again when one dies. gloo carries tensors of the CPU, NCCL those of GPUs.
+torchrun starts the processes, gives each its rank in environment variables, and restarts all of
+them when one dies. gloo transfers tensors of the CPU, NCCL those of GPUs.
 """
 
 from __future__ import annotations
@@ -20,24 +20,26 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.rendezvous import rendezvous
 
-_MONITOR_SECONDS = 20.0  # for the processes to say, after a timeout, that they are still there
-_LOOK_SECONDS = 0.05  # between two looks at who has come
+_MONITOR_SECONDS = 20.0  # for the processes to answer, after a timeout, that they are alive
+_LOOK_SECONDS = 0.05  # between two checks of which processes have come
 
 
 class RankError(ConnectionError):
-    """Another process died or does not answer; says which."""
+    """Raised when another process died or does not answer; the message names it."""
 
 
 @dataclass
 class Group:
-    """rank, size: our number among the processes, and how many there are
+    """The group of processes.
+
+    rank, size: the number of this process, and how many processes there are
     device: where tensors must lie to be exchanged
-    sent: bytes that we sent to others so far, by what they were for
-    monitor: a group of its own, by which to ask who is there when the first has failed
-    store: torchrun's, in which processes find each other
-    job: the same store, for what holds when all processes are started again
-    attempt: how often this job's processes have been started, this time included
-    under_way: what was sent for and has not been waited for
+    sent: bytes that this process sent to others so far, by purpose
+    monitor: a second group, used to ask which processes are alive when the first has failed
+    store: torchrun's store, in which processes find each other
+    job: the same store, for entries that stay valid when all processes are restarted
+    attempt: how often this job's processes have been started, including this time
+    under_way: transfers that were started and have not been waited for
     """
 
     rank: int = 0
@@ -52,13 +54,14 @@ class Group:
 
     @property
     def first(self) -> bool:
-        """Whether we are the one that writes files and talks to people."""
+        """True if this process writes files and prints."""
         return self.rank == 0
 
     def sum(self, values: Tensor, what: str = "sums") -> Tensor:
-        """The sum of everybody's tensor, in place; the same bits in each process."""
+        """Sum the tensors of all processes, in place; each process gets the same bits."""
         if self.size > 1:
-            # In a ring, each sends all pieces but one, first to be added and then to be spread.
+            # In a ring, each process sends all pieces but one, first to be added and then to be
+            # distributed.
             size = values.numel() * values.element_size()
             self._count(what, 2 * (self.size - 1) * size // self.size)
             with self._named():
@@ -66,7 +69,7 @@ class Group:
         return values
 
     def total(self, *numbers: float) -> list[float]:
-        """Sums over the processes."""
+        """Return sums over the processes."""
         values = torch.tensor(numbers, dtype=torch.float64, device=self.device)
         return [float(value) for value in self.sum(values)]
 
@@ -79,7 +82,7 @@ class Group:
         *,
         wait: bool = True,
     ) -> Arriving:
-        """All-to-all of rows, (rows, ...) of any type, those for process 0 first.
+        """Exchange rows (rows, ...) of any type, all-to-all; rows for process 0 come first.
 
         counts: rows for each process; coming: rows that each sends to us
         """
@@ -99,16 +102,18 @@ class Group:
         return arriving
 
     def counts(self, numbers: Tensor) -> Tensor:
-        """(processes, columns) integers, a row for each -> what each has for us."""
+        """Exchange (processes, columns) integers, one row for each process; return the rows meant
+        for us."""
         return self.start_counts(numbers).rows()
 
     def start_counts(self, numbers: Tensor) -> Arriving:
-        """The same, whose answer is waited for later."""
+        """Start the exchange of `counts`; the caller waits for the answer later."""
         ones = [1] * self.size
         return self.exchange(numbers.to(self.device), ones, ones, "counts", wait=False)
 
     def gather(self, rows: Tensor) -> list[Tensor]:
-        """Everybody's rows (rows, ...), in the first process; nothing in the others."""
+        """Return the rows (rows, ...) of all processes in the first process; nothing in the
+        others."""
         numbers = torch.zeros((self.size, 1), dtype=torch.int64)
         numbers[0] = len(rows)
         coming = self.counts(numbers)[:, 0].tolist()
@@ -117,7 +122,7 @@ class Group:
         return list(found.split(coming)) if self.first else []
 
     def broadcast(self, value: Any) -> Any:
-        """The first process's value in all processes: plain Python values, small."""
+        """Return the first process's value in all processes: a small plain Python value."""
         box = [value]
         if self.size > 1:
             with self._named():
@@ -125,7 +130,7 @@ class Group:
         return box[0]
 
     def everybody(self, value: Any) -> list[Any]:
-        """A small plain value of each process."""
+        """Return a small plain value of each process."""
         found: list[Any] = [value] * self.size
         if self.size > 1:
             with self._named():
@@ -133,12 +138,12 @@ class Group:
         return found
 
     def barrier(self) -> None:
-        """Wait for everybody."""
+        """Wait for all processes."""
         self.total(0.0)
 
     def by_first(self, function: Callable[[], Any]) -> Any:
-        """The result of a function that the first process alone calls: plain, small. All processes
-        raise its error."""
+        """Return the result, small and plain, of a function that only the first process calls. All
+        processes raise its error."""
         found: tuple[bool, Any] = (True, None)
         if self.first:
             try:
@@ -151,17 +156,17 @@ class Group:
         return value
 
     def note(self, what: str) -> None:
-        """Keep for later starts of this job that something was done."""
+        """Record for later starts of this job that something was done."""
         if self.job is not None:
             self.job.set(f"note {what}", "done")
 
     def noted(self, what: str) -> bool:
-        """Whether this job has done it, now or before its processes were started again."""
+        """Return True if this job has done it, now or before its processes were restarted."""
         return self.job is not None and bool(self.job.check([f"note {what}"]))
 
     def reports(self, error: BaseException) -> bool:
-        """Whether it is ours to tell people of an error: that of the process which failed first.
-        Who only lost the others waits for those who know more."""
+        """Return True if this process should report the error: the one that failed first does. A
+        process that only lost a peer waits for the one that failed."""
         if self.store is None:
             return True
         if isinstance(error, RankError):
@@ -172,7 +177,8 @@ class Group:
             return True
 
     def tells(self, what: str) -> bool:
-        """Whether it is ours to tell people of what all processes may find: the first one's."""
+        """Return True if this process should report what all processes may find: the first one
+        does."""
         if self.store is None:
             return True
         try:
@@ -181,8 +187,8 @@ class Group:
             return True
 
     def leave(self) -> None:
-        """End the group. What is under way is waited for: a thread of gloo's that still had to let
-        go of a tensor while the interpreter ends would abort the process."""
+        """End the group. Wait for transfers under way: if a gloo thread releases a tensor while the
+        interpreter ends, it aborts the process."""
         for arriving in self.under_way:
             arriving.rows()
         dist.destroy_process_group()
@@ -193,7 +199,7 @@ class Group:
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """Turns a lost connection or a timeout into an error that says whose fault it is."""
+        """Turn a lost connection or a timeout into an error that names the process at fault."""
         try:
             yield
         except (RuntimeError, dist.DistBackendError) as error:
@@ -217,10 +223,10 @@ class Arriving:
     received: Tensor
     coming: list[int]
     work: Any
-    kept: Tensor | None  # what is being sent must stay until it is
+    kept: Tensor | None  # tensors being sent must stay alive until then
 
     def rows(self) -> Tensor:
-        """All of them, those of process 0 first; waits until they are here."""
+        """Return all rows, those of process 0 first; waits until they have arrived."""
         if self.work is not None:
             with self.group._named():
                 self.work.wait()
@@ -230,13 +236,13 @@ class Arriving:
 
 
 def under_torchrun() -> bool:
-    """Whether this process was started as one of several."""
+    """Return True if this process was started as one of several."""
     return all(name in os.environ for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"))
 
 
 @contextmanager
 def joined(device: torch.device, timeout: float) -> Iterator[Group]:
-    """The group of the processes that torchrun started, for as long as the block runs.
+    """Yield the group of the processes that torchrun started.
 
     timeout: seconds to wait for a process that does not answer
     """
@@ -249,7 +255,7 @@ def joined(device: torch.device, timeout: float) -> Iterator[Group]:
         found, rank, size = next(rendezvous("env://", timeout=patience))
         job = dist.PrefixStore("vrgcn", found)  # type: ignore[attr-defined]
         attempt = _agreed_attempt(job, rank, size, timeout)
-        # Processes that were started again must not find the addresses of those that died.
+        # Restarted processes must not find the addresses of those that died.
         store = dist.PrefixStore(f"vrgcn-{attempt}", found)  # type: ignore[attr-defined]
         dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=patience)
         monitor = dist.new_group(backend="gloo", timeout=patience)
@@ -260,17 +266,17 @@ def joined(device: torch.device, timeout: float) -> Iterator[Group]:
             f"{named['MASTER_ADDR']}: {str(error).splitlines()[0]}"
         ) from None
     group = Group(rank, size, device, monitor=monitor, store=store, job=job, attempt=attempt)
-    del monitor, store, job, found  # which end when the group lets go of them
+    del monitor, store, job, found  # they end when the group releases them
     yield group
     group.leave()  # not after an error: others may not answer any more
 
 
 def _agreed_attempt(job: Any, rank: int, size: int, seconds: float) -> int:
-    """The number of this start of all processes, the same in each, which no earlier start had.
+    """Return the number of this start of all processes: the same in each, and new for each start.
 
-    torchrun's own count of restarts will not do: each machine's torchrun counts by itself, and only
-    the deaths of its own processes. The store outlives a start, so that what it holds may be of a
-    process that died: only who answers by a name that it made up just now has come.
+    torchrun's own count of restarts does not work: each machine's torchrun counts only the deaths
+    of its own processes. The store outlives a start, so an entry may be from a process that died:
+    only a process that answers with a freshly drawn name has come.
     """
     if rank:
         return _heard_attempt(job, rank, size)
@@ -290,7 +296,7 @@ def _agreed_attempt(job: Any, rank: int, size: int, seconds: float) -> int:
 
 
 def _heard_attempt(job: Any, rank: int, size: int) -> int:
-    """The attempt, as the first process tells it to one that has just come."""
+    """Return the attempt that the first process sends to a process that has just come."""
     name = uuid4().hex
     job.set(f"rank {rank}", name)
     try:
@@ -306,7 +312,8 @@ def _heard_attempt(job: Any, rank: int, size: int) -> int:
 
 
 def _has_come(job: Any, rank: int, attempt: int) -> bool:
-    """Whether the process of this rank has heard of the attempt; tells it."""
+    """Send the attempt to the process of this rank if it has come; return True once it has
+    confirmed it."""
     if not job.check([f"rank {rank}"]):
         return False
     name = job.get(f"rank {rank}").decode()

@@ -1,8 +1,8 @@
 """The halo: copies of the rows of other parts' nodes, and how they are kept up to date.
 
-Rows are pushed, not pulled: the process that owns a node knows who has a copy of it. Copies that
-come from one owner lie together, in an order that both know, so that a row is sent with its place
-in it (its slot) and nothing else.
+Rows are pushed, not pulled: the process that owns a node knows which processes have a copy of it.
+Copies from one owner lie together, in an order that both know, so a row is sent only with its place
+in that order (its slot).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Routes:
 
     counts: rows for each process
     nodes: (rows,) our own nodes
-    slots: (rows,) int32, where each process has the copy among those that it has from us
+    slots: (rows,) int32, the place of each copy among those that the process has from us
     """
 
     counts: list[int]
@@ -35,7 +35,9 @@ class Routes:
 
 
 class Halo:
-    """own: how many nodes of the local graph are its own; the others are copies
+    """Copies of other parts' nodes, and the routes to update them.
+
+    own: number of nodes of the local graph that are its own; the others are copies
     group: the processes, one for each part
     """
 
@@ -54,13 +56,13 @@ class Halo:
         self.send_indices = part.send_indices
         self.send_counts = part.send_indptr.diff().tolist()
         self.halo_counts = part.halo_indptr.diff().tolist()
-        # By own node, where it stands in `send_indices`: once for each process that copies it.
+        # The places of an own node in `send_indices`: one for each process that copies it.
         order = torch.argsort(part.send_indices, stable=True)
         copies = torch.bincount(part.send_indices, minlength=part.own)
         self._copies = CSR(offsets(copies), order, None, len(order))
 
     def routes(self, nodes: Tensor) -> Routes:
-        """Routes of rows of own nodes to the processes that have copies."""
+        """Return the routes of rows of own nodes to the processes that have copies."""
         sent = self._copies.rows(nodes)
         target = torch.searchsorted(self.send_indptr, sent.indices, right=True) - 1
         order = torch.argsort(target, stable=True)
@@ -70,27 +72,28 @@ class Halo:
         return Routes(counts, self.send_indices[place], slots)
 
     def homeward(self, nodes: Tensor) -> Routes:
-        """Routes of rows of halo nodes, ascending, to their owners; slots are places among the rows
-        that the owner sends us."""
+        """Return the routes of rows of halo nodes, ascending, to their owners; slots are places
+        among the rows that the owner sends us."""
         place = nodes - self.own
         owner = torch.searchsorted(self.halo_indptr, place, right=True) - 1
         counts = torch.bincount(owner, minlength=self.group.size).tolist()
         return Routes(counts, nodes, (place - self.halo_indptr[owner]).to(torch.int32))
 
     def places(self, slots: Tensor, coming: Sequence[int]) -> Tensor:
-        """(rows,) local nodes whose rows came, by their slots. coming: rows from each process"""
+        """Return the local nodes (rows,) of the rows that arrived, by their slots. coming: rows
+        from each process"""
         return slots.long() + self.own + _spread(self.halo_indptr, coming)
 
     def homes(self, slots: Tensor, coming: Sequence[int]) -> Tensor:
-        """(rows,) own nodes whose rows others computed and sent home."""
+        """Return the own nodes (rows,) whose rows other processes computed and sent back."""
         return self.send_indices[slots.long() + _spread(self.send_indptr, coming)]
 
     def renew(self, rows: Tensor, what: str = "rows") -> None:
-        """Copy everybody's own rows to those who have copies: (local nodes, ...), in place."""
+        """Copy the own rows of all processes to the copies: (local nodes, ...), in place."""
         rows[self.own :] = self._pushed(rows, what)
 
     def spread(self, flags: Tensor) -> Tensor:
-        """(local nodes,) bool, with the owners' word on the halo."""
+        """Return (local nodes,) bool, with the owners' values for the halo."""
         known = flags.clone()
         self.renew(known, "flags")
         return known
@@ -102,8 +105,8 @@ class Halo:
         return from_bytes(came, rows).to(rows.device).reshape(-1, *rows.shape[1:])
 
     def difference(self, table: History, most: int) -> tuple[float, float]:
-        """Squared distance of copies from the originals, and squared norm of these, over at most
-        `most` rows of each pair of processes, spread evenly."""
+        """Return the squared distance of copies from the originals, and the squared norm of the
+        originals, over at most `most` evenly spaced rows of each pair of processes."""
         send = [_some(count, most) for count in self.send_counts]
         here = [_some(count, most) for count in self.halo_counts]
         mine = torch.cat([s + a for s, a in zip(send, self.send_indptr.tolist(), strict=False)])
@@ -118,7 +121,8 @@ class Halo:
 
 
 def pack(tables: Sequence[History], nodes: Tensor, slots: Tensor | None) -> Tensor:
-    """(rows, bytes): slot, then of each table when the row was written and its values."""
+    """Pack rows into bytes, (rows, bytes): the slot, then for each table the step at which the row
+    was written and its values."""
     parts = [] if slots is None else [as_bytes(slots)]
     for table in tables:
         here = nodes.to(table.values.device)
@@ -128,17 +132,17 @@ def pack(tables: Sequence[History], nodes: Tensor, slots: Tensor | None) -> Tens
 
 
 def unpack_integers(packed: Tensor) -> Tensor:
-    """(rows,) int32: slots, the first four bytes of each row."""
+    """Return the slots (rows,) int32, the first four bytes of each row."""
     return from_bytes(packed[:, :4], torch.empty(0, dtype=torch.int32))[:, 0]
 
 
 def unpack(
     tables: Sequence[History], nodes: Tensor, packed: Tensor, *, start: int, newer: bool = False
 ) -> None:
-    """Write the rows that `pack` gave.
+    """Write the rows that `pack` returned.
 
-    start: 4 where slots come first, else 0
-    newer: keep rows that were written later than what came, as those that were computed here
+    start: 4 if slots come first, else 0
+    newer: keep rows that were written later than those that arrived, such as rows computed here
     """
     for table in tables:
         width = table.values.shape[1] * table.values.element_size()
@@ -155,7 +159,7 @@ def unpack(
 
 
 def packed_width(tables: Sequence[History]) -> int:
-    """Bytes of a row, its slot included."""
+    """Return the bytes of a row, including its slot."""
     return 4 + sum(4 + t.values.shape[1] * t.values.element_size() for t in tables)
 
 
@@ -164,13 +168,13 @@ def send(group: Group, packed: Tensor, routes: Routes, coming: list[int]) -> Arr
 
 
 def as_bytes(x: Tensor) -> Tensor:
-    """(rows, ...) -> (rows, bytes), uint8."""
+    """View (rows, ...) as (rows, bytes), uint8."""
     return x.contiguous().reshape(len(x), prod(x.shape[1:])).view(torch.uint8)
 
 
 def from_bytes(flat: Tensor, like: Tensor) -> Tensor:
-    """(rows, bytes) -> (rows, width) in the type of another tensor."""
-    # A copy: bytes at an odd place cannot be seen as numbers.
+    """Convert (rows, bytes) to (rows, width) in the type of another tensor."""
+    # A copy: bytes at an unaligned place cannot be viewed as numbers.
     return flat.clone(memory_format=torch.contiguous_format).view(like.dtype)
 
 

@@ -1,12 +1,12 @@
 """Histories of own nodes and copies of the halo's, exchanged while processes train.
 
-`exact`: where a step writes the minibatch's rows before any is averaged, in either direction, they
-go to all copies at once, level by level; what is written after the step goes there then. So the
-tables of all processes are those of one process that made the union of their minibatches.
+`exact`: if a step writes the minibatch's rows before any is averaged, in either direction, they go
+to all copies at once, level by level; rows written after the step are sent then. So the tables of
+all processes equal those of one process that trains on the union of their minibatches.
 
-`delayed`: rows that a step writes are sent after it, of all tables together, while the next step is
-made, and arrive before that one's are sent: a copy is one step older than the original, or k where
-rows are sent every k steps. What is on its way is part of the state.
+`delayed`: rows that a step writes are sent after it, for all tables together, during the next step,
+and arrive before the rows of that one are sent: a copy is one step older than the original, or k
+steps if rows are sent every k steps. Rows on their way are part of the state.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PENDING, _ARRIVED, _COMING, _OF = "halo.pending", "halo.arrived", "halo.coming"
 
 @dataclass(frozen=True)
 class _Step:
-    """Routes of an exact step: which processes our rows go to, and which rows come."""
+    """Routes of an exact step: the processes that our rows go to, and the rows that come."""
 
     routes: Routes
     coming: list[int]
@@ -43,7 +43,7 @@ class _Step:
 
 
 class HaloHistory(History):
-    """A table whose rows, where a step writes them before it averages any, go to all copies."""
+    """A table whose rows go to all copies if a step writes them before it averages any."""
 
     def __init__(self, values: Tensor, written: Tensor, histories: HaloHistories) -> None:
         super().__init__(values, written)
@@ -56,7 +56,10 @@ class HaloHistory(History):
 
 
 class HaloHistories(Histories):
-    """halo: who has copies of what; exact: see above; every: steps between sendings"""
+    """Histories with copies in other processes.
+
+    halo: which processes have copies of which rows; exact: see above; every: steps between sendings
+    """
 
     def __init__(
         self,
@@ -72,20 +75,20 @@ class HaloHistories(Histories):
         self.halo = halo
         self.exact = exact
         self.every = every
-        self.wishes = 0  # of ours, bits that all processes come to know; see `agreed`
-        self.agreed = 0  # the bits that any process wished for when the step began
+        self.wishes = 0  # our bits, which all processes learn; see `agreed`
+        self.agreed = 0  # the bits that any process set when the step began
         self._step: _Step | None = None
         self._pending = torch.zeros(halo.own, dtype=torch.bool)
         self._routes: Routes | None = None
         self._counts: Arriving | None = None
         self._arriving: Arriving | None = None
-        self._arriving_of: list[tuple[int, str]] = []  # tables, whose rows are on their way
+        self._arriving_of: list[tuple[int, str]] = []  # tables whose rows are on their way
 
     def make(self, values: Tensor, written: Tensor) -> History:
         return HaloHistory(values, written, self)
 
     def begin(self, batch: Batch, step: int) -> None:
-        """Before the step: tell everybody how many rows will come."""
+        """Before the step: tell all processes how many rows will come."""
         if self.exact:
             self._begin_exact(batch)
             return
@@ -97,10 +100,10 @@ class HaloHistories(Histories):
         self._counts = self.halo.group.start_counts(self._announced(self._routes.counts))
 
     def end(self, batch: Batch, *, gradients: bool, samples: bool) -> None:
-        """After the step: send what it wrote.
+        """After the step: send the rows that it wrote.
 
-        gradients: whether the minibatch's rows are written before they are averaged
-        samples: whether neighbours' rows are computed and written too
+        gradients: True if the minibatch's rows are written before they are averaged
+        samples: True if neighbours' rows are computed and written too
         """
         if not self.exact:
             self._end_delayed()
@@ -111,19 +114,20 @@ class HaloHistories(Histories):
         self._step = None
 
     def replaced(self, table: History) -> None:
-        """A table has the minibatch's new rows, and is going to be averaged."""
+        """Called when a table has the minibatch's new rows and is about to be averaged."""
         if self._step is not None:
             self._send_step([table])
 
     def renew(self) -> None:
-        """All copies as the originals are."""
+        """Set all copies to the originals."""
         for key in sorted(self.tables):
             table = self.tables[key]
             self.halo.renew(table.values)
             self.halo.renew(table.written)
 
     def ages(self, step: int) -> tuple[Tensor, Tensor]:
-        """Sum and number of the ages of written rows: (2,) of own nodes, (2,) of copies."""
+        """Return the sum and number of the ages of written rows: (2,) of own nodes, (2,) of
+        copies."""
         sums = torch.zeros(2, 2, dtype=torch.float64)
         for table in self.tables.values():
             for row, rows in enumerate(
@@ -134,7 +138,8 @@ class HaloHistories(Histories):
         return sums[0], sums[1]
 
     def staleness(self, most: int = 256) -> float | None:
-        """√(Σ ‖copy - original‖² / Σ ‖original‖²) over some rows of all tables and processes."""
+        """Return √(Σ ‖copy - original‖² / Σ ‖original‖²) over some rows of all tables and
+        processes."""
         apart = norm = 0.0
         for key in sorted(self.tables):
             found = self.halo.difference(self.tables[key], most)
@@ -168,7 +173,7 @@ class HaloHistories(Histories):
             self._arriving = Arriving(self.halo.group, rows, coming, None, None)
             keys = sorted(self.tables)
             self._arriving_of = [keys[place] for place in state[_OF].tolist()]
-        if self.exact and _PENDING in state:  # of a run that sent its rows later
+        if self.exact and _PENDING in state:  # from a run that sent its rows later
             self._arriving = None
             self._pending.zero_()
             self.renew()
@@ -178,7 +183,7 @@ class HaloHistories(Histories):
         return torch.stack([numbers, torch.full_like(numbers, self.wishes)], 1)
 
     def _agree(self, came: Tensor) -> list[int]:
-        """Rows that come from each process; notes what anybody wishes."""
+        """Return the rows that come from each process, and record the bits that any process set."""
         self.agreed = 0
         for wish in came[:, 1].tolist():
             self.agreed |= int(wish)
@@ -202,8 +207,8 @@ class HaloHistories(Histories):
         unpack(tables, step.places, came, start=0)
 
     def _end_sampled(self, batch: Batch, *, gradients: bool) -> None:
-        """Send rows that were computed of nodes outside of all minibatches to their owners first,
-        from where all copies get them."""
+        """Send rows computed for nodes outside all minibatches to their owners first, which send
+        them to all copies."""
         for level, plan in enumerate(batch.plan.levels):
             table = self.tables.get((level, "h"))
             if table is None:
@@ -238,7 +243,7 @@ class HaloHistories(Histories):
         self._routes = self._counts = None
 
     def settle(self) -> None:
-        """Write what has arrived of the rows that were sent last."""
+        """Write the rows that were sent last and have arrived."""
         if self._arriving is None:
             return
         tables = [self.tables[key] for key in self._arriving_of]

@@ -23,8 +23,11 @@ from vrgcn.graph.graph import Graph
 
 
 class PartBatch(Batch):
-    """A process's share of a step. backward: whether any share moves the weights: then all do, for
-    gradients are summed over the processes, and one that has no training node adds none."""
+    """A process's share of a step.
+
+    backward: True if any share updates the weights. Then all processes do, because gradients are
+    summed over them, and a share without training nodes adds zero.
+    """
 
     @property
     def needs_gradient(self) -> bool:
@@ -32,9 +35,10 @@ class PartBatch(Batch):
 
 
 class PartMiniBatches(MiniBatches):
-    """batch_size is that of all processes together, which make as many steps as one would.
+    """Minibatches of one of several processes.
 
-    In each step a process takes a share of its own nodes; all shares of a step have a backward
+    batch_size is that of all processes together, which make as many steps as one process would. In
+    each step a process takes a share of its own nodes; either all shares of a step have a backward
     pass, or none has. Other settings are those of `MiniBatches`.
     """
 
@@ -52,7 +56,7 @@ class PartMiniBatches(MiniBatches):
         self.halo = halo
         self.shared_seed = seed
         visited = torch.arange(halo.own) if nodes == "all" else graph.train
-        # Plans and masks of each process are its own.
+        # Each process draws its own plans and masks.
         own_seed = np.random.SeedSequence((seed, halo.group.rank)).generate_state(1)[0]
         super().__init__(model, graph, nodes=visited, seed=int(own_seed), **settings)
         trained = float(self.trained[self.nodes].sum())
@@ -60,7 +64,7 @@ class PartMiniBatches(MiniBatches):
         sums = halo.group.total(backward, forward, trained)
         self.visited = int(sums[0] + sums[1])
         self.share = sums[0] / max(sums[2], 1)
-        # Of each process, how many nodes of either kind it visits.
+        # For each process, the number of nodes of either kind that it visits.
         self.shares: list[tuple[int, int]] = halo.group.everybody((backward, forward))
         self.histories: HaloHistories = HaloHistories(
             graph.num_nodes,
@@ -79,18 +83,19 @@ class PartMiniBatches(MiniBatches):
 
     @property
     def tables(self) -> int:
-        """How many propagations are estimated."""
+        """Number of propagations that are estimated."""
         return sum(1 for level in self.setup.matrices if level)
 
     @property
     def samples(self) -> bool:
-        """Whether activations of neighbours are computed and written."""
+        """True if activations of neighbours are computed and written."""
         levels = range(len(self.setup.matrices))
         sampler = self.planner.sampler
         return any(self.setup.matrices[k] and sampler.computes_neighbours(k) for k in levels)
 
     def _know_averages(self) -> None:
-        """Rows of P X of copies, whose own neighbours are not all here, from their owners."""
+        """Fetch the rows of P X of copies from their owners: not all of their neighbours are
+        here."""
         if self.setup.preprocess and self.samples:
             for over in self.setup.training.levels[0]:
                 self.halo.renew(self.setup.averages[over].table, "averages")
@@ -104,8 +109,8 @@ class PartMiniBatches(MiniBatches):
         return found.fitted(self.batch_size, int(count))
 
     def steps(self) -> list[tuple[bool, int, list[int]]]:
-        """For each step of an epoch, the same in all processes: whether it has a backward pass, its
-        number among those of its kind, and how many nodes each process takes."""
+        """Return for each step of an epoch, the same in all processes: whether it has a backward
+        pass, its number among the steps of its kind, and how many nodes each process takes."""
         found = []
         for kind, backward in enumerate((True, False)):
             nodes = [share[kind] for share in self.shares]
@@ -145,7 +150,7 @@ class PartMiniBatches(MiniBatches):
             yield PartBatch(self, plan, backward=backward and moves[place], size=sum(sizes))
 
     def _moves(self, batches: list[Tensor]) -> list[bool]:
-        """For each step, whether any process's share moves the weights."""
+        """Return for each step whether any process's share updates the weights."""
         if self.estimator.gradient_history:
             return [True] * len(batches)
         group = self.halo.group
@@ -190,7 +195,8 @@ class PartMiniBatches(MiniBatches):
         self.histories.renew()
 
     def _make_tables(self) -> None:
-        """A process that had nothing to refresh has the same tables as the others."""
+        """Create the same tables as other processes, even if this process had nothing to
+        refresh."""
         evaluation = self.setup.evaluation
         for level in range(evaluation.first_table, evaluation.depth):
             self.histories.table(level, evaluation.widths[level])
@@ -203,7 +209,7 @@ class PartMiniBatches(MiniBatches):
         return total / count if count else float("nan")
 
     def halo_age(self) -> float | None:
-        """Mean age of the copies, in steps, over all processes."""
+        """Return the mean age of the copies, in steps, over all processes."""
         _, copies = self.histories.ages(self.step)
         total, count = self.halo.group.total(*copies.tolist())
         return total / count if count else None
@@ -213,5 +219,6 @@ class PartMiniBatches(MiniBatches):
 
 
 def _size(nodes: int, steps: int, number: int) -> int:
-    """Nodes in one of several shares, as equal as can be, larger ones first."""
+    """Return the number of nodes in one of several shares that are as equal as possible, larger
+    ones first."""
     return nodes // steps + (number < nodes % steps)

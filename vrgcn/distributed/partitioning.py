@@ -1,7 +1,7 @@
-"""Writing the parts of a graph, one after the other.
+"""Writes the parts of a graph, one after the other.
 
-Of the whole graph a few numbers for each node are held in memory, of one part at a time its edges;
-features go from file to file a run of rows at a time.
+Memory holds a few numbers for each node of the whole graph, and the edges of one part at a time;
+features are copied from file to file in runs of rows.
 """
 
 from __future__ import annotations
@@ -41,13 +41,17 @@ from vrgcn.graph.validation import SPLITS
 from vrgcn.runs.identity import fingerprint
 from vrgcn.tasks import find_task
 
-_ROWS = 65_536  # of features that are copied at once
+_ROWS = 65_536  # rows of features that are copied at once
 
 
 @dataclass(frozen=True)
 class PartSize:
-    """own, halo, training: nodes; edges: into own nodes; cut: those of them that come from others;
-    copies: own nodes in halos of others, once for each"""
+    """The size of a part.
+
+    own, halo, training: numbers of nodes
+    edges: edges into own nodes; cut: those of them that come from other parts
+    copies: own nodes in halos of others, counted once for each
+    """
 
     own: int
     halo: int
@@ -68,7 +72,7 @@ def write_parts(
 ) -> list[PartSize]:
     """Write the parts that `assignment` (nodes,) makes of the graph to the new folder `out`.
 
-    scaling: of the features, where training is not told otherwise
+    scaling: of the features, unless training sets another
     on_part: called with the number of each part that is written
     """
     if is_sparse(graph.features):
@@ -115,7 +119,8 @@ class _Writer:
         self.parts = parts
         A = graph.adjacency
         self.symmetric = is_symmetric(A)
-        # Rows of A name the nodes that a node reads, those of the other those that read it.
+        # A row of A lists the nodes that a node reads; a row of the other lists the nodes that read
+        # it.
         self.directions = (A,) if self.symmetric else (A, A.transposed)
         self.sums = row_sums(graph), column_sums(graph)
         self.place = torch.full((graph.num_nodes,), -1, dtype=torch.int64)
@@ -150,8 +155,8 @@ class _Writer:
         return PartSize(len(own), len(halo), training, edges, cut, len(send))
 
     def _borders(self, own: Tensor, number: int) -> tuple[Tensor, Tensor]:
-        """The halo, ascending; and part * nodes + node for each own node in a halo of others,
-        ascending."""
+        """Return the halo, ascending; and part * nodes + node for each own node in a halo of
+        others, ascending."""
         outside = torch.zeros(self.graph.num_nodes, dtype=torch.bool)
         keys = [own[:0]]
         for A in self.directions:
@@ -166,10 +171,11 @@ class _Writer:
         return outside.nonzero()[:, 0], torch.unique(torch.cat(keys))
 
     def _write_edges(self, folder: Path, own: Tensor, count: int) -> tuple[int, int]:
-        """All edges with an end among the own nodes; how many lead into these, and from others."""
+        """Write all edges with an end among the own nodes; return how many lead into them, and how
+        many of these come from other parts."""
         A, into = self.directions[0], self.directions[-1]
         mine, edges, cut = self._edges(A, own, count, turned=False)
-        # Rows of the halo: of the edges that leave the part, seen from the other end.
+        # Rows of the halo: the edges that leave the part, seen from the other end.
         theirs, _, _ = self._edges(into, own, count, turned=True)
         adjacency = _joined(mine, theirs, count, A.values is not None)
         self._write_matrix(folder, "", adjacency)
@@ -180,8 +186,8 @@ class _Writer:
     def _edges(
         self, A: CSR, own: Tensor, count: int, *, turned: bool
     ) -> tuple[list[tuple[Tensor, Tensor | None]], int, int]:
-        """Places row * count + column, ascending, and values, of runs of own rows; turned: with
-        rows and columns changed, and only those whose row is then in the halo."""
+        """Return positions row * count + column, ascending, and values, of runs of own rows.
+        turned: with rows and columns exchanged, and only entries whose row is then in the halo."""
         found, edges, cut = [], 0, 0
         for run in chunks(own, _unweighted(A)):
             indptr, entries = A.entries(run)
@@ -222,7 +228,7 @@ def _joined(
     count: int,
     weighted: bool,
 ) -> CSR:
-    """(count, count), own rows first."""
+    """Join the rows into a matrix (count, count), own rows first."""
     late = torch.cat([key for key, _ in theirs])
     late, order = torch.sort(late)
     key = torch.cat([*(key for key, _ in mine), late])
@@ -236,7 +242,7 @@ def _joined(
 
 
 def _unweighted(A: CSR) -> Propagation:
-    """The matrix that `chunks` asks for degrees."""
+    """Return the matrix that `chunks` asks for degrees."""
     return Propagation(0.0, None, A, None, torch.float32)
 
 

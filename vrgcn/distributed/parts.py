@@ -38,7 +38,7 @@ from vrgcn.graph.scaling import Scaling
 
 FORMAT, VERSION = "vrgcn-parts", 1
 SHARED, ARRAYS = "shared.safetensors", "part.safetensors"
-CHECKSUM = "checksum"  # of parts.json itself, without this entry
+CHECKSUM = "checksum"  # checksum of parts.json itself, without this entry
 
 Description = dict[str, Any]
 
@@ -58,10 +58,10 @@ _KINDS = {
 class Part:
     """One part of a graph.
 
-    number, parts: which of how many
-    graph: own nodes, then the halo; splits name own nodes alone
+    number, parts: the number of this part, and how many parts there are
+    graph: own nodes, then the halo; splits contain only own nodes
     nodes: (local nodes,) their numbers in the whole graph
-    own: how many nodes are the part's own
+    own: number of nodes that are the part's own
     halo_indptr, send_indptr, send_indices: see above
     shared: tensors of shared.safetensors
     description: parts.json
@@ -80,11 +80,11 @@ class Part:
 
     @property
     def checksum(self) -> str:
-        """The values that all processes must agree on."""
+        """Checksum of the values that all processes must agree on."""
         return str(self.description[CHECKSUM])
 
     def scaled(self, kind: str) -> tuple[Graph, Scaling]:
-        """The graph with its features scaled as those of the whole graph would be."""
+        """Return the graph with its features scaled as those of the whole graph would be."""
         kind = self.description["scaling"] if kind == "auto" else kind
         scaling = Scaling(kind)
         if kind == "standard":
@@ -99,7 +99,7 @@ def part_folder(folder: Path, number: int) -> Path:
 
 
 def read_parts(folder: Path | OpenFolder) -> Description:
-    """`parts.json`, all entries of the right kind."""
+    """Read `parts.json` and check the types of all entries."""
     with opened_folder(folder) as opened:
         file = opened.path / PARTS
         described = parse_json(opened.read(PARTS), str(file))
@@ -125,11 +125,11 @@ def write_description(folder: Path, described: Description) -> None:
 
 
 def load_part(folder: Path | OpenFolder, number: int, *, verify: bool = False) -> Part:
-    """One part, its arrays mapped into memory. All files are those of one folder, also where
-    another takes its name meanwhile.
+    """Load one part, its arrays mapped into memory. All files come from one folder, even if another
+    folder takes its name meanwhile.
 
-    folder: of all parts; opened already, if it is watched
-    verify: read all of it first, and refuse it if a byte is not what was written
+    folder: of all parts; already open if it is watched
+    verify: read all of it first, and raise if a byte differs from what was written
     """
     with opened_folder(folder) as whole:
         described = read_parts(whole)
@@ -158,7 +158,7 @@ def load_part(folder: Path | OpenFolder, number: int, *, verify: bool = False) -
 
 
 def opened_part(whole: OpenFolder, number: int) -> OpenFolder:
-    """The folder of one part, for a block of its own. whole: that of all parts"""
+    """Open the folder of one part. whole: the folder of all parts"""
     name = part_folder(whole.path, number).name
     _check_there(whole, f"{name}/{ARRAYS}")
     return whole.within(name)
@@ -186,4 +186,4 @@ def _read_tensors(folder: OpenFolder, name: str) -> dict[str, Tensor]:
 
 
 def no_shared() -> dict[str, Tensor]:
-    return {"none": torch.zeros(1)}  # safetensors of nothing cannot be mapped
+    return {"none": torch.zeros(1)}  # an empty safetensors file cannot be mapped

@@ -1,4 +1,4 @@
-"""Exact outputs of a graph in parts, brought together in the first process."""
+"""Exact outputs of a graph in parts, gathered in the first process."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from vrgcn.inference.average import Average
 from vrgcn.inference.predict import check_outputs
 from vrgcn.inference.saved import SavedModel, fit_features, model_labels
 
-_ROWS = 65_536  # that are brought together at once
+_ROWS = 65_536  # rows that are gathered at once
 
 
 def part_sweeps(saved: SavedModel, part: Part, group: Group) -> PartSweeps:
-    """Sweeps for the outputs of own nodes, by a model as it was saved. Processes that found other
-    parts or another model than the first, such as while these are replaced, are refused."""
+    """Return sweeps for the outputs of own nodes by a saved model. Raise if processes found other
+    parts or another model than the first, for example because files are being replaced."""
     if isinstance(saved, Average):
         raise ValueError(
             "an average of models is predicted for a graph as a whole, in one process: give that "
@@ -52,7 +52,7 @@ def part_sweeps(saved: SavedModel, part: Part, group: Group) -> PartSweeps:
 
 
 def whole_names(folder: Path, part: Part) -> Names:
-    """The user's own names of all nodes, and of the classes: for the first process, which alone
+    """Return the user's own names of all nodes and of the classes, for the first process; only it
     needs them."""
     ids = None
     if IDS in part.description["files"]:
@@ -73,8 +73,8 @@ def whole_names(folder: Path, part: Part) -> Names:
 def gathered_outputs(
     sweeps: PartSweeps, part: Part, group: Group, nodes: Tensor | None
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Nodes by their numbers in the whole graph and their exact outputs, some at a time in the
-    order asked for: in the first process. Others take part, and get nothing.
+    """Yield nodes by their numbers in the whole graph and their exact outputs, some at a time in
+    the requested order, in the first process. Other processes take part and get nothing.
 
     nodes: (asked,) the same in every process; None: all
     """
@@ -100,8 +100,9 @@ def gathered_outputs(
 def evaluated_graph(
     saved: SavedModel, part: Part, group: Group
 ) -> tuple[Graph, Tensor, Tensor] | None:
-    """The nodes of all splits: a graph without edges that has them and their splits, their exact
-    outputs, and their labels in the model's classes. In the first process; None in the others."""
+    """Return the nodes of all splits: a graph without edges that has these nodes and their splits,
+    their exact outputs, and their labels in the model's classes. In the first process; None in the
+    others."""
     sweeps = part_sweeps(saved, part, group)
     known = model_labels(saved, part.graph)
     outputs, labels, splits, start = [], [], {}, 0

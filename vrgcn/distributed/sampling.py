@@ -1,4 +1,5 @@
-"""Neighbours that are computed at home: copies have no features' averages to be computed from."""
+"""Samplers that compute only own neighbours: copies lack the averaged features to compute them
+from."""
 
 from __future__ import annotations
 
@@ -11,10 +12,10 @@ from vrgcn.graph.sparse import CSR, offsets
 
 
 class AtHome:
-    """A sampler without noise (R = 1), of whose neighbours those that are copies are not computed
-    but read from the history, as all others are.
+    """Wraps a sampler without noise (R = 1). Its neighbours that are copies are not computed but
+    read from the history, like neighbours that it did not choose.
 
-    own: how many nodes of the local graph are its own
+    own: number of nodes of the local graph that are its own
     """
 
     draws_own = False

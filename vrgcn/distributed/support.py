@@ -1,4 +1,4 @@
-"""Checks of what several processes can train, made before anything is begun."""
+"""Checks of what several processes can train, made before training begins."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def _what_works() -> str:
 
 
 def check_config(config: TrainConfig, graph: Graph, group: Group, visit: str) -> None:
-    """Refuse settings that need the whole graph in one process, in all processes at once.
+    """Raise in all processes at once if settings need the whole graph in one process.
 
-    visit: what epochs visit, "train" or "all"
+    visit: the nodes that epochs visit, "train" or "all"
     """
     if config.inductive:
         raise ValueError(
@@ -55,7 +55,7 @@ def check_config(config: TrainConfig, graph: Graph, group: Group, visit: str) ->
 
 
 def check_model(model: nn.Module) -> None:
-    """Refuse what would differ from process to process."""
+    """Raise if the model would differ from process to process."""
     if node_tables(model):
         raise ValueError(
             "the model has a row for each node of the whole graph, and each process knows a part "
@@ -70,7 +70,7 @@ def check_model(model: nn.Module) -> None:
 
 
 def check_estimator(batches: MiniBatches, name: str) -> None:
-    """Refuse an estimator that has to compute what is another process's."""
+    """Raise if an estimator has to compute rows of another process."""
     estimator, matrices = batches.estimator, batches.setup.matrices
     levels = [level for level, over in enumerate(matrices) if over]
     sampler = batches.planner.sampler
@@ -87,8 +87,9 @@ def check_estimator(batches: MiniBatches, name: str) -> None:
 
 
 def _at_home(estimator: Estimator, sampler: Sampler) -> bool:
-    """Whether the neighbours that a sampler of ours computes can be computed where they are read:
-    some drawn for each node, their gradients sampled with them; or those of some nodes alone."""
+    """Return True if the neighbours that one of our samplers computes can be computed where they
+    are read: it draws some for each node and samples their gradients with them, or computes those
+    of some nodes alone."""
     ways = (estimator.forward, estimator.backward)
     if sampler.random:
         return not sampler.shared and ways == ("corrected", "sampled")

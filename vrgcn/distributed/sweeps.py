@@ -1,4 +1,4 @@
-"""Exact outputs of a graph in parts: each process its own nodes, level by level."""
+"""Exact outputs of a graph in parts: each process computes its own nodes, level by level."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from vrgcn.engine.sweeps import fill_tables, sweep
 
 
 class PartSweeps:
-    """`inference.sweeps.ExactSweeps` of own nodes. A table's rows reach all copies before the next
-    table is made of them. All processes ask at the same time, each for nodes of its own.
+    """`inference.sweeps.ExactSweeps` for own nodes. A table's rows reach all copies before the next
+    table is computed from them. All processes call it at the same time, each for its own nodes.
 
     on_chunk: called with the number of nodes after each chunk of each sweep
     """
@@ -37,12 +37,13 @@ class PartSweeps:
         self.tables = exact_tables(graph.num_nodes, graph.dtype, setup.device)
 
     def outputs(self, nodes: Tensor | None = None) -> Tensor:
-        """(nodes, outputs), exact; of all own nodes if none are named."""
+        """Return exact outputs (nodes, outputs); of all own nodes if none are named."""
         found = [outputs for _, outputs in self.stream(nodes)]
         return torch.cat(found) if found else self._none()
 
     def stream(self, nodes: Tensor | None = None) -> Iterator[tuple[Tensor, Tensor]]:
-        """The same, a chunk at a time: its nodes, in the order asked for, and their outputs."""
+        """Yield the exact outputs in chunks: the nodes, in the requested order, and their
+        outputs."""
         evaluation = self.setup.evaluation
         last = torch.arange(self.halo.own) if nodes is None else nodes
         needed = [last]
@@ -66,7 +67,7 @@ class PartSweeps:
                 self.on_chunk(len(swept.nodes))
 
     def _none(self) -> Tensor:
-        """(0, outputs) as those of others are, of a process that has no node to show them."""
+        """Return an empty tensor (0, outputs) like those of others, for a process without nodes."""
         some = torch.zeros(1, dtype=torch.int64)
         swept = next(iter(sweep(self.model, self.setup, some, self.tables)))
         assert swept.outputs is not None

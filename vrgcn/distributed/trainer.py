@@ -1,4 +1,4 @@
-"""Training by several processes, each with a part of the graph: what differs from one alone.
+"""Training by several processes, each with a part of the graph: the differences to one process.
 
 Every process makes the same steps at the same time. The weights' gradients are summed over the
 processes, each of which divides its loss by the size of the union of the minibatches: so the sum is
@@ -39,12 +39,14 @@ from vrgcn.training.objective import Objective, TaskObjective, loss_settings
 from vrgcn.training.state import Epoch
 from vrgcn.training.trainer import Trainer, note_training
 
-TRAFFIC = ("rows", "slots", "counts", "gradients")  # what steps send
+TRAFFIC = ("rows", "slots", "counts", "gradients")  # purposes of the bytes that steps send
 
 
 class PartTrainer(Trainer):
-    """part: ours of the graph's parts, one for each process of the group
-    graph: the part's, its features scaled
+    """The trainer of one of several processes.
+
+    part: the part of this process, one for each process of the group
+    graph: the part's graph, its features scaled
     """
 
     minibatches: PartMiniBatches
@@ -63,7 +65,7 @@ class PartTrainer(Trainer):
     ) -> None:
         if config.estimator == AUTO:  # exact training needs the whole graph
             config = replace(config, estimator="two-way")
-        # First of all: those who differ would not even exchange the same tensors.
+        # First of all: processes that differ would not even exchange the same tensors.
         check_agreement(
             group,
             {
@@ -142,15 +144,15 @@ class PartTrainer(Trainer):
 
     @property
     def agreed(self) -> int:
-        """The wishes of all processes when the last step began: bits of `wish`."""
+        """The bits that any process set with `wish` when the last step began."""
         return self.minibatches.histories.agreed
 
     def wish(self, bits: int) -> None:
-        """To be known to all processes in the next step."""
+        """Set bits that all processes learn in the next step."""
         self.minibatches.histories.wishes = bits
 
     def _refreshed(self, batches: PartMiniBatches, config: TrainConfig) -> Tensor | None:
-        """Our nodes to refresh before each epoch; None where no process has any."""
+        """Return our nodes to refresh before each epoch; None if no process has any."""
         nodes = refreshed_nodes(batches, config.refresh)
         (count,) = self.group.total(0 if nodes is None else len(nodes))
         empty = torch.empty(0, dtype=torch.int64)
@@ -167,7 +169,8 @@ class PartTrainer(Trainer):
     def _of_all(self, loss: float) -> float:
         weights = [p for group in self.optimizer.param_groups for p in group["params"]]
         grads = [torch.zeros_like(w) if w.grad is None else w.grad for w in weights]
-        # The loss beside them: a step has one sum over the processes, and all see a loss of NaN.
+        # The loss is summed with the gradients: a step has one sum over the processes, and all see
+        # a NaN loss.
         both = torch.cat([*(grad.reshape(-1) for grad in grads), grads[0].new_tensor([loss])])
         self.group.sum(both, "gradients")
         sizes = [weight.numel() for weight in weights]
@@ -207,7 +210,8 @@ class PartTrainer(Trainer):
         return sum(self.group.sent.get(what, 0) for what in TRAFFIC) - self._sent
 
     def _check_metric(self) -> None:
-        """Refuse, before hours of training, a metric that the nodes to be scored do not allow."""
+        """Raise, before hours of training, if the metric cannot be computed on the nodes to be
+        scored."""
         assert self.graph.labels is not None
         metric = self.objective.metric
         for name in ("val", "test"):
@@ -227,10 +231,10 @@ class PartTrainer(Trainer):
 
 
 def part_objective(graph: Graph, config: TrainConfig, shared: dict[str, Tensor]) -> Objective:
-    """The objective of a part, with what all training nodes tell of the labels."""
+    """Return the objective of a part, with the facts about the labels of all training nodes."""
     if graph.labels is None:
         raise ValueError("the graph has no labels to train on")
-    # Scores are of all processes' nodes together.
+    # Scores cover the nodes of all processes together.
     splits = {"train": graph.train, "val": graph.train[:0], "test": graph.train[:0]}
     unscored = Graph.from_parts(
         graph.adjacency,
@@ -248,7 +252,7 @@ def part_objective(graph: Graph, config: TrainConfig, shared: dict[str, Tensor])
 
 
 def check_agreement(group: Group, facts: dict[str, str]) -> None:
-    """Refuse processes that do not have the same of everything that has to be the same."""
+    """Raise if processes differ in anything that has to be the same."""
     everybody = group.everybody(facts)
     for name, value in everybody[0].items():
         for rank, theirs in enumerate(everybody):
@@ -261,7 +265,7 @@ def check_agreement(group: Group, facts: dict[str, str]) -> None:
 
 
 def weights_digest(weights: dict[str, Tensor]) -> str:
-    """SHA-256 of a model's weights, to compare them by."""
+    """Return the SHA-256 of a model's weights, to compare them."""
     digest = hashlib.sha256()
     for tensor in weights.values():
         for piece in pieces(tensor):

@@ -1,6 +1,7 @@
-"""Which own nodes an epoch visits, where neighbours may be other processes'.
+"""Finds the own nodes that an epoch visits when neighbours may belong to other processes.
 
-As `engine.visits` has it, but that what reaches a node is asked of all processes, level by level.
+The rules are those of `engine.visits`, but the nodes that reach a node are found in all processes,
+level by level.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from vrgcn.graph.propagation import Propagation, with_neighbours
 
 
 def grown(nodes: Tensor, halo: Halo, matrices: Sequence[Propagation]) -> Tensor:
-    """Own nodes that any process's `nodes` average, and these themselves, ascending.
+    """Return the own nodes that any process's `nodes` average, and these nodes themselves,
+    ascending.
 
     nodes: (...,) own nodes of this process
     """
     flags = torch.zeros(halo.nodes, dtype=torch.bool)
     flags[nodes] = True
-    # A copy's row in the local graph has just the entries of own nodes.
+    # A copy's row in the local graph has exactly the entries of own nodes.
     reached = with_neighbours(halo.spread(flags).nonzero()[:, 0], *matrices)
     return reached[reached < halo.own]
 
@@ -30,7 +32,8 @@ def grown(nodes: Tensor, halo: Halo, matrices: Sequence[Propagation]) -> Tensor:
 def reached_visits(
     nodes: Tensor, trained: Tensor, matrices: Iterable[Iterable[Propagation]], halo: Halo
 ) -> Visits:
-    """Visits of own `nodes` where the loss is that of the `trained` among all processes' nodes.
+    """Return the visits of own `nodes` if the loss is that of the `trained` among all processes'
+    nodes.
 
     trained: (local nodes,) bool
     matrices: of each level that is estimated, from the input up

@@ -1,8 +1,9 @@
-"""Whether the parts of a graph are still those that training began with, in several processes.
+"""Checks in several processes whether the parts of a graph are still those that training began
+with.
 
-Each process watches the files of its own part, and those that all share, as one process watches a
-graph (runs/store_watch.py). A change that one of them finds stops all: no line of metrics, no model
-and no checkpoint is written after it.
+Each process watches the files of its own part, and the shared files, as one process watches a graph
+(runs/store_watch.py). A change that one of them finds stops all: no line of metrics, no model and
+no checkpoint is written after it.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from vrgcn.training.state import Epoch
 
 
 class PartWatch(Listener):
-    """Watches the part of this process. All processes have one, and hear the same epochs and
+    """Watches the part of this process. All processes have one, and get the same epochs and
     checkpoints.
 
-    whole: the folder of all parts, as the part is read from it
-    tell: prints a note; of all processes, the first that finds something tells
+    whole: the folder of all parts, from which the part is read
+    tell: prints a note; only the first process that finds something calls it
     """
 
     def __init__(self, whole: OpenFolder, group: Group, tell: Callable[[str], None]) -> None:
@@ -33,7 +34,7 @@ class PartWatch(Listener):
             self._watches = [StoreWatch(folder, self._gone) for folder in (whole, mine)]
 
     def close(self) -> None:
-        """Hold nobody back any more."""
+        """Release all leases."""
         for watch in self._watches:
             watch.close()
 
@@ -44,13 +45,13 @@ class PartWatch(Listener):
             if file is not None:
                 if self.group.tells("wanted"):
                     self.tell(wanted_note(file))
-                signal.raise_signal(signal.SIGTERM)  # all stop, as by a signal from outside
+                signal.raise_signal(signal.SIGTERM)  # stops all processes
 
     def epoch(self, point: Epoch) -> None:
         self.checkpoint()
 
     def checkpoint(self) -> None:
-        """Refuse to go on, in all processes, where what one of them reads has changed."""
+        """Raise in all processes if files that one of them reads have changed."""
         mine: str | None = None
         try:
             for watch in self._watches:

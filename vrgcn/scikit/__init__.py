@@ -1,4 +1,4 @@
-"""Training in scikit-learn's manner. It needs scikit-learn, the extra `sklearn`."""
+"""Estimators for scikit-learn. They need scikit-learn, the extra `sklearn`."""
 
 try:
     import sklearn  # noqa: F401

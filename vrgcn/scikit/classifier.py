@@ -1,4 +1,4 @@
-"""`VRGCNClassifier`: one class per node, or several."""
+"""`VRGCNClassifier`: predicts one class per node, or several."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from vrgcn.tasks.task import Task
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class VRGCNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
-    """Classes of nodes, in scikit-learn's manner.
+    """A scikit-learn classifier of nodes.
 
     class_weight: None, "balanced", or a dict from classes to their weights in the loss
-    unlabeled: what stands for an unknown label in y, besides None and NaN; None: nothing else
+    unlabeled: the value of an unknown label in y, besides None and NaN; None: no other value
     """
 
     __doc__ += GraphEstimator.__doc__ or ""
@@ -36,11 +36,11 @@ class VRGCNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
     _has_classes: ClassVar[bool] = True
 
     def predict(self, X: Any, *, edge_index: Any = None, edge_weight: Any = None) -> NDArray[Any]:
-        """(rows,) the most probable class of each; of several classes per row, (rows, classes) of 0
-        and 1.
+        """Return the most probable class of each row, (rows,); for several classes per row, (rows,
+        classes) of 0 and 1.
 
-        X: as in `fit`. Without `edge_index`, rows that the model was fitted to have the edges that
-            they had then; other rows must be given theirs
+        X: as in `fit`. Without `edge_index`, rows that the model was fitted to keep the edges that
+        they had then; other rows must be given theirs
         """
         outputs = self._outputs(X, edge_index, edge_weight)
         found = self._fitted_task().predicted(outputs).numpy()
@@ -52,7 +52,7 @@ class VRGCNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
     def predict_proba(
         self, X: Any, *, edge_index: Any = None, edge_weight: Any = None
     ) -> NDArray[np.float64]:
-        """(rows, classes): the probability of each class, in the order of `classes_`."""
+        """Return the probability of each class, (rows, classes), in the order of `classes_`."""
         outputs = self._outputs(X, edge_index, edge_weight)
         chances: NDArray[np.float64] = self._fitted_task().probabilities(outputs).numpy()
         return chances
@@ -66,8 +66,8 @@ class VRGCNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         edge_index: Any = None,
         edge_weight: Any = None,
     ) -> float:
-        """Accuracy of the rows whose label is known. Of a `Graph` and no y, of its test nodes, or
-        of all that have a label if it has none."""
+        """Return the accuracy on the rows whose label is known. For a `Graph` without y, use its
+        test nodes, or all labelled nodes if it has none."""
         return self._known_score(X, y, sample_weight, edge_index, edge_weight)
 
     def __sklearn_tags__(self) -> Any:
@@ -89,7 +89,7 @@ class VRGCNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
             labels[target.known] = target.values[target.known]
             self.classes_ = np.arange(labels.shape[1])  # type: ignore[misc]
             return labels.astype(np.float32), [str(c) for c in self.classes_]
-        # Of rows that nothing is learned from or chosen by, not even what classes there are.
+        # Rows outside training and validation do not even contribute their classes.
         classes, codes = np.unique(target.values[used], return_inverse=True)
         labels[used] = codes
         self.classes_ = classes  # type: ignore[misc]

@@ -1,7 +1,7 @@
 """Base of the classifier and the regressor: parameters, fitting, exact outputs.
 
-Labels of nodes that a model must not see are kept out in one of three ways: they are not in y (a
-fixed `graph`, whose nodes X names: what splits X splits nodes), they are marked unknown in y, or
+Labels of nodes that a model must not see are kept out in one of three ways: they are not in y (with
+a fixed `graph`, X names nodes, so splitting X splits nodes), they are marked unknown in y, or
 `train_mask` leaves them out. Features and edges of all nodes are seen in each of them.
 """
 
@@ -49,23 +49,25 @@ from vrgcn.training.result import TrainResult
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class GraphEstimator(BaseEstimator):  # type: ignore[misc]
-    """graph: a fixed graph; X is then the numbers of its nodes, and what splits X splits nodes. Its
-        own labels and splits are not looked at
+    """Base class with the parameters that both estimators share.
+
+    graph: a fixed graph; X then contains numbers of its nodes, so splitting X splits nodes. Its own
+    labels and splits are ignored
     undirected: every edge of `edge_index` was given once and counts in both directions
     model, hidden, layers, dropout: the network, as in `ModelConfig`
     estimator, fanout, epochs, batch_size, learning_rate, weight_decay, device: the training, as in
-        `TrainConfig`
+    `TrainConfig`
     settings: a dict of any other settings of `ModelConfig` and `TrainConfig`
     scaling: of the features, learned from the training nodes: "standard", "row" or "none"; "auto":
-        "standard" for dense and "row" for sparse ones
-    validation_fraction: the share of the labelled nodes, drawn at random, by which the best epoch
-        is chosen; 0: none, and the last epoch is kept
-    patience: stop after so many epochs without a better validation score
+    "standard" for dense and "row" for sparse ones
+    validation_fraction: the share of the labelled nodes, drawn at random, that chooses the best
+    epoch; 0: none, and the last epoch is kept
+    patience: stop after this many epochs without a better validation score
     random_state: a seed, a generator of NumPy's, or None for a seed that NumPy draws
     verbose: show progress
 
     After `fit`: `model_` is the trained network, which `save_model` writes; `result_` the
-    `TrainResult`; `n_iter_` the epochs trained; `graph_` the graph, where there were edges.
+    `TrainResult`; `n_iter_` the epochs trained; `graph_` the graph, if there were edges.
     """
 
     graph: Graph | None = None
@@ -88,7 +90,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
     verbose: bool = False
     device: str = TrainConfig.device
 
-    # Not parameters: what fit leaves.
+    # Attributes that `fit` sets; they are no parameters.
     model_: ClassVar[GraphModel]
     result_: ClassVar[TrainResult]
     graph_: ClassVar[Graph | None]
@@ -105,16 +107,16 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         train_mask: Any = None,
         val_mask: Any = None,
     ) -> Self:
-        """Train.
+        """Train the model.
 
         X: (nodes, features), dense, sparse or a DataFrame; or a `Graph`; or, with a fixed graph,
-            the numbers of the nodes that y is of
-        y: of each row its class or number; None and NaN where unknown. None: those of the `Graph`
-        sample_weight: (rows,) how much each counts in the loss
+        the numbers of the nodes that y belongs to
+        y: the class or number of each row; None and NaN if unknown. None: the labels of the `Graph`
+        sample_weight: (rows,) weight of each row in the loss
         edge_index: (2, edges) integer, from row to row of X; edge_weight: (edges,) their weights
-        train_mask, val_mask: (rows,) bool, the rows to train on and those to choose the best epoch
-            by; without them the rows whose label is known, and the splits of a `Graph`, whose test
-            nodes are not trained on
+        train_mask, val_mask: (rows,) bool, the rows to train on and those that choose the best
+        epoch; without them the rows whose label is known, and the splits of a `Graph`, whose test
+        nodes are not trained on
         """
         rows = self._rows(X, edge_index, edge_weight, reset=True)
         check_different(rows.nodes)
@@ -166,11 +168,12 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         return self._compare(target.values[chosen], predicted[chosen], weights)
 
     def predict(self, X: Any, *, edge_index: Any = None, edge_weight: Any = None) -> NDArray[Any]:
-        """(rows,): see the classifier and the regressor."""
+        """Return predictions (rows,): see the classifier and the regressor."""
         raise NotImplementedError
 
     def __sklearn_clone__(self) -> Any:
-        """A clone shares the fixed graph, which a cross-validation would copy for each fold."""
+        """Return a clone that shares the fixed graph, which a cross-validation would copy for each
+        fold."""
         without = copy.copy(self)
         without.graph = None
         cloned = super(GraphEstimator, without).__sklearn_clone__()
@@ -184,13 +187,16 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _outputs(self, X: Any, edge_index: Any, edge_weight: Any) -> Tensor:
-        """(rows, outputs) float64, exact."""
+        """Return exact outputs (rows, outputs), float64."""
         check_is_fitted(self, "model_")
         rows = self._rows(X, edge_index, edge_weight, reset=False)
         return predict(SavedModel.of(self.model_), rows.graph, rows.nodes).double()
 
     def _rows(self, X: Any, edge_index: Any, edge_weight: Any, *, reset: bool) -> Rows:
-        """reset: X decides how many features there are and what they are called"""
+        """Convert X to rows.
+
+        reset: True if X sets the number and the names of the features
+        """
         if isinstance(X, Graph) or self.graph is not None:
             if edge_index is not None or edge_weight is not None:
                 raise ValueError("a Graph has its edges: leave edge_index and edge_weight out")
@@ -250,7 +256,8 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
     def _labelled(
         self, rows: Rows, target: Target, train: NDArray[np.bool_], val: NDArray[np.bool_]
     ) -> Graph:
-        """The graph with y for labels, and for splits what is trained on and validated."""
+        """Return the graph with y as labels, and with the training and validation rows as
+        splits."""
         labels, classes = self._encode(target, train | val)
         task = task_of(torch.from_numpy(labels))
         base = rows.graph
@@ -306,9 +313,9 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    # What the classifier and the regressor say themselves.
+    # Members that the classifier and the regressor define.
 
-    _has_classes: ClassVar[bool]  # whether y holds classes
+    _has_classes: ClassVar[bool]  # True if y holds classes
 
     def _read_target(self, y: Any) -> Target:
         raise NotImplementedError
@@ -316,7 +323,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
     def _encode(
         self, target: Target, used: NDArray[np.bool_]
     ) -> tuple[NDArray[Any], list[str] | None]:
-        """Labels (rows, ...) as a graph has them, the names of classes."""
+        """Return labels (rows, ...) as a graph has them, and the names of classes."""
         raise NotImplementedError
 
     def _compare(self, actual: Any, predicted: Any, weights: Any) -> float:

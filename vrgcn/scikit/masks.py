@@ -1,4 +1,4 @@
-"""Which rows are trained on, which choose the best epoch, and how much each counts."""
+"""Decides which rows are trained on, which choose the best epoch, and the weight of each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vrgcn.graph.graph import Graph
 def split_of(
     X: Any, train_mask: Any, val_mask: Any, known: NDArray[np.bool_]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
-    """The rows to train on, and those to validate on, None where nobody says."""
+    """Return the rows to train on, and those to validate on; None if not specified."""
     count = len(known)
     if isinstance(X, Graph):
         train_mask = X.train if train_mask is None and len(X.train) else train_mask
@@ -32,17 +32,17 @@ def split_of(
         return train, val
     if val is not None:
         train &= ~val
-    if isinstance(X, Graph):  # which may name test nodes and leave all others to training
+    if isinstance(X, Graph):  # a graph may name test nodes and leave all others to training
         train &= ~as_mask(X.test, count)
     return train, val
 
 
 def as_mask(given: Any, count: int, name: str = "") -> NDArray[np.bool_]:
-    """(count,) bool of a mask, or of the ids of a graph's split.
+    """Return (count,) bool for a mask, or for the ids of a graph's split.
 
     name: of the argument, for errors
     """
-    if isinstance(given, Tensor) and given.dtype == torch.int64:  # ids, as a graph has its splits
+    if isinstance(given, Tensor) and given.dtype == torch.int64:  # ids, as in a graph's splits
         mask = np.zeros(count, np.bool_)
         mask[given.numpy()] = True
         return mask
@@ -57,7 +57,7 @@ def as_mask(given: Any, count: int, name: str = "") -> NDArray[np.bool_]:
 def set_aside(
     train: NDArray[np.bool_], share: float, seed: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """The rows to train on without a share of them drawn at random, and that share."""
+    """Draw a share of the rows at random; return the remaining rows to train on, and that share."""
     if not 0 <= share < 1:
         raise ValueError(f"validation_fraction must be at least 0 and below 1, not {share}")
     rows = np.flatnonzero(train)
@@ -69,7 +69,7 @@ def set_aside(
 
 
 def row_weights(given: Any, count: int) -> NDArray[np.float64]:
-    """(count,) how much each row counts in the loss; 1 where nobody says."""
+    """Return the weight (count,) of each row in the loss; 1 if not specified."""
     if given is None:
         return np.ones(count)
     weights = np.asarray(given, dtype=np.float64)

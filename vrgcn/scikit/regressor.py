@@ -1,4 +1,4 @@
-"""`VRGCNRegressor`: a number per node."""
+"""`VRGCNRegressor`: predicts a number per node."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vrgcn.scikit.targets import Target, read_numbers
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class VRGCNRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
-    """Numbers of nodes, in scikit-learn's manner; in y, NaN and None are unknown."""
+    """A scikit-learn regressor of nodes; in y, NaN and None are unknown."""
 
     __doc__ += GraphEstimator.__doc__ or ""
 
@@ -25,10 +25,10 @@ class VRGCNRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
     def predict(
         self, X: Any, *, edge_index: Any = None, edge_weight: Any = None
     ) -> NDArray[np.float64]:
-        """(rows,) numbers, in the unit of y.
+        """Return predictions (rows,), in the unit of y.
 
-        X: as in `fit`. Without `edge_index`, rows that the model was fitted to have the edges that
-            they had then; other rows must be given theirs
+        X: as in `fit`. Without `edge_index`, rows that the model was fitted to keep the edges that
+        they had then; other rows must be given theirs
         """
         numbers: NDArray[np.float64] = self._outputs(X, edge_index, edge_weight)[:, 0].numpy()
         return numbers
@@ -42,8 +42,8 @@ class VRGCNRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
         edge_index: Any = None,
         edge_weight: Any = None,
     ) -> float:
-        """R2 of the rows whose label is known. Of a `Graph` and no y, that of its test nodes, or
-        of all that have a label if it has none."""
+        """Return R2 on the rows whose label is known. For a `Graph` without y, use its test nodes,
+        or all labelled nodes if it has none."""
         return self._known_score(X, y, sample_weight, edge_index, edge_weight)
 
     def _read_target(self, y: Any) -> Target:

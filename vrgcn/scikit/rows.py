@@ -1,6 +1,6 @@
 """Rows of X: a table of features, a `Graph`, or numbers of the nodes of a fixed graph.
 
-Each ends as a graph and the node that each row is of.
+Each form is converted to a graph and the node of each row.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from vrgcn.graph.validation import check_features, check_nodes
 
 @dataclass(frozen=True)
 class Rows:
-    """graph: whose nodes the rows are
-    nodes: (rows,) the node of each; None where row i is node i
+    """Rows of X as nodes of a graph.
+
+    graph: the graph of the nodes
+    nodes: (rows,) the node of each row; None if row i is node i
     """
 
     graph: Graph
@@ -32,7 +34,8 @@ class Rows:
         return self.graph.num_nodes if self.nodes is None else len(self.nodes)
 
     def spread(self, values: NDArray[Any], elsewhere: Any) -> Tensor:
-        """(nodes, ...): the values (rows, ...) at the nodes of the rows, `elsewhere` at others."""
+        """Return (nodes, ...): the values (rows, ...) at the nodes of the rows, `elsewhere` at
+        others."""
         if self.nodes is None:
             return torch.from_numpy(np.array(values))
         spread = np.full((self.graph.num_nodes, *values.shape[1:]), elsewhere, values.dtype)
@@ -43,7 +46,10 @@ class Rows:
 def rows_of_table(
     X: Any, edge_index: Any, edge_weight: Any, undirected: bool, names: list[str] | None
 ) -> Rows:
-    """X: (nodes, features), an array or a scipy matrix; edge_index: None for no edges."""
+    """Convert a table to rows.
+
+    X: (nodes, features), an array or a scipy matrix; edge_index: None for no edges
+    """
     if edge_index is None and edge_weight is not None:
         raise ValueError("edge_weight needs edge_index: the weights are of its edges")
     edges = np.empty((2, 0), np.int64) if edge_index is None else edge_index
@@ -59,7 +65,10 @@ def rows_of_table(
 
 
 def rows_of_nodes(graph: Graph, X: Any) -> Rows:
-    """X: (rows,) or (rows, 1) numbers of nodes of the graph, in which they count from 0."""
+    """Convert numbers of nodes to rows.
+
+    X: (rows,) or (rows, 1) numbers of nodes of the graph, counted from 0
+    """
     numbers = np.asarray(X)
     if numbers.ndim == 2 and numbers.shape[1] == 1:
         numbers = numbers[:, 0]
@@ -72,7 +81,7 @@ def rows_of_nodes(graph: Graph, X: Any) -> Rows:
 
 
 def check_different(nodes: NDArray[np.int64] | None) -> None:
-    """Refuse to train on a node twice."""
+    """Raise if a node occurs twice in the training rows."""
     if nodes is None:
         return
     different, counts = np.unique(nodes, return_counts=True)
@@ -84,7 +93,8 @@ def check_different(nodes: NDArray[np.int64] | None) -> None:
 
 
 def same_features(graph: Graph, X: Any) -> bool:
-    """Whether X (nodes, features) is, in the precision of the graph, what it has for features."""
+    """Return True if X (nodes, features) equals the graph's features, in the precision of the
+    graph."""
     features = check_features(writable(X))
     if features.shape != graph.features.shape or is_sparse(features) != is_sparse(graph.features):
         return False
@@ -95,5 +105,5 @@ def same_features(graph: Graph, X: Any) -> bool:
 
 
 def writable(X: Any) -> Any:
-    """A copy of an array that cannot be written to, of which PyTorch would complain."""
+    """Return a copy of a read-only array, because PyTorch warns about such arrays."""
     return X.copy() if isinstance(X, np.ndarray) and not X.flags.writeable else X

@@ -1,4 +1,4 @@
-"""Targets y: classes, several classes per node, or numbers, each with some unknown."""
+"""Targets y: classes, several classes per node, or numbers, some of which may be unknown."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from vrgcn.tasks import find_task
 
 @dataclass(frozen=True)
 class Target:
-    """values: (rows,) classes or numbers, or (rows, classes) of 0 and 1; anything where unknown
-    known: (rows,) whether a row's is
+    """The labels of rows.
+
+    values: (rows,) classes or numbers, or (rows, classes) of 0 and 1; arbitrary where unknown
+    known: (rows,) True if the label is known
     """
 
     values: NDArray[Any]
@@ -32,19 +34,22 @@ class Target:
 
 
 def target_of_graph(graph: Graph) -> Target:
-    """The labels that a graph has, classes under their names."""
+    """Return the labels of a graph, with classes as their names."""
     if graph.labels is None:
         raise ValueError("the graph has no labels: give y")
     values, known = graph.labels.numpy(), graph.labelled.numpy()
     task = find_task(graph.task)
     if task.has_classes and not task.several and graph.names.classes is not None:
-        values = np.array(graph.names.classes)[values]  # of -1 the last: not known anyway
+        values = np.array(graph.names.classes)[values]  # -1 picks the last name: unknown anyway
     return Target(values, known)
 
 
 def read_classes(y: Any, unlabeled: Any) -> Target:
-    """y: (rows,) of any classes, or (rows, classes) of 0 and 1. None and NaN are unknown, and what
-    equals `unlabeled`; of several classes a whole row of it."""
+    """Convert y to classes.
+
+    y: (rows,) of any classes, or (rows, classes) of 0 and 1. None, NaN and values equal to
+    `unlabeled` are unknown; for several classes, a whole row of them.
+    """
     values = as_column(y)
     if values.dtype.kind == "U" and unlabeled != "nan" and (values == "nan").any():
         raise ValueError(
@@ -59,7 +64,7 @@ def read_classes(y: Any, unlabeled: Any) -> Target:
     told = values[known]
     if told.dtype == object and len(told):
         _check_alike(told)
-        told = np.array(told.tolist())  # of numbers with None among them, numbers
+        told = np.array(told.tolist())  # numbers with None among them become numbers
     if told.dtype.kind in "fc":
         assert_all_finite(told, input_name="y")
     if len(told):
@@ -74,7 +79,8 @@ def read_classes(y: Any, unlabeled: Any) -> Target:
 
 
 def _check_alike(told: NDArray[Any]) -> None:
-    """Classes come back as they were given: of texts and numbers, NumPy would make texts."""
+    """Raise if classes mix texts and numbers: NumPy would turn all into texts, and predictions
+    would differ from the given classes."""
     texts = [isinstance(value, str) for value in told.flat]
     if any(texts) and not all(texts):
         text, other = told.flat[texts.index(True)], told.flat[texts.index(False)]
@@ -84,7 +90,7 @@ def _check_alike(told: NDArray[Any]) -> None:
 
 
 def _check_not_a_class(told: NDArray[Any], values: NDArray[Any], unlabeled: Any) -> None:
-    """One class beside -1 is most likely a class beside a class."""
+    """Raise if there is one class beside -1, which is then most likely a class too."""
     if _equal(values, unlabeled).any() and (told == told[0]).all():
         raise ValueError(
             f"y has only one class, {told[0]!s}, beside {unlabeled!r}, which stands for unknown: "
@@ -93,7 +99,7 @@ def _check_not_a_class(told: NDArray[Any], values: NDArray[Any], unlabeled: Any)
 
 
 def read_numbers(y: Any) -> Target:
-    """y: (rows,) numbers, NaN or None where unknown."""
+    """Convert y to numbers. y: (rows,) numbers, NaN or None if unknown"""
     values = as_column(y)
     if values.ndim != 1:
         raise ValueError(f"y must be one number per row, (rows,), not {values.shape}")
@@ -105,12 +111,12 @@ def read_numbers(y: Any) -> Target:
 
 
 def as_column(y: Any) -> NDArray[Any]:
-    """y as an array, (rows, 1) as (rows,) with scikit-learn's warning."""
+    """Return y as an array, (rows, 1) as (rows,) with scikit-learn's warning."""
     if hasattr(y, "tocsr"):
         y = y.toarray()
     values = np.asarray(y)
     if values.dtype.kind == "U" and not hasattr(y, "dtype"):
-        # Of a list, NumPy would write NaN and -1 among texts as texts, and these were classes.
+        # NumPy would turn NaN and -1 in a list of texts into texts, which would become classes.
         values = np.asarray(y, dtype=object)
     if values.ndim == 2 and values.shape[1] > 1:
         return check_array(values, dtype=None, ensure_all_finite="allow-nan", input_name="y")
@@ -123,7 +129,7 @@ def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
         return np.isnan(values)
     if values.dtype != object:
         return np.zeros(values.shape, np.bool_)
-    pandas = sys.modules.get("pandas")  # whose NA equals nothing and is not false either
+    pandas = sys.modules.get("pandas")  # its NA equals nothing and is not false either
     if pandas is not None:
         return np.asarray(pandas.isna(values))
     flat = [value is None or (isinstance(value, float) and isnan(value)) for value in values.flat]
@@ -131,8 +137,8 @@ def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _equal(values: NDArray[Any], one: Any) -> NDArray[np.bool_]:
-    """Mask of the values that equal `one`. Among texts the text of `one` counts, for NumPy makes
-    "-1" of a -1 that is set among texts; values that cannot be compared differ."""
+    """Return a mask of the values that equal `one`. Among texts the text of `one` counts, because
+    NumPy turns a -1 among texts into "-1"; values that cannot be compared count as different."""
     if values.dtype.kind == "U" and isinstance(one, int | float | np.number):
         return np.asarray(values == str(one))
     numbers = values.dtype.kind in "biuf"

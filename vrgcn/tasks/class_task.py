@@ -1,4 +1,4 @@
-"""What tasks of classes share, whether a node has one class or several."""
+"""Base of the classification tasks, with one class per node or several."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from vrgcn.tasks.task import UNLABELLED, Columns, LossSettings, Task
 
 
 class ClassTask(Task):
-    """dimensions: of the labels, 1 for (nodes,) and 2 for (nodes, classes)"""
+    """A classification task.
+
+    dimensions: of the labels, 1 for (nodes,) and 2 for (nodes, classes)
+    """
 
     has_classes = True
     unused = ("loss",)
@@ -73,15 +76,15 @@ class ClassTask(Task):
 
     @abstractmethod
     def names(self, outputs: Tensor, classes: pa.Array) -> pa.Array:
-        """(nodes,) texts: the names of the predicted classes of each node."""
+        """Return the names of the predicted classes of each node, (nodes,) texts."""
 
     @abstractmethod
     def _check_values(self, labels: Tensor, num_classes: int | None) -> tuple[Tensor, int]:
-        """Labels of the right shape as a graph keeps them, and the number of classes."""
+        """Return labels of the right shape as a graph keeps them, and the number of classes."""
 
 
 class ClassColumns:
-    """`label`, and `p_CLASS` for each class."""
+    """The columns `label`, and `p_CLASS` for each class."""
 
     def __init__(self, task: ClassTask, classes: Sequence[str]) -> None:
         self._task = task
@@ -95,7 +98,7 @@ class ClassColumns:
 
 
 class TopClasses:
-    """`label_1`, `p_1`, ... from the most probable class down."""
+    """The columns `label_1`, `p_1`, ... from the most probable class down."""
 
     def __init__(self, task: ClassTask, classes: Sequence[str], top: int) -> None:
         self._task = task
@@ -115,7 +118,9 @@ class TopClasses:
 
 
 class CrossEntropy:
-    """weights: of the classes; None where all are the same
+    """Base of the cross-entropy losses.
+
+    weights: of the classes; None if all are the same
     smoothing: share of a label that is spread over the classes
     """
 

@@ -1,4 +1,4 @@
-"""One class per node: softmax cross-entropy."""
+"""The task of one class per node, with softmax cross-entropy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vrgcn.tasks.task import UNLABELLED, Criterion, Facts, LossSettings, is_inte
 
 
 class OneClass(ClassTask):
-    """Labels (nodes,): the class of each node, -1 where unknown."""
+    """One class per node. Labels (nodes,): the class of each node, -1 if unknown."""
 
     name = "classes"
     label = "one class per node"
@@ -89,7 +89,7 @@ class OneClass(ClassTask):
 
 
 class SoftmaxCrossEntropy(CrossEntropy):
-    """weights: (classes,)"""
+    """Softmax cross-entropy. weights: (classes,)"""
 
     def __call__(self, outputs: Tensor, labels: Tensor) -> Tensor:
         return cross_entropy(outputs, labels, self.weights, self.smoothing)
@@ -98,16 +98,18 @@ class SoftmaxCrossEntropy(CrossEntropy):
 def cross_entropy(
     outputs: Tensor, labels: Tensor, weights: Tensor | None = None, smoothing: float = 0.0
 ) -> Tensor:
-    """(nodes,): -(1 - s) w_y log p_y - s/K Σ_c w_c log p_c with p = softmax(outputs), y a node's
-    label, s the smoothing and K the classes; w is 1 without weights."""
+    """Return the loss of each node, (nodes,): -(1 - s) w_y log p_y - s/K Σ_c w_c log p_c with p =
+    softmax(outputs), y a node's label, s the smoothing and K the classes; w is 1 without
+    weights."""
     if weights is not None:
         weights = weights.to(outputs)
     return F.cross_entropy(outputs, labels, weights, reduction="none", label_smoothing=smoothing)
 
 
 def balanced_weights(labels: Tensor, classes: int) -> Tensor:
-    """(classes,): nodes / (classes * nodes of the class), so that all classes count the same and a
-    node weighs 1 on average. Only classes with nodes are counted; one without weighs nothing.
+    """Return a weight for each class, (classes,): nodes / (classes * nodes of the class), so that
+    all classes count the same and the mean weight of a node is 1. Only classes with nodes are
+    counted; a class without nodes has weight 0.
 
     labels: (nodes,) of the training nodes
     """

@@ -1,7 +1,7 @@
 """Scores by name, and scores class by class. A task names the scores that are possible for it.
 
-Outputs are a model's, (nodes, classes), or (nodes, 1) for numbers. Labels are as a graph has them:
-(nodes,) classes, (nodes, classes) of 0 and 1, or (nodes,) floating point.
+Outputs are those of a model, (nodes, classes), or (nodes, 1) for numbers. Labels are as a graph has
+them: (nodes,) classes, (nodes, classes) of 0 and 1, or (nodes,) floating point.
 """
 
 from __future__ import annotations
@@ -19,10 +19,13 @@ from vrgcn.tasks.spread import number_text
 
 @dataclass(frozen=True)
 class Metric:
-    """title: as it is printed
-    compute: (outputs, labels) -> score; NaN where the labels of these nodes allow none
-    error: whether it is an error in the labels' unit, and smaller is better; else it is at most 1
-    needs: what labels must be like for a score to exist, for errors
+    """A score.
+
+    title: the printed name
+    compute: (outputs, labels) -> score; NaN if the labels of these nodes allow none
+    error: True if it is an error in the labels' unit, and smaller is better; otherwise it is at
+    most 1
+    needs: the condition on labels for a score to exist, for errors
     """
 
     title: str
@@ -31,13 +34,13 @@ class Metric:
     needs: str = ""
 
     def better(self, score: float, other: float) -> bool:
-        """Whether a score is better than another; any is better than NaN."""
+        """Return True if a score is better than another; any score is better than NaN."""
         if math.isnan(other):
             return not math.isnan(score)
         return score < other if self.error else score > other
 
     def text(self, score: float) -> str:
-        """A score for people."""
+        """Format a score."""
         if math.isnan(score):
             return "–"
         return number_text(score) if self.error else f"{score:.4f}"
@@ -49,7 +52,7 @@ def accuracy(outputs: Tensor, labels: Tensor) -> float:
 
 
 def micro_f1(outputs: Tensor, labels: Tensor) -> float:
-    """F1 over all pairs of a node and a class; of one class per node that is the accuracy."""
+    """F1 over all pairs of a node and a class; with one class per node this is the accuracy."""
     if labels.dim() == 1:
         return accuracy(outputs, labels)
     predicted, actual = outputs > 0, labels > 0
@@ -64,10 +67,10 @@ def macro_f1(outputs: Tensor, labels: Tensor) -> float:
 
 
 def roc_auc(outputs: Tensor, labels: Tensor) -> float:
-    """Chance that a node of a class has a larger output for it than a node of another, half of it
-    where they are the same; the mean over the classes that some nodes have and others do not.
+    """Probability that a node of a class has a larger output for it than a node of another class;
+    ties count half. The mean over the classes that some nodes have and others do not.
 
-    Of one class per node, an output counts by its share of the softmax.
+    With one class per node, the outputs are compared after the softmax.
     """
     from scipy.stats import rankdata
 
@@ -76,7 +79,8 @@ def roc_auc(outputs: Tensor, labels: Tensor) -> float:
     ranks = torch.from_numpy(rankdata(scores.cpu().numpy(), axis=0)).to(outputs.device)
     members = actual.sum(0)
     others = len(actual) - members
-    # The ranks of n members among themselves are 1 to n: what is above that are pairs won.
+    # The ranks of n members among themselves are 1 to n: the excess above that counts the pairs
+    # won.
     won = (ranks * actual).sum(0) - members * (members + 1) / 2
     return float((won / (members * others))[(members > 0) & (others > 0)].mean())
 
@@ -114,14 +118,15 @@ METRICS: dict[str, Metric] = {
 
 
 def titled_metric(title: str) -> Metric | None:
-    """The metric that is printed so; None for what no metric is called."""
+    """Return the metric with this title; None if there is none."""
     return next((metric for metric in METRICS.values() if metric.title == title), None)
 
 
 @dataclass(frozen=True)
 class ClassScores:
-    """Of each class, (classes,): precision and recall (NaN where there is nothing to divide by),
-    support (how many nodes have it) and predicted (how many were given it)."""
+    """Scores of each class, (classes,): precision and recall (NaN if there is nothing to divide
+    by), support (number of nodes that have it) and predicted (number of nodes it was predicted
+    for)."""
 
     precision: Tensor
     recall: Tensor
@@ -130,8 +135,8 @@ class ClassScores:
 
     @property
     def f1(self) -> Tensor:
-        """Harmonic mean of precision and recall; 0 for a class that was never hit, NaN for one
-        that is neither present nor predicted."""
+        """Harmonic mean of precision and recall; 0 for a class that was never predicted correctly,
+        NaN for one that is neither present nor predicted."""
         hits = torch.nan_to_num(self.recall) * self.support
         return 2 * hits / (self.support + self.predicted)
 
@@ -142,7 +147,7 @@ class ClassScores:
 
 
 def class_scores(outputs: Tensor, labels: Tensor) -> ClassScores:
-    """Scores class by class, for labels (nodes,) or (nodes, classes)."""
+    """Return scores class by class, for labels (nodes,) or (nodes, classes)."""
     classes = outputs.shape[1]
     predicted = _members(outputs.argmax(1) if labels.dim() == 1 else outputs, classes)
     actual = _members(labels, classes)
@@ -152,12 +157,14 @@ def class_scores(outputs: Tensor, labels: Tensor) -> ClassScores:
 
 
 def _members(labels: Tensor, classes: int) -> Tensor:
-    """(nodes, classes) bool: which classes a node has, of (nodes,) or of what is above 0."""
+    """Return the classes of each node, (nodes, classes) bool, from classes (nodes,) or from the
+    entries above 0."""
     return F.one_hot(labels, classes) > 0 if labels.dim() == 1 else labels > 0
 
 
 def confusion(outputs: Tensor, labels: Tensor) -> Tensor:
-    """(classes, classes): how many nodes of the row's class were given the column's."""
+    """Return the confusion matrix (classes, classes): the number of nodes of the row's class that
+    were predicted as the column's."""
     classes = outputs.shape[1]
     pairs = labels * classes + outputs.argmax(1)
     return torch.bincount(pairs, minlength=classes * classes).view(classes, classes)

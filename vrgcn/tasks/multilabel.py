@@ -1,4 +1,4 @@
-"""Several classes per node: a sigmoid cross-entropy for each class."""
+"""The task of several classes per node, with a sigmoid cross-entropy for each class."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ SEPARATOR = "|"  # between the classes of a node
 
 
 class SeveralClasses(ClassTask):
-    """Labels (nodes, classes) of 0 and 1, float32; a row of -1 where unknown."""
+    """Several classes per node. Labels (nodes, classes) of 0 and 1, float32; a row of -1 if
+    unknown."""
 
     name = "multilabel"
     label = "several classes per node"
@@ -70,13 +71,13 @@ class SeveralClasses(ClassTask):
         return torch.logit(shares, eps=torch.finfo(shares.dtype).eps)
 
     def names(self, outputs: Tensor, classes: pa.Array) -> pa.Array:
-        """Names joined by "|", or as a list in JSON where a class has "|" in its name."""
+        """Return names joined by "|", or as a JSON list if a class has "|" in its name."""
         chosen = self.predicted(outputs)
         values = classes.take(pa.array(chosen.nonzero()[:, 1].contiguous().numpy()))
         starts = torch.zeros(len(chosen) + 1, dtype=torch.int32)
         starts[1:] = chosen.sum(1).cumsum(0)
         lists = pa.ListArray.from_arrays(pa.array(starts.numpy()), values)
-        # Otherwise nobody could tell the class a|b from the classes a and b.
+        # Otherwise the class a|b could not be told from the classes a and b.
         if not pc.any(pc.match_substring(classes, SEPARATOR)).as_py():
             return pc.binary_join(lists, SEPARATOR)
         texts = [json.dumps(row, ensure_ascii=False) for row in lists.to_pylist()]
@@ -107,7 +108,7 @@ class SeveralClasses(ClassTask):
 
 
 class SigmoidCrossEntropy(CrossEntropy):
-    """weights: (2, classes) of a class's absence and presence"""
+    """Sigmoid cross-entropy. weights: (2, classes) of a class's absence and presence"""
 
     def __call__(self, outputs: Tensor, labels: Tensor) -> Tensor:
         return sigmoid_cross_entropy(outputs, labels, self.weights, self.smoothing)
@@ -116,9 +117,9 @@ class SigmoidCrossEntropy(CrossEntropy):
 def sigmoid_cross_entropy(
     outputs: Tensor, labels: Tensor, weights: Tensor | None = None, smoothing: float = 0.0
 ) -> Tensor:
-    """(nodes,): the mean over the classes of -w_1 y log σ(o) - w_0 (1 - y) log(1 - σ(o)), with o
-    the output and y the label, 0 or 1, moved towards a half: (1 - s) y + s/2, s the smoothing; w is
-    1 without weights."""
+    """Return the loss of each node, (nodes,): the mean over the classes of -w_1 y log σ(o) - w_0 (1
+    - y) log(1 - σ(o)), with o the output and y the label, 0 or 1, moved towards a half: (1 - s) y +
+    s/2, s the smoothing; w is 1 without weights."""
     labels = labels.to(outputs.dtype) * (1 - smoothing) + smoothing / 2
     if weights is None:
         return F.binary_cross_entropy_with_logits(outputs, labels, reduction="none").mean(1)
@@ -129,9 +130,9 @@ def sigmoid_cross_entropy(
 
 
 def balanced_presence(labels: Tensor) -> Tensor:
-    """(2, classes): nodes / (2 * nodes without the class), nodes / (2 * nodes with it), so that
-    presence and absence count the same and a node weighs 1 on average. Both are 1 for a class that
-    all nodes have, or none.
+    """Return weights (2, classes): nodes / (2 * nodes without the class), nodes / (2 * nodes with
+    it), so that presence and absence count the same and the mean weight of a node is 1. Both are 1
+    for a class that all nodes have, or none.
 
     labels: (nodes, classes) of the training nodes
     """

@@ -1,8 +1,9 @@
-"""One number per node: squared or absolute error, in units of the labels' own deviation.
+"""The task of one number per node: squared or absolute error, in units of the labels' own standard
+deviation.
 
-A network learns best when its outputs are of about size 1, and prices are not. So the model is told
-mean and deviation of the training labels, which it applies to its outputs as the last step: it
-predicts in the labels' unit, while the loss does not depend on it.
+A network learns best when its outputs are of about size 1, and prices are not. So the model gets
+the mean and standard deviation of the training labels and applies them to its outputs as the last
+step: it predicts in the labels' unit, while the loss does not depend on the unit.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from torch import Tensor, nn
 from vrgcn.tasks.task import Columns, Criterion, Facts, LossSettings, Task
 
 _STRATA = 10
-_LEAST_STRATUM = 10  # nodes: of fewer, a ratio leaves nothing to choose
+_LEAST_STRATUM = 10  # nodes: with fewer, a ratio leaves nothing to choose
 
 
 class Number(Task):
-    """Labels (nodes,) numbers, float64; NaN where unknown."""
+    """A number per node. Labels (nodes,) numbers, float64; NaN if unknown."""
 
     name = "regression"
     label = "one number per node"
@@ -59,7 +60,7 @@ class Number(Task):
             raise ValueError(
                 f"{int(bad.sum())} labels are infinite, first: node {first}; give NaN where unknown"
             )
-        # Double: of a time in seconds, single precision would leave minutes.
+        # Double precision: a time in seconds would be rounded to minutes in single precision.
         return labels.double(), 0
 
     def labelled(self, labels: Tensor, nodes: Tensor | None = None) -> Tensor:
@@ -72,7 +73,7 @@ class Number(Task):
         return labels.isinf(), "a number, NaN where unknown"
 
     def strata(self, labels: NDArray[Any], known: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Tenths of the nodes by their numbers, the smallest numbers first."""
+        """Return the tenth of the nodes that each number falls into, the smallest numbers first."""
         values = labels[known]
         count = min(_STRATA, max(1, len(values) // _LEAST_STRATUM))
         strata = np.empty(len(values), np.int64)
@@ -106,7 +107,7 @@ class Number(Task):
         return NumberError(centre, deviation, absolute=settings.loss == "mae")
 
     def compared(self, outputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        # PyTorch's own losses make (nodes, nodes) of (nodes, 1) and (nodes,).
+        # PyTorch's own losses broadcast (nodes, 1) and (nodes,) to (nodes, nodes).
         return outputs[:, 0], labels.to(outputs.dtype)
 
     def predicted(self, outputs: Tensor) -> Tensor:
@@ -129,7 +130,7 @@ class Number(Task):
 
 
 class NumberColumn:
-    """`prediction`."""
+    """The column `prediction`."""
 
     def __init__(self) -> None:
         self.fields = [("prediction", pa.float64())]
@@ -139,26 +140,32 @@ class NumberColumn:
 
 
 class NumberError:
-    """centre, deviation: mean and deviation of the training nodes' labels."""
+    """Squared or absolute error in units of the labels' deviation.
+
+    centre, deviation: mean and standard deviation of the training nodes' labels
+    """
 
     def __init__(self, centre: float, deviation: float, absolute: bool) -> None:
         self.centre, self.deviation = centre, deviation
         self.absolute = absolute
 
     def prepare(self, model: nn.Module) -> None:
-        """A model of one's own without `set_output_scale` has to find the labels' unit itself."""
+        """Set the model's output scale. A model of the user's own without `set_output_scale` has to
+        learn the labels' unit itself."""
         set_output_scale = getattr(model, "set_output_scale", None)
         if set_output_scale is not None:
             set_output_scale(self.centre, self.deviation)
 
     def __call__(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        """(nodes,): ((output - label) / deviation)², or its absolute value without the square."""
+        """Return the loss of each node, (nodes,): ((output - label) / deviation)², or its absolute
+        value without the square."""
         error = (outputs[:, 0] - labels) / self.deviation
         return error.abs() if self.absolute else error.square()
 
 
 def mean_and_deviation(labels: Tensor) -> tuple[float, float]:
-    """Mean and deviation of (nodes,) numbers; the deviation is 1 where they are all the same."""
+    """Return the mean and standard deviation of (nodes,) numbers; the deviation is 1 if they are
+    all the same."""
     mean = float(labels.mean())
     deviation = float((labels - mean).square().mean().sqrt())
     constant = deviation <= 1e-12 * abs(mean)

@@ -1,4 +1,4 @@
-"""Numbers in a few words: from where to where they go, and around what."""
+"""Short descriptions of numbers: their range, mean and spread."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Spread:
-    """Of at least one number."""
+    """Summary of at least one number."""
 
     least: float
     mean: float
@@ -29,5 +29,6 @@ class Spread:
 
 
 def number_text(value: float) -> str:
-    """To five digits, or as many as stand before the point: 0.012346, 8,893.6, 1,700,000,000."""
+    """Format a number with five digits, or as many as stand before the point: 0.012346, 8,893.6,
+    1,700,000,000."""
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:,.5g}"

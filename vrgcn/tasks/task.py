@@ -1,4 +1,5 @@
-"""`Task`: what a kind of label decides. Works on tensors and plain values, and knows no graph."""
+"""`Task`: everything that a kind of label decides. Works on tensors and plain values, and knows no
+graph."""
 
 from __future__ import annotations
 
@@ -16,15 +17,15 @@ from torch import Tensor, nn
 from vrgcn.files.setting_names import setting
 from vrgcn.tasks.metrics import METRICS, Metric
 
-UNLABELLED = -1  # the class of a node whose class is not known
+UNLABELLED = -1  # the class of a node whose class is unknown
 
-# Tensors by name: what a loss has to know of the labels of all training nodes.
+# Tensors by name: facts about the labels of all training nodes that a loss needs.
 Facts = Mapping[str, Tensor]
 
 
 @dataclass(frozen=True)
 class LossSettings:
-    """Settings of the usual losses, under the names that `TrainConfig` has for them."""
+    """Settings of the usual losses, under their names in `TrainConfig`."""
 
     loss: str = "auto"
     class_weights: str = "none"
@@ -32,22 +33,22 @@ class LossSettings:
 
 
 class Criterion(Protocol):
-    """A loss with everything that it has to know.
+    """A loss with all facts that it needs.
 
-    centre: around what good outputs lie
+    centre: the value around which good outputs lie
     """
 
     centre: float
 
     def prepare(self, model: nn.Module) -> None:
-        """Tell the model what it has to know of the labels before it is trained."""
+        """Give the model what it has to know about the labels before training."""
 
     def __call__(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        """(nodes,): the loss of each node, from its outputs (nodes, width) and its label."""
+        """Return the loss of each node, (nodes,), from its outputs (nodes, width) and its label."""
 
 
 class Columns(Protocol):
-    """What a table shows of predictions beside the ids of the nodes.
+    """The columns that a table of predictions has beside the ids of the nodes.
 
     fields: names and types of the columns
     """
@@ -55,21 +56,21 @@ class Columns(Protocol):
     fields: list[tuple[str, pa.DataType]]
 
     def arrays(self, outputs: Tensor) -> list[pa.Array]:
-        """The columns of some nodes, from their outputs (nodes, width)."""
+        """Return the columns of some nodes, from their outputs (nodes, width)."""
 
 
 class Task(ABC):
     """A kind of label.
 
-    name: as `Graph.task` has it
+    name: as in `Graph.task`
     label: a node's label in words, for errors
-    has_classes: whether outputs and labels are about classes, which may have names
-    several: whether a node may have several classes
+    has_classes: True if outputs and labels are about classes, which may have names
+    several: True if a node may have several classes
     drawn: how nodes are drawn for a random split, in words
-    by_name: whether the user has to name the task; else the shape of the labels tells it
-    unknown: value of a label that is not known
-    metrics: names of the scores that are possible; the first is the one by default
-    unused: fields of `LossSettings` that mean nothing here
+    by_name: True if the user has to name the task; otherwise the shape of the labels decides
+    unknown: value of an unknown label
+    metrics: names of the possible scores; the first is the default
+    unused: fields of `LossSettings` that have no meaning here
     """
 
     name: ClassVar[str]
@@ -82,7 +83,7 @@ class Task(ABC):
     metrics: ClassVar[tuple[str, ...]]
     unused: ClassVar[tuple[str, ...]]
 
-    # Labels.
+    # Methods on labels.
 
     @abstractmethod
     def holds(self, labels: Tensor) -> bool:
@@ -90,85 +91,87 @@ class Task(ABC):
 
     @abstractmethod
     def check_num_classes(self, num_classes: int | None) -> None:
-        """Refuse a number of classes that the user gives, where there can be none."""
+        """Raise if the user gives a number of classes and the task has none."""
 
     @abstractmethod
     def check_labels(
         self, labels: Tensor, num_classes: int | None, num_nodes: int
     ) -> tuple[Tensor, int]:
-        """Labels that the user gives as a graph keeps them, and the number of classes."""
+        """Return the user's labels as a graph keeps them, and the number of classes."""
 
     @abstractmethod
     def labelled(self, labels: Tensor, nodes: Tensor | None = None) -> Tensor:
-        """(nodes,) bool: whether the label of a node is known; of `nodes` alone, or of all."""
+        """Return (nodes,) bool, True if the label of a node is known; for `nodes` only, or for
+        all."""
 
     def from_pyg(self, labels: Tensor) -> Tensor:
-        """Labels of PyG's `data.y` in the shape that `check_labels` takes."""
+        """Return labels of PyG's `data.y` in the shape that `check_labels` takes."""
         column = labels.dim() == 2 and labels.shape[1] == 1  # as OGB has them
         return labels[:, 0] if column else labels
 
     @abstractmethod
     def stored(self, num_nodes: int, num_classes: int) -> tuple[tuple[int, ...], tuple[str, ...]]:
-        """Shape of the labels in a file, and the types that they may have there."""
+        """Return the shape of the labels in a file, and the types that they may have there."""
 
     @abstractmethod
     def wrong(self, labels: Tensor, num_classes: int) -> tuple[Tensor, str]:
-        """(nodes,) bool: which labels of a file cannot be; and in words what is right."""
+        """Return (nodes,) bool, True for invalid labels of a file; and a description of valid
+        ones."""
 
     @abstractmethod
     def strata(self, labels: NDArray[Any], known: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """(known nodes,): the groups that a random split in a ratio splits each on its own.
+        """Return the groups (known nodes,) that a random split divides separately.
 
-        known: (nodes,) whether the label of a node is known
+        known: (nodes,) True if the label of a node is known
         """
 
     @abstractmethod
     def described(self, num_classes: int) -> str:
-        """Short words for the labels of a graph."""
+        """Return a short description of the labels of a graph."""
 
     @abstractmethod
     def renumbered(self, labels: Tensor, place: Tensor, classes: int) -> Tensor:
-        """Labels as a graph keeps them, under other numbers of classes.
+        """Return labels as a graph keeps them, with classes renumbered.
 
-        place: the new number of each class; classes: how many there are then
+        place: the new number of each class; classes: the new number of classes
         """
 
-    # Training.
+    # Methods for training.
 
     @abstractmethod
     def outputs(self, num_classes: int) -> int:
-        """How many columns the outputs of a model have."""
+        """Return the number of columns of a model's outputs."""
 
     @abstractmethod
     def target(self, num_classes: int) -> str:
-        """What a graph of this task has to be predicted, for errors."""
+        """Return what a model predicts on a graph of this task, in words for errors."""
 
     @abstractmethod
     def columns_of(self, labels: Tensor, num_classes: int) -> Tensor:
-        """(nodes, outputs): labels of training nodes as columns of numbers around 0 or 1, for
-        models that take those of neighbours."""
+        """Return labels of training nodes as columns of numbers around 0 or 1, (nodes, outputs),
+        for models that read the labels of neighbours."""
 
     @abstractmethod
     def needs(self, settings: LossSettings) -> tuple[str, ...]:
-        """Names of the facts that the loss has to know."""
+        """Return the names of the facts that the loss needs."""
 
     @abstractmethod
     def facts(self, labels: Tensor, num_classes: int) -> dict[str, Tensor]:
-        """All facts that a loss may need, from the labels of the training nodes."""
+        """Return all facts that a loss may need, from the labels of the training nodes."""
 
     @abstractmethod
     def criterion(self, settings: LossSettings, facts: Facts) -> Criterion:
-        """The loss.
+        """Return the loss.
 
         facts: at least those that it needs
         """
 
     def compared(self, outputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Outputs and labels in the shapes that a loss of the user's own takes."""
+        """Return outputs and labels in the shapes that a loss of the user's own takes."""
         return outputs, labels
 
     def check_settings(self, settings: LossSettings, num_classes: int) -> None:
-        """Refuse settings that mean nothing here."""
+        """Raise if settings have no meaning here."""
         for name in self.unused:
             value = getattr(settings, name)
             if value != getattr(LossSettings, name):
@@ -178,7 +181,7 @@ class Task(ABC):
                 )
 
     def find_metric(self, name: str | None = None) -> Metric:
-        """The metric of this name, or the one by default; an error if it cannot score the task."""
+        """Return the metric of this name, or the default; raise if it cannot score the task."""
         name = self.metrics[0] if name is None else name
         if name not in self.metrics:
             other = "is for another task" if name in METRICS else "is not known"
@@ -188,40 +191,40 @@ class Task(ABC):
             )
         return METRICS[name]
 
-    # Predictions.
+    # Methods for predictions.
 
     @abstractmethod
     def predicted(self, outputs: Tensor) -> Tensor:
-        """Predicted labels from outputs (nodes, width), in the shape of labels."""
+        """Return predicted labels from outputs (nodes, width), in the shape of labels."""
 
     @abstractmethod
     def probabilities(self, outputs: Tensor) -> Tensor:
-        """(nodes, classes): the probability of each class; an error where there are no classes."""
+        """Return the probability of each class, (nodes, classes); raise if there are no classes."""
 
     def shares(self, outputs: Tensor) -> Tensor:
-        """(nodes, width) float64: what is averaged of several models' outputs, such as
-        probabilities."""
+        """Return the values that are averaged over several models' outputs, such as probabilities:
+        (nodes, width) float64."""
         return outputs.double()
 
     def from_shares(self, shares: Tensor) -> Tensor:
-        """(nodes, width) float64: outputs, finite, whose shares these are."""
+        """Return finite outputs (nodes, width) float64 whose shares are the given ones."""
         return shares
 
     @abstractmethod
     def array(self, outputs: Tensor) -> Tensor:
-        """(nodes, ...): what an array of predictions holds for each node."""
+        """Return what an array of predictions holds for each node, (nodes, ...)."""
 
     @abstractmethod
     def columns(self, classes: Sequence[str], top: int | None) -> Columns:
-        """The columns of a table of predictions.
+        """Return the columns of a table of predictions.
 
-        classes: their names; empty where there are none
-        top: show so many of the most probable classes alone; None: all
+        classes: their names; empty if there are none
+        top: show only this many of the most probable classes; None: all
         """
 
     @abstractmethod
     def check_top(self, top: int | None, classes: int, name: str = "top") -> None:
-        """Refuse to choose so many of the most probable classes.
+        """Raise if so many of the most probable classes cannot be chosen.
 
         classes: how many there are
         name: of the argument, for errors
@@ -229,5 +232,5 @@ class Task(ABC):
 
 
 def is_integer(x: Tensor) -> bool:
-    """True if a tensor holds whole numbers by its type."""
+    """Return True if a tensor has an integer type."""
     return not x.is_floating_point() and not x.is_complex() and x.dtype != torch.bool
