@@ -70,7 +70,7 @@ def advise(diagnosis: Diagnosis, cheap: Advice | None = None) -> list[Advice]:
         return [_of_exact(diagnosis)]
     more = [*_noisier_than_ns(diagnosis, used), *_biased(diagnosis, used)]
     found = [*_unwritten(diagnosis, used), *more, *_better(diagnosis, used)]
-    if not more:  # they may ask for a larger fan-out for reasons other than noise
+    if not more:  # that advice may ask for a larger fan-out for reasons other than noise
         found += _drowned(diagnosis, used)
     return found or [_fine(diagnosis, used)]
 

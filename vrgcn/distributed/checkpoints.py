@@ -139,14 +139,14 @@ class PartCheckpoints(Checkpoints):
             raise error
 
     def _by_first(self, path: Path, act: Callable[[], None]) -> OSError | None:
-        """Let the first process work on files while the others wait; all processes raise its
-        error."""
+        """Let the first process work on files while the others wait; return its error in all
+        processes."""
         return self._together(path, act if self.group.first else lambda: None)
 
     def _together(self, path: Path, act: Callable[[], None]) -> OSError | None:
-        """Raise the same error in all processes if one of them has one: otherwise it would
-        continue, or end, while the others wait for it. act: works on files only and does not
-        communicate"""
+        """Call `act` in all processes and return the same error in each if one of them failed:
+        otherwise that one would continue, or end, while the others wait for it. act: works on files
+        only and does not communicate"""
         mine: tuple[str, bool] | None = None
         try:
             with explained(path):

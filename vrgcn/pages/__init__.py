@@ -1,1 +1,1 @@
-"""Results for people: web pages, pictures, tables and progress on a terminal."""
+"""Output for the user: web pages, pictures, tables and progress on a terminal."""

@@ -13,7 +13,7 @@ _MOST_ROWS = 25
 
 
 def main_classes(scores: ClassScores) -> list[int]:
-    """All classes if they are few, else the largest of those present or predicted."""
+    """Return all classes if they are few, else the largest of those present or predicted."""
     count = len(scores.support)
     if count <= _MOST_ROWS:
         return list(range(count))
@@ -22,7 +22,7 @@ def main_classes(scores: ClassScores) -> list[int]:
 
 
 def class_row(scores: ClassScores, place: int) -> list[str]:
-    """A class's numbers as text, for `CLASS_COLUMNS`."""
+    """Return a class's numbers as text, for `CLASS_COLUMNS`."""
     shares = (scores.precision, scores.recall, scores.f1)
     counts = (scores.support, scores.predicted)
     return [*(_number(v[place]) for v in shares), *(f"{int(v[place]):,}" for v in counts)]

@@ -14,7 +14,7 @@ COST_COLUMNS = ("estimator", "nodes computed", "neighbours averaged", "memory")
 
 
 def cost_rows(costs: Mapping[str, Cost]) -> list[Sequence[str]]:
-    """A row under COST_COLUMNS for each estimator."""
+    """Return a row under COST_COLUMNS for each estimator."""
     return [
         (name, counted(cost.nodes), counted(cost.neighbours), bytes_text(cost.total_memory))
         for name, cost in costs.items()
@@ -22,7 +22,7 @@ def cost_rows(costs: Mapping[str, Cost]) -> list[Sequence[str]]:
 
 
 def cost_line(used: str, cost: Cost) -> str:
-    """A run in a line."""
+    """Describe the cost of a run in a line."""
     largest = sorted(cost.memory, key=cost.memory.__getitem__, reverse=True)[:2]
     most = ", ".join(f"{name} {bytes_text(cost.memory[name])}" for name in largest)
     by, neighbours = "", "looks at no neighbours"
@@ -45,7 +45,8 @@ def cost_line(used: str, cost: Cost) -> str:
 
 
 def exact_advice(used: str, costs: Mapping[str, Cost], reference: str) -> Advice | None:
-    """Advice where exact training computes hardly more than the estimator that is used."""
+    """Return advice for when exact training computes hardly more than the estimator that is
+    used."""
     if used == reference or used not in costs or reference not in costs:
         return None
     exact, mine = costs[reference], costs[used]

@@ -1,4 +1,4 @@
-"""Places that results go to: refused before the hours of work that lead to them, not after."""
+"""Checks of output paths, made before the hours of work that lead to them, not after."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ PAGES = (".html", ".htm")
 
 
 def check_out(path: Path, suffixes: Sequence[str]) -> None:
-    """Refuse a file that could not be written; its folder is made.
+    """Raise if a file could not be written; its folder is created.
 
-    suffixes: those that it may end in, such as [".html"]
+    suffixes: the allowed endings, such as [".html"]
     """
     check_suffix(path, suffixes)
     check_out_folder(path.parent)
 
 
 def check_suffix(path: Path, suffixes: Sequence[str]) -> None:
-    """Refuse a folder, and a file that does not end as it must."""
+    """Raise for a folder, and for a file without an allowed ending."""
     if path.is_dir():
         raise ValueError(f"{setting('out')}: {path} is a folder; name a file")
     if path.suffix not in suffixes:
@@ -31,7 +31,7 @@ def check_suffix(path: Path, suffixes: Sequence[str]) -> None:
 
 
 def check_writable(folder: Path) -> None:
-    """Refuse a folder that could not be written into, without making it."""
+    """Raise if a folder could not be written into; does not create it."""
     for place in (folder, *folder.parents):
         if place.is_symlink() and not place.exists():
             raise FileNotFoundError(
@@ -47,7 +47,7 @@ def check_writable(folder: Path) -> None:
 
 
 def check_out_folder(folder: Path) -> None:
-    """Refuse a folder that could not be written into; it is made where there is none."""
+    """Raise if a folder could not be written into; creates it if needed."""
     check_writable(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)

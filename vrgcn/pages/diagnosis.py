@@ -27,7 +27,8 @@ _KINDS = {"h": "activations", "g": "gradients"}
 
 
 def quantities(diagnosis: Diagnosis) -> dict[str, dict[str, Deviation]]:
-    """The measured quantities, from the input up: for each, the deviation of each estimator."""
+    """Return the measured quantities, from the input up: for each, the deviation of each
+    estimator."""
     named: dict[str, dict[str, Deviation]] = {}
     for estimator, measured in diagnosis.estimators.items():
         for call, layer in measured.layers.items():
@@ -39,7 +40,7 @@ def quantities(diagnosis: Diagnosis) -> dict[str, dict[str, Deviation]]:
 
 
 def rows(deviations: dict[str, Deviation]) -> list[tuple[str, ...]]:
-    """A row of text under COLUMNS for each estimator."""
+    """Return a row of text under COLUMNS for each estimator."""
     return [
         (
             name,
@@ -56,7 +57,8 @@ def gradient_columns(diagnosis: Diagnosis) -> tuple[str, ...]:
 
 
 def gradient_rows(diagnosis: Diagnosis) -> list[tuple[str, ...]]:
-    """A row of text under `gradient_columns` for each estimator: bias and noise in each layer."""
+    """Return a row of text under `gradient_columns` for each estimator: bias and noise in each
+    layer."""
     return [
         (
             name,
@@ -88,7 +90,7 @@ def _table_name(table: Staleness) -> str:
 
 
 def bias_text(found: Deviation) -> str:
-    """The bias, or the floor under which it was not seen."""
+    """Return the bias as text, or the floor below which it was not seen."""
     if found.biased:
         return share(found.bias)
     return "0" if found.floor <= ROUNDING else f"< {share(found.floor)}"
@@ -99,7 +101,7 @@ def share(value: float) -> str:
 
 
 def conditions(diagnosis: Diagnosis) -> str:
-    """On what the numbers were measured."""
+    """Describe the conditions of the measurement."""
     config = diagnosis.config
     steps = "1 step" if diagnosis.steps == 1 else f"{diagnosis.steps:,} steps"
     epochs = "1 epoch" if config.epochs == 1 else f"{config.epochs} epochs"
@@ -143,7 +145,7 @@ def _table(diagnosis: Diagnosis) -> Table:
 
 
 def page(diagnosis: Diagnosis, advice: list[Advice], title: str) -> Page:
-    """Advice, tables and pictures; needs matplotlib."""
+    """Return a page with advice, tables and pictures; needs matplotlib."""
     made = Page(title)
     made.heading("What to do")
     for action, reason in advice:
@@ -183,7 +185,7 @@ def page(diagnosis: Diagnosis, advice: list[Advice], title: str) -> Page:
 
 
 def deviation_panels(diagnosis: Diagnosis) -> list[Panel]:
-    """Bars of bias and noise, a panel for each quantity."""
+    """Return bars of bias and noise, a panel for each quantity."""
     return [
         Panel(f"Bias and noise of {name}", partial(_draw_deviations, deviations))
         for name, deviations in quantities(diagnosis).items()
@@ -211,7 +213,7 @@ def _draw_deviations(deviations: dict[str, Deviation], axes: Any) -> None:
 
 
 def staleness_panels(name: str, table: Staleness) -> list[Panel]:
-    """Histogram of ages, and the distance from the present by age and by degree."""
+    """Return a histogram of ages, and the distance from present values by age and by degree."""
     title = f"{name}, {_table_name(table)}"
     ages = table.age[table.age != NEVER].tolist()
     if not ages:
@@ -226,12 +228,12 @@ def staleness_panels(name: str, table: Staleness) -> list[Panel]:
 def _draw_ages(ages: list[int], axes: Any) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    # Whole steps to a bar, so that no bar stands between two ages.
+    # A bar covers a whole number of steps, so that no bar stands between two ages.
     width = -(-(max(ages) - min(ages) + 1) // 30)
     edges = [min(ages) - 0.5 + width * n for n in range((max(ages) - min(ages)) // width + 2)]
     axes.hist(ages, bins=edges)
     axes.set(xlabel="age in steps", ylabel="rows")
-    axes.set_xlim(min(ages) - 1.5, max(ages) + 1.5)  # one bar alone does not fill the panel
+    axes.set_xlim(min(ages) - 1.5, max(ages) + 1.5)  # a single bar does not fill the panel
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 

@@ -1,4 +1,4 @@
-"""Scores of a model split by split, and of classes class by class: tables, a picture, a file."""
+"""Scores of a model on each split, and on each class: tables, a picture, a file."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ from vrgcn.tasks.metrics import (
 
 @dataclass(frozen=True)
 class _Evaluated:
-    """outputs, labels: of all nodes; split: the one to look at closely; metric: the run's own"""
+    """A model's outputs on a graph.
+
+    outputs, labels: of all nodes; split: the one to show in detail; metric: the run's own
+    """
 
     run: Run
     graph: Graph
@@ -50,7 +53,7 @@ class _Evaluated:
     metric: Metric
 
     def by_split(self, metric: Metric) -> dict[str, float]:
-        """The score of each split that has nodes."""
+        """Return the score of each split that has nodes."""
         nodes = {name: self.graph.split(name) for name in SPLITS}
         return {
             name: metric.compute(self.outputs[ids], self.labels[ids])
@@ -59,7 +62,7 @@ class _Evaluated:
         }
 
     def of_split(self) -> tuple[Tensor, Tensor]:
-        """Outputs and labels of the split to look at closely."""
+        """Return outputs and labels of the split to show in detail."""
         nodes = self.graph.split(self.split)
         return self.outputs[nodes], self.labels[nodes]
 
@@ -75,12 +78,13 @@ def show_evaluation(
     """Print the scores, draw the picture, and write the numbers beside it.
 
     outputs, labels: of all nodes of the graph
-    split: the split to look at closely; None: test, else val, else train
+    split: the split to show in detail; None: test, else val, else train
     out: the picture; None: in the run's folder
     """
     split = find_split(split, graph)
     picture = find_picture(out, run, split)
-    # Beside a picture that was named, under its name: pictures of several runs may share a folder.
+    # Beside a picture that the user named, under its name: pictures of several runs may share a
+    # folder.
     name = split if out is None else picture.stem
     numbers = picture.with_name(f"evaluation-{name}.json")
     task = find_task(run.saved.task)
@@ -94,7 +98,7 @@ def show_evaluation(
 
 
 def find_picture(out: Path | None, run: Run, split: str) -> Path:
-    """The place of the picture; an error where none could be drawn."""
+    """Return the path of the picture; raise if none could be drawn."""
     kind = "confusion" if find_task(run.saved.task).has_classes else "predicted"
     picture = out or run.folder / f"{kind}-{split}.png"
     check_figure(picture)
@@ -102,7 +106,7 @@ def find_picture(out: Path | None, run: Run, split: str) -> Path:
 
 
 def _show_numbers(evaluated: _Evaluated, picture: Path) -> dict[str, Any]:
-    """RMSE, MAE and R2 of every split, and a picture of one; gives what goes into the file."""
+    """Print RMSE, MAE and R2 of every split, and draw one split; return the entries of the file."""
     metrics = {name: METRICS[name] for name in find_task(evaluated.run.saved.task).metrics}
     scores = {name: evaluated.by_split(metric) for name, metric in metrics.items()}
     _print_splits(evaluated.graph, {metrics[name]: found for name, found in scores.items()})
@@ -112,8 +116,8 @@ def _show_numbers(evaluated: _Evaluated, picture: Path) -> dict[str, Any]:
 
 
 def _show_classes(evaluated: _Evaluated, picture: Path) -> dict[str, Any]:
-    """The score of every split, of one class by class, and a picture; gives what goes into the
-    file."""
+    """Print the score of every split and of each class in one of them, and draw it; return the
+    entries of the file."""
     metric, saved = evaluated.metric, evaluated.run.saved
     outputs, labels = evaluated.of_split()
     classes = saved.classes or [str(i) for i in range(outputs.shape[1])]
@@ -142,8 +146,8 @@ def _show_classes(evaluated: _Evaluated, picture: Path) -> dict[str, Any]:
 
 
 def _matrix(counts: Tensor) -> dict[str, Any]:
-    """The confusion matrix for the file; of many classes, whose squares are millions of zeros, its
-    other entries alone."""
+    """Return the confusion matrix for the file. With many classes, whose matrix is millions of
+    zeros, only its other entries."""
     if len(counts) <= MOST_CLASSES:
         return {"confusion": counts.tolist()}
     pairs = counts.nonzero()
@@ -152,14 +156,14 @@ def _matrix(counts: Tensor) -> dict[str, Any]:
 
 
 def _print_splits(graph: Graph, scores: dict[Metric, dict[str, float]]) -> None:
-    """A line for each split: the scores, and how many nodes."""
+    """Print a line for each split: the scores, and the number of nodes."""
     for name in next(iter(scores.values())):
         texts = [f"{metric.title} {metric.text(found[name])}" for metric, found in scores.items()]
         print(f"{name:<5}  {'  '.join(texts)}  ({counted(len(graph.split(name)), 'node')})")
 
 
 def find_split(asked: str | None, graph: Graph) -> str:
-    """The split to look at closely: the one asked for, or the first there is."""
+    """Return the split to show in detail: the requested one, or the first that has nodes."""
     present = [name for name in ("test", "val", "train") if len(graph.split(name))]
     if asked is not None and asked not in present:
         raise ValueError(f"{setting('split')}: the graph has no {asked} nodes")
@@ -169,7 +173,7 @@ def find_split(asked: str | None, graph: Graph) -> str:
 
 
 def _table(classes: list[str], scores: ClassScores, roc_auc: float, split: str) -> Table:
-    """The largest classes, and how many more there are."""
+    """Return a table of the largest classes, and how many more there are."""
     shown = main_classes(scores)
     total = f"macro-F1 {scores.macro_f1:.4f}"
     if not math.isnan(roc_auc):
@@ -189,5 +193,5 @@ def _known(scores: dict[str, float]) -> dict[str, float | None]:
 
 
 def _number(value: float) -> float | None:
-    """JSON knows no NaN."""
+    """Return None for NaN, which JSON does not have."""
     return None if math.isnan(value) else value

@@ -16,14 +16,14 @@ from vrgcn.tasks.metrics import ClassScores
 from vrgcn.training.result import check_drawing
 from vrgcn.training.state import Epoch
 
-MOST_POINTS = 10_000  # of a cloud: more of them hide each other
-MOST_CLASSES = 1_000  # of a picture: more of them are less than a dot each
+MOST_POINTS = 10_000  # points of a cloud: more of them hide each other
+MOST_CLASSES = 1_000  # classes in a picture: more of them are less than a dot each
 
 
 def check_figure(path: Path, suffixes: Sequence[str] = FIGURES) -> None:
-    """Refuse a figure that could not be drawn, before the hours of work that lead to it.
+    """Raise if a figure could not be drawn, before the hours of work that lead to it.
 
-    suffixes: of the files it can be written to; a page of figures has its own
+    suffixes: endings of the files it can be written to; a page of figures has its own
     """
     check_out(path, suffixes)
     check_drawing()
@@ -32,7 +32,7 @@ def check_figure(path: Path, suffixes: Sequence[str] = FIGURES) -> None:
 def draw_validation(
     curves: Mapping[str, Sequence[Epoch]], path: Path, title: str, score: str
 ) -> None:
-    """Validation score of several runs, against epochs and against seconds of training."""
+    """Draw the validation score of several runs, against epochs and against seconds of training."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 4), layout="constrained")
@@ -54,8 +54,8 @@ def draw_validation(
 
 
 def draw_confusion(matrix: Tensor, classes: list[str], path: Path, title: str) -> None:
-    """(classes, classes) counts as a picture: rows are the true class, shares of the row. Of many
-    classes it has the largest."""
+    """Draw counts (classes, classes) as a picture: rows are the true class, shares of the row. With
+    many classes, only the largest are drawn."""
     from matplotlib.figure import Figure
 
     totals = matrix.sum(1)
@@ -86,8 +86,8 @@ def draw_confusion(matrix: Tensor, classes: list[str], path: Path, title: str) -
 
 
 def draw_class_scores(scores: ClassScores, classes: list[str], path: Path, title: str) -> None:
-    """Precision and recall of each class as bars, for nodes of several classes; of many classes,
-    of the largest."""
+    """Draw precision and recall of each class as bars, for nodes with several classes. With many
+    classes, only the largest are drawn."""
     from matplotlib.figure import Figure
 
     chosen, title = _largest(scores.support, title)
@@ -106,7 +106,8 @@ def draw_class_scores(scores: ClassScores, classes: list[str], path: Path, title
 
 
 def draw_predicted(predicted: Tensor, actual: Tensor, path: Path, title: str) -> None:
-    """(nodes,) numbers as points: predicted against actual, the line where they are the same."""
+    """Draw numbers (nodes,) as points: predicted against actual, with the line where they are
+    equal."""
     from matplotlib.figure import Figure
 
     if len(actual) > MOST_POINTS:
@@ -123,9 +124,9 @@ def draw_predicted(predicted: Tensor, actual: Tensor, path: Path, title: str) ->
 
 
 def _largest(sizes: Tensor, title: str) -> tuple[Tensor, str]:
-    """The classes that a picture has room for, in their order, and what it is called then.
+    """Return the classes that fit into a picture, in their order, and its title then.
 
-    sizes: (classes,) how many nodes each has
+    sizes: (classes,) number of nodes of each
     """
     count = len(sizes)
     if count <= MOST_CLASSES:

@@ -1,7 +1,8 @@
-"""Values to be read off a picture: where its points and bars lie, and what each one says.
+"""Values to read off a picture: the places of its points and bars, and a text for each.
 
-A picture on a page is an image, which knows nothing of its points. So small invisible places lie
-over it, at shares of its width and height, each with a text that shows while the pointer is there.
+A picture on a page is an image without information about its points. So small invisible elements
+lie over it, at shares of its width and height, each with a text that shows while the pointer is
+there.
 """
 
 from __future__ import annotations
@@ -9,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-MOST = 400  # places on a picture: more of them lie over each other
+MOST = 400  # elements on a picture: more of them overlap
 
 
 class Spot(NamedTuple):
-    """left, top: shares of the picture's width and height, from 0 to 1"""
+    """One place on a picture with its text.
+
+    left, top: shares of the picture's width and height, from 0 to 1
+    """
 
     left: float
     top: float
@@ -21,8 +25,8 @@ class Spot(NamedTuple):
 
 
 def spots(figure: Any) -> list[Spot]:
-    """The points of lines and the tops of bars of a matplotlib figure, thinned to MOST."""
-    figure.draw_without_rendering()  # until then nothing has its place
+    """Return the points of lines and the tops of bars of a matplotlib figure, thinned to MOST."""
+    figure.draw_without_rendering()  # positions are known only after this
     found = [spot for axes in figure.axes for spot in _of_axes(axes)]
     every = -(-len(found) // MOST)
     return found[::every] if every > 1 else found
@@ -41,7 +45,7 @@ def _of_axes(axes: Any) -> Iterator[Spot]:
 
 def _label(artist: Any) -> str:
     label = str(artist.get_label())
-    return "" if label.startswith("_") else label  # matplotlib's own, of what has none
+    return "" if label.startswith("_") else label  # matplotlib's own label of unnamed artists
 
 
 def _spots(axes: Any, label: str, points: Sequence[tuple[float, float]]) -> Iterator[Spot]:
@@ -49,14 +53,14 @@ def _spots(axes: Any, label: str, points: Sequence[tuple[float, float]]) -> Iter
     for x, y in points:
         place = axes.transData.transform((x, y))
         left, top = axes.figure.transFigure.inverted().transform(place)
-        inside = 0 <= left <= 1 and 0 <= top <= 1  # no place of NaN is
+        inside = 0 <= left <= 1 and 0 <= top <= 1  # False for NaN
         if inside:
             names = [f"{label}, " if label else "", _at(axes, across, x), f"{up} {y:.4g}".strip()]
             yield Spot(float(left), 1 - float(top), f"{names[0]}{names[1]}: {names[2]}")
 
 
 def _at(axes: Any, across: str, x: float) -> str:
-    """A place on the axis as text: the name that stands there, or the value."""
+    """Return a place on the axis as text: the name that stands there, or the value."""
     from matplotlib.ticker import FixedLocator
 
     if isinstance(axes.xaxis.get_major_locator(), FixedLocator):

@@ -66,7 +66,7 @@ pre { overflow-x: auto; background: #f4f6f8; padding: .6rem .8rem; font-size: .8
 """
 
 
-# What a verdict says; None where it could not be decided.
+# Texts of verdicts; None if the claim could not be decided.
 VERDICTS = {True: "holds", False: "does not hold", None: "not decided"}
 
 
@@ -102,7 +102,7 @@ class Page:
         self._parts.append(f"<pre>{html.escape(text)}</pre>")
 
     def note(self, text: str) -> None:
-        """Something the reader must not miss."""
+        """Add a note that the reader must not miss."""
         self._parts.append(f'<p class="verdict note">{html.escape(text)}</p>')
 
     @contextmanager
@@ -113,7 +113,7 @@ class Page:
         self._parts.append("</details>")
 
     def verdict(self, holds: bool | None, text: str) -> None:
-        """A claim that was put to a test; None where it could not be decided."""
+        """Add a claim that was tested; None if it could not be decided."""
         kind = {True: "holds", False: "fails", None: "open"}[holds]
         self._parts.append(
             f'<p class="verdict {kind}"><strong>{VERDICTS[holds]}</strong>: {html.escape(text)}</p>'
@@ -127,7 +127,7 @@ class Page:
         caption: str = "",
         marked: Iterable[tuple[int, int]] = (),
     ) -> None:
-        """marked: (row, column) of the cells to stand out."""
+        """Add a table. marked: (row, column) of the cells to highlight"""
         marks = set(marked)
         head = "".join(f"<th>{html.escape(column)}</th>" for column in columns)
         body = []
@@ -139,7 +139,7 @@ class Page:
                 for j, cell in enumerate(row)
             )
             body.append(f"<tr>{cells}</tr>")
-        # Outside of the table, which may be wider than the window: there it would scroll away.
+        # Outside of the table, which may be wider than the window and would scroll it away.
         title = f"<figcaption>{html.escape(caption)}</figcaption>" if caption else ""
         self._parts.append(
             f'<figure class="table">{title}<div class="scroll"><table>'
@@ -153,8 +153,8 @@ class Page:
         totals: Sequence[int],
         caption: str,
     ) -> None:
-        """Counts of what was taken for what: a row for each true class, a column for each that was
-        predicted, darker the larger its share of all that are in the row's class (totals)."""
+        """Add a confusion matrix: a row for each true class and a column for each predicted class;
+        a cell is darker the larger its share of all nodes in the row's class (totals)."""
         head = "".join(f"<th>{html.escape(name)}</th>" for name in ("true \\ predicted", *names))
         body = []
         for true, row, whole in zip(names, counts, totals, strict=True):
@@ -171,17 +171,17 @@ class Page:
         )
 
     def figure(self, figure: Any, caption: str) -> None:
-        """A matplotlib figure, drawn into the page as SVG."""
+        """Add a matplotlib figure, drawn into the page as SVG."""
         self._parts.append(_figure(figure, caption))
 
     def figures(self, figures: Iterable[tuple[Any, str]]) -> None:
-        """Figures with captions, side by side where the window is wide enough."""
+        """Add figures with captions, side by side if the window is wide enough."""
         drawn = "".join(_figure(figure, caption) for figure, caption in figures)
         self._parts.append(f'<div class="figures">{drawn}</div>')
 
     def legend(self, entries: Iterable[tuple[str, Any]]) -> None:
-        """Names beside matplotlib figures of a line each, for all the figures that follow: outside
-        of them it covers nothing, and long names wrap."""
+        """Add a legend for all the figures that follow: names beside small matplotlib figures.
+        Outside of the figures it covers nothing, and long names wrap."""
         items = "".join(
             f'<li><img alt="" src="{_source(line)}"><span>{html.escape(name)}</span></li>'
             for name, line in entries
@@ -189,7 +189,7 @@ class Page:
         self._parts.append(f'<ul class="legend">{items}</ul>')
 
     def append(self, other: Page) -> None:
-        """The parts of another page, below these."""
+        """Add the parts of another page below these."""
         self._parts += other._parts
 
     def html(self) -> str:
@@ -207,7 +207,7 @@ class Page:
         )
 
     def _numbered(self) -> tuple[list[str], str]:
-        """The parts as HTML, headings as places that links lead to; and those links."""
+        """Return the parts as HTML with anchors at the headings, and the links to them."""
         parts: list[str] = []
         links: list[str] = []
         for part in self._parts:
@@ -222,12 +222,12 @@ class Page:
         return parts, "".join(links)
 
     def write(self, path: Path) -> None:
-        """Whole or not at all: a page that is being read never loses its end."""
+        """Write the page atomically: a page that is being read never loses its end."""
         write_text(path, encodable(self.html(), "utf-8"))  # a folder's name may be any bytes
 
 
 def _cell(text: str, count: int, share: float) -> str:
-    """A cell of a matrix, which says more while the pointer is on it."""
+    """Return a cell of a matrix with a text that shows while the pointer is on it."""
     told = html.escape(f"{text}: {count:,} ({share:.1%})")
     colour = f"rgba(24,100,171,{0.75 * share:.2f})"
     return f'<td style="background:{colour}" title="{told}">{count:,}</td>'
@@ -246,12 +246,12 @@ def _figure(figure: Any, caption: str) -> str:
 
 
 def _source(figure: Any) -> str:
-    """The figure as the address of an image that the page itself holds."""
+    """Return the figure as a data address of an image, embedded in the page."""
     return f"data:image/svg+xml;base64,{base64.b64encode(svg(figure)).decode('ascii')}"
 
 
 def svg(figure: Any) -> bytes:
-    """The figure as SVG, the same bytes for the same figure."""
+    """Return the figure as SVG, the same bytes for the same figure."""
     from matplotlib import rc_context
 
     out = io.BytesIO()

@@ -1,7 +1,7 @@
 """Figures of several panels: one picture in a file, and on a page a figure for each panel.
 
 A wide picture cannot be read on a phone. So a panel is a function that draws on any axes, and both
-are made of the same panels.
+forms use the same panels.
 """
 
 from __future__ import annotations
@@ -28,13 +28,15 @@ TEXT: dict[Any, Any] = {
 
 
 LOG_RATIO = 20.0
-_NOTHING = 1e-6  # of the exact value: rounding
+_NOTHING = 1e-6  # relative to the exact value: smaller is rounding
 
 
 @dataclass(frozen=True)
 class Panel:
-    """title: above the panel in a picture, below it on a page
-    draw: draws on matplotlib axes, with a label for what belongs into the legend
+    """One panel of a figure.
+
+    title: above the panel in a picture, below it on a page
+    draw: draws on matplotlib axes, with labels for entries of the legend
     """
 
     title: str
@@ -42,7 +44,7 @@ class Panel:
 
 
 def show_panels(page: Page, panels: Sequence[Panel]) -> None:
-    """A legend of all panels, and below it a figure for each."""
+    """Add a legend of all panels, and below it a figure for each."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -57,12 +59,13 @@ def show_panels(page: Page, panels: Sequence[Panel]) -> None:
             figures.append((figure, panel.title))
     if entries:
         page.legend((label, swatch(handle)) for label, handle in entries.items())
-    with rc_context(TEXT):  # ticks are made when a figure is written
+    with rc_context(TEXT):  # ticks are created when a figure is written
         page.figures(figures)
 
 
 def save_panels(panels: Sequence[Panel], folder: Path, name: str, columns: int = 3) -> None:
-    """All panels as one picture, folder/name.png and folder/name.svg, the legend below them."""
+    """Save all panels as one picture, folder/name.png and folder/name.svg, with the legend below
+    them."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -89,13 +92,13 @@ def save_panels(panels: Sequence[Panel], folder: Path, name: str, columns: int =
 
 
 def legend_of(axes: Any) -> dict[str, Any]:
-    """The drawn lines, by their labels."""
+    """Return the drawn lines, by their labels."""
     handles, labels = axes.get_legend_handles_labels()
     return dict(zip(labels, handles, strict=True))
 
 
 def swatch(handle: Any) -> Any:
-    """A small figure of one entry of a legend: a piece of a line, or the colour of bars."""
+    """Return a small figure of one entry of a legend: a piece of a line, or the colour of bars."""
     from matplotlib.container import BarContainer, ErrorbarContainer
     from matplotlib.figure import Figure
 
@@ -121,8 +124,8 @@ def swatch(handle: Any) -> Any:
 
 
 def spread_widely(values: Sequence[float], axes: Any) -> None:
-    """A logarithmic axis upwards where values differ by more than LOG_RATIO times: one tall bar
-    would flatten all others. What is zero or nothing but rounding stays below it."""
+    """Make the y axis logarithmic if values differ by more than LOG_RATIO times: one tall bar would
+    flatten all others. Values that are zero, or only rounding, stay below it."""
     seen = [value for value in values if value > _NOTHING]
     if not seen or max(seen) <= LOG_RATIO * min(seen):
         return
@@ -132,8 +135,8 @@ def spread_widely(values: Sequence[float], axes: Any) -> None:
 
 
 def plain_ticks(axis: Any) -> None:
-    """Plain numbers on a logarithmic axis: at 1, 2, 5, 10, 20, ..., over a wide range at the powers
-    of ten alone, over a narrow one at more."""
+    """Put plain numbers on a logarithmic axis: at 1, 2, 5, 10, 20, ...; over a wide range only at
+    powers of ten, over a narrow one at more."""
     from matplotlib.ticker import LogLocator, NullLocator
 
     low, high = axis.get_view_interval()

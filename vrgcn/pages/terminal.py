@@ -17,8 +17,10 @@ from vrgcn.files.printable import encodable, printable
 def text_table(
     title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], names: int = 1
 ) -> Table:
-    """headings and rows: plain text, as many cells as headings; brackets are no markup
-    names: how many columns come first that name the rows; the others are numbers
+    """Return a table for the terminal.
+
+    headings and rows: plain text, as many cells as headings; brackets are no markup
+    names: number of leading columns that name the rows; the others are numbers
     """
     table = Table(title=_text(title), title_justify="left")
     for column, heading in enumerate(headings):
@@ -29,13 +31,14 @@ def text_table(
 
 
 def _text(name: str, keep: str = "") -> Text:
-    """The name as standard output can show it: what is escaped later would break the columns."""
+    """Return the name as standard output can show it: escaping it later would break the columns."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     return Text(encodable(printable(name, keep), encoding))
 
 
 def print_table(table: Table) -> None:
-    """On standard output; names wrap in a narrow window, but no number is cut or broken."""
+    """Print a table on standard output; names wrap in a narrow window, but no number is cut or
+    broken."""
     console = Console()
     unlimited = console.options.update(max_width=10_000)
     if Measurement.get(console, unlimited, table).maximum <= console.width:

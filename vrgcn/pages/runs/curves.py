@@ -12,7 +12,8 @@ from vrgcn.pages.panels import INCHES, TEXT, plain_ticks, swatch
 from vrgcn.pages.runs.records import Record, by_metric
 from vrgcn.tasks.metrics import titled_metric
 
-# Colours that the colour-blind tell apart on white (Okabe and Ito's, brown for their yellow).
+# Colours that colour-blind readers can tell apart on white (Okabe and Ito's, brown for their
+# yellow).
 _COLOURS = (
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#222222", "#8c510a",
 )  # fmt: skip
@@ -20,13 +21,16 @@ _DASHES = ("-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
 _MARKERS = ("o", "s", "^", "D", "v")
 _MARKS = 10  # markers on a curve: more of them hide it
 
-_LOG_RATIO = 8.0  # values that differ by more are spread by their logarithm
+_LOG_RATIO = 8.0  # values that differ by more are drawn on a logarithmic axis
 
 
 @dataclass(frozen=True)
 class Axis:
-    """name: of the value in a point; label: of the axis; log: None where the values decide; most:
-    the largest value there can be"""
+    """An axis of a figure.
+
+    name: of the value in a point; label: of the axis; log: None if the values decide; most: the
+    largest possible value
+    """
 
     name: str
     label: str
@@ -64,7 +68,7 @@ STALENESS = {
 
 
 def show_curves(page: Page, records: Sequence[Record], styles: Mapping[str, int]) -> None:
-    """Training loss and validation score of runs on one graph, by epoch and by second."""
+    """Show training loss and validation score of runs on one graph, by epoch and by second."""
     figures = []
     for metric, alike in by_metric(records).items():
         score, text = _score_axis(metric), f"Validation {metric}"
@@ -85,7 +89,7 @@ def show_curves(page: Page, records: Sequence[Record], styles: Mapping[str, int]
 
 
 def show_staleness(page: Page, records: Sequence[Record], styles: Mapping[str, int]) -> None:
-    """How old the histories are, and what else the runs noted of it."""
+    """Show the age of the histories, and the other measurements of staleness."""
     if not any(_present(records, axis) for axis in STALENESS):
         page.text("These runs keep no histories.")
         return
@@ -100,8 +104,8 @@ def _present(records: Sequence[Record], axis: Axis) -> bool:
 
 
 def _score_axis(metric: str) -> Axis:
-    """Shares end at 1; errors have no end, and are spread where they need it. So is a score that
-    no file names: it may be an error."""
+    """Return the axis of the score. Shares end at 1; errors have no limit and may get a logarithmic
+    axis. The same holds for a score without a known name, because it may be an error."""
     known = titled_metric(metric)
     error = known is None or known.error
     label = f"validation {metric}"
@@ -109,7 +113,7 @@ def _score_axis(metric: str) -> Axis:
 
 
 def _show(page: Page, figures: Sequence[_Curves], styles: Mapping[str, int]) -> None:
-    """A legend and the figures for which there are values.
+    """Show a legend and the figures for which there are values.
 
     styles: a number for the look of each label, the same all over the page
     """
@@ -121,7 +125,7 @@ def _show(page: Page, figures: Sequence[_Curves], styles: Mapping[str, int]) -> 
 
 
 def draw(records: Sequence[Record], x: Axis, y: Axis, styles: Mapping[str, int]) -> Any:
-    """A figure with a curve for each run that has values for it."""
+    """Draw a figure with a curve for each run that has values for it."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
@@ -155,20 +159,20 @@ def _logarithmic(axis: Axis, values: Sequence[float]) -> bool:
 
 
 def _look(style: int, points: int) -> dict[str, Any]:
-    """Colour, dashes and marker of the curve: no two are alike below 160."""
+    """Return colour, dashes and marker of the curve: no two are alike below 160."""
     every = max(1, points // _MARKS)
     return {
         "color": _COLOURS[style % len(_COLOURS)],
         "linestyle": _DASHES[style // len(_COLOURS) % len(_DASHES)],
         "marker": _MARKERS[style % len(_MARKERS)],
         "markersize": 4.5,
-        "markevery": (style % every, every),  # of curves that coincide, each shows its own
+        "markevery": (style % every, every),  # curves that coincide show their own markers
         "linewidth": 1.8,
     }
 
 
 def _swatch(style: int) -> Any:
-    """A piece of the curve, for the legend."""
+    """Draw a piece of the curve, for the legend."""
     from matplotlib.lines import Line2D
 
     return swatch(Line2D([], [], **_look(style, 1)))

@@ -1,4 +1,4 @@
-"""Records of runs, read back from their folders, whether the runs ended or not."""
+"""Records of runs, read from their folders; the runs may be unfinished."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ _RESULT = {
     **dict.fromkeys(("val", "test"), or_null(_NUMBER)),
     **dict.fromkeys(("seconds", "evaluation_seconds"), _NUMBER),
 }
-# Without these a line of metrics is no point of a curve. All others may be missing or null.
+# A line of metrics without these is no point of a curve. All others may be missing or null.
 _NEEDED = ("epoch", "loss", "seconds")
 
 
 @dataclass(frozen=True)
 class Record:
-    """A run's folder.
+    """The record of a run, from its folder.
 
     label: a short name, different from those of the runs beside it
     graph: a short name of its graph, the same for the runs on the same graph
     config: the options it was started with
     points: a dict per epoch, from metrics.jsonl
-    result: what result.json says; None if training has not ended
-    metric: such as accuracy, or "score" where no file says which
-    torn: whether the last line of metrics.jsonl was cut off
+    result: the contents of result.json; None if training has not ended
+    metric: such as accuracy, or "score" if no file names it
+    torn: True if the last line of metrics.jsonl was cut off
     """
 
     folder: Path
@@ -59,7 +59,7 @@ class Record:
 
     @property
     def epochs(self) -> str:
-        """How far it came: 30, or 12 of 30."""
+        """Number of epochs as text: 30, or 12 of 30."""
         done, planned = len(self.points), self.config.get("epochs")
         return str(done) if planned in (None, done) else f"{done} of {planned}"
 
@@ -79,11 +79,12 @@ class Record:
         return any(not task.has_classes for task in tasks)
 
     def better(self, score: float, other: float) -> bool:
-        """Whether a score is better than another; larger where it is not known which score."""
+        """Return True if a score is better than another; for an unknown metric, larger is
+        better."""
         return score > other if self._metric is None else self._metric.better(score, other)
 
     def score_text(self, score: float | None) -> str:
-        """A score for people."""
+        """Format a score."""
         if score is None:
             return NONE
         return f"{score:,.4f}" if self._metric is None else self._metric.text(score)
@@ -93,19 +94,19 @@ class Record:
         return titled_metric(self.metric)
 
     def curve(self, x: str, y: str) -> tuple[list[float], list[float]]:
-        """The points that have both values, such as x="seconds" and y="val"."""
+        """Return the points that have both values, such as x="seconds" and y="val"."""
         pairs = [(point.get(x), point.get(y)) for point in self.points]
         known = [(a, b) for a, b in pairs if a is not None and b is not None]
         return [a for a, _ in known], [b for _, b in known]
 
     def mean(self, name: str) -> float | None:
-        """The mean over the epochs that have the value."""
+        """Return the mean over the epochs that have the value."""
         values = self.curve("epoch", name)[1]
         return sum(values) / len(values) if values else None
 
 
 def read_runs(folders: Sequence[Path]) -> list[Record]:
-    """The runs, each once, in the order in which they are given."""
+    """Return the runs, each once, in the given order."""
     places = [folder.resolve() for folder in folders]
     unique = [folder for n, folder in enumerate(folders) if places.index(places[n]) == n]
     configs = [read_config(folder) for folder in unique]
@@ -118,7 +119,7 @@ def read_runs(folders: Sequence[Path]) -> list[Record]:
 
 
 def by_graph(records: Iterable[Record]) -> dict[str, list[Record]]:
-    """The runs on each graph: curves and scores of different graphs do not compare."""
+    """Group the runs by graph: curves and scores of different graphs are not comparable."""
     groups: dict[str, list[Record]] = {}
     for record in records:
         groups.setdefault(record.graph, []).append(record)
@@ -126,7 +127,7 @@ def by_graph(records: Iterable[Record]) -> dict[str, list[Record]]:
 
 
 def by_metric(records: Sequence[Record]) -> dict[str, list[Record]]:
-    """The runs that were scored alike. One that does not say how counts among the first others."""
+    """Group the runs by metric. A run without a known metric joins the first known one."""
     known = next((record.metric for record in records if record.metric != SCORE), SCORE)
     groups: dict[str, list[Record]] = {}
     for record in records:
@@ -135,7 +136,8 @@ def by_metric(records: Sequence[Record]) -> dict[str, list[Record]]:
 
 
 def short_names(paths: Sequence[Path]) -> list[str]:
-    """The last parts of different paths, as many as it takes to tell each from the others."""
+    """Return the last parts of different paths, as many as are needed to tell each from the
+    others."""
     names = []
     for path in paths:
         others = [other.parts for other in paths if other != path]
@@ -155,14 +157,15 @@ def _graph_names(configs: Sequence[dict[str, Any]]) -> list[str]:
     for (dataset, graph, _), config in zip(sources, configs, strict=True):
         if graph is None:
             name = dataset or "unknown graph"
-        else:  # a folder may be called like a data set
+        else:  # a folder may have the name of a data set
             name = str(graph) if short[graph] in named else short[graph]
         names.append(name + _split_name(**split_source(config)))
     return names
 
 
 def _split_name(ratio: Any, split_seed: Any) -> str:
-    """Scores on nodes that were drawn anew do not compare with those on others."""
+    """Name the split: scores on nodes that were drawn anew are not comparable with those on
+    others."""
     if not ratio:
         return ""
     shares = "/".join(f"{100 * share:g}" for share in ratio)
@@ -179,13 +182,13 @@ def _read_run(folder: Path, label: str, graph: str, config: dict[str, Any]) -> R
 
 
 def read_metrics(path: Path) -> tuple[list[Point], bool]:
-    """The points of a metrics.jsonl, and whether its last line was cut off and left out."""
+    """Return the points of a metrics.jsonl, and whether its last line was cut off and left out."""
     if not path.is_file():
         raise FileNotFoundError(f"{path.parent} is not a run: it has no {path.name}")
     *lines, rest = path.read_bytes().split(b"\n")
     points = [_point(line, f"{path}, line {n}") for n, line in enumerate(lines, 1) if line.strip()]
     torn = False
-    if rest.strip():  # a line is written with its end: this one is still being written, or torn
+    if rest.strip():  # a line without its end is still being written, or torn
         try:
             parse_json(rest, "")
         except ValueError:
@@ -214,12 +217,12 @@ def _point(line: bytes, where: str) -> Point:
     for name in _NEEDED:
         if numbers.get(name) is None:
             raise ValueError(f"{where}: has no number {name!r}")
-    # What is not finite cannot be drawn.
+    # Values that are not finite cannot be drawn.
     return {n: v if v is not None and _finite(v) else None for n, v in numbers.items()}
 
 
 def _finite(value: float) -> bool:
-    """Whether a number is finite; a whole number in JSON may have hundreds of digits."""
+    """Return True if a number is finite; a whole number in JSON may have hundreds of digits."""
     return abs(value) < 1e300
 
 
@@ -234,7 +237,7 @@ def _read_result(path: Path) -> dict[str, Any] | None:
 
 
 def _metric(folder: Path, config: dict[str, Any]) -> str:
-    """The metric of a run without a result, from its options and its best model so far."""
+    """Return the metric of a run without a result, from its options and its best model so far."""
     try:
         return find_task(load_model(folder / MODEL).task).find_metric(config.get("metric")).title
     except (OSError, ValueError):  # no model yet, or a broken one: the curves can still be shown

@@ -19,8 +19,8 @@ from vrgcn.runs.folder import CONFIG, TRIAL, TRIALS
 class Reported:
     """The runs of a page.
 
-    score: scores a run's model on the test nodes; None: scores are not asked for
-    notes: lines for the person, which panels add to
+    score: scores a run's model on the test nodes; None: no scores were requested
+    notes: lines for the user, which panels add to
     """
 
     records: Sequence[Record]
@@ -35,20 +35,21 @@ class Reported:
     def by_graph(
         self, heading: str | Callable[[Sequence[Record]], str], records: Sequence[Record]
     ) -> Iterator[tuple[str, list[Record]]]:
-        """The runs on each graph, with a heading that names the graph where there are several."""
+        """Yield the runs on each graph, with a heading that names the graph if there are
+        several."""
         graphs = by_graph(records)
         for graph, runs in graphs.items():
             title = heading if isinstance(heading, str) else heading(runs)
             yield (f"{title}: {graph}" if len(graphs) > 1 else title), runs
 
     def scored(self) -> list[Record]:
-        """The runs whose models are scored: no trials, which are chosen by validation alone."""
+        """The runs whose models are scored: no trials, which are chosen only by validation."""
         if self.score is None:
             return []
         return [r for r in self.records if not _is_trial(r.folder.resolve())]
 
 
-# A panel adds its heading and what stands below it.
+# A panel adds its heading and the content below it.
 Panel = Callable[[Page, Reported], None]
 
 
@@ -91,12 +92,12 @@ def _scores(page: Page, runs: Reported) -> None:
         runs.notes.extend(show_scores(page, records, runs.score))
 
 
-# From top to bottom.
+# The panels, from top to bottom.
 PANELS: tuple[Panel, ...] = (_unfinished, _results, _curves, _staleness, _options, _scores)
 
 
 def report_page(runs: Reported) -> Page:
-    """The page of the runs."""
+    """Return the page of the runs."""
     page = Page(_title(runs.records), contents=True)
     for panel in PANELS:
         panel(page, runs)
@@ -104,8 +105,8 @@ def report_page(runs: Reported) -> Page:
 
 
 def _is_trial(folder: Path) -> bool:
-    """True if `vrgcn tune` wrote a run as one of its trials; a folder of the user's own may be
-    called like theirs."""
+    """Return True if `vrgcn tune` wrote a run as one of its trials; a folder of the user's own may
+    have the same name."""
     named = folder.parent.name == TRIALS and folder.name.startswith(TRIAL)
     return named and (folder.parents[1] / CONFIG).is_file()
 

@@ -1,5 +1,4 @@
-"""Scores on the test nodes, by one more exact prediction with each run's model: of each class, or
-of numbers."""
+"""Scores on the test nodes, by one more exact prediction with each run's model."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ from vrgcn.tasks.metrics import (
 
 @dataclass(frozen=True)
 class RunScores:
-    """total: by the run's own metric; nodes: how many"""
+    """Scores of one run. total: by the run's own metric; nodes: their number"""
 
     total: float
     nodes: int
@@ -42,8 +41,11 @@ class RunScores:
 
 @dataclass(frozen=True)
 class RunClasses(RunScores):
-    """classes: their names; by_class: of the test nodes
-    confusion: (classes, classes) counts, rows the true class; None where nodes have several
+    """Scores of a classification run.
+
+    classes: their names; by_class: scores on the test nodes
+    confusion: (classes, classes) counts, rows are the true class; None if nodes have several
+    classes
     """
 
     classes: list[str]
@@ -53,20 +55,20 @@ class RunClasses(RunScores):
 
 @dataclass(frozen=True)
 class RunNumbers(RunScores):
-    """scores: by metrics of numbers"""
+    """Scores of a regression run. scores: by metrics of numbers"""
 
     scores: dict[Metric, float]
 
 
 @dataclass(frozen=True)
 class NoScores:
-    """Why a run's model could not be scored."""
+    """The reason why a run's model could not be scored."""
 
     reason: str
 
 
 class Scorer:
-    """Predicts for one run after another; runs on one graph in a row open it once."""
+    """Predicts for one run after another; consecutive runs on one graph open it once."""
 
     def __init__(self, data_root: Path | None, device: torch.device) -> None:
         self.data_root = data_root
@@ -74,8 +76,8 @@ class Scorer:
         self._opened: tuple[object, Graph] | None = None
 
     def __call__(self, record: Record) -> RunScores | NoScores:
-        # A report shows what there is: a graph that was moved, or a model that is not there yet,
-        # is a line on the page.
+        # A report shows what is available: a graph that was moved, or a missing model, becomes a
+        # line on the page.
         try:
             return self._score(record)
         except (OSError, ValueError, TypeError) as error:
@@ -111,7 +113,7 @@ class Scorer:
 
 
 def _check_present(dataset: str | None, root: Path | None) -> None:
-    """Raw files that are not here stay away: a report downloads nothing."""
+    """Raise if raw files are missing: a report downloads nothing."""
     raw = None if dataset is None else find_dataset(dataset).raw
     if raw is None:
         return
@@ -128,7 +130,7 @@ def show_scores(
     records: Sequence[Record],
     score_run: Callable[[Record], RunScores | NoScores],
 ) -> list[str]:
-    """Tables of the runs on one graph; returns a line for each run that could not be scored."""
+    """Show tables of the runs on one graph; return a line for each run that could not be scored."""
     answers = {record.label: score_run(record) for record in records}
     scored = {label: a for label, a in answers.items() if isinstance(a, RunScores)}
     failed = [
@@ -147,12 +149,13 @@ def show_scores(
 
 
 def scores_name(records: Sequence[Record]) -> str:
-    """Title of the scores of the runs on one graph."""
+    """Return the title of the scores of the runs on one graph."""
     return "Scores" if any(record.predicts_numbers for record in records) else "Scores by class"
 
 
 def _show_numbers(page: Page, scored: dict[str, RunNumbers]) -> None:
-    """A row for each run, a column for each metric. None is marked: these are test scores."""
+    """Show a row for each run and a column for each metric. No best value is marked: these are test
+    scores."""
     if not scored:
         return
     metrics = list(next(iter(scored.values())).scores)
@@ -178,12 +181,12 @@ def _show_classes(page: Page, scored: dict[str, RunClasses]) -> None:
 
 
 def _note_difference(page: Page, record: Record, scores: RunScores) -> None:
-    """Say so where the model does not score what the run said it did."""
+    """Add a note if the model's score differs from the one that the run recorded."""
     then = None if record.result is None else record.result["test"]
     if then is None:
         return
     metric = titled_metric(record.metric)
-    # Rounding on another machine may turn a node; more than that is another graph or model.
+    # Rounding on another machine may flip a node; a larger difference means another graph or model.
     allowed = 0.002 + 1 / scores.nodes
     if metric is not None and metric.error:
         allowed = 0.002 * then
@@ -196,7 +199,7 @@ def _note_difference(page: Page, record: Record, scores: RunScores) -> None:
 
 
 def _show_confusion(page: Page, scores: RunClasses) -> None:
-    """The confusion matrix; of many classes that of the largest."""
+    """Show the confusion matrix; with many classes, that of the largest."""
     if scores.confusion is None:
         return
     shown = main_classes(scores.by_class)
@@ -218,8 +221,8 @@ def _details(page: Page, scores: RunClasses) -> None:
 
 
 def _compare(page: Page, scored: dict[str, RunClasses]) -> None:
-    """F1 of each class, a column for each run. None is marked: these are test scores, and a run is
-    chosen by its validation score."""
+    """Show F1 of each class, a column for each run. No best value is marked: these are test scores,
+    and a run is chosen by its validation score."""
     first = next(iter(scored.values()))
     alike = {label: s for label, s in scored.items() if s.classes == first.classes}
     shown = main_classes(first.by_class)

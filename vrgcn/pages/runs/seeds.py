@@ -1,4 +1,4 @@
-"""Runs that differ in their seed alone: each of them, and their means and deviations."""
+"""Runs that differ only in their seed: each of them, and their means and standard deviations."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from vrgcn.training.wording import deviation
 
 
 def by_seed(records: Sequence[Record]) -> list[list[Record]]:
-    """The runs that have ended, grouped by the folder that `vrgcn train --seeds` wrote. Runs of
-    other options that a user called alike have no mean."""
+    """Group the finished runs by the folder that `vrgcn train --seeds` wrote. Runs of other options
+    with similar names have no mean."""
     groups: dict[tuple[Path, str], list[Record]] = {}
     for record in records:
         folder = record.folder.resolve()
@@ -33,7 +33,7 @@ def seed_columns(runs: Sequence[Record]) -> list[str]:
 
 
 def seed_rows(runs: Sequence[Record]) -> list[list[str]]:
-    """A row for each run, and the last for their means ± standard deviations."""
+    """Return a row for each run, and a last one for their means ± standard deviations."""
     columns = [_numbers(run) for run in runs]
     texts: list[Callable[[float], str]] = [
         *[runs[0].score_text] * 2,
@@ -57,7 +57,7 @@ def seed_rows(runs: Sequence[Record]) -> list[list[str]]:
 
 
 def show_seeds(page: Page, records: Sequence[Record]) -> None:
-    """A table for each folder of seeds among the runs."""
+    """Show a table for each folder of seeds among the runs."""
     for runs in by_seed(records):
         folder = runs[0].folder.resolve().parent
         rows = seed_rows(runs)

@@ -12,8 +12,8 @@ from vrgcn.runs.folder import CONFIG
 
 
 def show_results(page: Page, records: Sequence[Record]) -> None:
-    """A row for each run; the best validation score on each graph is marked. Choosing a run by its
-    test score would make that score too good."""
+    """Show a row for each run, and mark the best validation score on each graph. Choosing a run by
+    its test score would make that score too good."""
     graphs = by_graph(records)
     several = len(graphs) > 1
     metrics = {record.metric for record in records}
@@ -63,7 +63,8 @@ def _numbers(record: Record) -> list[str]:
 
 
 def _best_runs(groups: Sequence[Sequence[Record]]) -> set[str]:
-    """The labels of the runs with the best validation score of each group that has several."""
+    """Return the labels of the runs with the best validation score of each group that has
+    several."""
     best: set[str] = set()
     for records in groups:
         known = {r.label: r.best["val"] for r in records if r.best is not None}
@@ -75,7 +76,7 @@ def _best_runs(groups: Sequence[Sequence[Record]]) -> set[str]:
 
 
 def show_options(page: Page, records: Sequence[Record]) -> None:
-    """A row for each option; those in which the runs differ come first and are marked."""
+    """Show a row for each option; options in which the runs differ come first and are marked."""
     names = list(dict.fromkeys(name for record in records for name in record.config))
     values = {name: [option_text(r.config.get(name)) for r in records] for name in names}
     differ = [name for name in names if len(set(values[name])) > 1]
@@ -93,7 +94,7 @@ def show_options(page: Page, records: Sequence[Record]) -> None:
 
 
 def option_text(value: Any) -> str:
-    """An option's value for people."""
+    """Format the value of an option."""
     if value is None:
         return NONE
     if isinstance(value, bool):
