@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rich.table import Table
 
+from vrgcn.baselines import RECIPES
 from vrgcn.pages.terminal import text_table
 from vrgcn.tasks.metrics import Metric
 from vrgcn.tuning.leaderboard import SHOWN, ranked, settings_text
@@ -23,7 +24,7 @@ class Standing:
     val, error: validation score and its standard error
     epochs, planned: how many were trained, and how many it would have been; 0 where there are none
     weight: in the average; gain: over the best baseline, None where there is none
-    settings: in words
+    settings: in words; of a baseline what it is
     """
 
     name: str
@@ -72,12 +73,18 @@ def standings(
                 planned if network else 0,
                 known[tried.name][1],
                 gain(tried.val),
-                settings_text(tried.values),
+                settings_text(tried.values) if network else _words(tried),
             )
         )
     seconds = sum(row.seconds for row in rows if row.weight)
     val, error = average
     return [*rows, Standing(AVERAGE, AVERAGE, val, error, seconds, 0, 0, 1.0, gain(val), "")]
+
+
+def _words(tried: Tried) -> str:
+    """What a baseline is."""
+    recipe = RECIPES.get(tried.baseline or "")
+    return "" if recipe is None else recipe.words
 
 
 def standings_table(rows: Sequence[Standing], metric: Metric, title: str) -> Table:
