@@ -77,6 +77,13 @@ def test_baselines_come_first_and_the_average_predicts(vrgcn, graph_folder, tmp_
     assert (code, "name a single model, such as the best of them: t/best" in err) == (1, True)
     code, _, err = vrgcn("diagnose", "t/average")
     assert (code, "t/average/config.toml is of an average of models" in err) == (1, True)
+    runs = ("t/average", "t/baselines/trees", "t/trials/trial-000")
+    code, out, err = vrgcn("report", *runs)
+    assert (code, "report of 3 runs" in out, "no scores" in out) == (0, True, False), err
+    code, out, err = vrgcn("report", "t/average", "--out", "alone.html")
+    assert (code, "report of 1 run" in out) == (0, True), err
+    page = (tmp_path / "alone.html").read_text()
+    assert f"{json.loads((tmp_path / 't/average/result.json').read_text())['test']:.4f}" in page
     code, _, err = vrgcn("train", "--config", "t/baselines/trees/config.toml")
     assert (code, "is of a baseline that `vrgcn tune` found" in err) == (1, True)
     code, _, err = vrgcn("evaluate", "t")

@@ -141,6 +141,7 @@ class Finishing:
         save_average(average, folder)
         scores = self._tested(average, scores)
         result = {"metric": self.metric.title, "val": scores.val, "test": scores.test}
+        result |= {"epoch": 0, "seconds": 0.0, "evaluation_seconds": 0.0}  # as those of runs have
         write_text(folder / RESULT, json.dumps(result, indent=2) + "\n")
         return scores
 

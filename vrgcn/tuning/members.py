@@ -93,6 +93,7 @@ def fit_baseline(
     state = "complete" if reason is None else "failed"
     tried = Tried(-1, state, val, {}, 0, clock.used, reason, name)  # type: ignore[arg-type]
     told = asdict(tried) | {"metric": metric.title, "test": None, "stopped": "fitted"}
+    told |= {"epoch": 0, "evaluation_seconds": 0.0}  # as those of runs have them
     write_text(folder / RESULT, json.dumps(told, indent=2) + "\n")
     return tried
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,14 +58,23 @@ class Record:
     torn: bool
 
     @property
+    def fitted(self) -> bool:
+        """True of a baseline or an average of models, which `vrgcn tune` makes without epochs."""
+        return is_fitted(self.config)
+
+    @property
     def epochs(self) -> str:
         """Number of epochs as text: 30, or 12 of 30."""
+        if self.fitted:
+            return NONE
         done, planned = len(self.points), self.config.get("epochs")
         return str(done) if planned in (None, done) else f"{done} of {planned}"
 
     @property
     def best(self) -> Point | None:
         """The epoch of the best validation score; None if there was no validation."""
+        if self.fitted and self.result is not None:
+            return {"val": self.result["val"], "epoch": None}
         best: Point | None = None
         for point in self.points:
             val, most = point.get("val"), None if best is None else best["val"]
@@ -103,6 +112,11 @@ class Record:
         """Return the mean over the epochs that have the value."""
         values = self.curve("epoch", name)[1]
         return sum(values) / len(values) if values else None
+
+
+def is_fitted(config: Mapping[str, Any]) -> bool:
+    """Whether the settings are of a model that was made without epochs."""
+    return "baseline" in config or "average" in config
 
 
 def read_runs(folders: Sequence[Path]) -> list[Record]:
@@ -173,7 +187,7 @@ def _split_name(ratio: Any, split_seed: Any) -> str:
 
 
 def _read_run(folder: Path, label: str, graph: str, config: dict[str, Any]) -> Record:
-    points, torn = read_metrics(folder / METRICS)
+    points, torn = ([], False) if is_fitted(config) else read_metrics(folder / METRICS)
     result = _read_result(folder / RESULT)
     if result is None:
         label += " (unfinished)"

@@ -48,7 +48,7 @@ def show_results(page: Page, records: Sequence[Record]) -> None:
 
 def _numbers(record: Record) -> list[str]:
     result, best = record.result or {}, record.best or {}
-    seconds = result.get("seconds", record.points[-1]["seconds"])
+    seconds = result["seconds"] if "seconds" in result else record.points[-1]["seconds"]
     return [
         record.score_text(best.get("val")),
         record.score_text(result.get("test")),
@@ -90,7 +90,8 @@ def show_options(page: Page, records: Sequence[Record]) -> None:
         ["option", *(record.label for record in records)], rows, caption=caption, marked=marked
     )
     page.text("An option that is not set (–) has its default. A run is repeated by:")
-    page.code("\n".join(f"vrgcn train --config {quote(str(r.folder / CONFIG))}" for r in records))
+    trained = [r for r in records if not r.fitted]
+    page.code("\n".join(f"vrgcn train --config {quote(str(r.folder / CONFIG))}" for r in trained))
 
 
 def option_text(value: Any) -> str:
