@@ -127,14 +127,14 @@ def test_what_the_user_says_of_a_new_encoder_is_checked_and_obeyed() -> None:
     files = write("today", ["10.0.0.7", "10.0.0.8", "nobody", "10.0.0.9"])
     assert "address, drop" in refused({**files, "column": ("host=adress",)})
     told = refused({**files, "column": ("host=address:5",)})
-    assert told == "--column: 'host=address:5': after address: comes how many numbers of four"
+    assert told == "column=: 'host=address:5': after address: comes how many numbers of four"
     told = refused({**files, "column": ("host=address:2",)})
     assert told == (
         "today.csv: column 'host' is no address, in 1 row: 'nobody' in row 3 (line 4); "
         "write it as 10.0.0.7"
     )
     told = refused({**files, "column": ("host=address",), "fill": ("host=0",)})
-    assert "and this column holds addresses: an empty cell is 0.0.0.0; leave this --fill" in told
+    assert "and this column holds addresses: an empty cell is 0.0.0.0; leave this fill=" in told
     files = write("today", ["10.0.0.7", "10.1.0.8"])
     import_tables(ImportSpec(**files, out=Path("g"), column=("host=address:2",)))
     assert load_graph("g").features.tolist() == [[10, 0], [10, 1]]

@@ -61,15 +61,15 @@ def test_a_graph_without_labels_is_refused() -> None:
 @pytest.mark.parametrize(
     ("ratio", "words"),
     [
-        ((0.5, 0.5), "ratio takes three numbers: train, val, test; not 0.5 0.5"),
-        ((), "ratio takes three numbers: train, val, test; not nothing"),
-        (0.6, "ratio takes three numbers: train, val, test; not 0.6"),
-        ("abc", "ratio takes three numbers: train, val, test; not 'abc'"),
-        ((0.6, "a", 0.2), r"ratio takes three numbers: train, val, test; not \(0.6, 'a', 0.2\)"),
-        ((0.5, 0.6, 0.1), "ratio: the shares sum to 1.2, more than 1"),
-        ((1.5, -0.3, -0.2), "ratio: must be three shares such as 0.6 0.2 0.2, the first above 0"),
-        ((0.0, 0.5, 0.5), "ratio: must be three shares such as 0.6 0.2 0.2, the first above 0"),
-        ((float("nan"), 0.5, 0.5), "ratio: must be three shares such as"),
+        ((0.5, 0.5), "ratio= takes three numbers: train, val, test; not 0.5 0.5"),
+        ((), "ratio= takes three numbers: train, val, test; not nothing"),
+        (0.6, "ratio= takes three numbers: train, val, test; not 0.6"),
+        ("abc", "ratio= takes three numbers: train, val, test; not 'abc'"),
+        ((0.6, "a", 0.2), r"ratio= takes three numbers: train, val, test; not \(0.6, 'a', 0.2\)"),
+        ((0.5, 0.6, 0.1), "ratio=: the shares sum to 1.2, more than 1"),
+        ((1.5, -0.3, -0.2), "ratio=: must be three shares such as 0.6 0.2 0.2, the first above 0"),
+        ((0.0, 0.5, 0.5), "ratio=: must be three shares such as 0.6 0.2 0.2, the first above 0"),
+        ((float("nan"), 0.5, 0.5), "ratio=: must be three shares such as"),
     ],
 )
 def test_shares_that_are_none_are_refused(ratio: object, words: str) -> None:

@@ -13,6 +13,8 @@ import pytest
 
 from vrgcn.data.tables import ImportSpec, delimited, import_tables
 
+pytestmark = pytest.mark.usefixtures("told_as_flags")
+
 NODES = "id,x,label,split\na,1,u,train\nb,2,v,val\nc,3,u,test\n"
 EDGES = "source,target\na,b\nb,c\n"
 TWO = "source,target\na,b\n"

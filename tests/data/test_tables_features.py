@@ -20,6 +20,8 @@ from vrgcn.data.tables.encoders.dates import parse_dates
 from vrgcn.data.tables.encoders.reservoir import Reservoir
 from vrgcn.data.tables.encoders.sample import Sample
 
+pytestmark = pytest.mark.usefixtures("told_as_flags")
+
 
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):

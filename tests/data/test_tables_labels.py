@@ -17,6 +17,8 @@ from vrgcn.data.tables.labels import Labels
 from vrgcn.data.tables.splits import draw_split, split_sizes
 from vrgcn.graph.validation import SPLITS
 
+pytestmark = pytest.mark.usefixtures("told_as_flags")
+
 
 def imported(folder: Path, nodes: str | pa.Table, **options):
     (folder / "e.csv").write_text("source,target\na,b\n")

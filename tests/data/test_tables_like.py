@@ -15,6 +15,8 @@ from vrgcn.data.store import load_graph
 from vrgcn.data.tables import ImportSpec, import_tables
 from vrgcn.graph.validation import SPLITS
 
+pytestmark = pytest.mark.usefixtures("told_as_flags")
+
 NODES = (
     "who;age;city;born;tags;bio;kind;split\n"
     "a;30;Rome;2001-02-03;x|y;the cat sat on a mat today;good;train\n"

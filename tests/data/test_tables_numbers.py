@@ -15,6 +15,8 @@ from vrgcn.data.tables.numbers import Numbers
 from vrgcn.data.tables.splits import draw_split
 from vrgcn.graph.validation import SPLITS
 
+pytestmark = pytest.mark.usefixtures("told_as_flags")
+
 HOUSES = (
     "id,rooms,price,split\na,1,250000.5,train\nb,2,1e5,val\nc,3,,\nd,4,NaN,\ne,5,?,\nf,6,-3,test\n"
 )

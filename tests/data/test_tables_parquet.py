@@ -18,6 +18,8 @@ from vrgcn.data.tables import ImportSpec, edges, ids, import_tables, parquet, pr
 from vrgcn.data.tables.parquet import ParquetTable
 from vrgcn.data.tables.values import cell_bytes
 
+pytestmark = pytest.mark.usefixtures("told_as_flags")
+
 # Imports tables in a process of its own; its last line is by how many MB that grew. The highest
 # size that the system keeps for a process is its own, where `ru_maxrss` may be its parent's.
 IMPORT = """
@@ -93,7 +95,7 @@ def test_a_text_that_is_long_and_often_there_is_refused_in_bounded_memory():
     said, grown = growth()
     assert said == (
         "n.parquet: column 'bio' holds a cell of 16.8 MB in row 1, where 4.19 MB are the most; "
-        "leave the column out with --drop 'bio'"
+        'leave the column out with drop="bio"'
     )
     assert grown < 300  # the cells are 671 MB
 
@@ -106,7 +108,7 @@ def test_ids_that_are_all_the_same_are_refused_early():
     assert said == (
         "n.parquet: column 'id' repeats the id of an earlier row, in 1,048,575 rows: '7' in row 2, "
         "'7' in row 3, '7' in row 4, ...; read no further than row 1,048,576; is this the column "
-        "of ids? See --id"
+        "of ids? See id="
     )
     assert grown < 300
 

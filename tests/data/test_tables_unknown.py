@@ -12,6 +12,8 @@ import pytest
 from vrgcn.data.store import load_graph
 from vrgcn.data.tables import ImportSpec, import_tables
 
+pytestmark = pytest.mark.usefixtures("told_as_flags")
+
 NODES = "id,x,city,label,split\na,1,Rome,u,train\nb,2,Oslo,v,val\nc,6,Rome,u,test\n"
 EDGES = "source,target,weight\na,b,1\nz,b,2\nb,y,3\nz,z,4\nc,a,5\n"
 

@@ -22,6 +22,7 @@ from vrgcn.files.setting_names import COLUMN, SHARES, flags_in_messages, setting
         (("warm_start", True), "warm_start=True", "--warm-start"),
         (("preprocess", False), "preprocess=False", "--no-preprocess"),
         (("out", Path("runs/a")), 'out="runs/a"', "--out runs/a"),
+        (("missing", "-1"), 'missing="-1"', "--missing=-1"),
         (("drop", 'a"b'), "drop='a\"b'", '--drop a"b'),
         (("delimiter", "\t"), r"delimiter='\t'", "--delimiter \t"),
     ],

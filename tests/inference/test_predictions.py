@@ -59,7 +59,7 @@ def test_as_many_classes_as_there_are_can_be_chosen_from(top: int):
     g = graph()
     found = predictions(trained(g, 3), g)
     assert len(found.to_arrow(top=3).column_names) == 7
-    with pytest.raises(ValueError, match=r"^top: must be between 1 and the number of classes, 3"):
+    with pytest.raises(ValueError, match=r"^top=: must be between 1 and the number of classes, 3"):
         found.to_arrow(top=top)
 
 
@@ -77,7 +77,7 @@ def test_numbers_are_predicted_in_their_unit():
     assert min(found.to_arrow()["prediction"].to_pylist()) > 900
     with pytest.raises(ValueError, match="numbers, which have no probabilities"):
         _ = found.probabilities
-    with pytest.raises(ValueError, match=r"^top: the model predicts numbers"):
+    with pytest.raises(ValueError, match=r"^top=: the model predicts numbers"):
         found.to_arrow(top=1)
 
 

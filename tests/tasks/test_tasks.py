@@ -143,7 +143,7 @@ def test_the_most_probable_classes_come_first() -> None:
 def test_a_choice_among_classes_that_there_are_not_is_refused(task: Task) -> None:
     words = "between 1 and the number of classes, 3" if task.has_classes else "predicts numbers"
     with pytest.raises(ValueError, match=f"top=: .*{words}"):
-        task.check_top(4, 3, "top=")
+        task.check_top(4, 3)
     task.check_top(None, 3)
 
 

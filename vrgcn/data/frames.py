@@ -8,14 +8,12 @@ reading of files is another: `ColumnTable` stands for one.
 from __future__ import annotations
 
 import copy
-import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from math import isnan
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 import pyarrow as pa
 import torch
@@ -37,11 +35,11 @@ def graph_from_pandas(
     nodes: Any, edges: Any, *, out: str | Path | None, verbose: bool, **options: Any
 ) -> Graph:
     """See `Graph.from_pandas`."""
-    tables = {"--edges": _frame_table("edges", edges)}
+    tables = {"edges": _frame_table("edges", edges)}
     if nodes is not None:
         _check_frame("nodes", nodes)
         nodes, id_column = _with_index(nodes, options)
-        tables["--nodes"] = _frame_table("nodes", nodes)
+        tables["nodes"] = _frame_table("nodes", nodes)
         if id_column is not None:
             options["id"] = id_column
     return _imported(tables, out, verbose, options)
@@ -86,8 +84,8 @@ def graph_from_networkx(
             raise ValueError(f"no edge of the graph has the attribute {key!r} (weight=)")
         linked["weight"] = _array([held.get(key, 1.0) for _, _, held in ends])
     tables = {
-        "--nodes": ColumnTable("the nodes", columns, names),
-        "--edges": ColumnTable("the edges", linked, [(s, t) for s, t, _ in ends]),
+        "nodes": ColumnTable("the nodes", columns, names),
+        "edges": ColumnTable("the edges", linked, [(s, t) for s, t, _ in ends]),
     }
     given = {"id": id_column, "directed": G.is_directed(), **options}
     graph = _imported(tables, out, verbose, given)
@@ -207,15 +205,11 @@ def _imported(
 def _written(
     tables: Mapping[str, Table], out: Path, verbose: bool, options: dict[str, Any]
 ) -> Graph:
-    columns = [column for table in tables.values() for column in table.columns]
-    with _told_in_pythons_words(columns):
-        nodes = Path(tables["--nodes"].name) if "--nodes" in tables else None
-        spec = ImportSpec(
-            edges=Path(tables["--edges"].name), nodes=nodes, out=out, **_options(options)
-        )
-        summary = run_import(spec, _ignored, _ignored, lambda path, flag, *_: tables[flag])
+    nodes = Path(tables["nodes"].name) if "nodes" in tables else None
+    spec = ImportSpec(edges=Path(tables["edges"].name), nodes=nodes, out=out, **_options(options))
+    summary = run_import(spec, _ignored, _ignored, lambda path, name, *_: tables[name])
     if verbose:
-        print(_pythons_words(str(summary), columns))
+        print(summary)
     return load_graph(out)
 
 
@@ -253,43 +247,3 @@ def _constant(graph: Graph) -> Graph:
 
 def _ignored(*_: Any) -> None:
     pass
-
-
-def _pythons_words(text: str, columns: Iterable[str]) -> str:
-    """Flags of the command line as the arguments that they are here: --label-delimiter is
-    label_delimiter=, --unknown-nodes skip is unknown_nodes="skip".
-
-    columns: names that may follow a flag, as values of fields that are a choice may
-    """
-    choices = {c for hint in get_type_hints(ImportSpec).values() for c in _choices(hint)}
-    word = "|".join(re.escape(known) for known in sorted({*columns, *choices}, key=len)[::-1])
-    value = rf"'[^']*'|[^\s,;()]+=[^\s,;()]+|[A-Z]+\b|\d[\d.]*(?: \d[\d.]*)*|(?:{word})(?!\w)"
-
-    def argument(found: re.Match[str]) -> str:
-        name, given = found[1].replace("-", "_"), found[2]
-        if given is None or given.isupper():  # COLUMN stands for what people put there
-            return f"{name}={given or ''}"
-        numbers = given.replace(" ", ", ")
-        if given[0].isdigit() and "=" not in given:
-            return f"{name}=({numbers})" if " " in given else f"{name}={numbers}"
-        return f'{name}="{given.strip(chr(39))}"'
-
-    return re.sub(rf"--([a-z]+(?:-[a-z]+)*)(?: ({value}))?", argument, text)
-
-
-def _choices(hint: Any) -> Iterator[str]:
-    """The texts that a type names, such as Literal["add", "skip"] | None."""
-    for part in get_args(hint):
-        if isinstance(part, str):
-            yield part
-        else:
-            yield from _choices(part)
-
-
-@contextmanager
-def _told_in_pythons_words(columns: Iterable[str]) -> Iterator[None]:
-    """Errors of the import name arguments, not flags."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(_pythons_words(str(error), columns)) from None

@@ -61,7 +61,7 @@ def check_prediction(path: Path, task: Task, classes: int, top: int | None) -> N
     classes: how many; 0 for numbers
     """
     check_path(path)
-    task.check_top(top, classes, setting("top"))
+    task.check_top(top, classes)
     if top is not None and path.suffix == ".npy":
         raise ValueError(
             f"{setting('top')}: a .npy file holds all probabilities; use .parquet or .csv"

@@ -36,7 +36,7 @@ def random_split(graph: Graph, ratio: Sequence[float], seed: int = 0) -> Graph:
 
     ratio: shares of training, validation and test nodes, such as (0.6, 0.2, 0.2)
     """
-    check_ratio(ratio, "ratio")
+    check_ratio(ratio)
     if graph.labels is None:
         raise ValueError(
             f"a graph without labels cannot be split ({setting('ratio')}): nothing to train on"

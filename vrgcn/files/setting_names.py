@@ -53,13 +53,8 @@ def setting(
     """
     if not _flags.get():
         return python or f"{name}={'' if value is _NO_VALUE else _argument(value)}"
-    of = "" if command is None else f"vrgcn {command} "
-    flag = name.replace("_", "-")
-    if typed is not None:
-        return f"{of}--{flag} {typed}"
-    if value is _NO_VALUE or value is True:
-        return f"{of}--{flag}"
-    return f"{of}--no-{flag}" if value is False else f"{of}--{flag} {_words(value)}"
+    flag = _flag(name.replace("_", "-"), value if typed is None else str(typed))
+    return flag if command is None else f"vrgcn {command} {flag}"
 
 
 @contextmanager
@@ -86,6 +81,11 @@ def _argument(value: Any) -> str:
     return f'"{text}"' if plain else repr(text)
 
 
-def _words(value: Any) -> str:
-    """A value as the words that follow its flag."""
-    return " ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+def _flag(name: str, value: Any) -> str:
+    """A flag with the words of its value. One that begins with a minus would be read as a flag."""
+    if value is _NO_VALUE or value is True:
+        return f"--{name}"
+    if value is False:
+        return f"--no-{name}"
+    words = " ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+    return f"--{name}{'=' if words.startswith('-') else ' '}{words}"

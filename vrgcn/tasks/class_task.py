@@ -10,6 +10,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor, nn
 
+from vrgcn.files.setting_names import setting
 from vrgcn.tasks.task import UNLABELLED, Columns, LossSettings, Task
 
 
@@ -70,9 +71,11 @@ class ClassTask(Task):
     def columns(self, classes: Sequence[str], top: int | None) -> Columns:
         return ClassColumns(self, classes) if top is None else TopClasses(self, classes, top)
 
-    def check_top(self, top: int | None, classes: int, name: str = "top") -> None:
+    def check_top(self, top: int | None, classes: int) -> None:
         if top is not None and not 1 <= top <= classes:
-            raise ValueError(f"{name}: must be between 1 and the number of classes, {classes}")
+            raise ValueError(
+                f"{setting('top')}: must be between 1 and the number of classes, {classes}"
+            )
 
     @abstractmethod
     def names(self, outputs: Tensor, classes: pa.Array) -> pa.Array:

@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from vrgcn.files.setting_names import setting
 from vrgcn.tasks.task import Columns, Criterion, Facts, LossSettings, Task
 
 _STRATA = 10
@@ -122,10 +123,11 @@ class Number(Task):
     def columns(self, classes: Sequence[str], top: int | None) -> Columns:
         return NumberColumn()
 
-    def check_top(self, top: int | None, classes: int, name: str = "top") -> None:
+    def check_top(self, top: int | None, classes: int) -> None:
         if top is not None:
             raise ValueError(
-                f"{name}: the model predicts numbers, which have no classes to choose from"
+                f"{setting('top')}: the model predicts numbers, which have no classes to choose "
+                "from"
             )
 
 

@@ -223,11 +223,10 @@ class Task(ABC):
         """
 
     @abstractmethod
-    def check_top(self, top: int | None, classes: int, name: str = "top") -> None:
+    def check_top(self, top: int | None, classes: int) -> None:
         """Raise if so many of the most probable classes cannot be chosen.
 
         classes: how many there are
-        name: of the argument, for errors
         """
 
 

@@ -1,4 +1,4 @@
-"""Which column of a table is what: by the user's flags, or else by its name."""
+"""Which column of a table is what: by the user's settings, or else by its name."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from vrgcn.data.tables.problems import Collected
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.values import is_list, is_number, is_text
+from vrgcn.files.setting_names import COLUMN, setting
 
 # Names of the two ends of an edge, besides source and target.
 ENDS = (("src", "dst"), ("from", "to"))
@@ -61,20 +62,20 @@ def node_columns(table: Table, spec: ImportSpec, chosen: list[str] | None = None
     id_column, label, split, features = left[0], [], None, []
     missing = Collected()  # told together
     with missing.step():
-        id_column = _named(table, spec.id, "--id") or ("id" if "id" in left else left[0])
+        id_column = _named(table, spec.id, "id") or ("id" if "id" in left else left[0])
     with missing.step():
-        label = _left(table, spec.label, "--label", left) or [c for c in left if c == "label"]
+        label = _left(table, spec.label, "label", left) or [c for c in left if c == "label"]
     with missing.step():
-        split = _named(table, spec.split, "--split") or ("split" if "split" in left else None)
+        split = _named(table, spec.split, "split") or ("split" if "split" in left else None)
     with missing.step():
-        features = _left(table, spec.features, "--features", left)
+        features = _left(table, spec.features, "features", left)
     said = {
-        "--column": [Override.parse(text).pattern for text in spec.column],
-        "--fill": [pattern for pattern, _ in parse_fills(spec.fill) if pattern is not None],
+        "column": [Override.parse(text).pattern for text in spec.column],
+        "fill": [pattern for pattern, _ in parse_fills(spec.fill) if pattern is not None],
     }
-    for flag, patterns in said.items():
+    for name, patterns in said.items():
         with missing.step():
-            _matching(table, patterns, flag)
+            _matching(table, patterns, name)
     missing.raise_if_any()
     taken = {id_column, *label, split}
     rest = [column for column in left if column not in taken]
@@ -91,8 +92,8 @@ def node_columns(table: Table, spec: ImportSpec, chosen: list[str] | None = None
         rest = [column for column in rest if not column]
     columns = NodeColumns(id_column, features, label, split, rest)
     _check_roles(table, columns)
-    for flag, patterns in said.items():
-        _check_features(table, patterns, flag, features)
+    for name, patterns in said.items():
+        _check_features(table, patterns, name, features)
     for column in [id_column, *label, *filter(None, [split])]:
         _check_readable(table, column, lists=column in label)
     return columns
@@ -108,7 +109,7 @@ def edge_columns(table: Table, spec: ImportSpec) -> EdgeColumns:
         ("weight", spec.weight),
     ):
         with missing.step():
-            found[name] = _named(table, given, f"--{name}")
+            found[name] = _named(table, given, name)
     missing.raise_if_any()
     for name, given in found.items():
         if given is None and name in left and name not in found.values():
@@ -122,16 +123,17 @@ def edge_columns(table: Table, spec: ImportSpec) -> EdgeColumns:
     if len(free) < len(ends):
         raise ValueError(
             f"{table.name} has no column for the {ends[-1]} of an edge; it has "
-            f"{_listed(table.columns)}. Is the delimiter right? See --delimiter"
+            f"{_listed(table.columns)}. Is the delimiter right? See {setting('delimiter')}"
         )
     if ends and len(free) > len(ends):
-        flags = " and ".join(f"--{name} COLUMN" for name in ends)
+        both = " and ".join(setting(end, COLUMN) for end in ends)
         example = " ".join(
-            f"--{end} {quote(column)}" for end, column in zip(ends, free, strict=False)
+            setting(end, column, typed=quote(column))
+            for end, column in zip(ends, free, strict=False)
         )
         raise ValueError(
             f"{table.name}: which of {_listed(free)} is the {' and the '.join(ends)} of an edge? "
-            f"Give {flags}, such as {example}{doubt}"
+            f"Give {both}, such as {example}{doubt}"
         )
     found.update(zip(ends, free, strict=False))
     source, target, weight = found["source"], found["target"], found["weight"]
@@ -153,19 +155,19 @@ def check_dropped(tables: Sequence[Table], patterns: Sequence[str]) -> None:
         if any(matches(column, pattern) for column in columns):
             continue
         if len(tables) == 1:
-            raise _missing(tables[0], pattern, "--drop")
+            raise _missing(tables[0], pattern, "drop")
         close = get_close_matches(pattern, columns, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         have = "; ".join(f"{table.name} has {_listed(table.columns)}" for table in tables)
-        raise ValueError(f"--drop: there is no column {pattern!r}{hint or ';'} {have}")
+        raise ValueError(f"{setting('drop')}: there is no column {pattern!r}{hint or ';'} {have}")
 
 
 def check_asked_for(spec: ImportSpec) -> None:
-    """Refuse to drop a column that a flag names; those of --label and --features see `_left`."""
+    """Refuse to drop a column that a setting names; those of `label` and `features` see `_left`."""
     for name in ("id", "split", "source", "target", "weight"):
         column = getattr(spec, name)
         if column is not None and dropped(column, spec.drop):
-            raise ValueError(f"--drop and --{name} both name {column!r}")
+            raise ValueError(f"{setting('drop')} and {setting(name)} both name {column!r}")
 
 
 def dropped(column: str, patterns: Sequence[str]) -> bool:
@@ -175,17 +177,17 @@ def dropped(column: str, patterns: Sequence[str]) -> bool:
 def _without_dropped(table: Table, patterns: Sequence[str]) -> list[str]:
     left = [column for column in table.columns if not dropped(column, patterns)]
     if not left:
-        raise ValueError(f"{table.name}: --drop leaves no column")
+        raise ValueError(f"{table.name}: {setting('drop')} leaves no column")
     return left
 
 
-def _named(table: Table, column: str | None, flag: str) -> str | None:
+def _named(table: Table, column: str | None, name: str) -> str | None:
     if column is not None and column not in table.columns:
-        raise _missing(table, column, flag)
+        raise _missing(table, column, name)
     return column
 
 
-def _matching(table: Table, patterns: Sequence[str], flag: str) -> list[str]:
+def _matching(table: Table, patterns: Sequence[str], name: str) -> list[str]:
     """The columns that the patterns name, in the order of the patterns, then of the file."""
     found: list[str] = []
     missing = Collected()
@@ -194,30 +196,33 @@ def _matching(table: Table, patterns: Sequence[str], flag: str) -> list[str]:
         columns = exact or [column for column in table.columns if matches(column, pattern)]
         if not columns:
             with missing.step():
-                raise _missing(table, pattern, flag)
+                raise _missing(table, pattern, name)
         found += columns
     missing.raise_if_any()
     return list(dict.fromkeys(found))
 
 
-def _left(table: Table, patterns: Sequence[str], flag: str, left: list[str]) -> list[str]:
+def _left(table: Table, patterns: Sequence[str], name: str, left: list[str]) -> list[str]:
     """What the patterns name of the columns that are not dropped; a name must not be dropped."""
-    found = _matching(table, patterns, flag)
+    found = _matching(table, patterns, name)
     twice = [pattern for pattern in patterns if pattern in table.columns and pattern not in left]
     if twice:
-        raise ValueError(f"--drop and {flag} both name {_listed(twice)}")
+        raise ValueError(f"{setting('drop')} and {setting(name)} both name {_listed(twice)}")
     kept = [column for column in found if column in left]
     if found and not kept:
-        raise ValueError(f"{table.name}: --drop leaves none of the columns of {flag}")
+        raise ValueError(
+            f"{table.name}: {setting('drop')} leaves none of the columns of {setting(name)}"
+        )
     return kept
 
 
-def _missing(table: Table, column: str, flag: str) -> ValueError:
+def _missing(table: Table, column: str, name: str) -> ValueError:
     close = get_close_matches(column, table.columns, n=1)
     hint = f"did you mean {close[0]!r}? It has" if close else "it has"
     doubt = f"; {table.header_doubt}" if table.header_doubt else ""
     return ValueError(
-        f"{table.name} has no column {column!r} ({flag}); {hint} {_listed(table.columns)}{doubt}"
+        f"{table.name} has no column {column!r} ({setting(name)}); {hint} "
+        f"{_listed(table.columns)}{doubt}"
     )
 
 
@@ -236,15 +241,15 @@ def _check_roles(table: Table, columns: NodeColumns) -> None:
 
 
 def _check_features(
-    table: Table, patterns: Sequence[str], flag: str, features: Sequence[str]
+    table: Table, patterns: Sequence[str], name: str, features: Sequence[str]
 ) -> None:
     """Refuse what is said about columns that are no features: nothing would come of it."""
     for pattern in patterns:
-        found = _matching(table, [pattern], flag)
+        found = _matching(table, [pattern], name)
         if not set(found) & set(features):
             raise ValueError(
-                f"{table.name}: {flag} is about features, and of {_listed(found)} none is made: "
-                "it is the id, the label or the split, or is left out"
+                f"{table.name}: {setting(name)} is about features, and of {_listed(found)} none is "
+                "made: it is the id, the label or the split, or is left out"
             )
 
 

@@ -23,6 +23,7 @@ import pyarrow.csv as arrow_csv
 
 from vrgcn.data.tables.reading import CELL_BYTES, check_columns, first_line, tidy_names
 from vrgcn.data.tables.wording import counted
+from vrgcn.files.setting_names import setting
 
 BLOCK = CELL_BYTES
 WIDE_BLOCK = 32 << 20  # of a table with many columns, so that a block has many rows too
@@ -39,7 +40,7 @@ class DelimitedTable:
 
     delimiter: None to take it from the first line
     usual: the delimiter that the file's ending promises; None: none
-    headerless: the flag that says that this file has no header, for errors
+    headerless: the setting that says that this file has no header, for errors
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class DelimitedTable:
         zipped: bool,
         header: bool,
         usual: str | None = None,
-        headerless: str = "--headerless",
+        headerless: str = "headerless",
     ) -> None:
         self.name = str(path)
         self._path = path
@@ -68,10 +69,10 @@ class DelimitedTable:
         if len(numbers) == len(first):
             raise ValueError(
                 f"{path}: its first line should name the columns, and it is "
-                f"{self._delimiter.join(first)!r}; add a header, or say {headerless}"
+                f"{self._delimiter.join(first)!r}; add a header, or say {setting(headerless, True)}"
             )
         self.header_doubt = (
-            f"if the first line is not a header, say {headerless}" if numbers else ""
+            f"if the first line is not a header, say {setting(headerless, True)}" if numbers else ""
         )
         if self._comment_lines:
             lines = counted(self._comment_lines, "line")
@@ -212,7 +213,7 @@ class DelimitedTable:
         if len(found) > 1:
             raise ValueError(
                 f"{self.name}: what divides the cells of its first line, "
-                f"{' or '.join(map(_shown, found))}? Give --delimiter"
+                f"{' or '.join(map(_shown, found))}? Give {setting('delimiter')}"
             )
         return found[0]
 
@@ -233,10 +234,10 @@ class DelimitedTable:
             return
         found = max(LIKELY_DELIMITERS, key=first[0].count)
         if first[0].count(found):
-            other = ", or leave --delimiter out" if given else ""
+            other = f", or leave {setting('delimiter')} out" if given else ""
             raise ValueError(
                 f"{self.name}: its first line is one column, {first[0]!r}; is the delimiter "
-                f"wrong? Give --delimiter {_shown(found)}{other}"
+                f"wrong? Give {setting('delimiter', found, typed=_shown(found))}{other}"
             )
 
     def _lines(self, rows: Sequence[int]) -> dict[int, int]:

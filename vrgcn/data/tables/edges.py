@@ -21,6 +21,7 @@ from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec, Tidying
 from vrgcn.data.tables.values import cell_bytes, comma_advice, is_text, to_numbers, to_text
 from vrgcn.data.tables.wording import counted
+from vrgcn.files.setting_names import setting
 
 LOOKUP_ROWS = 2_000_000
 LOOKUP_BYTES = 512 << 20
@@ -87,7 +88,9 @@ class _Ends:
         empty = pc.equal(tidied(cells, self._tidy), "").to_numpy(zero_copy_only=False)
         named = cells.filter(pa.array(~empty))
         home = self._skipped if self._skip else self.problems
-        advice = "" if self._skip else "leave such edges out with --unknown-nodes skip"
+        advice = (
+            "" if self._skip else f"leave such edges out with {setting('unknown_nodes', 'skip')}"
+        )
         home.add("is empty", column, start + unknown[empty], advice=advice)
         if len(named) and column not in self._advice:
             self._advice[column] = self._how_to_find(named)
@@ -102,8 +105,8 @@ class _Ends:
         if not pairs.rows:
             lines = "\n".join(self._skipped.lines())
             raise ValueError(
-                f"--unknown-nodes skip: leaves none of the {whole:,} rows of {self._table.name}; "
-                f"are the columns right?\n{lines}"
+                f"{setting('unknown_nodes', 'skip')}: leaves none of the {whole:,} rows of "
+                f"{self._table.name}; are the columns right?\n{lines}"
             )
         share = f"{pairs.skipped / whole:.1%}"
         rows = counted(whole, "row")
@@ -112,16 +115,16 @@ class _Ends:
 
     def _how_to_find(self, named: pa.Array) -> str:
         ways = tidying_that_finds(tidied(named[:TRIED], self._tidy), self._ids)
-        advice = (
-            [f"in another spelling it has some: give --tidy-ids {' '.join([*self._tidy, *ways])}"]
-            if ways
-            else []
-        )
+        advice = []
+        if ways:
+            tidy = setting("tidy_ids", [*self._tidy, *ways])
+            advice.append(f"in another spelling it has some: give {tidy}")
         if not self._skip:
             advice.append(
-                "leave such edges out with --unknown-nodes skip, or make nodes of them with"
+                f"leave such edges out with {setting('unknown_nodes', 'skip')}, or make nodes of "
+                f"them with {setting('unknown_nodes', 'add')}"
             )
-        return "; ".join(advice) + " --unknown-nodes add" * (not self._skip)
+        return "; ".join(advice)
 
 
 def _large_batches(

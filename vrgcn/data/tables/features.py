@@ -22,6 +22,7 @@ from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.wording import counted
 from vrgcn.files.npy import map_array
+from vrgcn.files.setting_names import Placeholder, setting
 
 FEATURES = "features.npy"
 UNKNOWN_NODE = "(not in the nodes table)"  # the feature that marks nodes that edges alone name
@@ -202,7 +203,8 @@ def copy_features(
     array = open_features(file)
     if len(array) != nodes:
         raise ValueError(
-            f"--features-file: {file} has {counted(len(array), 'row')} for {counted(nodes, 'node')}"
+            f"{setting('features_file')}: {file} has {counted(len(array), 'row')} for "
+            f"{counted(nodes, 'node')}"
         )
     width = array.shape[1] + marked
     step = max(1, _CHUNK // width)
@@ -228,9 +230,10 @@ def copy_features(
             out.append(np.tile(row, (added, 1)))
     if first is not None:
         raise ValueError(
-            f"--features-file: {file} holds {counted(wrong, 'value that is', 'values that are')} "
-            f"NaN, infinite or too large for 32 bits, first: row {first[0]:,}, column "
-            f"{first[1]:,}, both counted from 0; give --fill VALUE"
+            f"{setting('features_file')}: {file} holds "
+            f"{counted(wrong, 'value that is', 'values that are')} NaN, infinite or too large for "
+            f"32 bits, first: row {first[0]:,}, column {first[1]:,}, both counted from 0; give "
+            f"{setting('fill', Placeholder('VALUE'))}"
         )
     return out.written(None)
 
@@ -238,15 +241,19 @@ def copy_features(
 def open_features(file: Path) -> NDArray[Any]:
     """A `.npy` file of features, mapped into memory."""
     if not file.is_file():
-        raise FileNotFoundError(f"--features-file: there is no file {file}")
+        raise FileNotFoundError(f"{setting('features_file')}: there is no file {file}")
     try:
         array = map_array(file)
     except (ValueError, OSError) as error:
-        raise ValueError(f"--features-file: {file} is not an array of numbers: {error}") from None
+        raise ValueError(
+            f"{setting('features_file')}: {file} is not an array of numbers: {error}"
+        ) from None
     if array.ndim != 2 or 0 in array.shape:
-        raise ValueError(f"--features-file: {file} must be (nodes, width), not {array.shape}")
+        raise ValueError(
+            f"{setting('features_file')}: {file} must be (nodes, width), not {array.shape}"
+        )
     if array.dtype.kind not in "fiub":
-        raise ValueError(f"--features-file: {file} holds {array.dtype}, not numbers")
+        raise ValueError(f"{setting('features_file')}: {file} holds {array.dtype}, not numbers")
     return array
 
 

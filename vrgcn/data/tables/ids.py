@@ -15,6 +15,7 @@ from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import Tidying
 from vrgcn.data.tables.values import to_text
 from vrgcn.data.tables.wording import counted
+from vrgcn.files.setting_names import setting
 
 MOST_NODES = 2**31 - 1  # so that a pair of nodes and a direction fit into 63 bits
 CHECKED_ROWS = 1 << 20  # after which ids are checked for repetitions for the first time
@@ -111,7 +112,7 @@ def look_alikes(ids: NodeIds, tidy: Sequence[Tidying]) -> str | None:
     return (
         f"{some} from another only in {seen}: {', '.join(examples)}"
         f"{', ...' if missing > 3 else ''}; they are different nodes, unless you give "
-        f"--tidy-ids {' '.join([*tidy, *needed])}"
+        f"{setting('tidy_ids', [*tidy, *needed])}"
     )
 
 
@@ -183,7 +184,9 @@ class IdReader:
         own = joined(self._own)
         rows = _repeated(tidied(own, self._tidy))
         told = Problems(self._table)
-        advice = f"read no further than row {len(own):,}; is this the column of ids? See --id"
+        advice = (
+            f"read no further than row {len(own):,}; is this the column of ids? See {setting('id')}"
+        )
         told.add(_REPEATS, self._column, rows, own.take(rows[:EXAMPLES]), advice)
         raise ValueError("\n".join(told.lines()))
 

@@ -129,21 +129,21 @@ def _opened(spec: ImportSpec, on_plan: Plan, opener: Opener) -> Source:
         check_asked_for(asked)
     edge_table = node_table = edge = node = None
     with found.step():
-        edge_table = opener(spec.edges, "--edges", spec.delimiter, not spec.headerless)
+        edge_table = opener(spec.edges, "edges", spec.delimiter, not spec.headerless)
     if spec.nodes is not None:
         with found.step():
-            node_table = opener(spec.nodes, "--nodes", spec.delimiter, not spec.headerless_nodes)
+            node_table = opener(spec.nodes, "nodes", spec.delimiter, not spec.headerless_nodes)
     tables = [table for table in (edge_table, node_table) if table is not None]
     if len(tables) == 1 + (spec.nodes is not None):
         with found.step():
             check_dropped(tables, asked.drop)
         with found.step():
-            for flag, said, path in (
-                ("--headerless", asked.headerless, asked.edges),
-                ("--headerless-nodes", asked.headerless_nodes, asked.nodes),
+            for name, said, path in (
+                ("headerless", asked.headerless, asked.edges),
+                ("headerless_nodes", asked.headerless_nodes, asked.nodes),
             ):
                 if said and path is not None:
-                    check_headerless(path, flag)
+                    check_headerless(path, name)
     if edge_table is not None:
         with found.step():
             for_edges = recipe.for_edges(spec) if recipe is not None else spec

@@ -28,6 +28,7 @@ from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.splits import NONE, SplitReader, draw_split
 from vrgcn.data.tables.wording import counted
+from vrgcn.files.setting_names import COLUMN, setting
 
 
 @dataclass(frozen=True)
@@ -146,8 +147,8 @@ def _strange_classes(table: Table, columns: NodeColumns, strange: dict[str, int]
     shown = ", ".join(map(repr, list(strange)[:3])) + (", ..." if len(strange) > 3 else "")
     nodes = counted(sum(strange.values()), "label")
     return [
-        f"{table.name}: column {columns.label[0]!r}: {nodes} of classes that the graph of --like "
-        f"does not have count as unknown: {shown}"
+        f"{table.name}: column {columns.label[0]!r}: {nodes} of classes that the graph of "
+        f"{setting('like')} does not have count as unknown: {shown}"
     ]
 
 
@@ -156,22 +157,30 @@ def check_split(table: Table, columns: NodeColumns, spec: ImportSpec) -> None:
     if columns.label:
         return
     if spec.task != "auto":
-        raise ValueError(f"--task: {table.name} has no column 'label'; give --label COLUMN")
+        raise ValueError(
+            f"{setting('task')}: {table.name} has no column 'label'; give "
+            f"{setting('label', COLUMN)}"
+        )
     if spec.label_delimiter is not None:
         raise ValueError(
-            f"--label-delimiter: {table.name} has no column 'label'; give --label COLUMN"
+            f"{setting('label_delimiter')}: {table.name} has no column 'label'; give "
+            f"{setting('label', COLUMN)}"
         )
     if spec.ratio is not None:
-        raise ValueError(f"--ratio: {table.name} has no label column to split by; give --label")
+        raise ValueError(
+            f"{setting('ratio')}: {table.name} has no label column to split by; give "
+            f"{setting('label')}"
+        )
     if spec.missing and columns.split is None:
         raise ValueError(
-            f"--missing: is about labels and splits, and {table.name} has no column of either; "
-            "give --label COLUMN"
+            f"{setting('missing')}: is about labels and splits, and {table.name} has no column of "
+            f"either; give {setting('label', COLUMN)}"
         )
     if columns.split is not None:
         raise ValueError(
             f"{table.name} has the split column {columns.split!r} and no label column; say which "
-            f"it is with --label, or leave the split aside with --drop {columns.split!r}"
+            f"it is with {setting('label')}, or leave the split aside with "
+            f"{setting('drop', columns.split, typed=repr(columns.split))}"
         )
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from vrgcn.data.store import write_array
 from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.values import comma_advice, to_numbers
+from vrgcn.files.setting_names import setting
 from vrgcn.tasks.regression import Number
 
 
@@ -60,7 +61,8 @@ class OneNumber:
         column = batch.column(self._column)
         values, wrong = to_numbers(column, np.float64, self._missing, self._decimal)
         infinite = np.flatnonzero(np.isinf(values))
-        text = f"for classes leave --task {Numbers.task} out" + comma_advice(column, wrong)
+        text = f"for classes leave {setting('task', Numbers.task)} out"
+        text += comma_advice(column, wrong)
         for what, rows, advice in (
             ("is a label that is no number", wrong, text),
             ("is an infinite label", infinite, "leave it empty where it is unknown"),

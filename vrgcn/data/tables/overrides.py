@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from math import isfinite
 
 from vrgcn.data.tables.encoders import ENCODERS, find_encoder
+from vrgcn.files.setting_names import setting
 
 DROP = "drop"  # in place of a kind: nothing is made of the column
 MARK = "+mark"
@@ -45,8 +46,8 @@ class Fill:
             value = float("nan")
         if not isfinite(value):
             raise ValueError(
-                f"--fill: must be mean, median, a finite number, each also with {MARK}, or error; "
-                f"not {text!r}"
+                f"{setting('fill')}: must be mean, median, a finite number, each also with {MARK}, "
+                f"or error; not {text!r}"
             )
         return Fill("constant", value, mark)
 
@@ -79,15 +80,17 @@ class Override:
         pattern, equals, what = text.rpartition("=")
         kind, _, option = what.partition(":")
         if not equals or not pattern:
-            raise ValueError(f"--column: must be COLUMN=KIND, such as age=number; not {text!r}")
+            raise ValueError(
+                f"{setting('column')}: must be COLUMN=KIND, such as age=number; not {text!r}"
+            )
         if kind not in (*ENCODERS, DROP):
             kinds = ", ".join((*ENCODERS, DROP))
-            raise ValueError(f"--column: {text!r}: {kind!r} is none of {kinds}")
+            raise ValueError(f"{setting('column')}: {text!r}: {kind!r} is none of {kinds}")
         allowed = find_encoder(kind).option if option and kind != DROP else ""
         if option and not allowed:
-            raise ValueError(f"--column: {text!r}: nothing may follow {kind}")
+            raise ValueError(f"{setting('column')}: {text!r}: nothing may follow {kind}")
         if option and not find_encoder(kind).allows(option):
-            raise ValueError(f"--column: {text!r}: after {kind}: comes {allowed}")
+            raise ValueError(f"{setting('column')}: {text!r}: after {kind}: comes {allowed}")
         return Override(pattern, kind, option)
 
 

@@ -27,6 +27,7 @@ from vrgcn.data.tables.reading import (
     tidy_names,
 )
 from vrgcn.data.tables.values import cell_bytes, fixed_bytes, is_list, is_text
+from vrgcn.files.setting_names import setting
 from vrgcn.files.sizes import bytes_text
 
 SLICE_BYTES = 64 << 20  # of a batch that is handed out
@@ -269,7 +270,7 @@ class ParquetTable:
         column = given.strip()
         return ValueError(
             f"{self.name}: column {column!r} {what}, where {bytes_text(most)} are the most; "
-            f"{advice}leave the column out with --drop {column!r}"
+            f"{advice}leave the column out with {setting('drop', column, typed=repr(column))}"
         )
 
 

@@ -16,6 +16,7 @@ from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.values import cell_bytes, is_list
 from vrgcn.data.tables.wording import counted
+from vrgcn.files.setting_names import setting
 
 SAMPLE = 10_000  # rows; fewer where their cells are long
 SAMPLE_COLUMN = 32 << 20  # bytes of a column, of which several copies are made
@@ -189,9 +190,10 @@ def _useless_fills(table: Table, proposals: Sequence[Proposed], spec: ImportSpec
             continue
         empty = named[0].encoder.unfilled if named[0].encoder is not None else "is left out"
         yield (
-            f"{table.name}: column {named[0].column!r}: --fill is for numbers, true and false, "
-            f"lists of numbers and dates, and this column {empty}; leave this --fill "
-            f"out, or if the column holds numbers, give --column {named[0].column}=number"
+            f"{table.name}: column {named[0].column!r}: {setting('fill')} is for numbers, true and "
+            f"false, lists of numbers and dates, and this column {empty}; leave this "
+            f"{setting('fill')} out, or if the column holds numbers, give "
+            f"{setting('column', f'{named[0].column}=number')}"
         )
 
 

@@ -10,8 +10,10 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from vrgcn.files.setting_names import setting
+
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": None}
-HEADERLESS = {"--edges": "--headerless", "--nodes": "--headerless-nodes"}
+HEADERLESS = {"edges": "headerless", "nodes": "headerless_nodes"}
 BATCH_BYTES = 16 << 20
 BATCH_ROWS = 65_536
 # Ending of a file that is not text: its kind for people, the module and the class of its table.
@@ -46,16 +48,16 @@ class Table(Protocol):
         """How to tell a person about rows, numbered from 0: "row 3 (line 4)"."""
 
 
-def open_table(path: Path, flag: str, delimiter: str | None, header: bool = True) -> Table:
+def open_table(path: Path, name: str, delimiter: str | None, header: bool = True) -> Table:
     """The table in a file; its name's ending says what kind of file it is.
 
-    flag: the option that named the file, for errors
+    name: the setting that names the file, for errors
     delimiter: None to take it from the file's first line
     """
     from vrgcn.data.tables.delimited import DelimitedTable
 
     if not path.is_file():
-        raise FileNotFoundError(f"{flag}: there is no file {path}")
+        raise FileNotFoundError(f"{setting(name)}: there is no file {path}")
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty")
     suffixes = [suffix.lower() for suffix in path.suffixes]
@@ -69,18 +71,20 @@ def open_table(path: Path, flag: str, delimiter: str | None, header: bool = True
         return opened
     if delimiter is None and kind not in DELIMITERS:
         raise ValueError(
-            f"{flag}: {path} ends in none of .csv, .tsv, .txt, the same with .gz, and "
-            f"{', '.join(_endings())}; if it is text, give --delimiter"
+            f"{setting(name)}: {path} ends in none of .csv, .tsv, .txt, the same with .gz, and "
+            f"{', '.join(_endings())}; if it is text, give {setting('delimiter')}"
         )
     usual = DELIMITERS.get(kind)
-    return DelimitedTable(path, delimiter, zipped, header, usual, HEADERLESS[flag])
+    return DelimitedTable(path, delimiter, zipped, header, usual, HEADERLESS[name])
 
 
-def check_headerless(path: Path, flag: str) -> None:
-    """Refuse a file as headerless whose kind names its columns. flag: by which it was said"""
+def check_headerless(path: Path, name: str) -> None:
+    """Refuse a file as headerless whose kind names its columns. name: of that setting"""
     if path.suffix.lower() in TABLES:
         title = TABLES[path.suffix.lower()][0]
-        raise ValueError(f"{flag}: {path} is a {title} file, which names its columns; leave it out")
+        raise ValueError(
+            f"{setting(name)}: {path} is a {title} file, which names its columns; leave it out"
+        )
 
 
 def _endings() -> list[str]:

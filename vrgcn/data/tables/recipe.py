@@ -26,6 +26,7 @@ from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.wording import counted
 from vrgcn.files.checksums import file_checksum, value_checksum
 from vrgcn.files.parsing import read_json
+from vrgcn.files.setting_names import setting
 from vrgcn.files.tensors import read_tensors, write_tensors
 from vrgcn.tasks import find_task
 
@@ -112,12 +113,18 @@ class Recipe:
     def applied(self, spec: ImportSpec) -> ImportSpec:
         """The options of another import with those of this one in place of what was not given."""
         if (spec.nodes is None) != (self.id is None):
-            had, give = ("had no", "leave --nodes out") if spec.nodes else ("had a", "give --nodes")
-            raise ValueError(f"--like: the import of {self.origin} {had} table of nodes; {give}")
+            nodes = setting("nodes")
+            had, give = (
+                ("had no", f"leave {nodes} out") if spec.nodes else ("had a", f"give {nodes}")
+            )
+            raise ValueError(
+                f"{setting('like')}: the import of {self.origin} {had} table of nodes; {give}"
+            )
         if (spec.features_file is None) != (self.features != "file"):
             how = "did not take" if spec.features_file else "took"
             raise ValueError(
-                f"--like: the import of {self.origin} {how} its features from a --features-file"
+                f"{setting('like')}: the import of {self.origin} {how} its features from a "
+                f"{setting('features_file')}"
             )
         defaults = {field.name: field.default for field in fields(ImportSpec)}
         stored = {
@@ -181,16 +188,16 @@ class Recipe:
         if task != self.task:
             ours, theirs = find_task(self.task).label, find_task(task).label
             raise ValueError(
-                f"--label: {self.origin} has {ours}, and {_shown(columns)} of "
+                f"{setting('label')}: {self.origin} has {ours}, and {_shown(columns)} of "
                 f"{table.name} would be {theirs}; its label columns are "
                 f"{_shown(self.label)}"
             )
         gone = [name for name in self.classes or [] if name not in columns]
         if gone and column_per_class(table, columns, spec):
             raise ValueError(
-                f"--label: {self.origin} has the classes {_shown(self.classes or [])}, and of "
-                f"{table.name} --label names {_shown(columns)}, without {_shown(gone)}; name a "
-                "column for each class, or leave --label out"
+                f"{setting('label')}: {self.origin} has the classes {_shown(self.classes or [])}, "
+                f"and of {table.name} {setting('label')} names {_shown(columns)}, without "
+                f"{_shown(gone)}; name a column for each class, or leave {setting('label')} out"
             )
 
     def lacking_labels(self, table: Table, drop: Sequence[str]) -> list[str]:
@@ -242,32 +249,34 @@ def read_recipe(folder: Path, decimal: str | None = None) -> Recipe:
     """
     file, arrays = folder / FILE, folder / ARRAYS
     if not folder.is_dir():
-        raise FileNotFoundError(f"--like: there is no folder {folder}")
+        raise FileNotFoundError(f"{setting('like')}: there is no folder {folder}")
     for needed in (file, arrays):
         if not needed.is_file():
             raise FileNotFoundError(
-                f"--like: {folder} has no {needed.name}; only graphs that `vrgcn import` wrote "
-                "have one"
+                f"{setting('like')}: {folder} has no {needed.name}; only graphs that "
+                "`vrgcn import` wrote have one"
             )
     found = read_json(file)
     if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise ValueError(f"--like: {file} does not say format {FORMAT!r}")
+        raise ValueError(f"{setting('like')}: {file} does not say format {FORMAT!r}")
     if found.get("version") != VERSION:
         version = found.get("version")
-        raise ValueError(f"--like: {file} has version {version!r}; this vrgcn reads {VERSION}")
+        raise ValueError(
+            f"{setting('like')}: {file} has version {version!r}; this vrgcn reads {VERSION}"
+        )
     checksum = found.pop(CHECKSUM, None)
     whole = checksum == value_checksum(found)
     if not whole or found.get(ARRAYS_CHECKSUM) != file_checksum(arrays):
         damaged = arrays if whole else file
         raise ValueError(
-            f"--like: {damaged} is damaged, or was changed by hand: its checksum is another; "
-            "import the graph again"
+            f"{setting('like')}: {damaged} is damaged, or was changed by hand: its checksum is "
+            "another; import the graph again"
         )
     try:
         tensors = {name: tensor.numpy() for name, tensor in read_tensors(arrays).items()}
         return _recipe(folder, _with_decimal(found, decimal), tensors)
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-        raise ValueError(f"--like: {file} cannot be read: {error!r}") from None
+        raise ValueError(f"{setting('like')}: {file} cannot be read: {error!r}") from None
 
 
 def _with_decimal(found: dict[str, Any], decimal: str | None) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from vrgcn.data.tables.overrides import Override, parse_fills
+from vrgcn.files.setting_names import FILE, SHARES, setting
 from vrgcn.tasks import TASKS, find_task
 
 if TYPE_CHECKING:
@@ -109,20 +110,29 @@ class ImportSpec:
         delimiter = {"tab": "\t", "\\t": "\t"}.get(self.delimiter or "", self.delimiter)
         object.__setattr__(self, "delimiter", delimiter)
         if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
-            raise ValueError(f"--delimiter: must be one character, or tab; not {delimiter!r}")
+            raise ValueError(
+                f"{setting('delimiter')}: must be one character, or tab; not {delimiter!r}"
+            )
         if delimiter is not None and not delimiter.isascii():
-            raise ValueError(f"--delimiter: {delimiter!r} is not in ASCII, as it has to be")
+            raise ValueError(
+                f"{setting('delimiter')}: {delimiter!r} is not in ASCII, as it has to be"
+            )
         if self.decimal not in (None, ",", "."):
-            raise ValueError(f"--decimal: must be , or . and not {self.decimal!r}")
+            raise ValueError(f"{setting('decimal')}: must be , or . and not {self.decimal!r}")
         if self.label_delimiter == "":
-            raise ValueError("--label-delimiter: must not be empty")
+            raise ValueError(f"{setting('label_delimiter')}: must not be empty")
         if self.task not in get_args(LabelTask):
-            raise ValueError(f"--task: {self.task!r} is none of {', '.join(get_args(LabelTask))}")
+            raise ValueError(
+                f"{setting('task')}: {self.task!r} is none of {', '.join(get_args(LabelTask))}"
+            )
         asked = asked_task(self)
         if self.label_delimiter is not None and asked is not None and not asked.several:
-            raise ValueError(f"--label-delimiter: --task {self.task} takes one label per node")
+            raise ValueError(
+                f"{setting('label_delimiter')}: {setting('task', self.task)} takes one label per "
+                "node"
+            )
         if self.split is not None and self.ratio is not None:
-            raise ValueError("--split and --ratio: give one of them")
+            raise ValueError(f"{setting('split')} and {setting('ratio')}: give one of them")
         self._check_columns()
         if self.like is not None:
             self._check_like()
@@ -132,25 +142,31 @@ class ImportSpec:
         if self.nodes is None:
             self._check_no_node_file()
             if self.task != "auto":
-                raise ValueError("--task: needs a file of nodes; give --nodes FILE")
+                raise _needs_nodes("task")
 
     def _check_columns(self) -> None:
         """What is said about feature columns."""
         if self.features and self.features_file is not None:
-            raise ValueError("--features and --features-file: give one of them")
+            raise ValueError(
+                f"{setting('features')} and {setting('features_file')}: give one of them"
+            )
         for name in ("column", "max_categories", "text_seed"):
             if self.features_file is not None and self._given(name):
-                raise ValueError(f"{_flag(name)} and --features-file: give one of them")
+                raise ValueError(
+                    f"{setting(name)} and {setting('features_file')}: give one of them"
+                )
         for text in self.column:
             Override.parse(text)
         fills = parse_fills(self.fill)
         if self.features_file is not None and (
             len(fills) > 1 or any(p is not None or f.how != "constant" or f.mark for p, f in fills)
         ):
-            raise ValueError("--fill: with --features-file it must be one number")
+            raise ValueError(
+                f"{setting('fill')}: with {setting('features_file')} it must be one number"
+            )
         for name, least in (("max_categories", 1), ("text_seed", 0)):
             if (value := getattr(self, name)) < least:
-                raise ValueError(f"{_flag(name)}: must be at least {least}, not {value}")
+                raise ValueError(f"{setting(name)}: must be at least {least}, not {value}")
 
     def _check_like(self) -> None:
         """Refuse what the graph of --like decides."""
@@ -159,7 +175,10 @@ class ImportSpec:
             if name == "fill" and self.features_file is not None:
                 continue  # of a file nothing was learned that could fill it
             if self._given(name):
-                raise ValueError(f"{_flag(name)} and --like: give one of them; --like decides it")
+                raise ValueError(
+                    f"{setting(name)} and {setting('like')}: give one of them; {setting('like')} "
+                    "decides it"
+                )
 
     def _check_no_node_file(self) -> None:
         for name in (
@@ -177,9 +196,9 @@ class ImportSpec:
             "text_seed",
         ):
             if self._given(name):
-                raise ValueError(f"{_flag(name)}: needs a file of nodes; give --nodes FILE")
+                raise _needs_nodes(name)
         if self.fill and self.features_file is None:
-            raise ValueError("--fill: needs a file of nodes; give --nodes FILE")
+            raise _needs_nodes("fill")
 
     def _given(self, name: str) -> bool:
         """True if an option differs from its default."""
@@ -195,8 +214,9 @@ def asked_task(spec: ImportSpec) -> Task | None:
 _DEFAULTS = {field.name: field.default for field in fields(ImportSpec)}
 
 
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+def _needs_nodes(name: str) -> ValueError:
+    """The error about a setting that is about nodes where no file of nodes is given."""
+    return ValueError(f"{setting(name)}: needs a file of nodes; give {setting('nodes', FILE)}")
 
 
 def _path(name: str, given: object) -> Path | None:
@@ -211,16 +231,18 @@ def _path(name: str, given: object) -> Path | None:
 def check_split_seed(seed: int, ratio: tuple[float, ...] | None) -> None:
     """Refuse a seed that draws nothing."""
     if seed < 0:
-        raise ValueError(f"--split-seed: must be at least 0, not {seed}")
+        raise ValueError(f"{setting('split_seed')}: must be at least 0, not {seed}")
     if seed and ratio is None:
         raise ValueError(
-            f"--split-seed {seed}: is the seed of --ratio, and without --ratio no split is drawn; "
-            "give --ratio 0.6 0.2 0.2 too, or leave --split-seed out"
+            f"{setting('split_seed', seed)}: is the seed of {setting('ratio')}, and without "
+            f"{setting('ratio')} no split is drawn; give {setting('ratio', SHARES)} too, or leave "
+            f"{setting('split_seed')} out"
         )
 
 
-def check_ratio(ratio: Any, name: str = "--ratio") -> None:
-    """Refuse what are no shares of train, val and test. name: what the caller knows them by"""
+def check_ratio(ratio: Any) -> None:
+    """Refuse what are no shares of train, val and test."""
+    name = setting("ratio")
     several = isinstance(ratio, Iterable) and all(hasattr(share, "__float__") for share in ratio)
     if not several or len(ratio) != 3:
         given = " ".join(f"{share:g}" for share in ratio) or "nothing" if several else repr(ratio)

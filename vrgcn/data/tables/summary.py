@@ -16,6 +16,7 @@ from vrgcn.data.tables.nodes import Nodes
 from vrgcn.data.tables.numbers import Numbers
 from vrgcn.data.tables.wording import counted
 from vrgcn.files.printable import printable
+from vrgcn.files.setting_names import COLUMN, SHARES, setting
 from vrgcn.graph.validation import SPLITS
 from vrgcn.tasks import find_task
 from vrgcn.tasks.spread import Spread, number_text
@@ -209,7 +210,8 @@ def _edge_warnings(pairs: Pairs, adjacency: Adjacency) -> Iterator[str]:
     if pairs.weighted and adjacency.reciprocal:
         yield (
             f"{counted(adjacency.reciprocal, 'edge is', 'edges are')} listed in both directions, "
-            "with the weights summed; if the file lists every edge twice, import it with --directed"
+            "with the weights summed; if the file lists every edge twice, import it with "
+            f"{setting('directed', True)}"
         )
     if pairs.zero:
         yield f"{counted(pairs.zero, 'edge has', 'edges have')} a weight of 0"
@@ -257,7 +259,8 @@ def _class_warnings(labels: Labels, task: str) -> Iterator[str]:
     if task == "auto" and not labels.several and _looks_continuous(labels.classes):
         yield (
             f"the label looks continuous: {len(counts):,} different numbers among {labelled:,} "
-            f"labels, each a class now; to predict the number, import it with --task {Numbers.task}"
+            f"labels, each a class now; to predict the number, import it with "
+            f"{setting('task', Numbers.task)}"
         )
     elif not labels.several and len(counts) > max(20, labelled / 2):
         yield f"{len(counts):,} classes for {labelled:,} labelled nodes; is the label column right?"
@@ -270,7 +273,8 @@ def _class_warnings(labels: Labels, task: str) -> Iterator[str]:
                 "they are one, spell them alike"
             )
         if name.lower() in _LIKELY_MISSING:
-            yield f"there is a class {name!r}; if that means unknown, give --missing={name}"
+            unknown = setting("missing", name)
+            yield f"there is a class {name!r}; if that means unknown, give {unknown}"
 
 
 def _looks_continuous(classes: list[str]) -> bool:
@@ -286,7 +290,10 @@ def _looks_continuous(classes: list[str]) -> bool:
 
 def _split_warnings(split: NDArray[np.int8] | None) -> Iterator[str]:
     if split is None or not (split == 0).any():
-        yield "no nodes are set apart for training; give --split COLUMN or --ratio 0.6 0.2 0.2"
+        yield (
+            f"no nodes are set apart for training; give {setting('split', COLUMN)} or "
+            f"{setting('ratio', SHARES)}"
+        )
         return
     for place, name in ((1, "validation"), (2, "test")):
         if not (split == place).any():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from vrgcn.data.tables.columns import EdgeColumns, NodeColumns
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec, asked_task
+from vrgcn.files.setting_names import COLUMN, setting
 
 
 def taken_from(
@@ -44,7 +45,7 @@ def taken_from(
     if edge.aside:
         lines.append(
             f"{edge_table.name}: left aside {_listed(edge.aside)}; an edge has a weight "
-            "(--weight COLUMN) and nothing more"
+            f"({setting('weight', COLUMN)}) and nothing more"
         )
     for table in (node_table, edge_table):
         if table is not None:

@@ -15,6 +15,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import types
 
+from vrgcn.files.setting_names import setting
+
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$|^[+-]?inf(inity)?$"
 _COMMAS = r"^\s*[+-]?[\d.,]*\d,\d+(\.\d+)?\s*$"
 _NO_NUMBER = ("", "nan", "na", "n/a", "#n/a", "<na>", "null", "none")
@@ -144,7 +146,10 @@ def comma_advice(column: pa.Array, wrong: NDArray[np.int64]) -> str:
     texts = to_text(column.take(pa.array(wrong)))
     if not pc.any(pc.match_substring_regex(texts, _COMMAS)).as_py():
         return ""
-    return "; for decimal commas give --decimal , and for commas between thousands --decimal ."
+    return (
+        f"; for decimal commas give {setting('decimal', ',')} and for commas between thousands "
+        f"{setting('decimal', '.')}"
+    )
 
 
 def is_missing(text: pa.Array, missing: Sequence[str]) -> NDArray[np.bool_]:

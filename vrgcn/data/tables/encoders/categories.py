@@ -23,10 +23,12 @@ from vrgcn.data.tables.encoders.encoder import (
     Rejection,
     Tell,
     drop_advice,
+    dropping,
 )
 from vrgcn.data.tables.encoders.sample import Sample
 from vrgcn.data.tables.values import is_nothing, is_number, is_text, is_time, to_text
 from vrgcn.data.tables.wording import counted
+from vrgcn.files.setting_names import setting
 
 NAMES = 0.9  # so many different cells, and they are names
 
@@ -74,7 +76,7 @@ class CategoryColumn(Encoder):
         most, cells = sample.spec.max_categories, len(sample.known)
         different = pc.count_distinct(sample.known).as_py()
         if (different == cells > 1) or (different > most and different > NAMES * cells):
-            advice = f"to keep it: --column {sample.column}=text"
+            advice = f"to keep it: {setting('column', f'{sample.column}=text')}"
             words = "names, (almost) all different"
             return Rejection(Look(words, sample.missing, advice=advice))
         words = counted(different, "category", "categories")
@@ -106,14 +108,15 @@ class CategoryColumn(Encoder):
         if not self.names:
             raise ValueError(
                 f"column {self.column!r} holds no categories to make features of; leave it out "
-                f"with --drop {self.column!r}"
+                f"with {dropping(self.column)}"
             )
         self.fitted = True
 
     def encode(self, cells: pa.Array, out: NDArray[np.float32], tell: Tell) -> None:
         rows, values, known, wrong = self._values(cells)
         if len(wrong):
-            what, advice = "is no list", f"give --column {self.column}=category, or "
+            what = "is no list"
+            advice = f"give {setting('column', f'{self.column}=category')}, or "
             tell(what, wrong, cells.take(pa.array(wrong)), advice + drop_advice(self.column))
         out[:] = 0
         found = pc.index_in(values, pa.array(self.categories, pa.string())).fill_null(-1)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from vrgcn.data.tables.values import is_list, is_nothing, is_number, is_text, to_numbers, to_text
 from vrgcn.data.tables.wording import counted
+from vrgcn.files.setting_names import setting
 
 BRACKETS = "[]"  # in place of a delimiter: cells such as [1, 2] or ["a", "b"]
 
@@ -78,7 +79,8 @@ def told_delimiter(cells: pa.Array, kind: str, option: str, found: str | None) -
     """What divides the values of a cell, by what the user says, or else by what was found."""
     delimiter = option or found
     if delimiter is None and not is_list(cells.type):
-        raise ValueError(f"holds texts: say what divides them, as in --column COLUMN={kind}:';'")
+        example = setting("column", f"COLUMN={kind}:;", typed=f"COLUMN={kind}:';'")
+        raise ValueError(f"holds texts: say what divides them, as in {example}")
     return delimiter
 
 

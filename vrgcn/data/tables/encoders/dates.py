@@ -16,6 +16,7 @@ from vrgcn.data.tables.encoders.sample import Sample
 from vrgcn.data.tables.overrides import Fill
 from vrgcn.data.tables.values import is_nothing, is_number, is_text, to_text
 from vrgcn.data.tables.wording import counted
+from vrgcn.files.setting_names import setting
 
 DAY = 86_400
 WEEK = 7 * DAY
@@ -83,7 +84,7 @@ class DateColumn(FilledColumn):
         seconds, wrong = parse_dates(cells, self.format)
         form = f"written as {self.format}" if self.format else "such as 2024-03-01"
         advice = (
-            f"give --column {self.column}=date:FORMAT, {self.column}=category, or "
+            f"give {setting('column', f'{self.column}=date:FORMAT')}, {self.column}=category, or "
             f"{drop_advice(self.column)}"
         )
         tell(f"is no date {form}", wrong, cells.take(pa.array(wrong)), advice)
@@ -91,7 +92,9 @@ class DateColumn(FilledColumn):
         gaps = np.isnan(seconds)
         if self.filling.fill.how == "error":
             self.filling.see(seconds - self.origin)
-            advice = f"give --fill {self.column}=mean+mark, or {drop_advice(self.column)}"
+            advice = (
+                f"give {setting('fill', f'{self.column}=mean+mark')}, or {drop_advice(self.column)}"
+            )
             tell("is missing", np.flatnonzero(gaps), None, advice)
         out[:, 0] = seconds - self.origin
         angles = [_part_of_year(seconds), (seconds - _MONDAY) / WEEK]
@@ -165,7 +168,8 @@ def _look_of_texts(sample: Sample) -> Look | None:
         return None
     if len(formats) == 1:
         return _look(known, formats[0], sample.gaps)
-    options = " or ".join(f"--column '{sample.column}=date:{format}'" for format in formats)
+    values = [f"{sample.column}=date:{format}" for format in formats]
+    options = " or ".join(setting("column", value, typed=f"'{value}'") for value in values)
     return Look(
         "dates, the day or the month first",
         sample.gaps,

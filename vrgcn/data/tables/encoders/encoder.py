@@ -21,6 +21,7 @@ from vrgcn.data.tables.encoders.sample import Sample
 from vrgcn.data.tables.overrides import Fill
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.values import is_number, is_text
+from vrgcn.files.setting_names import setting
 
 Arrays = dict[str, NDArray[Any]]
 # Tells a problem: what it is, the rows of the batch, what stands there, and what to do.
@@ -163,4 +164,9 @@ class Encoder(ABC):
 
 
 def drop_advice(column: str) -> str:
-    return f"leave the column out with --drop {column!r}"
+    return f"leave the column out with {dropping(column)}"
+
+
+def dropping(column: str) -> str:
+    """The setting that leaves a column out."""
+    return setting("drop", column, typed=repr(column))

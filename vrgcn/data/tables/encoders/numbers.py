@@ -16,6 +16,7 @@ from vrgcn.data.tables.encoders.sample import Sample, share
 from vrgcn.data.tables.overrides import Fill
 from vrgcn.data.tables.values import comma_advice, is_nothing, is_number, to_numbers, to_text
 from vrgcn.data.tables.wording import counted
+from vrgcn.files.setting_names import setting
 from vrgcn.tasks.spread import number_text
 
 EXACT = 2**24  # up to here 32 bits hold every whole number
@@ -135,7 +136,7 @@ class NumberColumn(FilledColumn):
             notes.append(
                 f"{some} beyond {EXACT:,}, where 32 bits no longer tell every number from the "
                 f"next, such as {self._example:,.0f}; if they are codes and no amounts, give "
-                f"--column {self.column}=category or --drop {self.column}"
+                f"{setting('column', f'{self.column}=category')} or {setting('drop', self.column)}"
             )
         return notes
 
@@ -156,14 +157,17 @@ class NumberColumn(FilledColumn):
         if not len(wrong):
             return
         advice = (
-            f"count them as missing with --column {self.column}=number:lenient, take all as "
-            f"categories with --column {self.column}=category, or {drop_advice(self.column)}"
+            f"count them as missing with {setting('column', f'{self.column}=number:lenient')}, "
+            f"take all as categories with {setting('column', f'{self.column}=category')}, or "
+            f"{drop_advice(self.column)}"
         )
         advice += comma_advice(cells, wrong)
         tell("holds text where numbers should be", wrong, cells.take(pa.array(wrong)), advice)
 
     def _tell_missing(self, cells: pa.Array, out: NDArray[np.float32], tell: Tell) -> None:
-        advice = f"give --fill {self.column}=mean+mark, or {drop_advice(self.column)}"
+        advice = (
+            f"give {setting('fill', f'{self.column}=mean+mark')}, or {drop_advice(self.column)}"
+        )
         tell("is missing or NaN", np.flatnonzero(np.isnan(out)), None, advice)
         infinite = np.flatnonzero(np.isinf(out))
         what = "is infinite, or too large for 32 bits"
@@ -218,7 +222,8 @@ class BooleanColumn(NumberColumn):
         return f"{counted(len(self.names), 'feature')}, 1 for yes and 0 for no{self.filling}"
 
     def _tell_wrong(self, wrong: NDArray[np.int64], cells: pa.Array, tell: Tell) -> None:
-        advice = f"give --column {self.column}=category, or {drop_advice(self.column)}"
+        category = setting("column", f"{self.column}=category")
+        advice = f"give {category}, or {drop_advice(self.column)}"
         tell("is neither true nor false", wrong, cells.take(pa.array(wrong)), advice)
 
 
@@ -281,8 +286,8 @@ def _with_commas(sample: Sample) -> Look | None:
     return Look(
         "numbers with commas",
         sample.gaps,
-        f"holds numbers with commas, such as {cell!r}: give --decimal , if a comma stands before "
-        "fractions, or --decimal . if it divides thousands",
+        f"holds numbers with commas, such as {cell!r}: give {setting('decimal', ',')} if a comma "
+        f"stands before fractions, or {setting('decimal', '.')} if it divides thousands",
     )
 
 
@@ -292,11 +297,13 @@ def _with_the_other(sample: Sample, decimal: str) -> Look | None:
     if not _mostly_numbers(sample.known, other):
         return None
     _, odd = to_numbers(sample.known, np.float64, decimal=decimal)
+    value = f"{sample.column}=number:{other}"
     return Look(
         "numbers",
         sample.gaps,
-        f"holds {sample.known[int(odd[0])].as_py()!r}, which is no number with --decimal {decimal}"
-        f": for this column give --column '{sample.column}=number:{other}'",
+        f"holds {sample.known[int(odd[0])].as_py()!r}, which is no number with "
+        f"{setting('decimal', decimal)}: for this column give "
+        f"{setting('column', value, typed=repr(value))}",
     )
 
 

@@ -16,12 +16,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vrgcn.data.tables.encoders.encoder import Arrays, Encoder, Look, Rejection, Tell
+from vrgcn.data.tables.encoders.encoder import (
+    Arrays,
+    Encoder,
+    Look,
+    Rejection,
+    Tell,
+    drop_advice,
+    dropping,
+)
 from vrgcn.data.tables.encoders.reservoir import Reservoir
 from vrgcn.data.tables.encoders.sample import PROSE, Sample, mean_words
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.values import is_text, is_time, to_text
 from vrgcn.data.tables.wording import counted
+from vrgcn.files.setting_names import setting
 
 SAMPLE = 50_000  # texts that are learned from
 BUCKETS = 1 << 18  # that words are hashed into
@@ -88,13 +97,13 @@ class TextColumn(Encoder):
         if columns and find_spec("sklearn") is None:
             raise ValueError(
                 f"to make features of texts ({', '.join(map(repr, columns[:5]))}) scikit-learn is "
-                "needed: pip install 'vrgcn[text]', or leave the column out with "
-                f"--drop {columns[0]!r}"
+                f"needed: pip install 'vrgcn[text]', or {drop_advice(columns[0])}"
             )
         if spec.text_seed and not columns:
             raise ValueError(
-                f"--text-seed {spec.text_seed}: {table} has no column that is read as text, so "
-                "nothing is drawn; give --column COLUMN=text, or leave --text-seed out"
+                f"{setting('text_seed', spec.text_seed)}: {table} has no column that is read as "
+                f"text, so nothing is drawn; give {setting('column', 'COLUMN=text')}, or leave "
+                f"{setting('text_seed')} out"
             )
 
     @property
@@ -121,7 +130,7 @@ class TextColumn(Encoder):
         if len(self._buckets) < 2:  # an SVD has at least two columns
             words = "one word alone" if width else "no words to make features of"
             raise ValueError(
-                f"column {self.column!r} holds {words}; leave it out with --drop {self.column!r}"
+                f"column {self.column!r} holds {words}; leave it out with {dropping(self.column)}"
             )
         tfidf = TfidfTransformer(sublinear_tf=True).fit(counts[:, self._buckets])
         rows = tfidf.transform(counts[:, self._buckets])

@@ -24,6 +24,7 @@ from vrgcn.data.tables.encoders.sample import Sample
 from vrgcn.data.tables.overrides import Fill
 from vrgcn.data.tables.values import to_numbers
 from vrgcn.data.tables.wording import counted
+from vrgcn.files.setting_names import setting
 
 
 class VectorColumn(FilledColumn):
@@ -88,7 +89,7 @@ class VectorColumn(FilledColumn):
         drop = drop_advice(self.column)
         tell("holds a list with something that is no number", texts, cells.take(texts), drop)
         what = f"holds a list of another length than {self.width}"
-        advice = f"as categories: --column {self.column}=categories; or {drop}"
+        advice = f"as categories: {setting('column', f'{self.column}=categories')}; or {drop}"
         tell(what, short, lengths.take(pa.array(short)), advice)
         numbers[short], numbers[texts] = 0, 0
         finite = np.isfinite(numbers)
@@ -96,7 +97,7 @@ class VectorColumn(FilledColumn):
             out[:, -1] = ~finite.all(1)
         if self.filling.fill.how == "error":
             self.filling.see(values.ravel())
-            advice = f"give --fill {self.column}=mean+mark, or {drop}"
+            advice = f"give {setting('fill', f'{self.column}=mean+mark')}, or {drop}"
             rows = np.flatnonzero(np.isnan(numbers).any(1))
             tell("is missing or NaN", rows, None, advice)
             rows = np.flatnonzero(np.isinf(numbers).any(1))
