@@ -1,1 +1,2 @@
-"""Research code beside the package: what the paper's claims and the measured numbers come from."""
+"""Research code beside the package: it produces the measured numbers and the verdicts on the
+paper's claims."""

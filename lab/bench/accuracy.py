@@ -36,7 +36,7 @@ def run(bench: Bench) -> Section:
     peer_ms: list[float] = []
 
     def rounds(seed: int) -> Iterator[object]:
-        """As many as the race may have; a batch of the peer is timed before each."""
+        """Yield as many rounds as the race may have; a batch of the peer is timed before each."""
         most = range(max(scale.epochs, scale.slow_epochs) * scale.evaluations)
         told = f"accuracy: parts of epochs, run {seed + 1}/{scale.runs}"
         for number in bench.track(most, told):
@@ -120,7 +120,7 @@ def _memory(bench: Bench) -> dict[str, Memory]:
 
 
 def _memory_steps(bench: Bench, recipe: Recipe) -> int:
-    """Enough to see the large minibatches of those that differ."""
+    """Return enough steps to include large minibatches if sizes differ."""
     return 4 * bench.steps(recipe.slow)
 
 

@@ -1,4 +1,4 @@
-"""What all sections are given: the graph, how much to do, and where earlier results are."""
+"""Input of all sections: the graph, the amount of work, and earlier results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ COMPARED = {
 
 @dataclass
 class Bench:
-    """graph: what is trained on, features scaled
+    """Input of a section.
+
+    graph: the graph to train on, features scaled
     folder: for files that live as long as the run
     results: of the sections that ran before, by name
     """
@@ -51,11 +53,11 @@ class Bench:
         )
 
     def steps(self, slow: bool) -> int:
-        """Steps in a turn."""
+        """Return the number of steps in a turn."""
         return self.scale.slow_steps if slow else self.scale.steps
 
     def track(self, items: Sequence[T], what: str) -> Iterator[T]:
-        """The items, with a bar on a terminal."""
+        """Yield the items, with a progress bar on a terminal."""
         yield from track(
             items,
             what,
@@ -66,7 +68,7 @@ class Bench:
 
     @cached_property
     def saved_graph(self) -> Path:
-        """The graph on disk, for processes that map it into memory as training does."""
+        """Save the graph to disk, for processes that map it into memory as training does."""
         return self.save(self.graph, "graph")
 
     def save(self, graph: Graph, name: str) -> Path:

@@ -18,7 +18,7 @@ from vrgcn.files.printable import printable
 from vrgcn.graph.graph import Graph
 from vrgcn.pages.destination import check_out
 
-_PLAIN_WIDTH = 120  # of tables that go to a file
+_PLAIN_WIDTH = 120  # width of tables that are written to a file
 
 
 def run_bench(
@@ -31,10 +31,10 @@ def run_bench(
     threads: int,
     **sizes: object,
 ) -> bool:
-    """`vrgcn bench`, given the values of its flags: measure, print, write.
+    """Run `vrgcn bench` with the values of its flags: measure, print, write.
 
-    sizes: fields of `Scale`; None where the usual size is meant
-    Returns False if a limit that was measured is missed.
+    sizes: fields of `Scale`; None for the usual size
+    Returns False if a measured value misses its limit.
     """
     check_out(out, [".json"])
     use_threads(threads)

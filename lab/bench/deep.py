@@ -22,7 +22,7 @@ from vrgcn.data.synthetic import community_graph
 STEPPED = ("MLP", "history", "two-way", "CVD+PP")
 RACED = ("history", "two-way", "two-way-cv", "CVD+PP", "exact+PP")
 RACED_LAYERS = 3
-RACED_RATES = (0.005, 0.01, 0.02)  # who goes soonest at which differs
+RACED_RATES = (0.005, 0.01, 0.02)  # the fastest rate differs between algorithms
 
 
 def run(bench: Bench) -> Section:

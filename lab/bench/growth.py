@@ -48,7 +48,7 @@ class Point:
 
 
 class Graphs:
-    """Generated graphs, each made once, and kept on disk for measuring memory."""
+    """Generated graphs, each created once and kept on disk for measuring memory."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

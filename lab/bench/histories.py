@@ -31,7 +31,7 @@ def run(bench: Bench) -> Section:
 
 
 def _speed(bench: Bench) -> tuple[dict[str, Any], Table]:
-    """P h̄ for the nodes of a minibatch, from tables of each precision."""
+    """Measure P h̄ for the nodes of a minibatch, from tables of each precision."""
     graph, scale = bench.graph, bench.scale
     P = build_propagation("mean", graph.among(graph.train))
     generator = torch.Generator().manual_seed(0)
@@ -51,7 +51,7 @@ def _speed(bench: Bench) -> tuple[dict[str, Any], Table]:
 
 
 def _timer(bench: Bench, dtype: str, batches: list[CSR]) -> Callable[[], float]:
-    """Mean milliseconds of an average over the batches of a turn."""
+    """Return a timer of the mean milliseconds of an average over the batches of a turn."""
     scale = bench.scale
     table = Histories(bench.graph.num_nodes, dtype).table(1, scale.hidden)
     table.values.normal_(generator=torch.Generator().manual_seed(1))
@@ -100,7 +100,7 @@ def _accuracy(bench: Bench) -> tuple[dict[str, Any], Table]:
 
 
 def _welch(values: list[float], reference: list[float]) -> tuple[float, float]:
-    """t and its two-sided p."""
+    """Return t and its two-sided p."""
     if stdev(values) == stdev(reference) == 0 and mean(values) == mean(reference):
         return 0.0, 1.0  # nothing varies and nothing differs, which scipy leaves undefined
     found = stats.ttest_ind(values, reference, equal_var=False)

@@ -1,5 +1,5 @@
-"""Section `inference`: exact outputs of all nodes, against PyG's forward pass of the whole graph
-and against reading once what must be read."""
+"""Section `inference`: exact outputs of all nodes, compared with PyG's forward pass of the whole
+graph and with reading the necessary bytes once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The limits that the project sets itself, against what was measured in the same run."""
+"""The project's own limits, compared with the measurements of the same run."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Results = dict[str, Any]
 
 @dataclass(frozen=True)
 class Limit:
-    """name [sign] bound; measure: from the results of all sections to the figure.
+    """A limit: name [sign] bound; measure: from the results of all sections to the figure.
 
-    It raises KeyError where what it needs was not measured. decimals: how the figure is shown.
+    `measure` raises KeyError if a needed result was not measured. decimals: of the printed figure.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Verdict:
-    """measured, met: None where it was not measured"""
+    """The verdict on a limit. measured, met: None if it was not measured"""
 
     limit: str
     bound: float
@@ -52,8 +52,8 @@ def _depth_ratio(layers: int) -> Callable[[Results], float]:
 def _sooner(
     name: str, ours: str = "two-way", where: Callable[[Results], Results] | None = None
 ) -> Callable[[Results], float]:
-    """How many times sooner than `name` we get there. A lower bound where only we do, and 0 where
-    we do not."""
+    """Return how many times sooner than `name` we reach the target. A lower bound if only we reach
+    it, and 0 if we do not."""
 
     def measure(r: Results) -> float:
         algorithms = where(r) if where else r["accuracy"]["algorithms"]
@@ -143,7 +143,7 @@ LIMITS = (
 
 
 def judge(results: Results) -> list[Verdict]:
-    """Every limit against the results of the sections that ran."""
+    """Compare every limit with the results of the sections that ran."""
     verdicts = []
     for limit in LIMITS:
         try:

@@ -1,4 +1,4 @@
-"""What this machine can do: products of matrices, and bytes moved, with PyTorch's own kernels."""
+"""The speed of this machine: products of matrices, and bytes moved, with PyTorch's own kernels."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from lab.harness.timing import seconds
 
 
 def product(rows: int, inner: int, columns: int) -> tuple[Callable[[], float], int]:
-    """A timer of (rows, inner) @ (inner, columns), and its floating-point operations."""
+    """Return a timer of (rows, inner) @ (inner, columns), and its floating-point operations."""
     a, b = torch.randn(rows, inner), torch.randn(inner, columns)
     out = torch.empty(rows, columns)
     return lambda: seconds(lambda: torch.mm(a, b, out=out)), 2 * rows * inner * columns
 
 
 def copy(floats: int) -> tuple[Callable[[], float], int]:
-    """A timer of copying so many float32, and the bytes that are read and written."""
+    """Return a timer of copying this many float32, and the bytes that are read and written."""
     source, target = torch.randn(floats), torch.empty(floats)
     return lambda: seconds(lambda: target.copy_(source)), 8 * floats
 
 
 def gather(table: Tensor, count: int) -> tuple[Callable[[], float], int]:
-    """A timer of copying random rows of a table, others each time, and the bytes of one call."""
+    """Return a timer of copying random rows of a table, others each time, and the bytes of one
+    call."""
     generator = torch.Generator().manual_seed(0)
     out = torch.empty(count, table.shape[1], dtype=table.dtype)
 

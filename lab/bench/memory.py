@@ -51,7 +51,8 @@ class Memory:
 
     @property
     def excess(self) -> int:
-        """Peak beyond graph, features and tables: minibatches, and what making P took."""
+        """Peak beyond graph, features and tables: minibatches, and temporary memory of building
+        P."""
         return self.peak - self.held
 
     def as_dict(self) -> dict[str, int]:
@@ -67,7 +68,8 @@ def training_memory(
     threads: int,
     inductive: bool = True,
 ) -> Memory:
-    """Peak of making the minibatches of the saved graph and training so many steps."""
+    """Measure the peak of building the minibatches of the saved graph and training this many
+    steps."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__, *_LATE_IMPORTS])
     with ProcessPoolExecutor(1, mp_context=context) as pool:
@@ -95,8 +97,8 @@ def _train(
 
 
 def _warm_up(recipe: Recipe, architecture: Architecture) -> None:
-    """A step on a tiny graph: libraries set up their own memory when they first compute, some tens
-    of megabytes, now more and now less."""
+    """Run a step on a tiny graph: libraries allocate their own memory, some tens of megabytes that
+    vary, when they first compute."""
     ring = torch.arange(64)
     graph = Graph(
         torch.stack([ring, ring.roll(1)]), torch.ones(64, 4), ring % 2, train=ring, undirected=True
@@ -109,14 +111,15 @@ def graph_bytes(graph: Graph) -> int:
 
 
 def tables_bytes(batches: MiniBatches) -> int:
-    """P, P X and the histories."""
+    """Return the bytes of P, P X and the histories."""
     setup = batches.setup
     averages = [averages.values for averages in setup.averages.values()]
     return size_of(dict(setup.P), averages, batches.histories)
 
 
 def size_of(*things: Any) -> int:
-    """Bytes of all tensors in them and in their attributes, those in the same place once."""
+    """Return the bytes of all tensors in the objects and in their attributes; shared storage counts
+    once."""
     sizes: dict[int, int] = {}
     for thing in things:
         for tensor in _tensors(thing):
@@ -137,7 +140,7 @@ def _tensors(thing: Any) -> Iterator[Tensor]:
     elif isinstance(thing, list | tuple):
         for part in thing:
             yield from _tensors(part)
-    elif is_dataclass(thing):  # its fields: what it remembers besides is no part of it
+    elif is_dataclass(thing):  # only its fields: cached values do not count
         for part in fields(thing):
             yield from _tensors(getattr(thing, part.name))
     elif type(thing).__module__.startswith("vrgcn."):
@@ -145,6 +148,6 @@ def _tensors(thing: Any) -> Iterator[Tensor]:
 
 
 def _peak() -> int:
-    """Bytes. macOS counts them, Linux kilobytes."""
+    """Return the peak in bytes: macOS reports bytes, Linux kilobytes."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024

@@ -27,13 +27,14 @@ HOW_TO_INSTALL = (
     "pip install pyg-lib, or wheels of torch-scatter and torch-sparse built for this PyTorch"
 )
 
-# Who measures with torch-sparse has chosen it, and PyG itself makes the unchecked matrices.
+# A user who measures with torch-sparse has chosen it, and PyG itself creates the unchecked
+# matrices.
 warnings.filterwarnings("ignore", message="Using 'NeighborSampler' without a 'pyg-lib'")
 warnings.filterwarnings("ignore", message="Sparse invariant checks are implicitly disabled")
 
 
 def can_sample() -> bool:
-    """Whether `NeighborLoader` works here."""
+    """Return True if `NeighborLoader` works here."""
     return any(importlib.util.find_spec(name) for name in ("torch_sparse", "pyg_lib"))
 
 
@@ -42,13 +43,13 @@ def loader_name(fanouts: tuple[int, ...]) -> str:
 
 
 def training_graph(graph: Graph) -> Graph:
-    """The training nodes alone, numbered anew, with the edges among them: PyG computes every node
-    that it is given."""
+    """Return only the training nodes, renumbered, with the edges among them: PyG computes every
+    node that it is given."""
     return Graph.from_pyg(graph.to_pyg().subgraph(graph.train))
 
 
 class SAGE(nn.Module):
-    """`models.GraphSAGE` with two graph layers of two dense layers each, in PyG's words."""
+    """`models.GraphSAGE` with two graph layers of two dense layers each, written for PyG."""
 
     def __init__(self, graph: Graph, architecture: Architecture) -> None:
         super().__init__()
@@ -97,7 +98,7 @@ class LoaderTraining:
         return len(self.loader)
 
     def milliseconds(self, steps: int) -> float:
-        """Mean time of a step: sampling, forward, backward, update."""
+        """Return the mean time of a step: sampling, forward, backward, update."""
         start = time.perf_counter()
         for _ in range(steps):
             batch = next(self._stream)
@@ -130,7 +131,7 @@ class FullBatchTraining:
 
 
 def adjacency(graph: Graph) -> Any:
-    """The fastest form that is installed: torch-sparse's, or else PyTorch's CSR.
+    """Return the adjacency in the fastest installed form: torch-sparse's, or else PyTorch's CSR.
 
     An edge_index would copy the features once for every edge.
     """

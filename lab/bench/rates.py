@@ -1,5 +1,5 @@
 """Time to accuracy: algorithms race at each of their learning rates, and the table has the rate at
-which each gets there soonest."""
+which each reaches the target soonest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ AtRate = tuple[str, float]
 
 @dataclass(frozen=True)
 class Outcome:
-    """reached: whether the target was; seconds, epochs: until then, or until it gave up
+    """The outcome of one algorithm.
+
+    reached: True if the target was reached; seconds, epochs: until then, or until it gave up
     best: the best validation score
     """
 
@@ -50,10 +52,10 @@ def race_rates(
     rounds: Iterable[object],
     inductive: bool = True,
 ) -> dict[AtRate, Runner]:
-    """Every recipe at each of its learning rates, until all have reached the last target.
+    """Race every recipe at each of its learning rates, until all have reached the last target.
 
     limit: epochs after which a recipe gives up
-    rounds: as many as the race may have, for showing progress
+    rounds: maximum number of rounds of the race, for showing progress
     """
     entries: dict[AtRate, Entry] = {}
     for name, recipe in recipes.items():
@@ -69,7 +71,7 @@ def race_rates(
 
 
 def summary(outcomes: list[Outcome]) -> dict[str, Any]:
-    """Medians over the runs. It counts as reached when every run did."""
+    """Return medians over the runs. The target counts as reached if every run reached it."""
     return {
         "reached": all(outcome.reached for outcome in outcomes),
         "epochs": median(outcome.epochs for outcome in outcomes),
@@ -82,8 +84,8 @@ def summary(outcomes: list[Outcome]) -> dict[str, Any]:
 def chosen(
     name: str, races: list[dict[AtRate, Runner]], targets: tuple[float, ...]
 ) -> dict[str, Any]:
-    """An algorithm at the learning rate that reaches the first target soonest: its summary, with
-    `rate`, and with the same for each later target under `later`."""
+    """Return the summary of an algorithm at the learning rate that reaches the first target
+    soonest, with `rate`, and with the same for each later target under `later`."""
     rates = [rate for other, rate in races[0] if other == name]
     found = {
         rate: [summary([Outcome.of(race[name, rate], t) for race in races]) for t in targets]
@@ -100,7 +102,7 @@ def chosen(
 
 
 def arrival(entry: dict[str, Any]) -> list[str]:
-    """Epochs and seconds of a summary as text."""
+    """Return epochs and seconds of a summary as text."""
     if entry["reached"]:
         return [f"{entry['epochs']:.2f}", f"{entry['seconds']:.1f}"]
     best = f" (best {entry['best']:.3f})" if "best" in entry else ""

@@ -46,9 +46,9 @@ SECTIONS: dict[str, Callable[[Bench], Section]] = {
 def run_sections(
     bench: Bench, names: Sequence[str], out: Path, about: dict[str, Any]
 ) -> list[limits.Verdict]:
-    """The sections in the order of SECTIONS, then the limits.
+    """Run the sections in the order of SECTIONS, then check the limits.
 
-    about: what was measured, to be written beside the results
+    about: description of the measurement, written beside the results
     """
     contents: dict[str, Any] = {
         "about": about,
@@ -65,7 +65,7 @@ def run_sections(
         bench.results[name] = section.results | {"notes": list(section.notes), "took": taken}
         print_section(bench.console, section)
         bench.console.print(f"{name} took {taken:.0f} s\n", highlight=False)
-        write_json(out, contents)  # what is there is kept if a later section fails
+        write_json(out, contents)  # results so far are kept if a later section fails
     found = limits.summary(bench.results)
     print_section(bench.console, found)
     write_json(out, contents | found.results)
@@ -86,7 +86,7 @@ def _machine(threads: int) -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """Its name as the system tells it; Linux keeps it in a file."""
+    """Return the processor's name as the system reports it; Linux keeps it in a file."""
     file = Path("/proc/cpuinfo")
     if file.exists():
         for line in file.read_text().splitlines():

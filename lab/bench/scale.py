@@ -1,4 +1,5 @@
-"""How much each section does: the real thing, and a tiny one that shows that everything runs."""
+"""The amount of work of each section: the real size, and a tiny one that checks that everything
+runs."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from dataclasses import dataclass
 
 from vrgcn.data.synthetic import COMMUNITIES, CommunitySpec
 
-# What `--quick` measures on in place of the data set: easy, so that the target is reached at once.
+# The graph of `--quick` in place of the data set: easy, so that the target is reached at once.
 QUICK_GRAPH = CommunitySpec(
     nodes=1_000,
     pairs=10_000,

@@ -1,4 +1,4 @@
-"""What a section answers with: tables for the terminal, numbers for the JSON beside it."""
+"""The result of a section: tables for the terminal, numbers for the JSON beside it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vrgcn.pages.terminal import text_table
 
 @dataclass(frozen=True)
 class Table:
-    """headings: the first is of the rows' names; rows: text, as many cells as headings"""
+    """A table. headings: the first is of the rows' names; rows: text, as many cells as headings"""
 
     title: str
     headings: Sequence[str]
@@ -25,8 +25,11 @@ class Table:
 
 @dataclass(frozen=True)
 class Section:
-    """tables: for people; results: the same and more as JSON values; notes: what must be known to
-    read them rightly"""
+    """The result of a section.
+
+    tables: for the terminal; results: the same and more as JSON values; notes: explanations of the
+        numbers
+    """
 
     tables: Sequence[Table]
     results: dict[str, Any]
@@ -41,5 +44,5 @@ def print_section(console: Console, section: Section) -> None:
 
 
 def write_json(path: Path, contents: dict[str, Any]) -> None:
-    """Under its name only when it is complete; notes and numbers alike."""
+    """Write JSON atomically: the file appears under its name only when it is complete."""
     write_text(path, json.dumps(contents, indent=2, allow_nan=False) + "\n")

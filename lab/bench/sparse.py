@@ -73,12 +73,12 @@ def run(bench: Bench) -> Section:
 
 
 def graphs(nodes: int, degree: int) -> tuple[Graph, Graph]:
-    """The graph with dense and with sparse features."""
+    """Return the graph with dense and with sparse features."""
     spec = replace(COMMUNITIES, nodes=nodes, pairs=nodes * degree // 2, train=nodes, val=0, test=0)
     graph = community_graph(spec)
     generator = torch.Generator().manual_seed(0)
     dense = graph.with_features(torch.randn(nodes, DENSE, generator=generator))
-    # Few columns are frequent, as with tags: a row's columns lie at the squares of uniform numbers.
+    # Few columns are frequent, as with tags: a row's columns are the squares of uniform numbers.
     places = torch.rand(nodes, ENTRIES, generator=generator).square().mul(COLUMNS).long()
     places = places.sort(1).values
     kept = torch.ones_like(places, dtype=torch.bool)

@@ -1,7 +1,7 @@
-"""Where the time of a training step goes, measured from outside.
+"""Measures the time of each part of a training step, from outside.
 
-What the engine is given is wrapped in objects that look at the clock: the model, the `propagate`
-that it is handed, and the history tables. Nothing inside the engine is changed.
+The objects given to the engine are wrapped in objects that read the clock: the model, its
+`propagate`, and the history tables. Nothing inside the engine is changed.
 
     plan        drawing neighbours, slicing rows of P
     gather      copying the rows of X and P X, until the model is first called
@@ -52,7 +52,7 @@ class Clock:
 
 
 class StagedAlgorithm:
-    """An algorithm whose steps say how long each stage took.
+    """An algorithm whose steps report how long each stage took.
 
     now: returns the time in seconds
     """
@@ -67,7 +67,7 @@ class StagedAlgorithm:
             tables[key] = _TimedHistory(table, self.clock)
 
     def step(self) -> dict[str, float]:
-        """One step: seconds of each stage."""
+        """Make one step; return the seconds of each stage."""
         algorithm, clock = self.algorithm, self.clock
         clock.seconds = {}
         with clock("plan"):

@@ -1,5 +1,5 @@
-"""Section `startup`: how long `vrgcn --help`, mistakes on the command line and imports take, in new
-processes."""
+"""Section `startup`: the time of `vrgcn --help`, of mistakes on the command line and of imports, in
+new processes."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _start(code: str) -> None:
 
 
 def _mistake(words: list[str], folder: str) -> None:
-    """The command line with a mistake in it, from the start to the error."""
+    """Time a command line with a mistake in it, from the start to the error."""
     code = "import sys; from vrgcn.cli import main; main(sys.argv[1:])"
     command = [sys.executable, "-c", code, *words]
     done = subprocess.run(command, check=False, capture_output=True, cwd=folder)

@@ -1,10 +1,11 @@
-"""Section `step`: where the time of one CV and one CVD step goes, and how near to the machine.
+"""Section `step`: the time of the parts of one CV and one CVD step, compared with the speed of the
+machine.
 
 Arithmetic is what PyTorch's own counter counts in the dense products of a step, forward and
-backward, over the time of these two; against the rate of products of the same shapes and of a large
-square one. Bytes are those of the gathered rows (read and written) and of the history average
-(rows, columns and weights read, averages written), over their time; against a large copy and a
-gather of random rows.
+backward, divided by the time of these two; it is compared with the rate of products of the same
+shapes and of a large square one. Bytes are those of the gathered rows (read and written) and of the
+history average (rows, columns and weights read, averages written), divided by their time; they are
+compared with a large copy and a gather of random rows.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def run(bench: Bench) -> Section:
     timers |= {name: timer for name, (timer, _) in rates.items()}
     times = take_turns(timers, bench.track(range(bench.scale.turns), "step: taking turns"))
     for name in NAMES:
-        del stages[name][0]  # the turn that warms up
+        del stages[name][0]  # the warm-up turn
     machine = {
         name: Spread.of([amount / value / 1e9 for value in times[name]])
         for name, (_, amount) in rates.items()
@@ -73,7 +74,7 @@ def _plan(staged: StagedAlgorithm) -> Plan:
 
 
 def _work(staged: StagedAlgorithm, plan: Plan) -> dict[str, int]:
-    """Floating-point operations and bytes of a step."""
+    """Return the floating-point operations and bytes of a step."""
     batches = staged.algorithm.batches
     with FlopCounterMode(display=False) as counter:
         staged.step()

@@ -11,12 +11,12 @@ from pathlib import Path
 from lab.golden.record import ABOUT
 
 _HASH = re.compile(r"\b[0-9a-f]{16,64}\b")
-# Entries of about.json that tell recordings apart and are no reason for other bits.
+# Entries of about.json that differ between recordings without changing bits.
 _OWN = ("commit", "changed", "sections", "seconds", "cpu_seconds")
 
 
 def compare(before: Path, after: Path, sections: Sequence[str], lines: int) -> int:
-    """Print the differences of the recorded texts; 1 if there are any, else 0.
+    """Print the differences of the recorded texts; return 1 if there are any, else 0.
 
     lines: how many to print of each difference
     """
@@ -55,8 +55,8 @@ def _difference(old: str, new: str) -> list[str]:
 
 
 def _alike(differences: dict[str, list[str]]) -> list[list[str]]:
-    """Names of files that differ in the same lines but for hashes, group by group: one entry more
-    in every model file is one difference, not two hundred."""
+    """Group the names of files that differ in the same lines except for hashes: one new entry in
+    every model file is one difference, not two hundred."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for name, lines in differences.items():
         changed = tuple(_HASH.sub("", line) for line in lines if line[0] in "+-")
@@ -75,7 +75,7 @@ def _indented(names: Sequence[str]) -> list[str]:
 
 
 def _machines(before: Path, after: Path) -> Iterator[str]:
-    """What else than the code may be why bits differ."""
+    """Describe differences other than the code that may explain different bits."""
     old, new = (
         json.loads((folder / ABOUT).read_text(encoding="utf-8")) for folder in (before, after)
     )

@@ -1,7 +1,7 @@
-"""Contents of files as text: hashes for what is long, with enough beside them to read a difference.
+"""Contents of files as text: hashes of long contents, with enough context to read a difference.
 
 Each kind of file has one function here, found by the ending of its name. A hash is that of the
-file's bytes where nothing in it had to be masked, and else that of its masked text.
+file's bytes if nothing in it had to be masked, otherwise that of its masked text.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _TAG = re.compile(r"<[^>]*>")
 
 
 def sha(data: bytes | str) -> str:
-    """The first 16 hexadecimal digits of a SHA-256."""
+    """Return the first 16 hexadecimal digits of a SHA-256."""
     return hashlib.sha256(data.encode() if isinstance(data, str) else data).hexdigest()[:16]
 
 
 def array_line(values: Any) -> str:
-    """Type, shape, hash and first numbers of an array or tensor."""
+    """Return type, shape, hash and first numbers of an array or tensor."""
     array = np.ascontiguousarray(as_array(values))
     first = ", ".join(repr(item) for item in array.reshape(-1)[:4].tolist())
     return f"{array.dtype} {list(array.shape)} {sha(array.tobytes())} [{first}, ...]"
 
 
 def as_array(values: Any) -> np.ndarray:
-    """An array of what is an array, or of a tensor; bfloat16, which NumPy lacks, as its bits."""
+    """Return an array for an array or a tensor; bfloat16, which NumPy lacks, as its bits."""
     if hasattr(values, "detach"):
         import torch
 
@@ -53,7 +53,7 @@ def as_array(values: Any) -> np.ndarray:
 
 
 def flattened(value: Any, name: str = "") -> Iterator[str]:
-    """A line `name.key[0] = value` for each leaf of a JSON value."""
+    """Yield a line `name.key[0] = value` for each leaf of a JSON value."""
     if isinstance(value, dict) and value:
         for key, item in value.items():
             yield from flattened(item, f"{name}.{key}" if name else str(key))
@@ -65,7 +65,8 @@ def flattened(value: Any, name: str = "") -> Iterator[str]:
 
 
 def describe(path: Path, masks: Masks) -> str:
-    """The contents of one file as text; of a file that is not what its name says, why."""
+    """Return the contents of one file as text; for a file that does not match its name, the
+    reason."""
     try:
         return _describer(path)(path, masks)
     except Exception as error:
@@ -73,8 +74,8 @@ def describe(path: Path, masks: Masks) -> str:
 
 
 def describe_folder(folder: Path, masks: Masks) -> dict[str, str]:
-    """Every file of a folder and the folders in it, by its masked path; `FILES` is the list of all,
-    empty folders among them."""
+    """Describe every file of a folder and its subfolders, by its masked path; `FILES` lists all of
+    them, including empty folders."""
     paths = sorted(folder.rglob("*"))
     found = {}
     for path in paths:
@@ -144,7 +145,7 @@ def _arrow(path: Path, masks: Masks) -> str:
 
 
 def table_lines(table: Any) -> str:
-    """Schema, hash and first rows of an Arrow table."""
+    """Return schema, hash and first rows of an Arrow table."""
     columns = [f"{field.name}: {field.type}" for field in table.schema]
     rows = table.to_pylist()
     first = [json.dumps(row, ensure_ascii=False, default=str) for row in rows[:FIRST_ROWS]]
@@ -162,7 +163,8 @@ def _page(path: Path, masks: Masks) -> str:
 
 
 def _sums(path: Path, masks: Masks) -> str:
-    """Names and whether the sums are right: the sums themselves follow the seconds in a file."""
+    """Return names and whether the sums are right: the sums themselves depend on seconds in a
+    file."""
     lines = []
     for line in path.read_text(encoding="utf-8").splitlines():
         digest, name = line.split(maxsplit=1)
@@ -203,7 +205,8 @@ def _study(path: Path, masks: Masks) -> str:
 
 
 def _masked_row(row: tuple[Any, ...], masks: Masks) -> list[Any]:
-    """A row of Optuna's tables; the value of an attribute called seconds is masked by its name."""
+    """Return a row of Optuna's tables; the value of an attribute called seconds is masked by its
+    name."""
     *first, last = row
     if not isinstance(last, str):
         return list(row)

@@ -1,7 +1,8 @@
-"""Masks: what may differ between two recordings of the same code, replaced by a name in brackets.
+"""Masks: replace text that may differ between two recordings of the same code by a name in
+brackets.
 
-Seconds, process ids, versions and places on this machine are masked, and nothing else: a number
-that is not masked is compared to its last digit.
+Seconds, process ids, versions and paths of this machine are masked, and nothing else: a number that
+is not masked is compared to its last digit.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 _PROCESS = re.compile(r"(?<=\bprocess )\d+|(?<=\bpid )\d+")
 _EVENTS = re.compile(r"events\.out\.tfevents\.\S+")
 _PARTIAL = re.compile(r"\.[0-9a-f]{8,32}\.partial")
-# Keys of JSON files whose values are seconds, and those that name the program that wrote the file.
+# Keys of JSON files whose values are seconds, and keys that name the program that wrote the file.
 _SECONDS_KEY = re.compile(r"(?:^|_)seconds$|^used$")
 _VERSION_KEYS = ("vrgcn", "torch")
 
@@ -29,7 +30,7 @@ _SECONDS_COLUMN = re.compile(r"s|(?:.* )?seconds(?: .*)?")
 
 @dataclass(frozen=True)
 class Masks:
-    """Text with everything masked that belongs to one machine, one moment or one process.
+    """Masks everything in a text that belongs to one machine, one moment or one process.
 
     places: path on this machine -> its name, such as "<work>"; longer paths are replaced first
     versions: text -> its name, such as "vrgcn 0.1.0" -> "vrgcn <version>"
@@ -73,8 +74,8 @@ class Masks:
 
 
 def _tables(lines: list[str]) -> list[str]:
-    """The lines with the tables among them narrowed, and their columns of seconds masked."""
-    columns: set[int] = set()  # of the present table, those of seconds
+    """Return the lines with their tables narrowed, and their columns of seconds masked."""
+    columns: set[int] = set()  # columns of seconds in the present table
     narrowed = []
     for line in lines:
         if not _BOX.search(line):

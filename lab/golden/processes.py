@@ -1,6 +1,6 @@
-"""Processes that run what is recorded: forks of this one, and programs of their own.
+"""Processes that run recorded commands: forks of this one, and separate programs.
 
-A fork costs milliseconds where a program costs seconds of imports, and leaves nothing behind: each
+A fork costs milliseconds, a program seconds of imports, and a fork leaves nothing behind: each
 command begins with the same modules, generators and threads.
 """
 
@@ -60,18 +60,18 @@ def forked(function: Callable[[], object], folder: Path) -> Outcome:
 
 
 def command(arguments: Sequence[object], folder: Path) -> Outcome:
-    """`vrgcn ARGUMENTS` in a fork of this process."""
+    """Run `vrgcn ARGUMENTS` in a fork of this process."""
     return forked(lambda: run_command(arguments), folder)
 
 
 def run_command(arguments: Sequence[object]) -> None:
-    """What `python -m vrgcn ARGUMENTS` does, in this process."""
+    """Do the same as `python -m vrgcn ARGUMENTS`, in this process."""
     sys.argv = ["vrgcn", *map(str, arguments)]
     runpy.run_module("vrgcn", run_name="__main__")
 
 
 def program(arguments: Sequence[object], folder: Path) -> Outcome:
-    """`python ARGUMENTS` as a program of its own, with the same environment."""
+    """Run `python ARGUMENTS` as a separate program, with the same environment."""
     done = subprocess.run(
         [sys.executable, *map(str, arguments)],
         cwd=folder,
@@ -87,7 +87,7 @@ def program(arguments: Sequence[object], folder: Path) -> Outcome:
 def _called(function: Callable[[], object], folder: Path) -> int:
     os.chdir(folder)
     signal.alarm(_LONGEST)
-    # As a program has them, whichever way this one was started.
+    # The same as in a program, however this process was started.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     warnings.showwarning = _show_warning

@@ -7,5 +7,6 @@ from typing import Any
 
 
 def public() -> Any:
-    """The package, without types: the same tool records any commit, whatever its types are."""
+    """Return the package, without types: the same tool records any commit, whatever its types
+    are."""
     return importlib.import_module("vrgcn")

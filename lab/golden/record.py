@@ -1,4 +1,4 @@
-"""`record`: start a process that has the right `vrgcn`, and keep what it writes."""
+"""`record`: starts a process that has the right `vrgcn`, and keeps its texts."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ SECTIONS = ("help", "names", "mistakes", "tables", "runs", "bits", "old", "pytho
 ABOUT = "about.json"
 TOOL = Path(__file__).resolve().parents[2]
 
-# This tool is imported from its own checkout and `vrgcn` from the one that is recorded, which may
-# have a folder `lab` too.
+# This tool is imported from its own checkout and `vrgcn` from the recorded one, which may have a
+# folder `lab` too.
 _START = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -30,7 +30,7 @@ worker.main(*sys.argv[1:])
 
 
 def record(folder: Path, code: Path | None, sections: Sequence[str]) -> None:
-    """Run the sections with the `vrgcn` of a checkout, and write what they do to a new folder.
+    """Run the sections with the `vrgcn` of a checkout, and write the record to a new folder.
 
     code: the checkout; None: the one of the `vrgcn` that is importable
     """
@@ -61,7 +61,7 @@ def record(folder: Path, code: Path | None, sections: Sequence[str]) -> None:
 
 
 def machine() -> dict[str, str]:
-    """What bits depend on beside the code."""
+    """Describe everything besides the code that bits depend on."""
     packages = ("torch", "numpy", "pyarrow", "scikit-learn", "optuna", "matplotlib")
     found = {name: version(name) for name in packages}
     return {"python": platform.python_version(), "processor": platform.machine(), **found}
@@ -79,7 +79,8 @@ def _checkout(code: Path | None) -> Path:
 
 
 def _environment(code: Path, scratch: Path) -> dict[str, str]:
-    """One thread, no terminal, no settings and no cache of this user; pictures without a date."""
+    """Return an environment with one thread, no terminal, no settings and no cache of this user,
+    and pictures without a date."""
     style = scratch / "matplotlibrc"
     style.write_text("svg.hashsalt: golden\n", encoding="utf-8")
     kept = {name: value for name, value in os.environ.items() if not name.startswith("VRGCN_")}

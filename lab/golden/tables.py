@@ -1,4 +1,4 @@
-"""Tables of nodes and edges, the same ones each time, and the graphs that are imported from them.
+"""Tables of nodes and edges, always the same, and the graphs that are imported from them.
 
 papers   300 nodes, one class each, few neighbours, weighted edges, a column `split`
 crowd    240 nodes, one class each, 30 neighbours and more: `auto` is two-way there
@@ -40,7 +40,7 @@ def write_tables(folder: Path) -> None:
 
 
 def graph(work: Workspace, name: str) -> Path:
-    """The folder of an imported graph in the working folder, imported when first asked for."""
+    """Return the folder of an imported graph in the working folder, imported on first use."""
     folder = work.folder / name
     if not folder.exists():
         if not (work.folder / f"{name}-nodes.csv").exists():
@@ -51,7 +51,7 @@ def graph(work: Workspace, name: str) -> Path:
 
 
 def _edges(draw: random.Random, nodes: int, degree: int, classes: int) -> list[tuple[int, int]]:
-    """Edges of which four in five join nodes of one class; nodes of few edges among them."""
+    """Return edges of which four in five join nodes of one class; some nodes have few edges."""
     found = []
     for node in range(nodes):
         for _ in range(degree if node % 7 else 1):

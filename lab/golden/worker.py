@@ -34,7 +34,7 @@ _RECORD = {
 }
 FAILED = "FAILED"  # the text of a section that broke off
 _WITHOUT_FORKS = {"help", "names"}
-# What commands import while they run; a fork finds them imported.
+# Modules that commands import while they run; a fork finds them imported.
 _PACKAGES = (
     *("torch", "torch_geometric.data", "pandas", "networkx", "pyarrow.parquet", "pyarrow.csv"),
     *("sklearn.feature_extraction.text", "sklearn.decomposition", "optuna", "scipy.sparse"),
@@ -71,7 +71,7 @@ def main(tool: str, code: str, record: str, scratch: str, *sections: str) -> Non
 
 
 def _prepared(tool: str, code: str, scratch: str) -> Masks:
-    """Import the public names; the masks of this recording."""
+    """Import the public names; return the masks of this recording."""
     import torch
 
     vrgcn = public()

@@ -1,4 +1,4 @@
-"""A workspace: the folder in which commands run, and the folder that takes what is recorded."""
+"""A workspace: the folder in which commands run, and the folder of the recorded texts."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from lab.golden.processes import Outcome, command, forked, program
 
 @dataclass(frozen=True)
 class Workspace:
-    """Where a section works and what it writes to.
+    """The folders of a section.
 
     folder: working folder of the commands; sections have one each
     record: folder of the recorded texts of this section
     code: the checkout whose `vrgcn` is recorded
     tool: the checkout that this tool is in
-    masks: what is replaced in all that is recorded
+    masks: applied to everything that is recorded
     """
 
     folder: Path
@@ -36,7 +36,7 @@ class Workspace:
         path.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
 
     def run(self, *arguments: object, folder: Path | None = None) -> Outcome:
-        """Run `vrgcn ARGUMENTS` and record nothing; an error if it fails, for others need it."""
+        """Run `vrgcn ARGUMENTS` without recording; raise if it fails, because others need it."""
         done = command(arguments, folder or self.folder)
         if done.code:
             raise RuntimeError(f"vrgcn {shlex.join(map(str, arguments))}: {done.err or done.code}")
@@ -55,7 +55,7 @@ class Workspace:
         return done
 
     def function(self, name: str, function: Callable[[], object]) -> Outcome:
-        """Call a function in a fork and record what it printed, and what it raised."""
+        """Call a function in a fork and record its output and its exception."""
         done = forked(function, self.folder)
         self.write(name, self.told(done, []))
         return done
@@ -71,7 +71,7 @@ class Workspace:
         self.write(name, describe(path, self.masks) if path.exists() else "there is no such file")
 
     def told(self, done: Outcome, arguments: Sequence[object]) -> str:
-        """A command, its exit code and its output, masked."""
+        """Return a command, its exit code and its output, masked."""
         line = shlex.join(map(str, arguments))
         lines = [f"$ {self.masks.text(line)}"] if line else []
         lines.append(f"exit {done.code}")

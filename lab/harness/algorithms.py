@@ -105,7 +105,7 @@ class Architecture:
 class Algorithm:
     """A model in training by one recipe."""
 
-    diverged: str | None = None  # its loss is not looked at
+    diverged: str | None = None  # not checked here
 
     def __init__(
         self,
@@ -142,7 +142,8 @@ class Algorithm:
         self._stream = self._endless()
 
     def sibling(self, learning_rate: float) -> Algorithm:
-        """The same before its first step, at another learning rate; P and P X are shared."""
+        """Return the same algorithm before its first step, at another learning rate; P and P X are
+        shared."""
         assert not self.batches.step, "its model has been trained already"
         other = copy.copy(self)
         batches = self.batches.sibling(self.recipe.estimator)
@@ -158,14 +159,14 @@ class Algorithm:
         return len(self.batches)
 
     def run(self, steps: int) -> float:
-        """Seconds that some steps take, from drawing their plans to writing their histories."""
+        """Run some steps; return their seconds, from drawing plans to writing histories."""
         start = time.perf_counter()
         for _ in range(steps):
             self.step(self.batch())
         return time.perf_counter() - start
 
     def batch(self) -> Batch:
-        """The next minibatch, epoch after epoch."""
+        """Return the next minibatch, epoch after epoch."""
         return next(self._stream)
 
     def step(self, batch: Batch) -> None:
@@ -184,7 +185,7 @@ class Algorithm:
         batch.commit()
 
     def milliseconds(self, steps: int) -> float:
-        """Mean time of a step in a turn.
+        """Return the mean time of a step in a turn.
 
         One more step comes first and is not counted: it brings this algorithm's tables back into
         the caches, and pays for a batch that was planned ahead in the turn before.

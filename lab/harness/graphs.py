@@ -10,6 +10,6 @@ from vrgcn.graph.scaling import scale_graph
 
 
 def scaled_graph(dataset: str, data_root: Path | None = None) -> Graph:
-    """The graph of a name, its features scaled as the data set says."""
+    """Return the graph of a name, its features scaled as the data set says."""
     opened = open_graph(dataset, data_root=data_root)
     return scale_graph(opened.graph, opened.scaling)[0]

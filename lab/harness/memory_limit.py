@@ -25,8 +25,10 @@ GROUPS = Path("/sys/fs/cgroup")
 
 
 class MemoryLimit(Protocol):
-    """kind: what limits; counts: what is in it, for people
-    prefix: put before a command, it limits it
+    """A limit of memory.
+
+    kind: the mechanism; counts: a description of what it counts
+    prefix: words to put before a command to limit it
     """
 
     kind: str
@@ -34,12 +36,13 @@ class MemoryLimit(Protocol):
     prefix: list[str]
 
     def numbers(self) -> dict[str, int]:
-        """Bytes, and how often the limit was met, as far as known."""
+        """Return bytes, and how often the limit was reached, as far as known."""
 
 
 @dataclass(frozen=True)
 class _Files:
-    """Names of a group's files, and of the lines of its memory.stat, in a version of them."""
+    """Names of a group's files, and of the lines of its memory.stat, in one version of control
+    groups."""
 
     kind: str
     limit: str
@@ -63,7 +66,7 @@ _V2 = _Files(
 
 
 class GroupLimit:
-    """folder: of the group"""
+    """A limit by a control group. folder: of the group"""
 
     counts = "all memory of the process and every page of a file that it reads or writes"
 
@@ -96,13 +99,14 @@ class DataLimit:
 
 
 def _shell(first: str, argument: str) -> list[str]:
-    """A shell that does something to itself, with an argument, and then becomes the command."""
+    """Return a shell that applies an action with an argument to itself, and then becomes the
+    command."""
     return ["sh", "-c", f'{first} && exec "$@"', argument]
 
 
 @contextmanager
 def memory_limit(limit: int, groups: Path = GROUPS) -> Iterator[MemoryLimit]:
-    """The hardest limit that can be had here; a group is gone afterwards. limit: bytes"""
+    """Yield the strictest limit available here; a group is removed afterwards. limit: bytes"""
     for parent, files in ((groups / "memory", _V1), (groups, _V2)):
         folder = parent / f"vrgcn-{os.getpid()}"
         if (parent / "cgroup.procs").is_file() and _made(folder, files, limit):
@@ -115,13 +119,13 @@ def memory_limit(limit: int, groups: Path = GROUPS) -> Iterator[MemoryLimit]:
 
 
 def _made(folder: Path, files: _Files, limit: int) -> bool:
-    """Whether a group could be made, and one that limits memory."""
+    """Return True if a group that limits memory could be created."""
     try:
         folder.mkdir()
     except OSError:
         return False
     try:
-        # Not to be made by opening it: a group that does not limit memory has no such file.
+        # Opening must not create it: a group that does not limit memory has no such file.
         with open(folder / files.limit, "r+", encoding="ascii") as file:
             file.write(str(limit))
     except OSError:
@@ -131,10 +135,10 @@ def _made(folder: Path, files: _Files, limit: int) -> bool:
 
 
 def _remove(folder: Path) -> None:
-    # Pages that are left belong to the group above from then on; version 2 has no such file.
+    # Remaining pages then belong to the parent group; version 2 has no such file.
     with suppress(OSError), open(folder / "memory.force_empty", "r+", encoding="ascii") as file:
         file.write("0")
-    for _ in range(50):  # the last process may not have left yet
+    for _ in range(50):  # the last process may still be leaving
         with suppress(OSError):
             folder.rmdir()
             return
@@ -143,8 +147,10 @@ def _remove(folder: Path) -> None:
 
 @dataclass
 class Ended:
-    """code: of the exit
-    most: the largest of each number of the limit that was seen, and of the command's own memory
+    """The end of a limited command.
+
+    code: of the exit
+    most: the largest observed value of each number of the limit, and of the command's own memory
     """
 
     code: int = 0
@@ -159,7 +165,7 @@ def run_limited(
     every: float = 0.5,
     **popen: Any,
 ) -> Ended:
-    """Run a command to its end, looking at its memory every so many seconds."""
+    """Run a command to its end, and sample its memory at this interval in seconds."""
     ended, start = Ended(), time.perf_counter()
     prefix = [] if limit is None else limit.prefix
     with subprocess.Popen([*prefix, *command], **popen) as process:
@@ -175,8 +181,8 @@ def run_limited(
 
 
 def forget(*folders: Path) -> None:
-    """Have the system write and drop the pages of all files in some folders, so that whoever reads
-    them next has to get them from the disk. A page that a process has mapped stays."""
+    """Make the system write and drop the pages of all files in some folders, so that the next
+    reader has to get them from the disk. A page that a process has mapped stays."""
     for file in (file for folder in folders for file in folder.rglob("*") if file.is_file()):
         descriptor = os.open(file, os.O_RDONLY)
         try:
@@ -187,5 +193,5 @@ def forget(*folders: Path) -> None:
 
 
 def _lines(text: str) -> dict[str, str]:
-    """Of a file with a name and a number on each line."""
+    """Return the numbers of a file with a name and a number on each line."""
     return dict(line.split() for line in text.splitlines())

@@ -1,9 +1,9 @@
-"""A race: algorithms train side by side in one process, a part of an epoch each in turn. Whatever
-slows the machine for a while slows all of them alike.
+"""A race: algorithms train side by side in one process, a part of an epoch each in turn, so that
+disturbances of the machine slow all of them alike.
 
 An exact validation follows each turn and is not counted. An algorithm leaves the race when it has
-reached the target, has used up its epochs or has diverged; the one that sets the pace runs as long
-as any other does.
+reached the target, has used up its epochs or has diverged; the pacemaker runs as long as any other
+does.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ class Training(Protocol):
 
     @property
     def propagation(self) -> str | None:
-        """Its matrix by name; None: the model's own."""
+        """Name of its matrix; None: the model's own."""
 
     @property
     def steps_per_epoch(self) -> int: ...
 
     @property
     def diverged(self) -> str | None:
-        """Why no further step makes sense, if none does."""
+        """The reason why no further step makes sense; None if there is none."""
 
     def run(self, steps: int) -> float:
-        """Make so many steps; return the seconds that they took."""
+        """Make this many steps; return their seconds."""
 
 
 class Entry(NamedTuple):
-    """Who runs. epochs: after so many it gives up"""
+    """A participant of a race. epochs: number after which it gives up"""
 
     training: Training
     epochs: int
@@ -69,11 +69,11 @@ class Runner:
 
     def __post_init__(self) -> None:
         # Dropout may draw from the default generator; with a state of its own, no runner's curve
-        # depends on who else is in the race.
+        # depends on the other participants.
         self._random = torch.Generator().manual_seed(self.seed).get_state()
 
     def turn(self) -> None:
-        """Train one part of an epoch. Parts differ by a step where they do not divide it."""
+        """Train one part of an epoch. Parts differ by a step if they do not divide it."""
         steps, done = self.training.steps_per_epoch, len(self.seconds)
         before, after = (steps * part // self.parts for part in (done, done + 1))
         with torch.random.fork_rng([]):
@@ -113,12 +113,12 @@ def race(
     pace: Name | None = None,
     rounds: Iterable[object] | None = None,
 ) -> dict[Name, Runner]:
-    """Let all entries run until none but the pace is left.
+    """Run all entries until only the pacemaker is left.
 
     target: validation score that ends an entry's race
     parts: turns of an epoch
     pace: the entry that runs as long as another does
-    rounds: as many as the race may have, to show progress; None: as many as it takes
+    rounds: maximum number of rounds, to show progress; None: no limit
     """
     runners = {
         name: Runner(entry.training, parts * entry.epochs, parts, seed)
@@ -126,7 +126,7 @@ def race(
     }
     for number, _ in enumerate(count() if rounds is None else rounds):
         names = [name for name, r in runners.items() if name == pace or r.running(target)]
-        first = number % len(names)  # none always finds the caches as the same other left them
+        first = number % len(names)  # no entry always follows the same other entry
         for name in names[first:] + names[:first]:
             runner = runners[name]
             runner.turn()
@@ -138,5 +138,5 @@ def race(
 
 
 def turns_to(target: float, val: Sequence[float]) -> int | None:
-    """Turns until a validation score is reached; None: never."""
+    """Return the turns until a validation score is reached; None: never."""
     return next((turn for turn, value in enumerate(val, start=1) if value >= target), None)

@@ -19,7 +19,7 @@ Record = dict[str, Any]
 
 
 def read_lines(path: Path) -> list[Record]:
-    """The records of the file, one for each whole line; none if there is no file."""
+    """Return the records of the file, one for each complete line; none if there is no file."""
     if not path.exists():
         return []
     whole, _ = _split(path)
@@ -38,7 +38,7 @@ def read_lines(path: Path) -> list[Record]:
 
 
 def append_record(path: Path, record: Record) -> None:
-    """One more line, on the disk before this returns."""
+    """Append a line; it is on the disk before this returns."""
     path.parent.mkdir(parents=True, exist_ok=True)
     line = json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n"
     if path.exists():
@@ -53,22 +53,23 @@ def append_record(path: Path, record: Record) -> None:
 
 
 def of(records: Sequence[Record], **wanted: Any) -> list[Record]:
-    """The records with these entries."""
+    """Return the records with these entries."""
     return [r for r in records if all(r.get(name) == value for name, value in wanted.items())]
 
 
 def in_order(records: Sequence[Record], field: str) -> list[Any]:
-    """The values of a field, each once, in the order of their first appearance."""
+    """Return the values of a field, each once, in the order of their first appearance."""
     return list(dict.fromkeys(record[field] for record in records))
 
 
 def rounded(value: float) -> float:
-    """Six digits are more than the noise, and a tenth of the bytes. Infinity is not JSON."""
+    """Round to six digits, which is finer than the noise and saves nine tenths of the bytes.
+    Infinity is not JSON."""
     return float(f"{value:.6g}") if math.isfinite(value) else 1e30
 
 
 def _split(path: Path) -> tuple[str, int]:
-    """The whole lines, and how many bytes of a torn one follow them."""
+    """Return the complete lines, and the number of bytes of a torn line after them."""
     data = path.read_bytes()
     end = data.rfind(b"\n") + 1
     return data[:end].decode("utf-8"), len(data) - end

@@ -1,4 +1,4 @@
-"""Where the time of a process goes, and which part of it was spent waiting for the disk.
+"""Measures where the time of a process goes, and how much of it was spent waiting for the disk.
 
 Of a stretch of time the system knows for how long the thread computed, and for how long it could
 have but another thread had the processor. What is left it slept, and a thread that computes and
@@ -30,13 +30,13 @@ T = TypeVar("T")
 _BLOCK = 512  # bytes, in which the kernel counts what is read
 _BEAT = 0.1  # seconds
 _STOPPED = 0.5  # seconds: shorter ones do not count
-REST = "compute"  # what of a phase is in none of its parts
+REST = "compute"  # the time of a phase outside all of its parts
 
 
 @dataclass(frozen=True)
 class Spent:
     """Seconds: wall, cpu, system (a part of cpu), queued and stopped; pages that had to be read
-    before the thread could go on, and bytes that were read for it."""
+    before the thread could continue, and bytes that were read for it."""
 
     wall: float = 0.0
     cpu: float = 0.0
@@ -48,7 +48,7 @@ class Spent:
 
     @property
     def waited(self) -> float:
-        """Seconds asleep. Clocks are read one after the other: never less than none."""
+        """Seconds asleep. Clocks are read one after the other, so the result is clipped at zero."""
         return max(0.0, self.wall - self.cpu - self.queued - self.stopped)
 
     def __add__(self, other: Spent) -> Spent:
@@ -66,7 +66,8 @@ def _values(spent: Spent) -> list[Any]:
 
 
 class _Pulse:
-    """stopped: seconds in which the whole process stood still, as far as they are over"""
+    """Detects stops of the process. stopped: seconds in which the whole process stood still, once
+    they are over"""
 
     def __init__(self) -> None:
         self.stopped = 0.0
@@ -86,27 +87,28 @@ class _Pulse:
 
 
 def stopped_within(wall: float, queued: float) -> float:
-    """Seconds for which a process was stopped between two beats of its pulse.
+    """Return the seconds for which a process was stopped between two beats of its pulse.
 
-    wall: seconds between the beats; queued: those in which the pulse was ready to run
+    wall: seconds between the beats; queued: seconds in which the pulse was ready to run
     """
     missing = wall - _BEAT - queued
-    # Less is the pulse's own waiting, for the interpreter as well.
+    # Shorter times are the pulse's own waiting, also for the interpreter.
     return missing if missing > _STOPPED else 0.0
 
 
 def _open_schedule() -> int:
-    """Of the thread that opens it; read at its beginning again each time."""
+    """Open the schedule statistics of the calling thread; each reading starts at the beginning of
+    the file."""
     return os.open("/proc/thread-self/schedstat", os.O_RDONLY)
 
 
 def _queued(schedule: int) -> float:
-    """Seconds in which the thread could have computed and did not have the processor."""
+    """Return the seconds in which the thread was ready to run but did not have the processor."""
     return int(os.pread(schedule, 100, 0).split()[1]) / 1e9
 
 
 class ThreadClock:
-    """Returns what the thread that made it has spent since some moment, as the system counts."""
+    """Returns the time that its thread has spent since some moment, as the system counts."""
 
     def __init__(self) -> None:
         self._schedule = _open_schedule()
@@ -126,10 +128,10 @@ class ThreadClock:
 
 
 class Stopwatch:
-    """Time by phase, and in it by part. Time inside of a part that another one begins in is the
-    other's: all of them add up to the whole.
+    """Time by phase, and in it by part. If a part begins inside another, its time counts only for
+    itself, so that all parts add up to the whole.
 
-    clock: returns what was spent until now; None: the clock of this thread
+    clock: returns the time spent until now; None: the clock of this thread
     spent: by (phase, part)
     """
 
@@ -141,23 +143,23 @@ class Stopwatch:
 
     @property
     def current(self) -> str:
-        """The phase that it is in."""
+        """The current phase."""
         return self._stack[-1][0]
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Such as training, evaluation."""
+        """Enter a phase, such as training or evaluation."""
         with self._inside((name, REST)):
             yield
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """A part of whatever phase it is in."""
+        """Enter a part of the current phase."""
         with self._inside((self._stack[-1][0], name)):
             yield
 
     def stop(self) -> dict[str, dict[str, dict[str, float]]]:
-        """What was spent until now, by phase and part."""
+        """Return the time spent until now, by phase and part."""
         self._credit()
         told: dict[str, dict[str, dict[str, float]]] = {}
         for (phase, part), spent in self.spent.items():
@@ -165,8 +167,8 @@ class Stopwatch:
         return told
 
     def iterate(self, make: Callable[[], Iterator[T]], inside: Any) -> Iterator[T]:
-        """What an iterator gives, the time in which it makes them counted in `inside()`, a phase
-        or a part."""
+        """Yield the items of an iterator and count the time that it takes in `inside()`, a phase or
+        a part."""
         with inside():
             iterator = make()
         while True:
@@ -188,7 +190,7 @@ class Stopwatch:
             self._stack.pop()
 
     def _credit(self) -> None:
-        """Everything since the last time belongs to what is on top."""
+        """Add the time since the last call to the current phase and part."""
         now = self._clock()
         key = self._stack[-1]
         self.spent[key] = self.spent.get(key, Spent()) + (now - self._last)

@@ -1,8 +1,8 @@
 """Times that can be compared on a noisy machine.
 
-What is compared takes turns in one process: whatever slows the machine for a while slows all of
-them alike. Figures are medians over the turns with their quartiles, and a ratio is formed within
-each turn before its median is taken.
+Compared programs take turns in one process, so that disturbances slow all of them alike. Figures
+are medians over the turns with their quartiles, and a ratio is formed within each turn before its
+median is taken.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Spread:
         return Spread(self.median * factor, self.low * factor, self.high * factor)
 
     def text(self, decimals: int) -> str:
-        """Such as 10.4 (10.1–11.0)."""
+        """Return text such as 10.4 (10.1–11.0)."""
         low, high = f"{self.low:.{decimals}f}", f"{self.high:.{decimals}f}"
         return f"{self.median:.{decimals}f} ({low}–{high})"
 
@@ -43,7 +43,7 @@ class Spread:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """How long one call takes."""
+    """Return the seconds of one call."""
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
@@ -52,10 +52,9 @@ def seconds(work: Callable[[], object]) -> float:
 def take_turns(
     timers: Mapping[str, Callable[[], float]], turns: Iterable[int], *, warm_up: bool = True
 ) -> dict[str, list[float]]:
-    """What each timer answers in each turn.
+    """Return the values of each timer in each turn.
 
-    Every turn begins with another timer, so that none always finds the caches as the same other
-    one left them.
+    Every turn begins with another timer, so that no timer always follows the same other one.
 
     warm_up: take a turn first that is not kept
     """
@@ -71,12 +70,12 @@ def take_turns(
 
 
 def ratio(values: Sequence[float], reference: Sequence[float]) -> Spread:
-    """values / reference, turn by turn: what slowed both does not count."""
+    """Return values / reference, turn by turn: disturbances of both cancel."""
     return Spread.of([a / b for a, b in zip(values, reference, strict=True)])
 
 
 def exponent(x: Sequence[float], y: Sequence[float]) -> float:
-    """b of y = a x**b: the slope of the least-squares line through the logarithms."""
+    """Return b of y = a x**b: the slope of the least-squares line through the logarithms."""
     if len(set(x)) < 2:
         raise ValueError("an exponent needs at least two different sizes")
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])

@@ -1,4 +1,4 @@
-"""`Trainer`, some steps at a time, for whoever decides from outside when it ends."""
+"""`Trainer`, some steps at a time, for callers that decide when it ends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NEVER = 1_000_000  # epochs
 
 
 class EndlessTrainer:
-    """A trainer that never comes to an end, never validates and measures nothing but its seconds.
+    """A trainer that never ends, never validates and measures only its seconds.
 
     diverged: the error's text, once the loss became infinite
     """
@@ -38,20 +38,20 @@ class EndlessTrainer:
 
     @property
     def seconds(self) -> float:
-        """Of all steps so far."""
+        """Seconds of all steps so far."""
         return self.trainer.progress.seconds
 
     @property
     def epochs(self) -> float:
-        """Epochs so far, with the part of the one that was begun."""
+        """Epochs so far, including the part of the current one."""
         return self.trainer.minibatches.step / self.steps_per_epoch
 
     def run(self, steps: int) -> float:
-        """Make so many steps, or as many as there are before it diverges; return their seconds."""
+        """Make this many steps, or fewer if it diverges; return their seconds."""
         before = self.seconds
         try:
             for _ in range(steps):
                 self.trainer.advance()
-        except FloatingPointError as error:  # it is a result too: it does not converge
+        except FloatingPointError as error:  # a result too: it does not converge
             self.diverged = str(error)
         return self.seconds - before

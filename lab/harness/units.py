@@ -32,7 +32,7 @@ class Unit:
 
 
 def read_records(path: Path) -> list[Record]:
-    """The last record of each unit, in the order of the lines; none if there is no file."""
+    """Return the last record of each unit, in the order of the lines; none if there is no file."""
     records: dict[str, Record] = {}
     for record in read_lines(path):
         key = _identity({field: record[field] for field in KEYS if field in record})
@@ -42,7 +42,7 @@ def read_records(path: Path) -> list[Record]:
 
 
 def missing_units(units: Sequence[Unit], records: Sequence[Record]) -> list[Unit]:
-    """The units without a record, or with one of another number of epochs."""
+    """Return the units without a record, or with one of another number of epochs."""
     known: dict[tuple[str, ...], dict[str, Record]] = {}
     missing = []
     for unit in units:
@@ -60,15 +60,15 @@ def missing_units(units: Sequence[Unit], records: Sequence[Record]) -> list[Unit
 
 
 def planned_epochs(record: Record) -> int | None:
-    """How many epochs the run of a record was to have; None where none are noted. One that diverged
-    has trained for fewer."""
+    """Return the planned number of epochs of a record's run; None if not recorded. A run that
+    diverged has trained for fewer."""
     planned: int | None = record.get("planned", record.get("epochs"))
     return planned
 
 
 def _as_long(unit: Unit, record: Record) -> bool:
-    """Whether the record is of a run for as many epochs. Older records do not say how many those of
-    a run that diverged were to be, nor those of Table 4."""
+    """Return True if the record is of a run for as many epochs. Older records lack the planned
+    epochs of runs that diverged, and of Table 4."""
     planned = planned_epochs(record)
     unknown = planned is None or (record.get("diverged") and "planned" not in record)
     return unit.epochs is None or bool(unknown) or planned == unit.epochs

@@ -22,7 +22,7 @@ RATIO = (0.6, 0.2, 0.2)
 
 
 def data_folder() -> Path | None:
-    """The folder of the real graphs; None where there is none."""
+    """Return the folder of the real graphs; None if there is none."""
     named = os.environ.get("VRGCN_DATA")
     beside = Path(__file__).resolve().parents[2].parent / "shared" / "data"
     found = [Path(place) for place in (named, beside) if place is not None]
@@ -30,7 +30,7 @@ def data_folder() -> Path | None:
 
 
 def load(name: str, split: int, folder: Path) -> Graph:
-    """A graph of the league with one of its splits, features as they are."""
+    """Return a graph of the league with one of its splits, with unscaled features."""
     if name not in GRAPHS:
         raise ValueError(f"{name!r} is none of {', '.join(GRAPHS)}")
     return GRAPHS[name](folder, split)

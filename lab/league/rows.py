@@ -1,4 +1,4 @@
-"""What competes in the league: baselines, networks and searches, each scored on one split."""
+"""Competitors of the league: baselines, networks and searches, each scored on one split."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ ROWS: dict[str, Run] = {
 
 
 def run_row(name: str, entry: Entry) -> dict[str, Any]:
-    """Scores of a row, with its seconds of all and of the processor."""
+    """Return the scores of a row, with its total seconds and processor seconds."""
     torch.manual_seed(0)
     clock, processor = time.perf_counter(), time.process_time()
     found = ROWS[name](entry)

@@ -22,7 +22,7 @@ _ALGORITHM = {  # of the same colour
 
 
 def dropout_variances(records: Sequence[Record], labels: Mapping[str, str]) -> list[Panel]:
-    """Variance by dropout over S against R, measured and by formula (table2)."""
+    """Draw the variance by dropout over S against R, measured and by formula (table2)."""
     return [
         Panel(record["label"], partial(_draw_variance, record["rows"], labels))
         for record in records
@@ -58,7 +58,7 @@ def _draw_variance(rows: Sequence[Mapping[str, Any]], labels: Mapping[str, str],
 
 
 def testing_scores(groups: Sequence[Sequence[Record]]) -> list[Panel]:
-    """Test scores against the fan-out, a panel for each data set (records of fig-testing).
+    """Draw test scores against the fan-out, a panel for each data set (records of fig-testing).
 
     groups: the runs of one data set each
     """
@@ -74,7 +74,8 @@ def _draw_testing(group: Sequence[Record], axes: Any) -> None:
             for place in range(len(fanouts))
         ]
         means = [fmean(values) for values in scores]
-        # The mean of equal numbers may be off by a last bit, and bars are not drawn downwards.
+        # The mean of equal numbers may differ in the last bit, and bars must not be drawn
+        # downwards.
         low = [max(0.0, mean - min(some)) for mean, some in zip(means, scores, strict=True)]
         high = [max(0.0, max(some) - mean) for mean, some in zip(means, scores, strict=True)]
         axes.errorbar(
@@ -102,8 +103,8 @@ def _draw_testing(group: Sequence[Record], axes: Any) -> None:
 
 
 def gradients(records: Sequence[Record], algorithms: Sequence[str]) -> list[Panel]:
-    """Bias and standard deviation without and with dropout, bars for each data set and algorithm
-    (fig-gradient); "Exact" among the algorithms is there for its own noise."""
+    """Draw bias and standard deviation without and with dropout, bars for each data set and
+    algorithm (fig-gradient); "Exact" is included for its own noise."""
     return [
         Panel(
             f"{words} {'with' if dropout else 'without'} dropout",
@@ -142,7 +143,7 @@ def _draw_gradients(
 
 
 def mean_over_runs(records: Sequence[Record], algorithm: str, measure: str) -> float:
-    """Over the runs. Exact has no bias, and of noise that of dropout."""
+    """Return means over the runs. Exact has no bias, and only the noise of dropout."""
     if algorithm == "Exact":
         return fmean(record["exact_std"] if measure == "std" else 0.0 for record in records)
     return fmean(record["algorithms"][algorithm][measure] for record in records)
@@ -190,5 +191,5 @@ def _draw_inflation(points: Sequence[Mapping[str, Any]], axes: Any) -> None:
 
 
 def _gaps(points: Sequence[Mapping[str, Any]], name: str) -> list[float]:
-    """Values of a list of records, NaN where there is none, which is drawn as a gap."""
+    """Return values of a list of records, NaN for missing ones, which are drawn as gaps."""
     return [float("nan") if point[name] is None else point[name] for point in points]

@@ -1,4 +1,4 @@
-"""Curves over epochs: what the figures of training loss and of validation accuracy share."""
+"""Curves over epochs: code that the figures of training loss and of validation accuracy share."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def curve_units(
     algorithms: Sequence[str],
     train: Callable[[str, str, int, Choice], Record],
 ) -> list[Unit]:
-    """A training run for each data set, algorithm and seed. All algorithms of a seed come before
-    the next seed: what is there of a figure that was stopped can be compared."""
+    """Return a training run for each data set, algorithm and seed. All algorithms of a seed come
+    before the next seed, so that the records of a stopped figure are comparable."""
     return [
         Unit(
             {"dataset": name, "algorithm": algorithm, "seed": seed, "quick": choice.quick},
@@ -54,8 +54,8 @@ def curve_units(
 
 
 def settled(records: Sequence[Record], field: str) -> dict[str, dict[int, float]]:
-    """Of each algorithm and seed, where the run settled: the mean of the curve's last tenth. A run
-    that diverged has settled nowhere and is left out."""
+    """Return for each algorithm and seed where the run settled: the mean of the curve's last tenth.
+    Runs that diverged are left out."""
     return {
         algorithm: {
             record["seed"]: tail_mean(record[field])
@@ -67,7 +67,7 @@ def settled(records: Sequence[Record], field: str) -> dict[str, dict[int, float]
 
 
 def diverged(records: Sequence[Record], algorithm: str) -> int:
-    """How many runs of an algorithm diverged."""
+    """Count the runs of an algorithm that diverged."""
     return sum(record["diverged"] is not None for record in of(records, algorithm=algorithm))
 
 
@@ -80,7 +80,8 @@ def by_dataset(records: Sequence[Record]) -> list[tuple[str, list[Record]]]:
 def against_exact(
     records: Sequence[Record], field: str, algorithm: str, *, below: bool = False
 ) -> Comparison | None:
-    """Is an algorithm above exact training at the end, on one data set; None without runs of both.
+    """Compare an algorithm with exact training at the end, on one data set: is it above? None
+    without runs of both.
 
     below: ask whether it is below
     """
@@ -97,8 +98,8 @@ def reaches(
     lower_is_better: bool,
     figure: Callable[[Comparison], str],
 ) -> list[Verdict]:
-    """Whether an algorithm ends no worse than exact training, on each data set. A run that diverged
-    has not reached it."""
+    """Return True if an algorithm ends no worse than exact training, on each data set. A run that
+    diverged has not reached it."""
     verdicts = []
     for label, mine in by_dataset(records):
         text, lost = f"{label}: {claim}", diverged(mine, algorithm)
@@ -117,8 +118,8 @@ def decide(
     answers: Sequence[bool | None],
     figure: Callable[[Comparison], str],
 ) -> Verdict:
-    """A claim about one data set, from comparisons by name: it holds where each of them says so,
-    and is left open where one decides nothing, such as a run alone."""
+    """Decide a claim about one data set, from comparisons by name: it holds if each of them says
+    so, and stays open if one decides nothing, for example because of a single run."""
     text = f"{claim}: {'; '.join(f'{name} {figure(found)}'.strip() for name, found in compared)}"
     if records[0]["quick"]:
         return Verdict(None, f"{text}; a quick run decides nothing.")
@@ -140,8 +141,8 @@ def add_curves(
     digits: int = 1,
     log: bool = False,
 ) -> None:
-    """One panel for each data set and a table of where the runs settled, on the page; the picture
-    in the folder too.
+    """Add one panel for each data set and a table of where the runs settled to the page; save the
+    picture in the folder too.
 
     field: the list in each record; scale: its unit, such as 100 for percent
     """
@@ -185,8 +186,8 @@ def _cell(
 def _draw(
     records: Sequence[Record], field: str, title: str, scale: float, log: bool, axes: Any
 ) -> None:
-    """The curves of one data set. Of an algorithm with runs that came to their end, those that
-    diverged are left out: the table counts them."""
+    """Draw the curves of one data set. If some runs of an algorithm finished, those that diverged
+    are left out: the table counts them."""
     from matplotlib.ticker import MaxNLocator
 
     for algorithm in in_order(records, "algorithm"):
@@ -202,7 +203,7 @@ def _draw(
 
 
 def at(records: Sequence[Record]) -> list[int]:
-    """The epochs of the points of their curves; older records have the distance alone."""
+    """Return the epochs of the points of the curves; older records have only the distance."""
     longest = max(records, key=lambda record: record["epochs"])
     every = longest.get("every", 1)
     return longest.get("at") or list(range(every, longest["epochs"] + 1, every))
@@ -211,7 +212,7 @@ def at(records: Sequence[Record]) -> list[int]:
 def _draw_algorithm(
     axes: Any, algorithm: str, curves: list[list[float]], scale: float, epochs: list[int]
 ) -> None:
-    """epochs: of the points"""
+    """Draw the curves of one algorithm. epochs: of the points"""
     length = min(map(len, curves))  # runs that diverged differ in length
     columns = [[scale * curve[i] for curve in curves] for i in range(length)]
     epochs = epochs[:length]

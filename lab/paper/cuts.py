@@ -1,4 +1,4 @@
-"""What was cut for time: where records have fewer epochs or runs than the paper."""
+"""Cuts for time: records with fewer epochs or runs than the paper."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from lab.harness.records import Record, in_order, of
 from lab.harness.units import planned_epochs
 from lab.paper.settings import Setting, setting
 
-PLACE_OF = {"reddit-like": "reddit2", "reddit-like-strong": "reddit2"}  # what they stand for
+PLACE_OF = {"reddit-like": "reddit2", "reddit-like-strong": "reddit2"}  # what they replace
 
 
 def cuts(records: Sequence[Record], *, curves: bool = False) -> str:
-    """Such as "Cut for time: PPI 20 of 100 epochs, 3 of 5 runs. "; "" where nothing was.
+    """Return text such as "Cut for time: PPI 20 of 100 epochs, 3 of 5 runs. "; "" if nothing was
+    cut.
 
-    The epochs are those that runs were to have, the fewest and the most where they differ; the runs
-    those of the algorithm that has the fewest, told of each where they differ.
+    The epochs are the planned ones, the fewest and the most if they differ; the runs are those of
+    the algorithm that has the fewest, listed for each if they differ.
 
-    curves: whether the paper's epochs are those of its figures
+    curves: True if the paper's epochs are those of its figures
     """
     found = []
     for dataset in in_order(records, "dataset"):
@@ -33,7 +34,7 @@ def cuts(records: Sequence[Record], *, curves: bool = False) -> str:
 
 
 def cut_epochs(records: Sequence[Record], *, curves: bool = False) -> list[str]:
-    """Such as "20 of 100 epochs": one for each number of epochs that the paper has."""
+    """Return texts such as "20 of 100 epochs": one for each number of epochs that the paper has."""
     planned: dict[int, set[int]] = {}
     for record in records:
         paper = _paper(record["dataset"])
@@ -54,7 +55,7 @@ def _paper(dataset: str) -> Setting:
 
 
 def _runs(records: Sequence[Record]) -> dict[str, int]:
-    """By algorithm, where records have one: how many seeds."""
+    """Return the number of seeds by algorithm, if records have one."""
     names = list(dict.fromkeys(record.get("algorithm", "") for record in records))
     return {
         name: len({r["seed"] for r in records if r.get("algorithm", "") == name}) for name in names
@@ -62,7 +63,7 @@ def _runs(records: Sequence[Record]) -> dict[str, int]:
 
 
 def _told(runs: dict[str, int]) -> str:
-    """The usual number, and who has another."""
+    """Return the usual number, and the algorithms that have another."""
     usual = max(set(runs.values()), key=list(runs.values()).count)
     others = [f"{name} {count}" for name, count in runs.items() if count != usual]
     return f"{usual}{' (' + ', '.join(others) + ')' if others else ''}"

@@ -1,7 +1,7 @@
-"""How long units will take, told before they start: by what such units took before.
+"""Estimates how long units will take, before they start, from earlier units.
 
-Best by the records of the same folder, for they are of this machine; else by `SECONDS`, of one core
-of a Xeon at 2.8 GHz that did nothing else.
+The records of the same folder are best, because they are from this machine; otherwise `SECONDS` is
+used, from one core of an otherwise idle Xeon at 2.8 GHz.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ SECONDS: dict[str, dict[str, float]] = {
 
 
 def seconds_of(experiment: str, unit: Unit, records: Sequence[Record]) -> float:
-    """Of one unit. records: of its experiment, in the same folder"""
+    """Return the seconds of one unit. records: of its experiment, in the same folder"""
     key = unit.key
     if key.get("quick"):
         return QUICK
@@ -81,12 +81,12 @@ def seconds_of(experiment: str, unit: Unit, records: Sequence[Record]) -> float:
 
 
 def _times(unit: Unit, epochs: int | None) -> float:
-    """How much longer the unit takes than one of so many epochs."""
+    """Return how much longer the unit takes than one of this many epochs."""
     return unit.epochs / epochs if unit.epochs and epochs else 1.0
 
 
 def about(seconds: float) -> str:
-    """No finer than an estimate is: 40 s, 12 min, 3 h 20 min."""
+    """Format an estimate coarsely: 40 s, 12 min, 3 h 20 min."""
     if seconds < 90:
         return f"{max(1, round(seconds))} s"
     minutes = round(seconds / 60)

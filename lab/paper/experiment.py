@@ -1,7 +1,7 @@
-"""What an experiment is: units of work whose results are kept, and a page that is made of them.
+"""Experiments: units of work whose results are kept, and a page that is made from them.
 
 A unit is small enough to be lost (one training run); its record is one line of JSON. Everything on
-the page is made from records alone, so that a page can be made again without training.
+the page comes only from records, so that a page can be made again without training.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from vrgcn.pages.page import Page
 
 @dataclass(frozen=True)
 class Choice:
-    """What was asked for.
+    """The user's choice.
 
     datasets: names; None: the experiment's own list
     runs: seeds per algorithm; None: the paper's number
-    epochs: the most that a run may have; None: as many as in the paper
+    epochs: maximum number of epochs of a run; None: as many as in the paper
     quick: a smoke version: smallest sizes, few runs, seconds in all
     data_root: where raw files lie; None: as `vrgcn.data.data_root` says
     threads: CPU threads; None: as PyTorch chooses
@@ -64,7 +64,7 @@ class Experiment:
 
 
 def undecided(verdicts: list[Verdict]) -> list[Verdict]:
-    """The same of a quick run, which decides nothing."""
+    """Return the same verdicts for a quick run, which decides nothing."""
     return [
         Verdict(None, f"{verdict.text.removesuffix('.')}; a quick run decides nothing.")
         for verdict in verdicts

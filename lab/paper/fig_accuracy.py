@@ -77,7 +77,7 @@ def render(records: list[Record], page: Page, folder: Path) -> list[Verdict]:
 
 
 def _figure(found: Comparison) -> str:
-    """Such as "78.6 to 78.8, -0.2 points, p = 0.21"."""
+    """Return text such as "78.6 to 78.8, -0.2 points, p = 0.21"."""
     points = 100 * found.difference
     return f"{100 * found.first:.1f} to {100 * found.second:.1f}, {points:+.1f}, {found.p_text}"
 

@@ -71,7 +71,8 @@ def run(dataset: str, seed: int, choice: Choice) -> dict[str, Any]:
 def correlations(
     model: nn.Module, graph: Graph, masks: int, pairs: int, seed: int
 ) -> list[dict[str, float | None]]:
-    """Of the input of each propagation but the first, which is of the features."""
+    """Return the correlations of the input of each propagation except the first, which has the
+    features."""
     batches = MiniBatches(model, graph, estimator="exact", nodes=torch.arange(graph.num_nodes))
     batch = batches.batch(torch.arange(graph.num_nodes))
     generator = torch.Generator().manual_seed(seed)
@@ -94,7 +95,7 @@ def correlations(
 def neighbour_pairs(
     P: Propagation, count: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """(count,) twice: two different nodes out of a random node and its neighbours."""
+    """Draw pairs of different nodes, (count,) twice, each from a random node and its neighbours."""
     indptr, columns = P.adjacency.indptr, P.adjacency.indices
     degree = indptr.diff()
     able = (degree > 0).nonzero()[:, 0]
@@ -104,7 +105,7 @@ def neighbour_pairs(
     first = (torch.rand(count, generator=generator, dtype=torch.float64) * n).long()
     other = (torch.rand(count, generator=generator, dtype=torch.float64) * (n - 1)).long()
     second = other + (other >= first)
-    # The node at a place; the last index is taken for u itself and not used.
+    # The node at a place; for u itself the last index is taken and not used.
     at = [
         torch.where(place == 0, u, columns[indptr[u] + (place - 1).clamp(min=0)])
         for place in (first, second)
@@ -126,13 +127,13 @@ class Correlation:
             self.origin = [x, y]
             self.sums = [torch.zeros_like(x) for _ in range(5)]
         self.count += 1
-        # From the first values on, so that squares of large means do not cancel.
+        # Relative to the first values, so that squares of large means do not cancel.
         x, y = x - self.origin[0], y - self.origin[1]
         for total, term in zip(self.sums, (x, y, x * x, y * y, x * y), strict=True):
             total.add_(term)
 
     def result(self) -> Tensor:
-        """NaN where one of the two does not vary."""
+        """Return the correlations; NaN if one of the two does not vary."""
         x, y, xx, yy, xy = (total / self.count for total in self.sums)
         variances = (xx - x * x).clamp(min=0), (yy - y * y).clamp(min=0)
         product = (variances[0] * variances[1]).sqrt()
@@ -141,7 +142,7 @@ class Correlation:
 
 
 class Layer:
-    """What is gathered of one layer: activations h (nodes, width) and averages P h over masks."""
+    """Accumulates one layer: activations h (nodes, width) and averages P h over masks."""
 
     def __init__(self, P: Propagation, v: Tensor, w: Tensor, generator: torch.Generator) -> None:
         self.v, self.w = v, w
@@ -178,7 +179,8 @@ class Layer:
 
 
 def _summary(name: str, correlation: Tensor) -> dict[str, float | None]:
-    """Means over the pairs that vary, None if none does, and which share of them that is."""
+    """Return means over the pairs that vary, None if none does, and the share of pairs that
+    vary."""
     varied = correlation[~correlation.isnan()]
     mean, absolute = (
         (float(varied.mean()), float(varied.abs().mean())) if len(varied) else (None, None)
@@ -191,7 +193,7 @@ def _summary(name: str, correlation: Tensor) -> dict[str, float | None]:
 
 
 def _squared(P: Propagation) -> Propagation:
-    """The matrix of the squares of P's entries."""
+    """Return the matrix of the squares of P's entries."""
     A = P.rows(torch.arange(P.num_nodes))
     squares = CSR(A.indptr, A.indices, A.weights(torch.float64).square(), A.columns)
     own = P.own.double().square() if isinstance(P.own, Tensor) else P.own**2
@@ -199,7 +201,7 @@ def _squared(P: Propagation) -> Propagation:
 
 
 def floor(masks: int) -> float:
-    """The mean absolute correlation of independent series, by chance."""
+    """Return the mean absolute correlation of independent series, by chance."""
     return math.sqrt(2 / (math.pi * masks))
 
 

@@ -134,11 +134,11 @@ def run(dataset: str, dropout: bool, seed: int, choice: Choice) -> dict[str, Any
 def _two_way(
     beside: Trajectory, training: MiniBatches, *, passes: int, dropout: bool, seed: int
 ) -> dict[str, float]:
-    """The same of two-way. A visited node takes its neighbours' last gradients whoever else is
-    visited, and only the mean over minibatches is the exact gradient of all training nodes. So each
-    pass draws a minibatch, and g - r, with r the exact gradient on it, stands for g - E r.
+    """Measure two-way. A visited node takes its neighbours' last gradients whichever other nodes
+    are visited, and only the mean over minibatches is the exact gradient of all training nodes. So
+    each pass draws a minibatch, and g - r, with r the exact gradient on it, replaces g - E r.
 
-    training: the training nodes and they alone, by the exact algorithm
+    training: only the training nodes, by the exact algorithm
     """
     model, (exact, ours) = beside.model, (beside.batches[n] for n in (TRAJECTORY, TWO_WAY))
     matrix = [first_matrix(model)]
@@ -158,7 +158,7 @@ def _two_way(
     reference.add([whole])
     for number in range(passes):
         nodes = random_minibatch(drawn, exact.batch_size, generator)
-        # The loss counts each training node by how many nodes an epoch visits.
+        # The loss weights each training node by the number of nodes that an epoch visits.
         g, r = (
             minibatch_gradient(
                 model,
@@ -176,9 +176,9 @@ def _two_way(
 
 
 def deviations(estimate: Moments, reference: Moments) -> dict[str, float]:
-    """bias, floor, std: the paper's means of absolute values, and what noise alone would leave of
-    the bias; corrected: ‖E g - exact‖ / ‖exact‖ without what noise adds to it, and what of it
-    cannot be told from none (training.moments.deviation)."""
+    """Return bias, floor, std: the paper's means of absolute values, and the bias that noise alone
+    would give; corrected: ‖E g - exact‖ / ‖exact‖ without the part that noise adds, and the size
+    below which it cannot be told from none (training.moments.deviation)."""
     paper, corrected = (
         mean_absolute_deviation(estimate, reference),
         deviation(estimate, reference),
@@ -272,8 +272,8 @@ def almost_unbiased(label: str, group: list[Record]) -> Verdict:
 
 
 def _below(part: dict[str, float], limit: float) -> bool | None:
-    """Whether a bias is below a limit. Its square is known to ± floor²: where that leaves it open,
-    more passes are needed."""
+    """Return True if a bias is below a limit. Its square is known to ± floor²: if that leaves it
+    open, more passes are needed."""
     squared, open_by = part["corrected"] ** 2, part["corrected_floor"] ** 2
     below, above = squared + open_by < limit**2, squared - open_by >= limit**2
     return below if below or above else None

@@ -83,8 +83,8 @@ def render(records: list[Record], page: Page, folder: Path) -> list[Verdict]:
 
 
 def _others_do_not(records: list[Record]) -> list[Verdict]:
-    """Whether the biased ones end above exact training, on each data set. Who diverged has not
-    reached it either."""
+    """Return True if the biased ones end above exact training, on each data set. A run that
+    diverged has not reached it either."""
     claim = f"without dropout NS, NS+PP and IS+PP end above exact training (last tenth, {TEST})"
     verdicts = []
     for label, mine in by_dataset(records):
@@ -104,7 +104,7 @@ def _others_do_not(records: list[Record]) -> list[Verdict]:
 
 
 def _figure(found: Comparison) -> str:
-    """Such as "0.1046 to 0.0910, +15%, p = 0.002"."""
+    """Return text such as "0.1046 to 0.0910, +15%, p = 0.002"."""
     share = f", {found.difference / found.second:+.0%}" if found.second > 0 else ""
     return f"{found.first:.4f} to {found.second:.4f}{share}, {found.p_text}"
 

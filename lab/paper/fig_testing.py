@@ -94,7 +94,7 @@ def run(dataset: str, seed: int, choice: Choice) -> dict[str, Any]:
 def sampled_outputs(
     model: nn.Module, graph: Graph, fanout: int, preprocess: bool, seed: int
 ) -> Tensor:
-    """(test nodes, classes) from sampled neighbours, new ones for each minibatch."""
+    """Return outputs (test nodes, classes) from sampled neighbours, new ones for each minibatch."""
     batches = MiniBatches(
         model,
         graph,
@@ -110,10 +110,11 @@ def sampled_outputs(
 def sweeps(
     model: nn.Module, graph: Graph, estimator: str, exact: Tensor, seed: int
 ) -> list[dict[str, Any]]:
-    """Sweeps over all nodes from empty histories, one more than the model has propagations.
+    """Make sweeps over all nodes from empty histories, one more than the model has propagations.
 
-    score: on the test nodes; difference: the largest of all nodes' outputs from the exact ones,
-    over the largest exact output; changed: how many predictions are not the exact ones
+    score: on the test nodes; difference: the largest difference of all nodes' outputs from the
+        exact ones, relative to the largest exact output; changed: number of predictions that differ
+        from the exact ones
     """
     assert graph.labels is not None
     batches = MiniBatches(
@@ -135,7 +136,7 @@ def sweeps(
 
 
 def sweep(model: nn.Module, batches: MiniBatches) -> Tensor:
-    """(nodes, classes): outputs of one epoch at fixed weights, without dropout; histories are
+    """Return outputs (nodes, classes) of one epoch at fixed weights, without dropout; histories are
     written. Rows that were not visited are zero."""
     rows = []
     model.eval()
@@ -201,12 +202,13 @@ def render(records: list[Record], page: Page, folder: Path) -> list[Verdict]:
 
 
 def final_sweep(sweeps: list[dict[str, Any]]) -> dict[str, Any]:
-    """The sweep that Theorem 1 says is exact."""
+    """Return the sweep that Theorem 1 says is exact."""
     return sweeps[sweeps[0]["propagations"] - 1]
 
 
 def sampled_scores(group: list[Record], name: str, place: int) -> list[float]:
-    """Of all repetitions of all runs. place: of the fan-out in the record's list"""
+    """Return the scores of all repetitions of all runs. place: of the fan-out in the record's
+    list"""
     return [score for record in group for score in record["sampled"][name][place]["scores"]]
 
 
@@ -224,7 +226,7 @@ def _cells(group: list[Record]) -> list[str]:
 
 
 def verdicts_of(group: list[Record]) -> list[Verdict]:
-    """Of one data set, each of them over all runs."""
+    """Return the verdicts on one data set, each of them over all runs."""
     label, metric, runs = group[0]["label"], group[0]["metric"], counted(len(group), "run")
     sweeps = [final_sweep(record["cv"]) for record in group]
     exact = all(

@@ -1,7 +1,7 @@
-"""Every number that the paper prints, ours beside it: one table at the top of the page.
+"""Every number that the paper prints beside ours: one table at the top of the page.
 
-Reddit stands there with the generated graph in its place, and PPI with the rebuilt features where
-those were used: `dataset_label` names both, and nobody should take them for the paper's.
+Reddit is replaced by the generated graph, and PPI by rebuilt features if those were used:
+`dataset_label` names both, so that they are not taken for the paper's.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from vrgcn.training.wording import mean_text
 Row = list[str]
 COLUMNS = ["in the paper", "what", "the paper", "ours", "by"]
 NONE = "–"
-STAND_INS = {"reddit2": "reddit-like"}  # where the paper's own data is not here
+STAND_INS = {"reddit2": "reddit-like"}  # used if the paper's own data is missing
 
 
 def numbers(records: Mapping[str, Sequence[Record]]) -> list[Row]:
-    """A row of `COLUMNS` for each.
+    """Return a row of `COLUMNS` for each.
 
     records: of each experiment, by its name
     """
@@ -119,7 +119,7 @@ def _validation(records: Sequence[Record]) -> Iterator[Row]:
 
 
 def _by(records: Sequence[Record], runs: int, cut: Sequence[str] = ()) -> str:
-    """The data set that ours is of, how many runs, and what was cut of their epochs."""
+    """Describe our data set, the number of runs, and how their epochs were cut."""
     if not records or not runs:
         return NONE
     return ", ".join([records[0]["label"], counted(runs, "run"), *cut])

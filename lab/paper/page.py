@@ -29,7 +29,7 @@ NOT_NOTED = "an earlier version, not noted"
 def write_page(
     experiments: Sequence[Experiment], folder: Path, quick: bool, command: str
 ) -> dict[str, list[Verdict]]:
-    """Write the page from the records in a folder, into it; the verdicts of each experiment.
+    """Write the page from the records in a folder, into it; return the verdicts of each experiment.
 
     quick: show the records of quick runs, or those of real ones; never both on a page
     """
@@ -88,7 +88,7 @@ def write_page(
 
 
 def versions(records: Sequence[Record]) -> str:
-    """The code that made the records, with how many where there were several."""
+    """Return the code versions that made the records, with their counts if there were several."""
     made = Counter(str(record.get("version", NOT_NOTED)) for record in records)
     if len(made) <= 1:
         return "".join(made) or __version__
@@ -96,8 +96,8 @@ def versions(records: Sequence[Record]) -> str:
 
 
 def commands(name: str, records: Sequence[Record]) -> list[str]:
-    """What makes these records, as few commands as say it: data sets with as many runs and epochs
-    together. Of algorithms with fewer runs than others, more are made."""
+    """Return the fewest commands that make these records: data sets with as many runs and epochs
+    together. Algorithms with fewer runs than others get more."""
     quick = " --quick" if records[0].get("quick") else ""
     groups: dict[tuple[int, str], list[str]] = {}
     for dataset in in_order(records, "dataset"):
@@ -114,7 +114,7 @@ def commands(name: str, records: Sequence[Record]) -> list[str]:
 
 
 def _epochs(name: str, records: Sequence[Record]) -> str:
-    """The option that cuts epochs, where these have fewer than the settings say."""
+    """Return the option that cuts epochs, if these have fewer than the settings say."""
     if name in ("table1", "table2", "table4", "fig-correlation") or records[0].get("quick"):
         return ""
     paper = setting(records[0]["dataset"])
@@ -125,13 +125,13 @@ def _epochs(name: str, records: Sequence[Record]) -> str:
 
 
 def _counts(verdicts: dict[str, list[Verdict]]) -> str:
-    """How many of each kind, such as "holds: 3, does not hold: 1"."""
+    """Return the counts of each kind, such as "holds: 3, does not hold: 1"."""
     found = Counter(verdict.holds for part in verdicts.values() for verdict in part)
     return ", ".join(f"{text}: {found[holds]}" for holds, text in VERDICTS.items() if found[holds])
 
 
 def machine() -> str:
-    """Cores, memory and kind of the machine."""
+    """Describe cores, memory and kind of the machine."""
     parts = [f"{os.cpu_count()} cores"]
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -1,7 +1,7 @@
-"""Whether one algorithm ends above another, or below, decided over the seeds that both ran with.
+"""Decides whether one algorithm ends above or below another, over the seeds that both ran with.
 
-The two start from the same weights for each seed, and what the seed decides moves both: the test is
-on the differences, seed by seed (Student's paired t-test, one-sided, at 1%).
+The two start from the same weights for each seed, and the seed affects both: the test is on the
+differences, seed by seed (Student's paired t-test, one-sided, at 1%).
 """
 
 from __future__ import annotations
@@ -35,24 +35,25 @@ class Comparison:
 
     @property
     def differs(self) -> bool | None:
-        """Whether the first is on the side that was asked for, at the level of the test; None: not
+        """True if the first is on the requested side, at the level of the test; None: not
         decided."""
         return None if self.p is None else self.p < LEVEL
 
     @property
     def leans(self) -> bool:
-        """Whether the first is on that side on average, however little."""
+        """True if the first is on that side on average, however little."""
         return self.difference < 0 if self.below else self.difference > 0
 
     @property
     def shown(self) -> bool | None:
-        """Whether it is on that side. Fewer than `FEWEST` runs may fail to show it: None then."""
+        """True if the first is on that side. Fewer than `FEWEST` runs may fail to show it: None
+        then."""
         return True if self.differs else False if self.seeds >= FEWEST else None
 
     @property
     def refuted(self) -> bool | None:
-        """Whether it is not on that side. That few runs do not show it says this only where they do
-        not lean there either; None: not decided."""
+        """True if the first is not on that side. Few runs that do not show it prove this only if
+        they do not lean there either; None: not decided."""
         if self.differs is None or self.differs:
             return None if self.differs is None else False
         return True if self.seeds >= FEWEST or not self.leans else None
@@ -67,7 +68,8 @@ class Comparison:
 def compare(
     first: Mapping[int, float], second: Mapping[int, float], *, below: bool = False
 ) -> Comparison | None:
-    """Is the first above the second? Values by seed; None where they have no seed in common.
+    """Compare two algorithms: is the first above the second? Values by seed; None if they have no
+    seed in common.
 
     below: ask whether it is below
     """

@@ -62,9 +62,9 @@ def run_reproduce(
     threads: int | None,
     command: str,
 ) -> None:
-    """`vrgcn reproduce`, given the values of its flags: run, write the page, print the verdicts.
+    """Run `vrgcn reproduce` with the values of its flags: run, write the page, print the verdicts.
 
-    command: what was typed, for the page
+    command: the typed command, for the page
     """
     start = time.perf_counter()
     folder = out or Path("results-quick" if quick else "results")
@@ -79,7 +79,7 @@ def run_reproduce(
 
 
 def _check_datasets(choice: Choice) -> None:
-    """Refuse data sets that were asked for and are not here; say which of the others are not."""
+    """Raise if requested data sets are missing; report which of the others are."""
     for name in choice.datasets or ():
         setting(name)
     missing = absent(choice)
@@ -99,11 +99,11 @@ def _check_datasets(choice: Choice) -> None:
 def reproduce(
     names: Sequence[str], choice: Choice, folder: Path, command: str
 ) -> dict[str, list[Verdict]]:
-    """Run what is missing, write the page; the verdicts of each experiment that was asked for.
+    """Run missing units and write the page; return the verdicts of each requested experiment.
 
     names: of `EXPERIMENTS`
-    folder: of the records, figures and the page, which is made of all records there
-    command: what was typed, for the page
+    folder: of the records, figures and the page, which is made from all records there
+    command: the typed command, for the page
     """
     check_drawing()
     check_out_folder(folder)
@@ -121,7 +121,7 @@ def reproduce(
 
 
 def find_experiment(name: str) -> Experiment:
-    """The experiment of a name, its module imported now."""
+    """Import and return the experiment of a name."""
     experiment: Experiment = importlib.import_module(EXPERIMENTS[name]).EXPERIMENT
     return experiment
 
@@ -135,7 +135,7 @@ class _Planned(NamedTuple):
 
 
 def _plan(experiments: Sequence[Experiment], choice: Choice, folder: Path) -> list[_Planned]:
-    """All units without a record, experiment by experiment; what is told before they start."""
+    """Return all units without a record, experiment by experiment; print how many and how long."""
     planned: list[_Planned] = []
     for experiment in experiments:
         units = experiment.units(choice)
@@ -160,8 +160,8 @@ def _plan(experiments: Sequence[Experiment], choice: Choice, folder: Path) -> li
 
 
 def _run(planned: Sequence[_Planned], folder: Path) -> list[str]:
-    """The bar is one over everything, in seconds as estimated. A unit that fails by its numbers
-    would do so again: the others are run, and what failed is given back."""
+    """Run the units with one progress bar in estimated seconds. A unit that fails numerically would
+    fail again: the others are run, and the failures are returned."""
     failed = []
     with progress_bar(
         TextColumn("{task.description}"),
@@ -213,7 +213,7 @@ def _records(experiment: Experiment, folder: Path) -> Path:
 
 
 def _title(unit: Unit) -> str:
-    """The key in short: its values, and the names of numbers."""
+    """Return the key in short: its values, and the names of numbers."""
     return " ".join(
         str(value) if isinstance(value, str) else f"{name} {value}"
         for name, value in unit.key.items()

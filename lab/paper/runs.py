@@ -20,7 +20,7 @@ from vrgcn.training.state import Epoch
 
 
 class _EnoughError(Exception):
-    """Ends a run that has reached what it was run for."""
+    """Raised to end a run that has reached its target."""
 
 
 def train_run(
@@ -32,7 +32,7 @@ def train_run(
     measure: Callable[[], float] | None = None,
     every: int = 1,
 ) -> Record:
-    """Train, and give back what happened, JSON-able.
+    """Train and return a JSON-able record.
 
     until: stop after the first epoch whose validation score is at least this
     measure: called after each epoch whose number `every` divides and after the last; its values are
@@ -63,7 +63,7 @@ def train_run(
         result = fit(model, graph, config, on_epoch=on_epoch)
     except _EnoughError:
         pass
-    except FloatingPointError as error:  # it is a result too: this algorithm does not converge
+    except FloatingPointError as error:  # a result too: this algorithm does not converge
         diverged = str(error)
     seconds = [0.0, *(point.seconds for point in points)]
     evaluated = [point.epoch for point in points if point.val is not None]
@@ -81,11 +81,12 @@ def train_run(
 
 
 def exact_training_loss(model: nn.Module, graph: Graph, config: TrainConfig) -> Callable[[], float]:
-    """Mean loss over the training nodes, each neighbour average exact and without dropout.
+    """Return the mean loss over the training nodes, with exact neighbour averages and without
+    dropout.
 
-    It is the objective that every estimator means to minimise, on the edges that it trains on;
-    the mean of a run's own minibatch losses would flatter an estimator whose noise was fitted.
-    The weight decay is not in it.
+    This is the objective that every estimator should minimise, on the edges that it trains on; the
+    mean of a run's own minibatch losses would flatter an estimator whose noise was fitted. It does
+    not include the weight decay.
     """
     setup = set_up(
         model,
@@ -101,8 +102,8 @@ def exact_training_loss(model: nn.Module, graph: Graph, config: TrainConfig) -> 
 
 
 def label_seeds(records: Sequence[Record]) -> list[Record]:
-    """The same records, with the seed in the label where a data set has several: each is shown and
-    judged alone, and two of the same name could not be told apart."""
+    """Return the same records, with the seed in the label if a data set has several: each is shown
+    and judged alone, and equal names could not be told apart."""
     seeds = {
         name: {r["seed"] for r in of(records, dataset=name)}
         for name in in_order(records, "dataset")

@@ -62,17 +62,18 @@ class Setting:
     every: int = 1
 
     def curve_epochs(self, algorithm: str) -> int:
-        """Epochs of a curve; the paper gives NS twice as many on Reddit."""
+        """Return the epochs of a curve; the paper gives NS twice as many on Reddit."""
         twice = algorithm == "NS" and self.dataset in ("reddit", "reddit2")
         return self.convergence_epochs * (2 if twice else 1)
 
     def build(self, algorithm: str, graph: Graph, seed: int, **changes: Any) -> GraphModel:
-        """The untrained model of an algorithm; changes: of ModelConfig, such as dropout=0.0."""
+        """Build the untrained model of an algorithm; changes: of ModelConfig, such as
+        dropout=0.0."""
         config = replace(self.model, order=ALGORITHMS[algorithm].order, **changes)
         return build_model(config, graph.num_features, graph.num_classes, seed)
 
     def config(self, algorithm: str, seed: int, **changes: Any) -> TrainConfig:
-        """How an algorithm trains; changes: of TrainConfig, such as epochs=3."""
+        """Return how an algorithm trains; changes: of TrainConfig, such as epochs=3."""
         how = ALGORITHMS[algorithm]
         chosen: dict[str, Any] = {
             "estimator": how.estimator,
@@ -149,7 +150,7 @@ _TINY = replace(COMMUNITIES, nodes=2_000, pairs=30_000, train=1_000, val=400, te
 
 
 def setting(dataset: str) -> Setting:
-    """The paper's settings for a data set; an error names those that have some."""
+    """Return the paper's settings for a data set; the error lists the data sets that have some."""
     if dataset not in SETTINGS:
         find_dataset(dataset)  # a name that does not exist at all has its own error
         raise ValueError(
@@ -161,8 +162,8 @@ def setting(dataset: str) -> Setting:
 def chosen_datasets(
     choice: Choice, default: tuple[str, ...], among: tuple[str, ...] | None = None
 ) -> tuple[str, ...]:
-    """The data sets to work on: those asked for, or the experiment's own; for --quick the tiny
-    one. Those whose raw files are not here are left out (`absent` lists them).
+    """Return the data sets to work on: the requested ones, or the experiment's own; for --quick the
+    tiny one. Data sets without raw files are left out (`absent` lists them).
 
     among: those that the experiment makes sense for; None: all
     """
@@ -177,7 +178,7 @@ def chosen_datasets(
 
 
 def absent(choice: Choice) -> tuple[str, ...]:
-    """The data sets whose raw files are not here, of those asked for or else of all."""
+    """Return the data sets without raw files, of the requested ones or else of all."""
     names = choice.datasets or (() if choice.quick else tuple(SETTINGS))
     return tuple(name for name in names if not _present(name, choice.data_root))
 
@@ -188,19 +189,20 @@ def _present(name: str, root: Path | None) -> bool:
 
 
 def dataset_label(dataset: str, choice: Choice) -> str:
-    """The paper's name of a data set, with what readers must know about ours."""
+    """Return the paper's name of a data set, with what readers must know about ours."""
     raw = DATASETS[dataset].raw
     note = None if raw is None else raw.note(raw.folder(root_folder(choice.data_root)))
     return setting(dataset).label + (" (rebuilt)" if note else "")
 
 
 def runs_of(choice: Choice, dataset: str) -> int:
-    """Seeds per algorithm."""
+    """Return the number of seeds per algorithm."""
     return choice.runs or (2 if choice.quick else setting(dataset).runs)
 
 
 def epochs_of(choice: Choice, papers: int, quick: int) -> int:
-    """Epochs of a run: the paper's, unless fewer are asked for; `quick` in a quick run."""
+    """Return the epochs of a run: the paper's, unless fewer are requested; `quick` in a quick
+    run."""
     return quick if choice.quick else min(papers, choice.epochs or papers)
 
 
@@ -211,10 +213,10 @@ def unit_per_seed(
     runs: Callable[[Choice, str], int] = lambda choice, _: choice.runs or 1,
     epochs: Callable[[str, Choice], int] | None = None,
 ) -> list[Unit]:
-    """Units of one model each: run(dataset, seed, choice).
+    """Return units of one model each: run(dataset, seed, choice).
 
-    runs: seeds of a data set; one unless more are asked for
-    epochs: of a data set, where they may be cut
+    runs: seeds of a data set; one unless more are requested
+    epochs: of a data set, if they may be cut
     """
     return [
         Unit(
@@ -228,7 +230,7 @@ def unit_per_seed(
 
 
 def open_graph(dataset: str, choice: Choice) -> Graph:
-    """The graph with its features scaled as the paper does; `communities` is tiny in --quick."""
+    """Open the graph with its features scaled as in the paper; `communities` is tiny in --quick."""
     return _open(dataset, choice.quick and dataset == "communities", choice.data_root)
 
 

@@ -15,7 +15,7 @@ from vrgcn.pages.page import Page
 
 
 def units(choice: Choice) -> list[Unit]:
-    """A unit for each data set that is here."""
+    """Return a unit for each available data set."""
     return [
         Unit({"dataset": name, "quick": choice.quick}, partial(_count, name, choice))
         for name in chosen_datasets(choice, tuple(SETTINGS))
@@ -35,7 +35,7 @@ def _count(dataset: str, choice: Choice) -> Record:
 
 
 def render(records: list[Record], page: Page, folder: Path) -> list[Verdict]:
-    """The table with the paper's numbers, and whether they are the same."""
+    """Show the table with the paper's numbers, and whether they are the same."""
     page.text(
         "V nodes, E edges (an undirected one twice, a self-loop at each node once), the average "
         "number of nodes within one and within two hops. The paper's averages are rounded twice."
@@ -82,7 +82,8 @@ def render(records: list[Record], page: Page, folder: Path) -> list[Verdict]:
 
 
 def _agrees(ours: Average, paper: int) -> bool:
-    """The same once rounded; of a sample of nodes, within two standard errors."""
+    """Return True if both are the same once rounded; for a sample of nodes, within two standard
+    errors."""
     if ours.error == 0:
         return ours.rounded() == paper
     return abs(ours.value - paper) <= 2 * ours.error + 0.5

@@ -68,8 +68,8 @@ def run(dataset: str, seed: int, choice: Choice) -> dict[str, Any]:
 def _partly_trained(
     dataset: str, graph: Graph, seed: int, choice: Choice
 ) -> tuple[nn.Module, nn.Module, int, MiniBatches]:
-    """A model after a tenth of the paper's epochs, the same an epoch before, and minibatches in
-    which the hidden activation of a node depends on its preprocessed features alone."""
+    """Return a model after a tenth of the paper's epochs, the same an epoch before, and minibatches
+    in which the hidden activation of a node depends only on its preprocessed features."""
     paper = setting(dataset)
     epochs = max(2, paper.train.epochs // 10)
     config = paper.config(
@@ -89,7 +89,8 @@ def _partly_trained(
 def _neighbourhoods(
     model: nn.Module, earlier: nn.Module, batches: MiniBatches, count: int, masks: int, seed: int
 ) -> list[Neighbourhood]:
-    """Of `count` nodes of all degrees, with their activations at the weights of both models."""
+    """Return the neighbourhoods of `count` nodes of all degrees, with their activations at the
+    weights of both models."""
     P = batches.setup.P[None]
     chosen = spread_by_degree(P.adjacency.counts, count)
     nodes = torch.unique(torch.cat([chosen, P.rows(chosen).indices]))
@@ -119,7 +120,7 @@ def _neighbourhoods(
 
 
 def spread_by_degree(degree: Tensor, count: int) -> Tensor:
-    """Nodes with at least two neighbours, evenly from the lowest degree to the highest."""
+    """Return nodes with at least two neighbours, evenly from the lowest degree to the highest."""
     nodes = (degree >= 2).nonzero()[:, 0]
     ascending = nodes[degree[nodes].argsort(stable=True)]
     places = torch.linspace(0, len(nodes) - 1, min(count, len(nodes))).long()
@@ -129,7 +130,7 @@ def spread_by_degree(degree: Tensor, count: int) -> Tensor:
 def _activations(
     model: nn.Module, batches: MiniBatches, nodes: Tensor, masks: int, columns: Tensor | None
 ) -> Tensor:
-    """(masks, nodes, width): the input of the last propagation, in the model's mode."""
+    """Return the input of the last propagation (masks, nodes, width), in the model's mode."""
     recorder = Recorder(model)
     batch = batches.batch(nodes)
     out = []
@@ -177,7 +178,7 @@ def _table(record: Record, page: Page) -> None:
 
 
 def _measured(record: Record) -> list[str]:
-    """The estimators of a record: those made before two-way was measured lack it."""
+    """Return the estimators of a record: older records lack two-way."""
     return [name for name in ROWS if all(name in row["estimators"] for row in record["rows"])]
 
 

@@ -60,7 +60,7 @@ def _train(dataset: str, algorithm: str, seed: int, choice: Choice) -> Record:
     paper = setting(dataset)
     graph = open_graph(dataset, choice)
     epochs = _epochs(dataset, choice)
-    # Nothing is chosen by validation, so that it need not be computed after each epoch.
+    # Nothing is chosen by validation, so it need not be computed after each epoch.
     config = paper.config(
         algorithm,
         seed,
@@ -75,7 +75,7 @@ def _train(dataset: str, algorithm: str, seed: int, choice: Choice) -> Record:
 
 
 def render(records: list[Record], page: Page, folder: Path) -> list[Verdict]:
-    """Ours and the paper's numbers side by side."""
+    """Show our numbers and the paper's side by side."""
     page.text(
         "Test accuracy in percent (micro-F1 for PPI) after a fixed number of epochs, mean ± "
         "standard deviation over the runs. M0: dropout before the propagation, M1: after it, PP: "
@@ -122,7 +122,7 @@ def _verdicts(dataset: str, records: list[Record]) -> list[Verdict]:
 
 
 def _as_exact(label: str, records: list[Record]) -> Verdict:
-    """Whether CVD+PP is as accurate as exact training; runs that diverged are not."""
+    """Return True if CVD+PP is as accurate as exact training; runs that diverged are not."""
     exact, cvd = _scores(records, "M1+PP"), _scores(records, "CVD+PP")
     claim = (
         f"Table 3, {label}: CVD+PP with one sampled neighbour is as accurate as exact M1+PP (at "
@@ -162,7 +162,7 @@ def _against_paper(label: str, scores: list[float], paper: Score, comparable: bo
 
 
 def _runs_text(records: list[Record]) -> str:
-    """How many runs, and how many of them have no score because they diverged."""
+    """Return the number of runs, and how many of them have no score because they diverged."""
     lost = _diverged(records)
     return f"{len(records)} ({lost} diverged)" if lost else str(len(records))
 
@@ -172,7 +172,7 @@ def _diverged(records: list[Record]) -> int:
 
 
 def _scores(records: list[Record], algorithm: str) -> list[float]:
-    """Test scores in percent of the runs that came to an end."""
+    """Return the test scores in percent of the runs that finished."""
     found = of(records, algorithm=algorithm)
     return [100 * record["test"] for record in found if record["test"] is not None]
 

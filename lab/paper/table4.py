@@ -87,10 +87,10 @@ VERSIONS = {
 
 
 def epoch_limit(dataset: str, algorithm: str) -> int:
-    """After so many epochs it is "never".
+    """Return the number of epochs after which it is "never".
 
-    On the graphs in Reddit's place exact training takes a minute an epoch on two cores, and what
-    converges at all does so within a few.
+    On the graphs in Reddit's place exact training takes a minute per epoch on two cores, and
+    algorithms that converge do so within a few.
     """
     if dataset.startswith("reddit-like"):
         return 3 if algorithm == "Exact+PP" else 6
@@ -117,7 +117,7 @@ def units(choice: Choice) -> list[Unit]:
 
 
 def _epochs(dataset: str, version: Version, choice: Choice) -> int:
-    """The most that an algorithm has in the race."""
+    """Return the maximum epochs of an algorithm in the race."""
     return max(
         epochs_of(choice, epoch_limit(dataset, name), QUICK_EPOCHS) for name in version.algorithms
     )
@@ -161,7 +161,7 @@ def run(dataset: str, layers: int, seed: int, choice: Choice) -> Record:
 
 
 def cap_degrees(graph: Graph, most: int, seed: int = 0) -> Graph:
-    """The graph in which each node keeps at most `most` of its neighbours, drawn at random.
+    """Return the graph in which each node keeps at most `most` of its neighbours, drawn at random.
 
     Node u keeping v does not make v keep u: the graph is directed, as in GraphSAGE.
     """
@@ -185,7 +185,7 @@ def _capped(graph: Graph, most: int) -> Graph:
 
 
 def render(records: list[Record], page: Page, folder: Path) -> list[Verdict]:
-    """A table for each data set and version."""
+    """Show a table for each data set and version."""
     page.text(
         "Seconds of training until the validation accuracy is reached; evaluation and the one-off "
         "average of the features (PP) are not counted. All algorithms train in one process, half "
@@ -228,13 +228,13 @@ def _add_table(records: list[Record], page: Page, version: Version, title: str) 
 
 
 def reached(record: Record, algorithm: str) -> float | None:
-    """Epochs until the target; None if it was never reached."""
+    """Return the epochs until the target; None if it was never reached."""
     turns = turns_to(record["target"], record["algorithms"][algorithm]["val"])
     return None if turns is None else turns / record["parts"]
 
 
 def seconds_to_target(record: Record, algorithm: str) -> float:
-    """Infinite if it was never reached."""
+    """Return the seconds until the target; infinity if it was never reached."""
     epochs = reached(record, algorithm)
     if epochs is None:
         return math.inf
@@ -242,7 +242,8 @@ def seconds_to_target(record: Record, algorithm: str) -> float:
 
 
 def speedup(records: Sequence[Record]) -> float | None:
-    """Of CVD+PP over exact training, by their median seconds; None where one has none."""
+    """Return the speedup of CVD+PP over exact training, by their median seconds; None if one has
+    none."""
     exact, ours = (
         median(seconds_to_target(record, name) for record in records)
         for name in ("Exact+PP", "CVD+PP")
@@ -251,14 +252,14 @@ def speedup(records: Sequence[Record]) -> float | None:
 
 
 def epoch_seconds(records: list[Record], algorithm: str) -> float:
-    """The median over all turns of all runs, times the turns of an epoch."""
+    """Return the median over all turns of all runs, times the turns of an epoch."""
     turns = [s * r["parts"] for r in records for s in r["algorithms"][algorithm]["seconds"]]
     return median(turns)
 
 
 def over_mlp(records: list[Record], algorithm: str) -> float:
-    """Seconds over the MLP's in the same turn, the median over all turns of all runs: what slowed
-    both does not count."""
+    """Return the seconds over the MLP's in the same turn, the median over all turns of all runs:
+    disturbances of both cancel."""
     ratios = [
         ours / theirs
         for record in records
@@ -270,10 +271,10 @@ def over_mlp(records: list[Record], algorithm: str) -> float:
 
 
 def arrival(records: Sequence[Record], algorithm: str) -> tuple[str, str]:
-    """Median epochs and seconds to the target, a run that never got there counting as the longest;
-    or "never" and the best validation accuracy."""
+    """Return the median epochs and seconds to the target, counting runs that never reached it as
+    the longest; or "never" and the best validation accuracy."""
     epochs = [reached(record, algorithm) for record in records]
-    lost = epochs.count(None)  # those that diverged are among them
+    lost = epochs.count(None)  # including those that diverged
     middle = median(math.inf if each is None else each for each in epochs)
     if not math.isfinite(middle):
         parts = [record["algorithms"][algorithm] for record in records]
@@ -286,7 +287,7 @@ def arrival(records: Sequence[Record], algorithm: str) -> tuple[str, str]:
 
 
 def paper_text(paper: Convergence | None) -> tuple[str, str]:
-    """Epochs and seconds as `arrival` writes them."""
+    """Return epochs and seconds as `arrival` writes them."""
     if paper is None:
         return "–", "–"
     if paper.best is not None:
@@ -307,7 +308,7 @@ def _verdicts(records: list[Record], version: Version, title: str) -> list[Verdi
 
 
 def _faster(records: list[Record], version: Version, title: str, quick: bool) -> Verdict:
-    """Whether CVD+PP gets there, and in less time than exact training."""
+    """Return True if CVD+PP reaches the target, and in less time than exact training."""
     claim = f"Table 4, {title}: CVD+PP gets there in less time than exact training"
     if quick:
         return Verdict(None, f"{claim}: a quick run decides nothing.")

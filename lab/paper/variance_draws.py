@@ -47,7 +47,8 @@ class Neighbourhood:
 def measure(
     around: Neighbourhood, P: Propagation, fanout: int, draws: int, generator: torch.Generator
 ) -> dict[str, Any]:
-    """Measured variances of the estimates of (P h)_u, summed over the columns, beside the formulas.
+    """Return measured variances of the estimates of (P h)_u, summed over the columns, beside the
+    formulas.
 
     For each estimator and part: [measured, formula, standard errors between them].
     """
@@ -84,7 +85,8 @@ def measure(
 
 
 def _compare(squares: Tensor, expected: Tensor) -> list[float]:
-    """squares: (draws,) squared distances from the mean; expected: (width,)"""
+    """Compare draws with a formula. squares: (draws,) squared distances from the mean; expected:
+    (width,)"""
     formula = expected.sum()
     rounding = 1e-9 * float(squares.mean() + formula) + 1e-30
     off = standard_errors_off(squares, formula, rounding)
@@ -92,15 +94,15 @@ def _compare(squares: Tensor, expected: Tensor) -> list[float]:
 
 
 def _digits(value: Tensor) -> float:
-    """A number as it goes into a record: six digits are more than the draws can tell."""
+    """Round a number for a record: six digits are finer than the draws."""
     return float(f"{float(value):.6g}")
 
 
 def _draw(
     around: Neighbourhood, P: Propagation, fanout: int, draws: int, generator: torch.Generator
 ) -> tuple[dict[tuple[str, str], Tensor], Tensor]:
-    """Squared distances (draws,) from the mean by estimator and part, and (draws, width) how far
-    CVD with weight scaling's μ is from the mean."""
+    """Draw squared distances (draws,) from the mean by estimator and part, and the distance (draws,
+    width) of CVD with weight scaling's μ from the mean."""
     mean, past = around.pool.mean(0), around.past
     at_once = max(1, CHUNK // mean.numel())
     chunks: dict[tuple[str, str], list[Tensor]] = {}
@@ -130,7 +132,7 @@ def _draw(
 def _estimates(
     around: Neighbourhood, hop: Hop, h: Tensor, mu: Tensor, past: Tensor, past_mu: Tensor
 ) -> dict[str, Tensor]:
-    """(draws, width) by estimator. h, mu, past, past_mu: (draws, 1 + n, width)."""
+    """Return estimates (draws, width) by estimator. h, mu, past, past_mu: (draws, 1 + n, width)."""
     return {
         "exact": _product(around, h),
         "ns": sampled(hop, _sources(h)),
@@ -151,17 +153,18 @@ def _cvd(around: Neighbourhood, hop: Hop, h: Tensor, mu: Tensor, past_mu: Tensor
 
 
 def _two_way(around: Neighbourhood, h: Tensor, past: Tensor) -> Tensor:
-    """Of a node with more neighbours than the fan-out: all of them from the history."""
+    """Return the estimate for a node with more neighbours than the fan-out: all of them from the
+    history."""
     return _product(around, torch.cat([h[:, :1], past[:, 1:]], dim=1))
 
 
 def _product(around: Neighbourhood, h: Tensor) -> Tensor:
-    """(P h)_u: (..., 1 + n, width) -> (..., width)."""
+    """Return (P h)_u: (..., 1 + n, width) -> (..., width)."""
     return around.own * h[..., 0, :] + around.weights @ h[..., 1:, :]
 
 
 def _sources(h: Tensor) -> Tensor:
-    """(draws, 1 + n, width) as a hop of that many targets takes it: u of each draw, then each
+    """Rearrange (draws, 1 + n, width) for a hop of that many targets: u of each draw, then each
     draw's neighbours."""
     return torch.cat([h[:, 0], h[:, 1:].flatten(0, 1)])
 
@@ -169,7 +172,7 @@ def _sources(h: Tensor) -> Tensor:
 def _hop(
     around: Neighbourhood, P: Propagation, fanout: int, count: int, generator: torch.Generator
 ) -> Hop:
-    """`count` draws of the real sampler for u, each with neighbours of its own."""
+    """Return `count` draws of the real sampler for u, each with neighbours of its own."""
     n = len(around.weights)
     sample = uniform(P, torch.full((count,), around.node), fanout, generator)
     place = torch.full((P.num_nodes,), -1)
@@ -181,7 +184,7 @@ def _hop(
 
 
 def _noise(pool: Tensor, count: int, generator: torch.Generator) -> Tensor:
-    """(count, 1 + n, width): deviations from the mean, each node's from a mask of its own."""
+    """Draw deviations from the mean (count, 1 + n, width), each node's from a mask of its own."""
     masks, nodes, _ = pool.shape
     drawn = torch.randint(masks, (count, nodes), generator=generator)
     return (pool - pool.mean(0))[drawn, torch.arange(nodes)]

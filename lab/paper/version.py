@@ -1,4 +1,4 @@
-"""Which code made a record: the version of the package, and the commit where it is a checkout."""
+"""The code that made a record: the version of the package, and the commit if it is a checkout."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ CODE = ("vrgcn", "lab")  # the folders whose files make a record
 
 @lru_cache(maxsize=1)
 def code_version(root: Path = ROOT) -> str:
-    """The version of the package in `root`, such as "0.1.0, commit 1a2b3c4 of 2026-11-17".
+    """Return the version of the package in `root`, such as "0.1.0, commit 1a2b3c4 of 2026-11-17".
 
-    "changed" follows where files of `CODE` are not as committed; the version stands alone for a
-    package that is no checkout.
+    "changed" follows if files of `CODE` are not as committed; for a package that is no checkout,
+    only the version.
     """
     commit = _git(root, "log", "-1", "--format=%h of %cs", "--abbrev=7")
     if not commit or not _git(root, "ls-files", "vrgcn/__init__.py"):
@@ -28,7 +28,7 @@ def code_version(root: Path = ROOT) -> str:
 
 
 def _git(folder: Path, *words: str) -> str:
-    """What git says in a folder; nothing where there is no git or no repository."""
+    """Return git's output in a folder; nothing if there is no git or no repository."""
     try:
         done = subprocess.run(
             ["git", "-C", str(folder), *words], capture_output=True, text=True, check=True

@@ -1,4 +1,4 @@
-"""What a CVD step costs beyond its dense layers: the same step with plans made beforehand and
+"""Cost of a CVD step beyond its dense layers: the same step with plans made beforehand and
 histories that are neither averaged, read nor written.
 
     python -m lab.studies.bare_step
@@ -45,7 +45,7 @@ class NoHistory(History):
 
 
 def bare(algorithm: Algorithm) -> Algorithm:
-    """The algorithm without plans to draw and histories to keep."""
+    """Return the algorithm without plans to draw and histories to keep."""
     batches = algorithm.batches
     batches.histories.tables[1, "h"] = NoHistory(batches.batch_size, Architecture().hidden)
     algorithm._stream = again(batches)

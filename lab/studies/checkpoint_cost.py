@@ -1,4 +1,4 @@
-"""What checkpoints cost beside training: their seconds over the seconds of training.
+"""Cost of checkpoints: their seconds over the seconds of training.
 
     python -m lab.studies.checkpoint_cost                  # reddit-like, about 10 minutes
     python -m lab.studies.checkpoint_cost --every 0.5m --epochs 30             # 2 minutes

@@ -1,4 +1,4 @@
-"""What the measurements beside the training cost: their seconds over those of training.
+"""Cost of the measurements beside the training: their seconds over those of training.
 
     python -m lab.studies.diagnostics_cost [--dataset communities]
 

@@ -1,5 +1,5 @@
-"""Bytes that processes exchange in an epoch, by estimator and --halo, beside what neighbour
-sampling would have to move.
+"""Bytes that processes exchange in an epoch, by estimator and --halo, compared with neighbour
+sampling.
 
     vrgcn partition communities --parts 4 --out parts
     torchrun --nproc-per-node 4 -m lab.studies.exchange parts communities
@@ -93,7 +93,7 @@ def measured(
 
 
 def sampled(source: str, owners: list[torch.Tensor]) -> dict[str, Any]:
-    """What neighbour sampling would fetch in an epoch of training nodes."""
+    """Return the bytes that neighbour sampling would fetch in an epoch of training nodes."""
     opened = (
         open_graph(source, None) if not Path(source).is_dir() else open_graph(None, Path(source))
     )

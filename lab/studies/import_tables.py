@@ -1,4 +1,4 @@
-"""How long `vrgcn import` takes and how much memory: 1M nodes with 64 features, 10M edges.
+"""Time and memory of `vrgcn import`: 1M nodes with 64 features, 10M edges.
 
     python -m lab.studies.import_tables
     python -m lab.studies.import_tables --nodes 100000 --edges 1000000 --kinds parquet --ids number
@@ -91,7 +91,7 @@ def write_edges(file: Path, nodes: int, edges: int, ids: str) -> None:
 
 
 def run(nodes: Path, edges: Path, out: Path) -> tuple[float, float, int]:
-    """Import in a process of its own: seconds, seconds of CPU, and peak resident bytes."""
+    """Import in a separate process; return seconds, seconds of CPU, and peak resident bytes."""
     flags = ["--nodes", nodes, "--edges", edges, "--out", out, "--ratio", "0.6", "0.2", "0.2"]
     command = [sys.executable, "-c", "from vrgcn.cli import main; main()", "import", *flags]
     start = time.perf_counter()

@@ -1,4 +1,4 @@
-"""How long it takes to open a graph on disk, with the checks of its places, and to verify it.
+"""Time to open a graph on disk with its checks, and to verify it.
 
     python -m lab.studies.open_graph              reddit-like, from the cache
     python -m lab.studies.open_graph FOLDER       any graph that `vrgcn import` wrote
@@ -20,7 +20,7 @@ ROUNDS = 5
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """The best of some rounds after the first."""
+    """Return the best of some rounds after the first."""
     times = []
     for _ in range(ROUNDS + 1):
         start = time.perf_counter()

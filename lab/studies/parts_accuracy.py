@@ -28,12 +28,12 @@ WHOLE = "one process"
 
 
 def names(parts: list[int], halos: list[str]) -> list[tuple[str, int, str]]:
-    """(name, parts, halo) of each way to train."""
+    """Return (name, parts, halo) of each way to train."""
     return [(WHOLE, 1, ""), *((f"{n} parts, {halo}", n, halo) for n in parts for halo in halos)]
 
 
 def command(dataset: str, parts: int, halo: str, folder: Path) -> list[str]:
-    """What starts training, up to the flags that all ways share."""
+    """Return the command that starts training, up to the flags that all ways share."""
     if parts == 1:
         return [sys.executable, "-m", "vrgcn", "train", dataset]
     cut = folder / f"{dataset}-{parts}"

@@ -46,7 +46,7 @@ TRAIN = (
 
 
 class PastMemory:
-    """options: of the command line; result: what FOLDER/result.json has"""
+    """The study. options: of the command line; result: the contents of FOLDER/result.json"""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
@@ -78,7 +78,8 @@ class PastMemory:
 
     @property
     def limit(self) -> int:
-        """Bytes. Two tables as large as the features are derived: scaled features, and P X."""
+        """The limit in bytes. Two tables as large as the features are derived: scaled features, and
+        P X."""
         features = self.options.nodes * self.options.features * 2
         graph = self.options.nodes * self.options.degree * 8 + features
         for name in ("random", "communities"):
@@ -123,7 +124,7 @@ class PastMemory:
         self._keep()
 
     def _command(self, name: str, command: str, *, limited: bool = True) -> dict[str, Any]:
-        """Run a command of vrgcn, if it was not before; what it took."""
+        """Run a command of vrgcn, unless it was run before; return its measurements."""
         if name in self.result["commands"]:
             return self.result["commands"][name]
         forget(self.folder)
@@ -156,12 +157,12 @@ class PastMemory:
 
 
 def size_of(folder: Path) -> int:
-    """Bytes of the files in a folder, not of those in folders in it."""
+    """Return the bytes of the files in a folder, without subfolders."""
     return sum(file.stat().st_size for file in folder.glob("*") if file.is_file())
 
 
 def accuracy(graph: Path, predictions: Path) -> float:
-    """Of the test nodes."""
+    """Return the accuracy on the test nodes."""
     test, labels = np.load(graph / "test.npy"), np.load(graph / "labels.npy", mmap_mode="r")
     scores = np.load(predictions, mmap_mode="r")
     pieces = np.array_split(test, max(1, len(test) // 100_000))
@@ -169,9 +170,10 @@ def accuracy(graph: Path, predictions: Path) -> float:
 
 
 def disk_speed(file: Path, seconds: float = 2.0) -> dict[str, float]:
-    """Reads past the system's cache, one at a time: pages at random places, and a long stretch.
+    """Measure reads past the system's cache, one at a time: pages at random places, and a long
+    stretch.
 
-    seconds: after which each of the two ends; one read at least
+    seconds: after which each of the two ends; at least one read is made
     """
     descriptor = os.open(file, os.O_RDONLY | os.O_DIRECT)
     size, draw, speed = file.stat().st_size, random.Random(0), {}
@@ -194,12 +196,13 @@ def disk_speed(file: Path, seconds: float = 2.0) -> dict[str, float]:
 
 
 def running(phase: dict[str, dict[str, float]]) -> float:
-    """Seconds of a phase, but for those in which the process was stopped from outside."""
+    """Return the seconds of a phase, without those in which the process was stopped from
+    outside."""
     return sum(part["wall"] - part["stopped"] for part in phase.values())
 
 
 def shares(phase: dict[str, dict[str, float]]) -> dict[str, float]:
-    """Of the time of a phase."""
+    """Return the shares of the time of a phase."""
     wall = running(phase)
     told = {name: phase[name]["cpu"] for name in PARTS if name in phase}
     told["disk"] = sum(part["waited"] for part in phase.values())
@@ -208,7 +211,7 @@ def shares(phase: dict[str, dict[str, float]]) -> dict[str, float]:
 
 
 def table(result: dict[str, Any], nodes: dict[str, int]) -> str:
-    """One line for each training and prediction. nodes: of the graph of each case"""
+    """Return one line for each training and prediction. nodes: of the graph of each case"""
     lines = [
         "what | nodes/s | without others | disk, gather, plan, compute, others | read | own memory "
         "| test"

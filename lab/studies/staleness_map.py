@@ -80,10 +80,10 @@ def make_model(cell: Cell, graph: Graph) -> nn.Module:
 
 
 def make_graph(degree: int) -> Graph:
-    """The kin of `sparse-communities` at degree 3, else of `communities`."""
+    """Make a graph like `sparse-communities` at degree 3, otherwise like `communities`."""
     spec = SPARSE_COMMUNITIES if degree == 3 else COMMUNITIES
     size = {"nodes": NODES, "train": 6_000, "val": 2_000, "test": 2_000}
-    # The same evidence in total: fewer neighbours have to tell more each.
+    # The same evidence in total: with fewer neighbours, each has to carry more.
     homophily = {3: spec.homophily, 15: 0.6, 50: spec.homophily}[degree]
     return community_graph(replace(spec, pairs=NODES * degree // 2, homophily=homophily, **size))
 
@@ -109,7 +109,7 @@ def run(cell: Cell, graph: Graph, budget: float) -> Record:
 
 
 def show(records: list[Record], picture: Path) -> None:
-    """A table of all cells, and the map: each cell in the colour of who is ahead."""
+    """Show a table of all cells, and the map: each cell in the colour of the leading estimator."""
     print("| layers | degree | batches | rate | " + " | ".join(ESTIMATORS) + " | ahead | auto |")
     print("|---" * (6 + len(ESTIMATORS)) + "|")
     chosen = choices(records)
@@ -129,7 +129,7 @@ def show(records: list[Record], picture: Path) -> None:
 
 
 def choices(records: list[Record]) -> list[str]:
-    """What `--estimator auto` takes in each cell."""
+    """Return the choice of `--estimator auto` in each cell."""
     graphs = {degree: make_graph(degree) for degree in {r["degree"] for r in records}}
     found = []
     for record in records:

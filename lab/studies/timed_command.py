@@ -1,4 +1,4 @@
-"""A command of vrgcn, as it is typed, and where its time went.
+"""Runs a command of vrgcn and reports where its time went.
 
     python -m lab.studies.timed_command REPORT.json train big --memory disk ...
 
@@ -52,7 +52,7 @@ GATHER = (
 
 
 class TimedCommand:
-    """file: of the report"""
+    """A command with a stopwatch. file: of the report"""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -61,7 +61,7 @@ class TimedCommand:
         self.began = self.wrote = time.perf_counter()
 
     def install(self) -> None:
-        """Put the stopwatch around the methods that are looked at."""
+        """Put the stopwatch around the measured methods."""
         for owner, name, phase in PHASES:
             self._wrap(owner, name, partial(self.watch.phase, phase))
         for table, name in GATHER:
@@ -80,7 +80,7 @@ class TimedCommand:
         self.file.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
 
     def _swept(self) -> Any:
-        """Sweeps for the score of an epoch are part of that."""
+        """Count sweeps for the score of an epoch as part of the evaluation."""
         current = self.watch.current
         return self.watch.phase(current if current == "evaluate" else "predict")
 

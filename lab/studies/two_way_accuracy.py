@@ -81,7 +81,7 @@ class Unit:
 
 
 def units(problems: list[str], seeds: int, fanout_seeds: int) -> list[Unit]:
-    """Seed by seed, so that a stopped run has as many of each.
+    """Return units seed by seed, so that a stopped run has equally many of each.
 
     seeds: of the comparison with exact training; fanout_seeds: of other estimators and fan-outs
     """
@@ -100,13 +100,13 @@ def units(problems: list[str], seeds: int, fanout_seeds: int) -> list[Unit]:
         for kinds, count in ((compared, seeds), (others, fanout_seeds))
         for estimator, fanout in kinds
         if seed < count
-        # Hardly a node there has so few neighbours: all fan-outs are the same.
+        # Hardly any node there has so few neighbours: all fan-outs are the same.
         and not (problem in DENSE and estimator == "two-way" and fanout != usual)
     ]
 
 
 class Graphs:
-    """Opened once each, features scaled as training does."""
+    """Graphs that are opened once each, features scaled as in training."""
 
     def __init__(self, root: Path | None) -> None:
         self.root = root
@@ -138,7 +138,7 @@ def run(unit: Unit, graph: Graph) -> Record:
 
 
 def measure(problems: list[str], graphs: Graphs, turns: int) -> list[Record]:
-    """Median seconds of an epoch of each, in turns; two epochs come before."""
+    """Return the median seconds of an epoch of each, in turns; two epochs come before."""
     found = []
     for problem in problems:
         mine = units([problem], 1, 1)
@@ -160,7 +160,8 @@ def measure(problems: list[str], graphs: Graphs, turns: int) -> list[Record]:
 
 
 def show(records: list[Record]) -> None:
-    """A row for each estimator and fan-out: mean test accuracy, and how far from exact."""
+    """Show a row for each estimator and fan-out: mean test accuracy, and the difference from
+    exact."""
     for problem in PROBLEMS:
         mine = [record for record in records if record["problem"] == problem]
         if not mine:

@@ -1,4 +1,4 @@
-"""How much of a `two-way` step is the engine's: the same step by hand, and nothing else in it.
+"""The engine's share of a `two-way` step: the same step written by hand, and nothing else in it.
 
     python -m lab.studies.two_way_by_hand
 
@@ -35,12 +35,12 @@ from vrgcn.graph.sparse import CSR
 from vrgcn.training.objective import loss_per_node
 
 STEPS = 10
-COMPARED, TOLERANCE = 60, 0.02  # steps, and how far apart their mean losses may be, as a share
+COMPARED, TOLERANCE = 60, 0.02  # steps, and the largest relative difference of their mean losses
 HISTORIES_ALONE = replace(ALGORITHMS["two-way"], fanout=(0,))
 
 
 class Engine(Algorithm):
-    """One of the algorithms, which remembers its losses."""
+    """One of the algorithms, which records its losses."""
 
     def __init__(self, *given: object, **more: object) -> None:
         super().__init__(*given, **more)  # type: ignore[arg-type]
@@ -124,7 +124,7 @@ def sums(rows: CSR, table: Tensor) -> Tensor:
 
 
 def check_same(by_hand: Engine, engine: Engine) -> None:
-    """Their random numbers are the same, so that losses differ by rounding alone."""
+    """Compare the losses: the random numbers are the same, so losses differ only by rounding."""
     means = []
     for algorithm in (by_hand, engine):
         torch.manual_seed(0)

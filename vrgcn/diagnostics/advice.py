@@ -33,7 +33,7 @@ class Advice(NamedTuple):
     """One piece of advice.
 
     action: what to do; reason: what was measured. Both lack a capital at the start and a full stop,
-    so that they fit on a line of their own or into a sentence.
+        so that they fit on a line of their own or into a sentence.
     """
 
     action: str

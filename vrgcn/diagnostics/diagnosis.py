@@ -43,7 +43,7 @@ class Measured:
     """One estimator against the mean of the exact algorithm, which has dropout if training has.
 
     layers: for each estimated call of `propagate` (from 0), its answer P h for the nodes of one
-    minibatch
+        minibatch
     outputs: the model's outputs for them
     gradients: of the loss, over minibatches
     """
@@ -96,7 +96,7 @@ def diagnose(
 
     estimators: their names; `exact` is always included
     passes: passes of each estimator, each with a new plan and new dropout masks: on one minibatch
-    for activations, and on as many minibatches for gradients
+        for activations, and on as many minibatches for gradients
     on_step, on_pass: called with the number done and the total (steps of an epoch, passes of all)
     """
     estimators = {REFERENCE: ESTIMATORS[REFERENCE], **estimators}

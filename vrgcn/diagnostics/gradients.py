@@ -28,7 +28,7 @@ class Gradients:
     layers: of the parameters of each layer, by the name of its module; parameters: of each by name
     trained: number of the minibatches that have a training node
     known: False if the exact gradient is zero; then there is nothing to compare with, and none of
-    the numbers means anything
+        the numbers means anything
     """
 
     whole: Deviation

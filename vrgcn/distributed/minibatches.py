@@ -26,7 +26,7 @@ class PartBatch(Batch):
     """A process's share of a step.
 
     backward: True if any share updates the weights. Then all processes do, because gradients are
-    summed over them, and a share without training nodes adds zero.
+        summed over them, and a share without training nodes adds zero.
     """
 
     @property

@@ -59,7 +59,7 @@ class Checkpoint:
     """A checkpoint that was read.
 
     identity: see identity.py; threads, torch: number of threads and version of PyTorch of the run
-    that wrote it, which affect bits
+        that wrote it, which affect bits
     """
 
     path: Path

@@ -45,16 +45,16 @@ def fit(
     """Train the model in place; it ends with the chosen weights, in evaluation mode.
 
     estimator, propagation: a composition, matrix or rule of the user's own instead of the config's
-    name
+        name
     objective: a loss and score of the user's own instead of those of the graph's labels; or only a
-    loss, a function from the outputs and labels of some nodes to the loss of each
+        loss, a function from the outputs and labels of some nodes to the loss of each
     diagnostics: epochs between measurements of staleness and noise, instead of the config's
     checkpoints: a new folder for the checkpoints of this run. Ctrl-C and SIGTERM then end the step,
-    write a checkpoint, and raise `Interrupted`
+        write a checkpoint, and raise `Interrupted`
     checkpoint_every: epochs (1) or minutes ("10m") between checkpoints, instead of the config's
     resume: a folder of checkpoints. Training continues from the newest one, to the same bits as
-    without the interruption, or starts from the beginning if there is none. New checkpoints are
-    written there
+        without the interruption, or starts from the beginning if there is none. New checkpoints are
+        written there
     verbose: show progress as `vrgcn train` does, on a terminal or in a notebook
     on_epoch, ..., on_note: see listener.Callbacks
     """

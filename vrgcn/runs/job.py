@@ -130,7 +130,7 @@ class Job:
         """Train the model in place; it ends with the chosen weights, in evaluation mode.
 
         checkpoints: a folder for checkpoints. Ctrl-C and SIGTERM then end the step, write a
-        checkpoint, and raise `Interrupted`
+            checkpoint, and raise `Interrupted`
         resume: continue from the newest checkpoint there, or from the beginning if there is none
         verbose: show progress
         """

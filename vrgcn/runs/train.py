@@ -35,15 +35,15 @@ def train(
     and `train --resume` accept it.
 
     graph: the folder that `vrgcn import` wrote, the name of a data set, or a `Graph` with unscaled
-    features; a `Graph` is kept in the folder of the run
+        features; a `Graph` is kept in the folder of the run
     out: the folder of the run; it must not exist yet
     resume: continue the run in `out` with its own settings and the given ones, to the same bits as
-    without the interruption
+        without the interruption
     overwrite: start over if `out` already holds a run
     verbose: show progress
     on_epoch: called with each point of the curve; it may raise StopTraining
     settings: any of `ModelConfig`, `TrainConfig` and `vrgcn train`, by name: hidden=64, epochs=20,
-    scaling="row", ratio=(0.6, 0.2, 0.2)
+        scaling="row", ratio=(0.6, 0.2, 0.2)
     """
     folder = Path(out)
     types = {k: v for k, v in setting_types(Settings).items() if k not in _SOURCE}

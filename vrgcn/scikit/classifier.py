@@ -40,7 +40,7 @@ class VRGCNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         classes) of 0 and 1.
 
         X: as in `fit`. Without `edge_index`, rows that the model was fitted to keep the edges that
-        they had then; other rows must be given theirs
+            they had then; other rows must be given theirs
         """
         outputs = self._outputs(X, edge_index, edge_weight)
         found = self._fitted_task().predicted(outputs).numpy()

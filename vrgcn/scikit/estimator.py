@@ -49,19 +49,17 @@ from vrgcn.training.result import TrainResult
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class GraphEstimator(BaseEstimator):  # type: ignore[misc]
-    """Base class with the parameters that both estimators share.
-
-    graph: a fixed graph; X then contains numbers of its nodes, so splitting X splits nodes. Its own
-    labels and splits are ignored
+    """graph: a fixed graph; X then contains numbers of its nodes, so splitting X splits nodes. Its
+        own labels and splits are ignored
     undirected: every edge of `edge_index` was given once and counts in both directions
     model, hidden, layers, dropout: the network, as in `ModelConfig`
     estimator, fanout, epochs, batch_size, learning_rate, weight_decay, device: the training, as in
-    `TrainConfig`
+        `TrainConfig`
     settings: a dict of any other settings of `ModelConfig` and `TrainConfig`
     scaling: of the features, learned from the training nodes: "standard", "row" or "none"; "auto":
-    "standard" for dense and "row" for sparse ones
+        "standard" for dense and "row" for sparse ones
     validation_fraction: the share of the labelled nodes, drawn at random, that chooses the best
-    epoch; 0: none, and the last epoch is kept
+        epoch; 0: none, and the last epoch is kept
     patience: stop after this many epochs without a better validation score
     random_state: a seed, a generator of NumPy's, or None for a seed that NumPy draws
     verbose: show progress
@@ -110,13 +108,13 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         """Train the model.
 
         X: (nodes, features), dense, sparse or a DataFrame; or a `Graph`; or, with a fixed graph,
-        the numbers of the nodes that y belongs to
+            the numbers of the nodes that y belongs to
         y: the class or number of each row; None and NaN if unknown. None: the labels of the `Graph`
         sample_weight: (rows,) weight of each row in the loss
         edge_index: (2, edges) integer, from row to row of X; edge_weight: (edges,) their weights
         train_mask, val_mask: (rows,) bool, the rows to train on and those that choose the best
-        epoch; without them the rows whose label is known, and the splits of a `Graph`, whose test
-        nodes are not trained on
+            epoch; without them the rows whose label is known, and the splits of a `Graph`, whose
+            test nodes are not trained on
         """
         rows = self._rows(X, edge_index, edge_weight, reset=True)
         check_different(rows.nodes)

@@ -18,7 +18,7 @@ from vrgcn.scikit.targets import Target, read_numbers
 class VRGCNRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
     """A scikit-learn regressor of nodes; in y, NaN and None are unknown."""
 
-    __doc__ += GraphEstimator.__doc__ or ""
+    __doc__ += "\n\n    " + (GraphEstimator.__doc__ or "")
 
     _has_classes: ClassVar[bool] = False
 
@@ -28,7 +28,7 @@ class VRGCNRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
         """Return predictions (rows,), in the unit of y.
 
         X: as in `fit`. Without `edge_index`, rows that the model was fitted to keep the edges that
-        they had then; other rows must be given theirs
+            they had then; other rows must be given theirs
         """
         numbers: NDArray[np.float64] = self._outputs(X, edge_index, edge_weight)[:, 0].numpy()
         return numbers

@@ -48,7 +48,7 @@ def read_classes(y: Any, unlabeled: Any) -> Target:
     """Convert y to classes.
 
     y: (rows,) of any classes, or (rows, classes) of 0 and 1. None, NaN and values equal to
-    `unlabeled` are unknown; for several classes, a whole row of them.
+        `unlabeled` are unknown; for several classes, a whole row of them.
     """
     values = as_column(y)
     if values.dtype.kind == "U" and unlabeled != "nan" and (values == "nan").any():

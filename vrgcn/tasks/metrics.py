@@ -24,7 +24,7 @@ class Metric:
     title: the printed name
     compute: (outputs, labels) -> score; NaN if the labels of these nodes allow none
     error: True if it is an error in the labels' unit, and smaller is better; otherwise it is at
-    most 1
+        most 1
     needs: the condition on labels for a score to exist, for errors
     """
 

@@ -46,7 +46,7 @@ class Components:
     evaluation: exact outputs, for scores
     random: random numbers of the training
     trained, visited: numbers of nodes that count in the loss, and that an epoch visits, over all
-    processes
+        processes
     validated: True if any process has validation nodes
     """
 

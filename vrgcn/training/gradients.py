@@ -30,7 +30,7 @@ def frozen(model: nn.Module, seed: int, *, dropout: bool = True) -> Iterator[tor
     it keeps in buffers, as BatchNorm does. Histories are safe as long as each batch is discarded.
 
     dropout: whether dropout is on; layers that normalise over the batch do so in either case, as in
-    training
+        training
     """
     device = device_of(model)
     seed %= 2**63  # a multiple of a run's seed may be too large for PyTorch

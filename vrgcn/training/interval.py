@@ -24,7 +24,7 @@ class Interval:
     write one.
 
     share: the largest share of the time that writing may take; slower writing makes checkpoints
-    rarer
+        rarer
     """
 
     epochs: int | None = None

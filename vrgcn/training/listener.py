@@ -95,13 +95,13 @@ class Callbacks(Listener):
 
     on_epoch: called with each point of the curve; it may raise StopTraining
     on_kept: called with the point of an epoch whose weights would be kept if training ended now;
-    the model has these weights
+        the model has these weights
     on_step: called with (steps done, steps in the epoch)
     on_batch: called with each minibatch before its step
     on_checkpoint: called before each checkpoint; an error stops the run and keeps the last
-    checkpoint
+        checkpoint
     on_restore: called with the curve so far after the run was restored from a checkpoint; it may
-    raise StopTraining
+        raise StopTraining
     on_note: called with messages for the user that are no errors; None: they become warnings
     """
 

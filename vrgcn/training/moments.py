@@ -152,7 +152,7 @@ def _relative(
     """Return the deviation from its parts.
 
     apart: the distance of the means; noise, spread: mean and standard deviation of the squared
-    distance that noise alone causes
+        distance that noise alone causes
     """
     return Deviation(
         bias=_ratio(math.sqrt(max(apart**2 - noise, 0.0)), scale),

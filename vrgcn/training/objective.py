@@ -24,7 +24,7 @@ class Objective(Protocol):
 
     outputs: columns that the model must have
     visit: nodes that an epoch visits, as `MiniBatches` takes them: "train", "all" or node ids; or
-    "auto", which lets the estimator decide between the first two
+        "auto", which lets the estimator decide between the first two
     trained: (nodes,) bool, the nodes that count in the loss
     metric: the score that is reported, and that decides which epoch is the best
     centre: the value around which good outputs lie; errors are reported relative to it
@@ -56,7 +56,7 @@ class TaskObjective:
     """The objective of a graph's task, on single nodes, each of which has a label.
 
     criterion: the loss of outputs and labels, with the facts that it needs about the training
-    labels
+        labels
     """
 
     def __init__(self, graph: Graph, config: TrainConfig, facts: Facts | None = None) -> None:

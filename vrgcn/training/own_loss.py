@@ -41,7 +41,7 @@ class OwnLoss(_Changed):
     """An objective with a loss function of the user's own.
 
     function: receives the outputs (nodes, classes) and the labels of some nodes as the graph has
-    them; for regression, both are (nodes,) and in the unit of the labels
+        them; for regression, both are (nodes,) and in the unit of the labels
     """
 
     def __init__(self, base: Objective, graph: Graph, function: Loss) -> None:

@@ -21,11 +21,11 @@ class TrainResult:
     curve: a point per epoch
     epoch: the epoch whose weights were kept; val, test: their scores
     seconds: training time; evaluation_seconds, diagnostics_seconds, checkpoint_seconds: time of
-    evaluation, of diagnostics and of writing checkpoints, which are not part of it
+        evaluation, of diagnostics and of writing checkpoints, which are not part of it
     weights: the kept weights
     metric: the metric of val and test
     stopped: the reason why training ended: its epochs, patience, its time limit, or a callback that
-    raised StopTraining
+        raised StopTraining
     """
 
     curve: list[Epoch]

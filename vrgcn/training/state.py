@@ -57,7 +57,7 @@ class Progress:
     loss, sampled, history_reads: sums over the minibatches of the present epoch
     seconds: of training; others: of evaluation, of diagnostics, of writing checkpoints
     used: seconds of everything, including waiting for other processes, in all processes that
-    trained it
+        trained it
     rollbacks: how often the loss became NaN and training went back to a checkpoint
     """
 

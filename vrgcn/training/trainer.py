@@ -53,7 +53,7 @@ class Trainer:
 
     config: its estimator is named; `auto` is resolved before
     components: objects to work with, instead of those that one process builds from the config,
-    `estimator` and `propagation`
+        `estimator` and `propagation`
 
     `advance` makes one step; between two steps `state` returns the run's state and `restore` sets
     it.
@@ -141,7 +141,7 @@ class Trainer:
         """Return the result of the training; the model gets the chosen weights.
 
         check: called after each chunk of nodes that is scored. If it raises, scoring ends and the
-        model has the weights of the last step
+            model has the weights of the last step
         """
         if check is None:
             return self._finish()

@@ -21,7 +21,7 @@ class WeightAverage:
     """The average of a model's floating-point weights and buffers over about the last epoch.
 
     steps: minibatches of an epoch. With U updates per epoch, each counts e^(1/U) times as much as
-    the one before; the first ones count the same, so that the beginning does not linger
+        the one before; the first ones count the same, so that the beginning does not linger
     """
 
     def __init__(self, model: nn.Module, steps: int) -> None:

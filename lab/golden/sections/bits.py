@@ -43,7 +43,7 @@ def _title(estimator: str, seed: int) -> str:
 
 
 def _case(work: Workspace, estimator: str, seed: int, memory: str) -> str:
-    """Record one case; what the run by the command line ends in."""
+    """Record one case; return the ending of the run by the command line."""
     name = f"{_title(estimator, seed)}, {memory}"
     home = Path(name)
     (work.folder / home).mkdir()
@@ -61,7 +61,7 @@ def _case(work: Workspace, estimator: str, seed: int, memory: str) -> str:
 
 
 def _ending(work: Workspace, home: Path, part: str) -> Iterator[str]:
-    """What a run ends in: model, curve, newest checkpoint, predictions."""
+    """Yield the ending of a run: model, curve, newest checkpoint, predictions."""
     run = work.folder / home / part
     for file in ("model.safetensors", "metrics.jsonl", "result.json"):
         yield f"{file}\n{describe(run / file, work.masks)}"
@@ -94,7 +94,7 @@ def _python(home: Path, estimator: str, seed: int, memory: str) -> None:
 
 
 def _train(graph: Any, config: Any, seed: int, **options: Any) -> str:
-    """Weights, curve and predictions of a fresh model that was trained; if it broke, why."""
+    """Train a fresh model; return weights, curve and predictions, or the reason if it failed."""
     import torch
 
     vrgcn = public()
@@ -113,7 +113,7 @@ def _train(graph: Any, config: Any, seed: int, **options: Any) -> str:
 
 
 def _at(count: int, function: Callable[[], None]) -> Callable[[int, int], None]:
-    """A callback of steps that calls a function at one of them."""
+    """Return a callback of steps that calls a function at one of them."""
     seen = []
 
     def step(done: int, total: int) -> None:

@@ -1,4 +1,4 @@
-"""Runs by the command line: what is printed and every file of each, and what becomes of them."""
+"""Runs by the command line: the output and every file of each, and commands that use them."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def _train(work: Workspace, name: str, *arguments: object) -> None:
 
 
 def _default_folder(work: Workspace) -> None:
-    """Where a run goes without --out."""
+    """Record the default folder of a run, without --out."""
     place = work.folder / "default-folder"
     place.mkdir()
     flags = ("--hidden", 4, "--epochs", 1)
@@ -182,7 +182,7 @@ def _default_folder(work: Workspace) -> None:
 
 
 def _several(work: Workspace) -> None:
-    """Several seeds, more of them, and a search that is made longer."""
+    """Record several seeds, more of them, and a search that is extended."""
     flags = shlex.split(SMALL)
     _train(work, "seeds", "train", "crowd", *flags, "--seeds", 2, "--out", "runs/seeds")
     shutil.copytree(work.folder / "runs/seeds", work.folder / "runs/more seeds")
@@ -197,7 +197,7 @@ def _several(work: Workspace) -> None:
 
 
 def _resumed(work: Workspace) -> None:
-    """Runs that are made longer, begun again, or moved to another graph's folder."""
+    """Record runs that are extended, started over, or moved to another graph's folder."""
     runs = work.folder / "runs"
     for name in ("longer", "overwritten", "moved"):
         shutil.copytree(runs / "checkpoints", runs / name)
@@ -211,7 +211,7 @@ def _resumed(work: Workspace) -> None:
 
 
 def _timed(work: Workspace) -> None:
-    """Copies of runs with made-up seconds: a page draws curves by them."""
+    """Make copies of runs with made-up seconds, because a page draws curves by them."""
     home = work.folder / "timed"
     for name in ("default", "deep", "regression", "seeds", "tuned"):
         shutil.copytree(work.folder / "runs" / name, home / name)
@@ -244,7 +244,7 @@ def _command(work: Workspace, name: str, line: str) -> None:
 
 
 def _parts(work: Workspace) -> None:
-    """A graph in two parts, trained, resumed, predicted and scored by two processes."""
+    """Record a graph in two parts, trained, resumed, predicted and scored by two processes."""
     work.run("partition", "crowd", "--parts", 2, "--out", "parts")
     launch = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2, "-m", "vrgcn")
     flags = (*shlex.split(_PARTS), "--epochs", 2, "--out", "runs/parts")

@@ -1,4 +1,4 @@
-"""Help texts of every command, by programs of their own, and what is imported to show them."""
+"""Help texts of every command, by separate programs, and the modules imported to show them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lab.golden.processes import program
 from lab.golden.workspace import Workspace
 
 _COMMAND = re.compile(r"^  ([a-z]+)  +\S", re.MULTILINE)
-# Whether torch is imported by then; it takes a second that nobody wants to wait for.
+# True if torch is imported by then, which takes a second.
 _IMPORTED = """
 import runpy, sys
 try:
@@ -35,7 +35,7 @@ def record(work: Workspace) -> None:
 
 
 def _help(work: Workspace, *arguments: str) -> str:
-    """Record what `vrgcn ARGUMENTS` prints, to the last space; its output."""
+    """Record the output of `vrgcn ARGUMENTS`, to the last space; return it."""
     done = program(["-m", "vrgcn", *arguments], work.folder)
     text = work.masks.text(f"exit {done.code}\n--- stdout\n{done.out}--- stderr\n{done.err}")
     work.write(" ".join(["vrgcn", *arguments]), text)

@@ -1,4 +1,4 @@
-"""What is said where the package of an extra is not installed."""
+"""Messages when the package of an extra is not installed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lab.golden.processes import run_command
 from lab.golden.public import public
 from lab.golden.workspace import Workspace
 
-# packages that are missing: what is then tried, a command line or Python
+# missing packages: the command line or Python code that is then tried
 CASES = (
     ("optuna", "tune papers --trials 1 --out new"),
     ("matplotlib", "evaluate run"),

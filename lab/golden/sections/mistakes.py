@@ -21,7 +21,7 @@ from lab.golden.sections import missing_extras, python_mistakes
 from lab.golden.tables import graph, write_table
 from lab.golden.workspace import Workspace
 
-_OF_LAB = ("bench", "reproduce")  # which open `lab` beside the code, and here it is this tool's
+_OF_LAB = ("bench", "reproduce")  # these open `lab` beside the code, and here it is this tool's
 _SMALL = ("--hidden", 4, "--batch-size", 64, "--checkpoint-every", 1)
 
 LINES = """
@@ -293,7 +293,7 @@ def _prepare(work: Workspace) -> None:
 
 
 def _runs(here: Path) -> None:
-    """Runs that lack something."""
+    """Make runs that lack something."""
     for name in ("cut", "gone", "badrun", "badcheckpoint", "badmetrics"):
         shutil.copytree(here / "run", here / name)
     (here / "cut" / "result.json").unlink()
@@ -308,7 +308,7 @@ def _runs(here: Path) -> None:
 
 
 def _graphs(here: Path) -> None:
-    """Graphs that are damaged."""
+    """Make damaged graphs."""
     for name in ("damaged", "nofeatures", "badmeta", "newer"):
         shutil.copytree(here / "papers", here / name)
     _flip(here / "damaged" / "features.npy", -4)
@@ -327,7 +327,7 @@ def _flip(file: Path, place: int) -> None:
 
 
 def _files(here: Path) -> None:
-    """Files that are no tables, settings or lists of nodes."""
+    """Make files that are no tables, settings or lists of nodes."""
     (here / "full").mkdir()
     texts = {
         "full/mine.txt": "kept",

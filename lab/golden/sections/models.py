@@ -1,4 +1,4 @@
-"""Models of one's own, as the pages have them."""
+"""Custom models, as in the documents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import nn
 
 
 class Residual(nn.Module):
-    """Residual connections; dropout is that of torch.nn."""
+    """A model with residual connections and the dropout of torch.nn."""
 
     propagation = "mean"
 
@@ -25,7 +25,7 @@ class Residual(nn.Module):
         self.dropout = nn.Dropout(0.2)
 
     def forward(self, x: torch.Tensor, propagate: Any) -> torch.Tensor:
-        """The outputs of the last level's nodes, (nodes, classes)."""
+        """Return the outputs of the last level's nodes, (nodes, classes)."""
         h = torch.relu(self.first(x))
         for layer in self.layers:
             h = propagate.own(h) + torch.relu(layer(self.dropout(propagate(h))))
@@ -33,7 +33,7 @@ class Residual(nn.Module):
 
 
 class Relational(nn.Module):
-    """Two matrices over the same nodes."""
+    """A model with two matrices over the same nodes."""
 
     def __init__(self, features: int, hidden: int, classes: int) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class Relational(nn.Module):
         self.knows = nn.ModuleList(nn.Linear(*pair) for pair in widths)
 
     def forward(self, h: torch.Tensor, propagate: Any) -> torch.Tensor:
-        """The outputs of the last level's nodes, (nodes, classes)."""
+        """Return the outputs of the last level's nodes, (nodes, classes)."""
         for level, (cites, knows) in enumerate(zip(self.cites, self.knows, strict=True)):
             h = torch.relu(h) if level else h
             h = cites(propagate(h, over="cites")) + knows(propagate(h, over="knows"))

@@ -13,7 +13,7 @@ from lab.golden.contents import flattened
 from lab.golden.public import public
 from lab.golden.workspace import Workspace
 
-# Names that the pages import from a module of the package.
+# Names that the documents import from a module of the package.
 DOCUMENTED = (
     "vrgcn.cli:main",
     "vrgcn.data.tables:ImportSpec",
@@ -41,7 +41,7 @@ def record(work: Workspace) -> None:
 
 
 def described(name: str, value: Any) -> Iterator[str]:
-    """What a name is: how it is called, and of a class what it has."""
+    """Describe a name: its signature and, for a class, its members."""
     if isinstance(value, dict):
         yield f"{name}: dict"
         yield from (f"  {key}: {item!r}" for key, item in value.items())
@@ -55,7 +55,8 @@ def described(name: str, value: Any) -> Iterator[str]:
 
 
 def signature(value: Any) -> str:
-    """Parameters, their kinds and defaults, without annotations: those may name what moves."""
+    """Return parameters, their kinds and defaults, without annotations, which may name modules that
+    move."""
     try:
         found = inspect.signature(value)
     except (TypeError, ValueError):
@@ -82,7 +83,7 @@ def _fields(value: Any) -> Iterator[str]:
 
 
 def _members(value: type) -> Iterator[str]:
-    """Public members that the package itself defines, inherited ones too."""
+    """Yield public members that the package itself defines, including inherited ones."""
     fields = set(getattr(value, "__dataclass_fields__", ()))
     found: dict[str, Any] = {}
     for base in reversed(value.__mro__):
@@ -114,7 +115,7 @@ def _documented(place: str) -> Iterator[str]:
 
 
 def _project(work: Workspace) -> Iterator[str]:
-    """What an installation depends on: name, entry point, dependencies and extras."""
+    """Describe an installation: name, entry point, dependencies and extras."""
     project = tomllib.loads((work.code / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     for key in ("name", "requires-python", "dependencies", "optional-dependencies", "scripts"):
         yield from flattened(project.get(key), key)

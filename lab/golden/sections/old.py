@@ -1,4 +1,4 @@
-"""What earlier versions wrote: graphs, models, runs and checkpoints, read by the present code.
+"""Files of earlier versions, read by the present code: graphs, models, runs and checkpoints.
 
 version_1   in the tests: a graph and a run of classes
 version_2   fixtures: a graph and a run of numbers
@@ -22,7 +22,7 @@ _LAUNCH = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2,
 
 
 def record(work: Workspace) -> None:
-    """Record what becomes of each."""
+    """Record how the present code reads each."""
     (first,) = (work.tool / "tests").rglob("version_1")
     for source in (first, FIXTURES / "version_2", FIXTURES / "version_3"):
         shutil.copytree(source, work.folder / source.name)
@@ -45,7 +45,7 @@ def _do(work: Workspace, home: str, name: str, *arguments: object) -> None:
 
 
 def _used(work: Workspace, home: str, graph: str, run: str) -> None:
-    """A graph that is described, and a run that predicts, embeds, is scored and shown."""
+    """Record a graph that is described, and a run that predicts, embeds, is scored and shown."""
     _do(work, home, f"{graph} info", "info", graph, "--verify")
     for command, file in (("predict", "p.csv"), ("embed", "e.npy")):
         out = f"{run}-{file}"
@@ -58,7 +58,7 @@ def _used(work: Workspace, home: str, graph: str, run: str) -> None:
 
 
 def _made_longer(work: Workspace, home: str) -> None:
-    """Runs that go on from the checkpoints that they have."""
+    """Record runs that resume from their old checkpoints."""
     for run in ("two-way", "cvd"):
         _do(work, home, f"{run} longer", "train", "--resume", run, "--epochs", 5)
         work.files(f"{home}/{run} longer files", f"{home}/{run}")

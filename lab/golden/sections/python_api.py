@@ -1,4 +1,4 @@
-"""The public functions and classes from Python: what each case prints."""
+"""The public functions and classes from Python: the output of each case."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _config(**settings: Any) -> Any:
 
 
 def _show(**values: Any) -> None:
-    """Print arrays and tensors by their hash, all else as it is."""
+    """Print arrays and tensors by their hash, everything else as it is."""
     for name, value in values.items():
         arrays = hasattr(value, "dtype") and hasattr(value, "shape")
         print(f"{name}: {array_line(value) if arrays else value}")

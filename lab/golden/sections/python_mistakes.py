@@ -1,4 +1,4 @@
-"""Mistakes from Python: type and message of what each raises.
+"""Mistakes from Python: type and message of each exception.
 
 Each is a line of Python that knows the public names of `vrgcn`, `torch`, `np`, and these:
 

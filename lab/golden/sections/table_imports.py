@@ -1,4 +1,4 @@
-"""Imports of tables with every encoder: what is printed, and each file of the graph."""
+"""Imports of tables with every encoder: the output, and each file of the graph."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WORDS = (
     *("edge", "layer", "weight", "batch", "model", "proof", "bound", "sample", "train", "noise"),
 )
 
-# What is imported, by name; the files are those of `_write`.
+# The imports, by name; the files are those of `_write`.
 IMPORTS = {
     "seen": "--nodes all.csv --edges edges.csv --label topic",
     "told": "--nodes all.csv --edges edges.csv --label topic --max-categories 3 --text-seed 5 "
@@ -64,7 +64,8 @@ IMPORTS = {
 
 
 def record(work: Workspace) -> None:
-    """Record the imports, what `info` tells of some, and a prediction on a graph made by --like."""
+    """Record the imports, the output of `info` for some, and a prediction on a graph made by
+    --like."""
     _write(work.folder)
     for name, line in IMPORTS.items():
         work.command(f"{name}/output", "import", *shlex.split(line), "--out", name)
@@ -79,7 +80,7 @@ def record(work: Workspace) -> None:
 
 
 def _rows(seed: int) -> list[dict[str, Any]]:
-    """Rows with a column of every kind, each with gaps."""
+    """Return rows with a column of every kind, each with gaps."""
     draw = random.Random(seed)
     start = datetime(1980, 1, 1, tzinfo=UTC)
     rows = []
@@ -117,7 +118,7 @@ def _rows(seed: int) -> list[dict[str, Any]]:
 
 
 def _edges(seed: int) -> list[tuple[str, str]]:
-    """Edges with repeats, self-loops and reversed ones; nodes 70 and above have none."""
+    """Return edges with repeats, self-loops and reversed ones; nodes 70 and above have none."""
     draw = random.Random(seed)
     edges = [(str(draw.randrange(70)), str(draw.randrange(70))) for _ in range(200)]
     return [*edges, edges[0], edges[1][::-1], ("5", "5")]
@@ -158,7 +159,7 @@ def _csv(path: Path, rows: Sequence[Sequence[Any]], delimiter: str = ",") -> Non
 
 
 def _parquet(folder: Path, rows: list[dict[str, Any]], edges: list[tuple[str, str]]) -> None:
-    """The same in types of Parquet: integers, lists, dates, timestamps."""
+    """Write the same tables in types of Parquet: integers, lists, dates, timestamps."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -29,7 +29,7 @@ class Axis:
     """An axis of a figure.
 
     name: of the value in a point; label: of the axis; log: None if the values decide; most: the
-    largest possible value
+        largest possible value
     """
 
     name: str

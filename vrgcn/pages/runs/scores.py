@@ -45,7 +45,7 @@ class RunClasses(RunScores):
 
     classes: their names; by_class: scores on the test nodes
     confusion: (classes, classes) counts, rows are the true class; None if nodes have several
-    classes
+        classes
     """
 
     classes: list[str]
