@@ -68,11 +68,10 @@ def test_only_what_is_named_is_varied() -> None:
     assert found.first(as_it_is) == [
         {"layers": 2, "dropout": 0.2},
         {"layers": 3, "dropout": 0.2},
-        {"layers": 1, "dropout": 0.5},
         {"layers": 2, "dropout": 0.5},
-        {"layers": 3, "dropout": 0.0},
+        {"layers": 1, "dropout": 0.5},
         {"layers": 3, "dropout": 0.5},
-        {"layers": 4, "dropout": 0.2},
+        {"layers": 3, "dropout": 0.0},
     ]
 
 
@@ -93,12 +92,29 @@ def test_a_model_without_neighbours_has_no_estimator() -> None:
         trial = study.ask()
         drawn = found.draw(trial)
         seen.add(drawn.model.model)
-        assert ("estimator" in trial.params) == (drawn.model.model != "mlp")
+        for name in ("estimator", "learned_rows", "neighbour_labels"):
+            assert (name in trial.params) == (drawn.model.model != "mlp")
     assert seen == {"gcn", "graphsage", "mlp"}
     fixed = search(ModelConfig(model="mlp"), names=("layers", "estimator"))
     trial = study.ask()
     fixed.draw(trial)
     assert list(trial.params) == ["layers"]
+
+
+def test_estimators_that_are_too_slow_are_not_drawn_unless_one_was_given() -> None:
+    def drawn(given: str) -> tuple[str, ...]:
+        settings = Settings(ModelConfig(), TrainConfig(estimator=given))
+        return Search(settings, left_out=("exact",)).space["estimator"].values
+
+    assert "exact" not in drawn("auto")
+    assert "exact" in drawn("exact")
+
+
+def test_learned_rows_that_were_given_are_left_out_of_a_model_without_neighbours() -> None:
+    found = search(ModelConfig(learned_rows=True))
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    models = {found.draw(study.ask()).model.model for _ in range(20)}
+    assert "mlp" in models
 
 
 @pytest.mark.parametrize(

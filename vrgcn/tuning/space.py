@@ -62,25 +62,32 @@ SPACE: dict[str, Choice | Range] = {
     "learning_rate": Range(1e-3, 3e-2, log=True),
     "weight_decay": Choice((0.0, 1e-5, 1e-4, 1e-3)),
     "estimator": Choice(tuple(name for name in _ESTIMATORS if name in ESTIMATORS)),
+    "learned_rows": Choice((False, True)),
+    "neighbour_labels": Choice((False, True)),
 }
+
+# What a model that looks at no neighbours does not have.
+_OF_NEIGHBOURS = ("estimator", "learned_rows", "neighbour_labels")
 
 # Tried after the settings that were given, as far as they are searched: for graphs of different
 # kinds. Those that do not suit a graph are pruned early, so that all together cost little.
 PORTFOLIO: tuple[dict[str, Any], ...] = (
     # Larger than the defaults, with a lower rate: what people end at by hand.
     {"layers": 3, "hidden": 256, "learning_rate": 0.003},
-    # Features that tell nearly all: neighbours are averaged once, and a deeper model reads them.
-    {"layers": 1, "dense": 2, "dropout": 0.5},
-    # Few labels, or noisy features.
-    {"layers": 2, "hidden": 256, "learning_rate": 0.003, "dropout": 0.5},
+    # Who the neighbours are tells something: many links, few features.
+    {"learned_rows": True, "learning_rate": 0.003, "dropout": 0.5},
+    # Few labels, or noisy features; what labels the neighbours have.
+    {"neighbour_labels": True, "hidden": 256, "learning_rate": 0.003, "dropout": 0.5},
     # Neighbours that are like oneself.
     {"model": "gcn", "layers": 2, "hidden": 256, "dropout": 0.5},
-    # So many labels that nothing has to be held back.
-    {"layers": 3, "hidden": 128, "learning_rate": 0.01, "dropout": 0.0},
+    # Links that tell something at a distance.
+    {"layers": 3, "learned_rows": True, "neighbour_labels": True, "learning_rate": 0.003},
+    # Features that tell nearly all: neighbours are averaged once, and a deeper model reads them.
+    {"layers": 1, "dense": 2, "dropout": 0.5},
     # Neighbours that tell nothing.
     {"model": "mlp", "layers": 3, "hidden": 256, "learning_rate": 0.003, "dropout": 0.5},
-    # What is told by nodes further away.
-    {"layers": 4, "hidden": 256, "learning_rate": 0.003},
+    # So many labels that nothing has to be held back.
+    {"layers": 3, "hidden": 128, "learning_rate": 0.01, "dropout": 0.0},
 )
 
 
@@ -102,26 +109,43 @@ class Settings:
 
 
 class Search:
-    """names: of the settings in SPACE that are varied; the others stay as they are given."""
+    """names: of the settings in SPACE that are varied; the others stay as they are given
+    left_out: estimators that are not drawn, unless one of them was given
+    """
 
-    def __init__(self, given: Settings, names: Sequence[str] = tuple(SPACE)) -> None:
+    def __init__(
+        self,
+        given: Settings,
+        names: Sequence[str] = tuple(SPACE),
+        left_out: Sequence[str] = (),
+    ) -> None:
         check_names(names)
         self.given = given
         values = given.values()
         # The settings that were given are tried first, so they have to be within the bounds; of
         # `auto`, what it stands for is.
+        estimators = [name for name in _ESTIMATORS if name not in left_out]
         self.space = {
             name: bounds if values[name] == AUTO else bounds.holding(values[name])
-            for name, bounds in SPACE.items()
+            for name, bounds in (SPACE | {"estimator": Choice(tuple(estimators))}).items()
             if name in names
         }
 
     def draw(self, trial: Trial) -> Settings:
-        """The settings of a trial. A model that looks at no neighbours has no estimator."""
+        """The settings of a trial. A model that looks at no neighbours has nothing of them."""
         values: dict[str, Any] = {}
         for name, bounds in self.space.items():
-            if name != "estimator" or values.get("model", self.given.model.model) != "mlp":
+            if name not in _OF_NEIGHBOURS or self._model(values) != "mlp":
                 values[name] = bounds.suggest(trial, name)
+        return self._changed(values)
+
+    def _model(self, values: dict[str, Any]) -> str:
+        return str(values.get("model", self.given.model.model))
+
+    def _changed(self, values: dict[str, Any]) -> Settings:
+        """The given settings but for some; an MLP has no tables of neighbours."""
+        if self._model(values) == "mlp":
+            values = values | {"learned_rows": False, "neighbour_labels": False}
         return self.given.changed(values)
 
     def first(self, settled: Callable[[Settings], Settings]) -> list[dict[str, Any]]:
@@ -132,7 +156,7 @@ class Search:
         found: list[dict[str, Any]] = []
         for other in ({}, *PORTFOLIO):
             searched = {name: value for name, value in other.items() if name in self.space}
-            values = settled(self.given.changed(searched)).values()
+            values = settled(self._changed(searched)).values()
             start = {name: values[name] for name in self.space}
             if start not in found:
                 found.append(start)

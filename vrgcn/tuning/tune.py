@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vrgcn.baselines import RECIPES
+from vrgcn.costs.choice import CANDIDATES, EXACT, candidate_costs, hardly_more
+from vrgcn.costs.order import build_for
 from vrgcn.engine.devices import use_threads
 from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
@@ -90,13 +92,25 @@ def tune(
             _refuse_another(home, study, _identity(graph, given, search, objective))
         on_begin()
         leaderboard = stack.enter_context(Leaderboard(objective.metric, verbose))
+        space = Search(given, search, _too_slow(given, graph, objective))
         tuner = Tuner(
-            graph, objective, Search(given, search), study, home, Clock(seconds), leaderboard,
+            graph, objective, space, study, home, Clock(seconds), leaderboard,
             options or {}, on_note,
         )  # fmt: skip
         tuner.fit_baselines(names)
         tuner.run(trials)
         return tuner.finish()
+
+
+def _too_slow(given: Settings, graph: Graph, objective: Objective) -> tuple[str, ...]:
+    """Exact training, where an epoch costs more than twice that of two-way on this graph, as
+    counted: a few of its trials would take the time of all others."""
+    usual = replace(given.model, model="graphsage")
+    model = build_for(usual, graph, objective.outputs, given.train.seed)
+    costs = candidate_costs(model, graph, given.train, objective=objective)
+    others = [costs[name] for name in CANDIDATES if name in costs]
+    slow = EXACT in costs and others and not hardly_more(costs[EXACT], others[0])
+    return (EXACT,) if slow else ()
 
 
 def _identity(
