@@ -94,8 +94,9 @@ class TaskObjective:
 
     def prepare(self, model: nn.Module) -> None:
         self.criterion.prepare(model)
-        if isinstance(model, GraphModel):
-            nodes = self.trained.nonzero()[:, 0]
+        if isinstance(model, GraphModel) and model.labels is not None:
+            known = self.task.labelled(self.labels)  # an objective may train on nodes without one
+            nodes = (self.trained & known).nonzero()[:, 0]
             columns = self.task.columns_of(self.labels[nodes], self.num_classes)
             model.set_labels(nodes, columns)
 
