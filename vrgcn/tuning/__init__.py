@@ -1,1 +1,1 @@
-"""Settings found by search, on validation alone: `tune`."""
+"""Search for settings, using only the validation nodes: `tune`."""

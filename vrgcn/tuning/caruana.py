@@ -1,9 +1,9 @@
 """Greedy selection of an average on validation predictions (Caruana et al., ICML 2004).
 
-An average begins empty. In each round the member is added, once more or for the first time, with
-which the average scores best; after all rounds the best of all these averages is kept. A member's
-weight is the share of the rounds in which it was added. Nothing is drawn, and ties go to the
-average of fewer members, then to the earlier member and round.
+The average begins empty. Each round adds the member, new or again, that gives the average the best
+score; after all rounds the best of these averages is kept. A member's weight is the share of the
+rounds in which it was added. Nothing is random, and ties go to the average of fewer members, then
+to the earlier member and round.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ROUNDS = 40
 
 @dataclass(frozen=True)
 class Chosen:
-    """weights: of the members that were chosen, their sum is 1; score: of the average"""
+    """The chosen average. weights: of the chosen members, with sum 1; score: of the average"""
 
     weights: dict[str, float]
     score: float
@@ -31,10 +31,10 @@ def choose_average(
     better: Callable[[float, float], bool],
     rounds: int = _ROUNDS,
 ) -> Chosen:
-    """The average that scores best of those which greedy selection comes by.
+    """Return the best-scoring average that greedy selection finds.
 
     shares: (validation nodes, width) of each member, as `Task.shares` gives them
-    score: of the mean of shares; better: whether a score is better than another
+    score: of the mean of shares; better: True if a score is better than another
     """
     if not shares:
         raise ValueError("there are no predictions to average")
@@ -43,7 +43,7 @@ def choose_average(
     best: tuple[float, dict[str, float]] | None = None
     for count in range(1, rounds + 1):
         found: tuple[float, str] | None = None
-        # Members that are in come first: of equal scores the first is taken.
+        # Chosen members come first: of equal scores the first is taken.
         for name in sorted(names, key=lambda name: name not in added):
             sums = shares[name] if total is None else total + shares[name]
             value = score(sums / count)

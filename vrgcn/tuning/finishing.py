@@ -1,7 +1,7 @@
 """The end of a search: the best single model and the average of the best, scored on the test nodes.
 
-What was trained is not trained again. Every choice is made by the validation nodes; then the test
-nodes are scored, once for each of the two.
+Nothing is trained again. Every choice is made on the validation nodes; then the test nodes are
+scored, once for each of the two.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from vrgcn.tuning.standings import Standing, standings
 
 @dataclass(frozen=True)
 class Scores:
-    """val, error: validation score and its standard error; test: None without test nodes"""
+    """Scores of a model. val, error: validation score and its standard error; test: None without
+    test nodes"""
 
     metric: Metric
     val: float

@@ -1,13 +1,13 @@
-"""Successive halving: whether a trial is pruned, computed from the scores of the trials alone.
+"""Successive halving: decides from the scores of the trials alone whether a trial is pruned.
 
 A trial is judged after a sixth of its epochs, then after a third and two thirds: the rungs. At each
-rung it goes on if its score is in the better half of the scores with which trials reached that
-rung, its own among them. Nothing but the scores counts: no mark says that a rung was passed. A
-search that was killed and resumed therefore judges each epoch as it was, or would have been, judged
-before. The decisions are those of Optuna's `SuccessiveHalvingPruner`, which keeps such marks.
+rung it continues if its score is in the better half of the scores with which trials reached that
+rung, including its own. Only the scores count: no mark says that a rung was passed. A search that
+was killed and resumed therefore judges each epoch as it was, or would have been, judged before. The
+decisions are those of Optuna's `SuccessiveHalvingPruner`, which keeps such marks.
 
-Trials are not compared with the median of those that ran to their end: these are the best of all,
-and their early epochs are a bar that nearly nothing clears.
+Trials are not compared with the median of finished trials: these are the best of all, and almost no
+trial would reach the scores of their early epochs.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 
 _FIRST = 6  # the first rung is after a sixth of the epochs
-_FACTOR = 2  # each rung is after so many times the epochs of the one before
+_FACTOR = 2  # each rung is after this many times the epochs of the one before
 
 
 def is_pruned(curves: Sequence[Mapping[int, float]], *, epochs: int, larger: bool) -> bool:
-    """True if the last trial is pruned at one of the rungs that it has reached. The first trial
-    never is: nothing came before it.
+    """Return True if the last trial is pruned at one of the rungs that it has reached. The first
+    trial never is: nothing came before it.
 
     curves: the best score so far by epoch, of each trial in the order in which they ran
     epochs: of a trial that is not pruned
@@ -34,7 +34,7 @@ def is_pruned(curves: Sequence[Mapping[int, float]], *, epochs: int, larger: boo
     for curve in curves:
         pruned = False
         for rung in count():
-            # Where not every epoch is evaluated, one score may be that of several rungs.
+            # If not every epoch is evaluated, several rungs may share one score.
             score = next((curve[e] for e in sorted(curve) if e >= first * _FACTOR**rung), None)
             if score is None:
                 break

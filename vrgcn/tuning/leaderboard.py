@@ -25,7 +25,7 @@ Better = Callable[[float, float], bool]
 
 
 def ranked(trials: Sequence[Tried], better: Better) -> list[Tried]:
-    """Trials that ran to their end, best first; of the same score the earlier."""
+    """Return the finished trials, best first; of equal scores the earlier first."""
     found: list[Tried] = []
     for trial in trials:
         if trial.state == "complete" and trial.val is not None:
@@ -38,7 +38,7 @@ def ranked(trials: Sequence[Tried], better: Better) -> list[Tried]:
 
 
 def board(trials: Sequence[Tried], metric: Metric, title: str, shown: int = SHOWN) -> Table:
-    """The best of the trials."""
+    """Return a table of the best trials."""
     best = ranked(trials, metric.better)[:shown]
     names = list(dict.fromkeys(name for trial in best for name in trial.values))
     headings = ["trial", metric.title, *(_SHORT.get(name, name) for name in names), "epochs", "s"]
@@ -56,7 +56,7 @@ def board(trials: Sequence[Tried], metric: Metric, title: str, shown: int = SHOW
 
 
 def summary(trials: Sequence[Tried]) -> str:
-    """A line such as 23 trials: 9 to their end, 13 pruned, 1 failed (1 because …)."""
+    """Return a line such as 23 trials: 9 to their end, 13 pruned, 1 failed (1 because …)."""
     fitted = [trial for trial in trials if trial.baseline is not None]
     trials = [trial for trial in trials if trial.baseline is None]
     states = Counter(trial.state for trial in trials)
@@ -70,7 +70,7 @@ def summary(trials: Sequence[Tried]) -> str:
 
 
 def settings_text(values: dict[str, Any]) -> str:
-    """Settings as text, such as model graphsage, layers 3, width 256."""
+    """Return settings as text, such as model graphsage, layers 3, width 256."""
     return ", ".join(f"{_SHORT.get(name, name)} {value_text(v)}" for name, v in values.items())
 
 
@@ -81,7 +81,7 @@ def value_text(value: Any) -> str:
 
 
 class Leaderboard:
-    """Shown while a search goes on.
+    """The leaderboard that is shown while a search runs.
 
     verbose: False shows nothing
     """
@@ -108,7 +108,7 @@ class Leaderboard:
         self._trials = list(trials)
 
     def epoch(self, number: int, epoch: int, epochs: int, val: float | None, used: float) -> None:
-        """A trial has come so far."""
+        """Show the progress of a trial."""
         if self._drawn:
             score = "" if val is None else f", {self.metric.title} {self.metric.text(val)}"
             now = f"trial {number}, epoch {epoch}/{epochs}{score}; {seconds_text(used)} so far"
@@ -138,7 +138,7 @@ class Leaderboard:
         self._live.console.print(printable(line), highlight=False, markup=False, soft_wrap=True)
 
     def finish(self, table: Table) -> None:
-        """The table in the end."""
+        """Print the final table."""
         if self.verbose:
             self.__exit__()
             self._drawn = False

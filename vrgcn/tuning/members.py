@@ -32,26 +32,26 @@ from vrgcn.tuning.study import Tried
 
 VALIDATION = "validation.safetensors"
 _OUTPUTS = "outputs"
-_GROUPS = 20  # of validation nodes that are left out in turn, for the standard error
+_GROUPS = 20  # groups of validation nodes that are left out in turn, for the standard error
 
 
 @dataclass(frozen=True)
 class Member:
-    """A model in its folder, and what the search knows of it."""
+    """A model in its folder, and the search's data about it."""
 
     tried: Tried
     folder: Path
 
     @property
     def name(self) -> str:
-        """Name of the folder, by which averages know it."""
+        """Name of the folder, which identifies the member in averages."""
         return self.folder.name
 
     def load(self) -> SavedModel:
         return load_model(self.folder / MODEL)
 
     def validation_outputs(self, graph: Graph) -> Tensor:
-        """(validation nodes, width): predicted once, and kept beside the model."""
+        """Return outputs (validation nodes, width), predicted once and kept beside the model."""
         file = self.folder / VALIDATION
         if not file.is_file():
             outputs = {_OUTPUTS: predict(self.load(), graph, graph.val)}
@@ -77,7 +77,7 @@ def fit_baseline(
     clock = Clock()
     val, reason = None, None
     folder.mkdir(parents=True, exist_ok=True)
-    # First: by its options a folder is known to be ours, if we are killed.
+    # First: the options mark the folder as ours if we are killed.
     write_settings(folder / CONFIG, {**options, "baseline": name})
     try:
         model = RECIPES[name].fit(problem).eval()
@@ -99,7 +99,7 @@ def fit_baseline(
 
 
 def fitted_baseline(folder: Path) -> Tried | None:
-    """The baseline that `fit_baseline` kept in a folder; None where it has not ended."""
+    """Return the baseline that `fit_baseline` kept in a folder; None if it has not finished."""
     file = folder / RESULT
     if not file.is_file():
         return None
@@ -108,8 +108,8 @@ def fitted_baseline(folder: Path) -> Tried | None:
 
 
 def standard_error(metric: Metric, outputs: Tensor, labels: Tensor) -> float | None:
-    """Standard error of a score, by the jackknife: groups of nodes are left out in turn. None where
-    the score does not exist for each.
+    """Return the standard error of a score by the jackknife: groups of nodes are left out in turn.
+    None if the score does not exist for each.
 
     outputs, labels: of the nodes that are scored
     """

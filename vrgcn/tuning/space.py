@@ -66,27 +66,27 @@ SPACE: dict[str, Choice | Range] = {
     "neighbour_labels": Choice((False, True)),
 }
 
-# What a model that looks at no neighbours does not have.
+# Settings that a model without neighbours does not have.
 _OF_NEIGHBOURS = ("estimator", "learned_rows", "neighbour_labels")
 
 # Tried after the settings that were given, as far as they are searched: for graphs of different
 # kinds. Those that do not suit a graph are pruned early, so that all together cost little.
 PORTFOLIO: tuple[dict[str, Any], ...] = (
-    # Larger than the defaults, with a lower rate: what people end at by hand.
+    # Larger than the defaults, with a lower rate: the usual result of manual tuning.
     {"layers": 3, "hidden": 256, "learning_rate": 0.003},
-    # Who the neighbours are tells something: many links, few features.
+    # For graphs whose links carry information: many links, few features.
     {"learned_rows": True, "learning_rate": 0.003, "dropout": 0.5},
-    # Few labels, or noisy features; what labels the neighbours have.
+    # For few labels, or noisy features: reads the labels of neighbours.
     {"neighbour_labels": True, "hidden": 256, "learning_rate": 0.003, "dropout": 0.5},
-    # Neighbours that are like oneself.
+    # For neighbours that are similar to the node.
     {"model": "gcn", "layers": 2, "hidden": 256, "dropout": 0.5},
-    # Links that tell something at a distance.
+    # For links that carry information at a distance.
     {"layers": 3, "learned_rows": True, "neighbour_labels": True, "learning_rate": 0.003},
-    # Features that tell nearly all: neighbours are averaged once, and a deeper model reads them.
+    # For informative features: neighbours are averaged once, and a deeper model reads them.
     {"layers": 1, "dense": 2, "dropout": 0.5},
-    # Neighbours that tell nothing.
+    # For neighbours without information.
     {"model": "mlp", "layers": 3, "hidden": 256, "learning_rate": 0.003, "dropout": 0.5},
-    # So many labels that nothing has to be held back.
+    # For so many labels that no regularisation is needed.
     {"layers": 3, "hidden": 128, "learning_rate": 0.01, "dropout": 0.0},
 )
 
@@ -109,7 +109,7 @@ class Settings:
 
 
 class Search:
-    """names: of the settings in SPACE that are varied; the others stay as they are given
+    """names: of the settings in SPACE that are varied; the others keep their given values
     left_out: estimators that are not drawn, unless one of them was given
     """
 
@@ -132,7 +132,7 @@ class Search:
         }
 
     def draw(self, trial: Trial) -> Settings:
-        """The settings of a trial. A model that looks at no neighbours has nothing of them."""
+        """Draw the settings of a trial. A model without neighbours has no settings about them."""
         values: dict[str, Any] = {}
         for name, bounds in self.space.items():
             if name not in _OF_NEIGHBOURS or self._model(values) != "mlp":
@@ -143,7 +143,7 @@ class Search:
         return str(values.get("model", self.given.model.model))
 
     def _changed(self, values: dict[str, Any]) -> Settings:
-        """The given settings but for some; an MLP has no tables of neighbours."""
+        """Return the given settings with some changed; an MLP has no tables of neighbours."""
         if self._model(values) == "mlp":
             values = values | {"learned_rows": False, "neighbour_labels": False}
         return self.given.changed(values)

@@ -1,4 +1,4 @@
-"""The leaderboard at the end of a search: every model that was kept, and their average."""
+"""The leaderboard at the end of a search: every kept model, and their average."""
 
 from __future__ import annotations
 

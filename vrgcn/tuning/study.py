@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _NAME = "vrgcn"
 _IDENTITY = "identity"  # of the user attributes
-_DRAWN = 8  # trials, the given ones among them, before the sampler learns from them
+_DRAWN = 8  # trials, including the given ones, before the sampler learns from them
 
 State = Literal["complete", "pruned", "failed", "running"]
 
@@ -51,7 +51,7 @@ class Tried:
 
 
 def check_optuna() -> None:
-    """Refuse to tune where Optuna is not installed."""
+    """Raise if Optuna is not installed."""
     try:
         import optuna  # noqa: F401
     except ImportError:
@@ -60,9 +60,9 @@ def check_optuna() -> None:
 
 @contextmanager
 def open_study(folder: Path, *, larger: bool) -> Iterator[optuna.Study]:
-    """The study in a folder, a new one where there is none.
+    """Open the study in a folder, or create one.
 
-    larger: whether a larger score is better
+    larger: True if a larger score is better
     """
     import optuna
 
@@ -94,7 +94,7 @@ def open_study(folder: Path, *, larger: bool) -> Iterator[optuna.Study]:
 
 
 def _empty_study() -> bytes:
-    """A database with Optuna's tables. They are made in memory: in a file each table is a
+    """Return a database with Optuna's tables. They are created in memory: in a file each table is a
     transaction of its own, and a process that is killed between two of them leaves a study that
     cannot be used."""
     import optuna
@@ -107,8 +107,9 @@ def _empty_study() -> bytes:
 def note_identity(
     study: optuna.Study, identity: dict[str, Any]
 ) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-    """The identity noted in a study, None where there is no note, and the present one, as JSON has
-    it. The identity is noted while there are no trials: nobody knows it of those that are there."""
+    """Return the identity recorded in a study, None if there is none, and the present one, as JSON.
+    The identity is recorded while there are no trials, because that of existing trials is
+    unknown."""
     now = json.loads(json.dumps(identity))
     before = study.user_attrs.get(_IDENTITY)
     if before is None and not study.get_trials(deepcopy=False):
@@ -118,7 +119,7 @@ def note_identity(
 
 @contextmanager
 def _damage_told(file: Path) -> Iterator[None]:
-    """Turns whatever comes of reading a damaged study into an error that names its file."""
+    """Turn any error of reading a damaged study into an error that names its file."""
     try:
         yield
     except Exception as error:
@@ -134,7 +135,7 @@ def _damage_told(file: Path) -> Iterator[None]:
 
 @contextmanager
 def _storage_errors(file: Path) -> Iterator[None]:
-    """Turns errors of the database while it is used into errors that name its file."""
+    """Turn errors of the database during use into errors that name its file."""
     from optuna.exceptions import StorageInternalError
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -149,13 +150,13 @@ def _storage_errors(file: Path) -> Iterator[None]:
 
 
 def _is_full(error: BaseException) -> bool:
-    """Whether a database has no room, as SQLite says it."""
+    """Return True if SQLite reports that the database has no room."""
     return "disk is full" in f"{error} {error.__cause__}"
 
 
 def next_trial(study: optuna.Study, seed: int) -> optuna.Trial:
-    """The trial that was cut off when a search was stopped, or else a new one. What is drawn
-    depends on the seed and the trials before it alone, not on whether the search was stopped."""
+    """Return the interrupted trial of a stopped search, or a new one. Drawn settings depend only on
+    the seed and the trials before it, not on whether the search was stopped."""
     import optuna
 
     done = len(study.get_trials(deepcopy=False, states=_ended()))
@@ -171,8 +172,8 @@ def next_trial(study: optuna.Study, seed: int) -> optuna.Trial:
 
 
 def _pass_over(trial: optuna.Trial, frozen: optuna.trial.FrozenTrial) -> None:
-    """Draw once more what a trial had been given when it was cut off: the rest of its settings are
-    then drawn as they would have been."""
+    """Draw again the settings that an interrupted trial already had, so that the rest are drawn as
+    they would have been."""
     fixed = frozen.system_attrs.get("fixed_params", {})
     for name, bounds in frozen.distributions.items():
         if not (name in fixed or bounds.single() or name in trial.relative_params):
@@ -180,7 +181,7 @@ def _pass_over(trial: optuna.Trial, frozen: optuna.trial.FrozenTrial) -> None:
 
 
 def tried(study: optuna.Study) -> list[Tried]:
-    """The trials so far, in their order."""
+    """Return the trials so far, in their order."""
     import optuna
 
     names: dict[optuna.trial.TrialState, State] = {
@@ -205,13 +206,13 @@ def tried(study: optuna.Study) -> list[Tried]:
 
 
 def curves(study: optuna.Study, trial: optuna.Trial) -> list[dict[int, float]]:
-    """The scores that were reported, by epoch, of the trials before one and of itself."""
+    """Return the reported scores by epoch, of the trials before one and of itself."""
     trials = study.get_trials(deepcopy=False)[: trial.number + 1]
     return [dict(frozen.intermediate_values) for frozen in trials]
 
 
 def end_trial(study: optuna.Study, trial: optuna.Trial, ended: Tried) -> None:
-    """Tell the study how a trial ended."""
+    """Record in the study how a trial ended."""
     import optuna
 
     for name in ("val", "epochs", "seconds", "reason"):

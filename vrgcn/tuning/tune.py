@@ -1,4 +1,4 @@
-"""`tune`: from a graph to settings that score well on its validation nodes."""
+"""`tune`: finds settings that score well on the validation nodes of a graph."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def tune(
     on_note: Callable[[str], None] = print,
 ) -> TuneResult:
     """Search for models that score well on the validation nodes: baselines first, then networks,
-    and in the end an average of those that predict best together.
+    and finally an average of those that predict best together.
 
     model, config: the settings that are tried first, and of all that is not searched
     trials: how many at most; None: 40, or as many as the time allows
@@ -116,7 +116,7 @@ def _too_slow(given: Settings, graph: Graph, objective: Objective) -> tuple[str,
 def _identity(
     graph: Graph, given: Settings, search: Sequence[str], objective: Objective
 ) -> dict[str, Any]:
-    """The identity of a search: trials compare if it is the same."""
+    """Return the identity of a search: trials are comparable if it is the same."""
     train = {name: value for name, value in asdict(given.train).items() if name != "threads"}
     return {
         "graph": fingerprint(graph),
@@ -127,7 +127,7 @@ def _identity(
 
 
 def _refuse_another(folder: Path, study: optuna.Study, now: dict[str, Any]) -> None:
-    """Refuse a folder whose trials are of another search than this one."""
+    """Raise if the trials in a folder belong to another search."""
     before, now = note_identity(study, now)
     if before is None:
         return

@@ -124,14 +124,14 @@ class Tuner:
         leaderboard.restore([*self.baselines.values(), *ended])
         for pattern in (BEST, f"{TRIALS}/{TRIAL}*", f"{BASELINES}/*"):
             for run in folder.glob(pattern):
-                remove_partial(run)  # of a process that was killed
+                remove_partial(run)  # left by a killed process
         if len(study.get_trials(deepcopy=False)) <= len(PORTFOLIO):  # none, or killed between them
             for start in search.first(self._settled):
                 study.enqueue_trial(start, skip_if_exists=True)
 
     def fit_baselines(self, names: Sequence[str]) -> None:
-        """Fit the baselines that are not there yet, as far as their part of the time allows; the
-        first in any case."""
+        """Fit the baselines that are missing, as far as their part of the time allows; the first in
+        any case."""
         missing = [name for name in names if not RECIPES[name].available]
         if missing:
             self.on_note(
@@ -165,7 +165,7 @@ class Tuner:
                     raise Interrupted(stop.signal, f"stopped at the baseline {name}")
 
     def run(self, trials: int | None) -> None:
-        """Try settings until there are as many trials or the time is over."""
+        """Try settings until the number of trials or the time limit is reached."""
         with stop_requests() as stop:
             self._run(trials, stop)
 
@@ -185,13 +185,13 @@ class Tuner:
             ended = self._try(trial)
             end_trial(self.study, trial, ended)
             self._note(ended)
-            if stop.signal is not None:  # it came when the trial was done
+            if stop.signal is not None:  # it came after the trial was done
                 raise Interrupted(stop.signal, f"stopped after trial {ended.number}")
             if ended.reason == _OVER:  # seconds that are left would begin trials that tell nothing
                 return
 
     def finish(self) -> TuneResult:
-        """The best single model, in the folder `best`, and the average, in the folder `average`,
+        """Write the best single model to the folder `best` and the average to the folder `average`,
         both scored on the test nodes."""
         trials, members = tried(self.study), self._members()
         if not members:
@@ -200,7 +200,7 @@ class Tuner:
         order = ranked([member.tried for member in members], self.objective.better)
         chosen = next(member for member in members if member.tried == order[0])
         if self.study.user_attrs.get("best") not in (None, chosen.name):
-            # Of a search that went on and found better.
+            # Left by a search that was resumed and found a better one.
             shutil.rmtree(self.folder / BEST, ignore_errors=True)
         self.study.set_user_attr("best", chosen.name)
         found = Finishing(
@@ -232,7 +232,7 @@ class Tuner:
         )
 
     def _members(self) -> list[Member]:
-        """The baselines and trials that have a model and a score, in order."""
+        """Return the baselines and trials that have a model and a score, in order."""
         fitted = [
             Member(ended, self.folder / BASELINES / name) for name, ended in self.baselines.items()
         ]
@@ -247,13 +247,14 @@ class Tuner:
         return self.folder / TRIALS / f"{TRIAL}{number:03d}"
 
     def _left(self) -> float:
-        """Seconds for further trials, those for the end of the search kept back."""
+        """Return the seconds for further trials, without those reserved for the end of the
+        search."""
         if self.clock.limit is None:
             return float("inf")
         return (1 - _KEPT) * self.clock.limit - self.clock.used
 
     def _try(self, trial: optuna.Trial) -> Tried:
-        """Train as a trial says; whatever is its own fault is told, not raised."""
+        """Train as a trial says; errors of the trial itself are recorded, not raised."""
         clock = Clock()
         seen: list[Epoch] = []
         settings = self.search.given
@@ -271,7 +272,7 @@ class Tuner:
     def _train(
         self, trial: optuna.Trial, settings: Settings, seen: list[Epoch]
     ) -> tuple[str, str | None, float | None]:
-        """How it ended, why, and its score: that of the model that was kept."""
+        """Return how it ended, why, and the score of the kept model."""
         folder = self._trial_folder(trial.number)
         *others, reported = curves(self.study, trial)
         pruned = False
@@ -327,14 +328,14 @@ class Tuner:
         return state, reason, result.val
 
     def _leads(self, score: float | None) -> bool:
-        """Whether a score is better than that of every trial which ran to its end."""
+        """Return True if a score is better than that of every finished trial."""
         best = ranked(tried(self.study), self.objective.better)
         if score is None or not best or best[0].val is None:
             return False
         return self.objective.better(score, best[0].val)
 
     def _share(self, number: int) -> float:
-        """Seconds that a trial may take, however many there are."""
+        """Return the seconds that a trial may take, however many there are."""
         if self.clock.limit is None:
             return float("inf")
         if not number:
@@ -348,8 +349,8 @@ class Tuner:
         return best
 
     def _settled(self, settings: Settings) -> Settings:
-        """With an estimator in place of `auto`, the one that it is for just these settings: a
-        search compares those that there are."""
+        """Return the settings with the estimator that `auto` stands for in just these settings: a
+        search compares actual estimators."""
         if settings.train.estimator != AUTO:
             return settings
         train, _ = choose_estimator(self._build(settings), self.graph, settings.train)
@@ -359,8 +360,7 @@ class Tuner:
         return build_for(settings.model, self.graph, self.objective.outputs, settings.train.seed)
 
     def _refuse_too_large(self, job: Job) -> None:
-        """Refuse a trial that does not fit: where memory runs out, a process may be killed without
-        a word."""
+        """Raise if a trial does not fit: if memory runs out, a process may be killed silently."""
         name = job.config.estimator
         costs = job.costs([name])
         parts = costs[name].memory if name in costs else {}
