@@ -22,7 +22,9 @@ EXPECTED = {
     "check_sample_weight_equivalence_on_sparse_data": WEIGHTS,
     "check_classifiers_classes": UNKNOWN,
 }
-PRECISION = "outputs are in single precision: of some of the rows they differ in the last digit"
+PRECISION = (
+    "outputs are in single precision: for a subset of the rows they differ in the last digit"
+)
 # Which passes or fails as the processor rounds; a test below has the tolerance that holds.
 ROUNDED = {"check_methods_subset_invariance": PRECISION}
 SMALL = {"epochs": 20, "hidden": 16}
