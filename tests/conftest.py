@@ -1,8 +1,9 @@
-"""What all tests share: one thread, the same random numbers each time, and where real data is.
+"""Fixtures and settings of all tests: one thread, the same random numbers, and the folder of real
+data.
 
-One thread: the tests' tensors are so small that sharing them out costs more than it gains.
-The same random numbers: a test draws them whichever tests came before it in its process, and
-hypothesis tries the same examples, however long each takes.
+One thread: the tests' tensors are so small that sharing work costs more than it gains.
+The same random numbers: a test draws the same numbers whichever tests ran before it in its process,
+and hypothesis tries the same examples, however long each takes.
 """
 
 from __future__ import annotations

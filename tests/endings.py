@@ -1,4 +1,4 @@
-"""What commands end in, all but the seconds: the same, however often they were killed."""
+"""Endings of commands without seconds: the same, however often they were killed."""
 
 from __future__ import annotations
 

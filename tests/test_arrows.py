@@ -133,7 +133,7 @@ def ends(arrow: Arrow) -> tuple[str, str]:
 
 
 def told(arrow: Arrow) -> str:
-    """Such as vrgcn/graph/graph.py:7: graph imports vrgcn.engine.history.NEVER."""
+    """Return text such as vrgcn/graph/graph.py:7: graph imports vrgcn.engine.history.NEVER."""
     file = arrow.importer.replace(".", "/") + ".py"
     return f"{file}:{arrow.line}: {folder(arrow.importer)} imports {arrow.imported}"
 

@@ -51,7 +51,7 @@ def blocks(page: str, language: str) -> list[str]:
 
 
 def some_names() -> dict[str, Any]:
-    """What pages speak of without making it: a graph, its parts, a model."""
+    """Return objects that pages use without creating them: a graph, its parts, a model."""
     generator = torch.Generator().manual_seed(0)
     names: dict[str, Any] = {
         "edge_index": torch.randint(60, (2, 300), generator=generator),
@@ -182,7 +182,7 @@ def check_python(names: dict[str, Any]) -> None:
 
 
 def table_of_nodes() -> dict[str, Any]:
-    """What scikit-learn's users have: X, y, a mask, and edges."""
+    """Return the data of a scikit-learn user: X, y, a mask, and edges."""
     data = Data()
     found = {"X": data.X.astype(np.float32), "y": data.codes, "edge_index": data.edge_index}
     papers = pandas.DataFrame(data.X, columns=list("abcdef")).assign(topic=data.y)
@@ -260,7 +260,7 @@ def test_the_python_of_a_page_does_what_the_page_says(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     names = some_names()
-    if page == "README.md":  # what the commands above its Python leave behind
+    if page == "README.md":  # left by the commands above its Python
         save_graph(names["graph"], "graphs/papers")
         Path("runs/papers").mkdir(parents=True)
         save_model(names["model"], "runs/papers/model.safetensors")
@@ -359,7 +359,7 @@ def test_parts_and_tables_live_where_the_map_says() -> None:
         assert hasattr(importlib.import_module(f"vrgcn.{dotted}"), name), (name, path)
 
 
-# What people add, as the table calls it.
+# Kinds of additions, as the table names them.
 ADDED = (
     *("a sampler", "a sampler with a setting", "an estimator", "a training flag", "a task"),
     *("a metric", "a model", "an encoder", "a table source", "a command", "a panel of a report"),
@@ -368,7 +368,8 @@ ADDED = (
 
 
 def rows_of_additions() -> dict[str, str]:
-    """What to write and the lines to add, by what is added; notes in brackets are left out."""
+    """Return the files to write and the lines to add, by kind of addition; notes in brackets are
+    left out."""
     table = map_of_the_code().partition("| to add | write | a line in |")[2].partition("\n\n")[0]
     rows = re.findall(r"(?m)^\| (an? [^|(]+?)(?: \([^|]*\))? \| (.*) \|$", table)
     assert len({name for name, _ in rows}) == len(rows)

@@ -55,7 +55,7 @@ def test_a_loop_of_ones_own_learns():
 
 
 def texts(notebook: nbformat.NotebookNode) -> list[str]:
-    """What the cells printed and answered, but for pictures and what varies."""
+    """Return the output of the cells, without pictures and varying text."""
     found = []
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
@@ -76,7 +76,7 @@ def execute(notebook: nbformat.NotebookNode, folder: Path, monkeypatch: pytest.M
             startup_timeout=int(LONG),
             timeout=int(LONG),
             iopub_timeout=int(LONG),
-            coalesce_streams=True,  # what a cell prints comes in as many pieces as time allows
+            coalesce_streams=True,  # a cell's output arrives in varying pieces
             resources={"metadata": {"path": str(folder)}},
         ).execute()
 
@@ -85,7 +85,7 @@ def test_there_is_a_notebook():
     assert NOTEBOOKS
 
 
-@pytest.mark.filterwarnings("ignore")  # of the kernel's own libraries
+@pytest.mark.filterwarnings("ignore")  # warnings of the kernel's own libraries
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_a_notebook_runs_and_says_what_is_stored_in_it(name, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))

@@ -14,7 +14,7 @@ import vrgcn as library
 from vrgcn import Graph
 
 PACKAGE = Path(library.__file__).parent
-# Where flags are spelled: the command line, and the one function that spells them for it.
+# Files that may spell flags: the command line, and the one function that spells them for it.
 SPELLERS = ("cli", "files/setting_names.py")
 FLAG = re.compile(r"(?<![\w-])--(?=[a-z{])")
 # A whole command is typed in a shell, whoever reads of it: `vrgcn train --resume FOLDER`.

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Where each public name lives. They are imported when first used: `vrgcn --help` needs no torch.
+# The module of each public name. They are imported when first used: `vrgcn --help` needs no torch.
 _HOME = {
     "SavedModel": "inference.saved",
     "load_model": "inference.saved",

@@ -39,7 +39,7 @@ def test_outputs_are_the_formula_of_dense_matrices() -> None:
 @pytest.mark.parametrize("task", TASKS)
 def test_neighbours_labels_tell_a_nodes_own(task: str) -> None:
     found = score(small(task))
-    # Of numbers the deviation is 8.2.
+    # The standard deviation of the numbers is 8.2.
     assert found < 1 if task == "regression" else found > 0.95
 
 

@@ -109,7 +109,7 @@ def kill_writer(home: Path, command: tuple[str, ...]) -> int:
             assert contents(found) == wanted, f"killed before {write}"
             shutil.rmtree(found) if found.is_dir() else found.unlink()
         for left in place.iterdir():
-            os.utime(left, (0, 0))  # what is not young the next one removes
+            os.utime(left, (0, 0))  # the next process removes old leftovers
         assert wait(start(home, *command, *out)) == 0, f"killed before {write}: {output(home)}"
         assert contents(found) == wanted, f"killed before {write}"
         assert os.listdir(place) == [found.name], f"killed before {write}: {os.listdir(place)}"

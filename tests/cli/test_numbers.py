@@ -92,7 +92,7 @@ def test_numbers_come_back_in_their_unit_and_better_than_without_a_graph(vrgcn, 
     graph = r2(predicted[test], actual[test])
     assert graph > 0.8
     assert abs(predicted.mean() - MEAN) < 0.1 * DEVIATION
-    assert r2(predicted[:10], actual[:10]) > 0.5  # those that had no price
+    assert r2(predicted[:10], actual[:10]) > 0.5  # these had no price
 
     flags = ("--graph", "graphs/houses", *TRAIN, "--model", "mlp", "--out", "runs/mlp")
     assert vrgcn("train", *flags)[0] == 0

@@ -36,7 +36,7 @@ def test_a_graph_is_trained_and_predicted_in_parts(vrgcn, tmp_path: Path) -> Non
     found = commands(2, ["train", "--graph", parts, "--out", run, *often, *SMALL])
     assert [code for code, _, _ in found] == [0, 0], found
     assert "epoch 3" in found[0][1]
-    assert not found[1][1]  # what is said is said once
+    assert not found[1][1]  # the message appears once
     lines = metrics(tmp_path / "run")
     assert len(lines) == 3
     assert lines[-1]["halo_age"] > lines[-1]["age"] > 0
@@ -56,7 +56,7 @@ def test_a_graph_is_trained_and_predicted_in_parts(vrgcn, tmp_path: Path) -> Non
     again = json.loads((tmp_path / "run" / "evaluation-test.json").read_text())
     assert evaluated["confusion"] == again["confusion"]
 
-    # What the copies lag behind is on the report's page, and said before a diagnosis of the whole.
+    # The report's page shows how far the copies lag behind, and so does a diagnosis of the whole.
     assert vrgcn("report", run, "--out", tmp_path / "report.html", "--no-scores")[0] == 0
     assert "what training in parts adds" in (tmp_path / "report.html").read_text(encoding="utf-8")
     code, _, errors = vrgcn("diagnose", run)

@@ -330,7 +330,7 @@ def test_a_folder_that_is_called_trials_is_scored_as_any_other(vrgcn, trained, t
 
 
 def test_a_score_that_no_file_names_is_drawn_whatever_its_size(tmp_path):
-    """Of a run that has not finished and whose model is gone: of numbers, it is an error."""
+    """The run has not finished and its model is gone; for regression the score is an error."""
     run = write_run(tmp_path / "run", done=False)
     change_metrics(run, val=500.0)
     [record] = read_runs([run])

@@ -115,7 +115,7 @@ def test_a_run_that_was_killed_goes_on_where_it_was(counted, tmp_path, capsys):
 
 
 def test_a_unit_that_fails_does_not_keep_the_others_from_running(vrgcn, counted, tmp_path):
-    counted["numbers"] = {0: float("nan")}  # which JSON does not have
+    counted["numbers"] = {0: float("nan")}  # JSON has no NaN
     code, out, err = vrgcn("reproduce", "table1", "--out", tmp_path)
     assert code == 1
     assert err.startswith("vrgcn: error: 1 unit failed and has no record; the page is made of the")

@@ -33,7 +33,7 @@ def train(vrgcn, graph_folder: Path, *flags: object) -> tuple[int, str, str]:
 
 
 def outcome(run: Path) -> tuple[list[dict], bytes, dict]:
-    """What a run ends in: metrics, model file, result; all but the seconds."""
+    """Return the outcome of a run without seconds: metrics, model file, result."""
     points = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     result = json.loads((run / "result.json").read_text())
     for line in (*points, result):
@@ -271,7 +271,7 @@ def test_a_graph_that_is_changed_during_the_run_is_noticed(
     vrgcn, graph_folder, tmp_path, monkeypatch
 ):
     shown = EpochProgress.epoch
-    monkeypatch.setattr(store_watch, "_lease", lambda file: None)  # where nobody is held back
+    monkeypatch.setattr(store_watch, "_lease", lambda file: None)  # nobody is held back
 
     def change(self, point) -> None:
         shown(self, point)

@@ -47,7 +47,7 @@ def test_a_search_leaves_runs_a_table_and_a_model(vrgcn, graph_folder, tmp_path)
     page = (tmp_path / "report.html").read_text()
     assert "trial-000" in page
     assert "trial-002" in page
-    assert "no scores" not in out  # those of trials are not asked for
+    assert "no scores" not in out  # scores of trials are not requested
     repeated = ("--config", folder / "best" / "config.toml", "--out", "again")
     assert vrgcn("train", *repeated)[0] == 0
     again = json.loads((tmp_path / "again" / "result.json").read_text())

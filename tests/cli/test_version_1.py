@@ -20,7 +20,7 @@ from vrgcn import load_graph, load_model
 HOME = Path(__file__).parent / "version_1"
 
 
-# Of an epoch, what versions after the first measure too.
+# Measurements of an epoch that the first version did not make.
 NEW = {"gradient_staleness", "halo_age", "halo_staleness", "exchanged"}
 
 
@@ -61,7 +61,7 @@ def test_an_old_config_trains_again(vrgcn):
     written = Path("again/metrics.jsonl").read_text(encoding="utf-8").splitlines()
     old = Path("run/metrics.jsonl").read_text(encoding="utf-8").splitlines()
     assert len(written) == len(old)
-    for now, then in zip(written, old, strict=True):  # what was measured then is measured now
+    for now, then in zip(written, old, strict=True):  # everything measured then is measured now
         assert json.loads(now).keys() == json.loads(then).keys() | NEW
 
 

@@ -1,4 +1,4 @@
-"""What is told of an epoch beforehand is what the epoch then does."""
+"""The predicted cost of an epoch equals the work that the epoch does."""
 
 from __future__ import annotations
 

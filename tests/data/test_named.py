@@ -588,7 +588,7 @@ def test_a_graph_of_ogb_has_its_split_and_its_failure_a_place_for_the_files(
 
     def dataset(name: str, root: str) -> SimpleNamespace:
         if name != "ogbn-arxiv":
-            raise EOFError  # what its question about a large download ends in without a terminal
+            raise EOFError  # the prompt about a large download ends so without a terminal
         data = Data(x=torch.eye(4), edge_index=torch.tensor([[0, 1], [1, 2]]))
         data.y = torch.tensor([[0], [1], [1], [0]])
         split = {"train": torch.tensor([3, 0]), "valid": torch.tensor([1])}

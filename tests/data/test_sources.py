@@ -22,7 +22,7 @@ def make_graph(folder: Path) -> None:
 
 def test_a_word_is_the_folder_or_the_data_set_that_there_is(here: Path) -> None:
     make_graph(here / "graphs" / "mine")
-    (here / "pubmed").mkdir()  # such as for its raw files
+    (here / "pubmed").mkdir()  # for example for its raw files
     assert find_source(None, None, "graphs/mine") == (None, Path("graphs/mine"))
     assert find_source(None, None, "cora") == ("cora", None)
     assert find_source(None, None, "ogbn-arxiv") == ("ogbn-arxiv", None)

@@ -199,7 +199,7 @@ def test_a_meta_that_cannot_be_is_refused(changes: dict, message: str, tmp_path:
 
 def test_sparse_features_of_more_columns_than_can_be_are_refused(tmp_path: Path) -> None:
     save_graph(GRAPHS["sparse"](), tmp_path / "graph")
-    edit_meta(tmp_path / "graph", width=2**53)  # of which no array has as many
+    edit_meta(tmp_path / "graph", width=2**53)  # no array has this many columns
     with pytest.raises(ValueError, match="more features than can be"):
         load_graph(tmp_path / "graph")
 

@@ -86,7 +86,7 @@ READ: dict[str, tuple[Callable[[Path], None], Callable[[Path], Graph]]] = {
 
 
 def told(read: Callable[[Path], Graph]) -> Callable[[Path], Contents | str]:
-    """What the graph has that is read; "refused" where it is said to be another."""
+    """Return the contents of the graph that is read; "refused" if it is reported as replaced."""
 
     def call(folder: Path) -> Contents | str:
         try:

@@ -78,7 +78,7 @@ def refused(**options) -> str:
 
 
 def growth() -> tuple[str, int]:
-    """What an import said, and by how many MB its process grew."""
+    """Return the output of an import, and by how many MB its process grew."""
     done = subprocess.run(
         [sys.executable, "-c", IMPORT], capture_output=True, text=True, check=True
     ).stdout.splitlines()

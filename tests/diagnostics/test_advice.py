@@ -24,7 +24,7 @@ def test_noise_above_that_of_ns_is_named_with_rate_layer_and_remedies():
     )
     (warm,) = said(diagnosis(cv=measured((0, 1.5), (0, 0.6)), warm_start=True))
     assert "warm_start=" not in warm
-    (alike,) = said(diagnosis(cv=measured((0, 0.52), (0, 0.6))))  # of 0.5: no "1.0 times"
+    (alike,) = said(diagnosis(cv=measured((0, 0.52), (0, 0.6))))  # against 0.5: no "1.0 times"
     assert "nothing to change" in alike
     (calm,) = said(diagnosis(cv=measured((0, 0.4), (0, 0.6))))
     assert calm.startswith("cv's gradient is off by 60% a step")

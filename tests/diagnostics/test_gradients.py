@@ -127,7 +127,7 @@ def test_staleness_of_gradients_is_what_a_backward_pass_would_write():
     kept[2, "g"].values.mul_(2)
     stale = tables()
     assert stale[2, "g"].relative == pytest.approx(1)
-    assert stale[1, "g"].relative > 0.05  # what is above has a part in it
+    assert stale[1, "g"].relative > 0.05  # includes the error of the tables above
     assert stale[2, "h"].relative < 1e-12
     # Nothing of it stays.
     assert tables()[2, "g"].relative == pytest.approx(1)

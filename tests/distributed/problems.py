@@ -116,8 +116,8 @@ class Case:
 
 @dataclass
 class Steps:
-    """Of each step: the minibatch in numbers of the whole graph, whether gradients were made, and
-    the weights' gradients."""
+    """The steps of a run: for each the minibatch in numbers of the whole graph, whether gradients
+    were computed, and the weights' gradients."""
 
     nodes: list[Tensor] = field(default_factory=list)
     backward: list[bool] = field(default_factory=list)

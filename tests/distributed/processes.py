@@ -54,8 +54,8 @@ def _commands(lines_of_each: Sequence[Sequence[list[str]]]) -> tuple[int, str, s
 def in_processes(
     count: int, function: Callable[..., Any], *arguments: Any, join: bool = True
 ) -> list[Any]:
-    """What `function(group, *arguments)` gives in each of `count` processes; it must be a function
-    of a module, for it is sent there by name.
+    """Return the result of `function(group, *arguments)` in each of `count` processes; it must be a
+    function of a module, because it is sent by name.
 
     join: False calls `function(*arguments)`, which joins the group by itself
     """
@@ -108,5 +108,5 @@ def _run(
 
 
 def _answer(connection: Connection, good: bool, result: Any) -> None:
-    # By value: the memory of a process that ends cannot be shared.
+    # Sent by value: the memory of a process that ends cannot be shared.
     connection.send_bytes(pickle.dumps((good, result)))

@@ -51,7 +51,7 @@ def started(group: Group, parts: Path, case: Case = DEEP) -> tuple[PartTrainer, 
 
 
 def refusal(kept: PartCheckpoints) -> str:
-    """What resuming is refused with; empty if it is not."""
+    """Return the error that refuses to resume; empty if there is none."""
     try:
         kept.resume()
     except (ValueError, OSError) as error:
@@ -213,7 +213,7 @@ def full_for_the_first(group: Group, folder: Path, what: str) -> dict[str, Any]:
     kept = PartCheckpoints(trainer, checkpoints)
     with pytest.MonkeyPatch.context() as patch:
         if group.first:
-            (checkpoints / "step-00000001").mkdir(parents=True)  # which has to go
+            (checkpoints / "step-00000001").mkdir(parents=True)  # it must be removed
             patch.setattr(os, "rename", no_room)
         result = kept.run(StopRequest())
         left = sorted(path.name for path in checkpoints.iterdir())

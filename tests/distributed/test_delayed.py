@@ -33,7 +33,7 @@ def trained(trainer: PartTrainer) -> dict[str, Tensor]:
 
 
 def copies_and_originals(trainer: PartTrainer) -> tuple[Tensor, Tensor]:
-    """Of the first table, the halo's rows, and what their owners have now."""
+    """Return the halo's rows of the first table, and their owners' present rows."""
     table = trainer.minibatches.histories.tables[1, "h"].values
     renewed = table.clone()
     trainer.halo.renew(renewed)

@@ -44,7 +44,7 @@ def make(home: Path) -> None:
 
 
 def read(folder: Path) -> set[str]:
-    """Of which partition everything is that one process reads."""
+    """Return the partition of everything that one process reads."""
     try:
         part = load_part(folder, 1, verify=True)
         ids = whole_names(folder, part).nodes
@@ -70,7 +70,7 @@ def test_a_part_is_wholly_of_one_partition_or_refused(replace: str, tmp_path: Pa
 
 
 def sweeps(group: Group, folder: Path, kinds: list[str], weights: list[int]) -> str:
-    """What a process says of parts and a model, each of which it found at a moment of its own."""
+    """Return a process's message about parts and a model that it found at different moments."""
     torch.manual_seed(weights[group.rank])
     model = GCN(FEATURES, 4, CLASSES, layers=1).double()
     try:

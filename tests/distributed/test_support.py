@@ -1,4 +1,4 @@
-"""What several processes cannot train is refused."""
+"""Settings that several processes cannot train are refused."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class OtherWeights(Case):
 
 
 def refusals(group: Group, folder: Path, other: Path) -> dict[str, str]:
-    """What each difference is refused with; empty if it is not."""
+    """Return the error that refuses each difference; empty if there is none."""
     odd = group.rank == ODD
     found = {"nothing": refusal(group, folder, CASE)}
     settings = replace(CASE, settings={"fanout": (2 if odd else 0,)})

@@ -50,7 +50,7 @@ def change(part: Path) -> None:
     with open(file, "r+b") as opened:
         opened.seek(-4, os.SEEK_END)
         opened.write(b"\0\0\0\0")
-    os.utime(file, ns=(0, before + 1))  # where clocks tick too slowly to show it
+    os.utime(file, ns=(0, before + 1))  # in case clocks tick too slowly to show it
 
 
 def cut(part: Path) -> None:
@@ -76,7 +76,7 @@ def rename(part: Path) -> None:
 
 
 def command(line: list[str]) -> Told:
-    """What a command of vrgcn gives in this process."""
+    """Return the output of a command of vrgcn in this process."""
     code, out, err = 0, io.StringIO(), io.StringIO()
     try:
         with redirect_stdout(out), redirect_stderr(err):
@@ -88,7 +88,7 @@ def command(line: list[str]) -> Told:
 
 def changed_at_the_end_of_an_epoch(place: Path, act: Callable[[Path], None]) -> Told:
     """Train; the second process's part is changed before its files are looked at in epoch 2."""
-    store_watch._lease = lambda file: None  # where nobody is held back
+    store_watch._lease = lambda file: None  # nobody is held back
     looked = PartWatch.epoch
 
     def epoch(self: PartWatch, point) -> None:

@@ -62,7 +62,7 @@ class PretendedCuda:
         self.copied = 0
         self.default = torch.Generator().manual_seed(0).get_state()
         self.made_on: torch.device | None = None  # the device that a call names
-        self.created_on = CPU  # where operations put a tensor that are given none
+        self.created_on = CPU  # device of tensors from operations without inputs
         # Weak references free the memory, and keep the address from being another storage's.
         self._there: dict[int, StorageWeakRef] = {}
 
@@ -177,7 +177,7 @@ class _Operations(TorchDispatchMode):
             return results
 
     def _device(self, func: Any, args: tuple[Any, ...], tensors: list[Tensor]) -> torch.device:
-        """Where an operation runs; raises the error that a GPU has for it."""
+        """Return the device of an operation; raise the error that a GPU would raise."""
         devices = [self.cuda.device_of(tensor) for tensor in tensors]
         if len(set(devices)) < 2:
             return devices[0] if devices else self.cuda.created_on

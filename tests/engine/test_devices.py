@@ -105,7 +105,7 @@ def assert_same(found: TrainResult, wanted: TrainResult) -> None:
 
 def test_a_device_is_tried_out_before_anything_depends_on_it() -> None:
     assert find_device("cpu") == torch.device("cpu")
-    for name in ("nowhere", "meta"):  # of the second, tensors hold no numbers
+    for name in ("nowhere", "meta"):  # tensors of the second hold no numbers
         with pytest.raises(ValueError, match=f"device '{name}' cannot be used on this machine"):
             find_device(name)
     with pretended_cuda():

@@ -106,7 +106,7 @@ def test_a_new_sampler_is_a_file_and_a_line(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_sampler_of_ones_own_that_passes_over_neighbours_has_their_histories_refreshed() -> None:
-    """What `few` declares, and nobody asks for its name."""
+    """The sampler declares it as `few` does; no code tests its name."""
 
     class Some(Few):
         passes_over = False

@@ -45,7 +45,7 @@ def test_sweeps_make_one_table_after_the_other_exact(kind: str) -> None:
 
 
 def test_a_refresh_reads_the_tables_as_they_were() -> None:
-    """Of three layers one refresh makes the first table exact and the second not yet."""
+    """In three layers one refresh makes the first table exact, but not yet the second."""
     model = gcn(3)
     inputs = exact_pass(model, GRAPH)
     setup, stale = set_up(model, GRAPH), tables()

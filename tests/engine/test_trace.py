@@ -1,4 +1,4 @@
-"""What is seen of a model that is looked at, and that nothing remains of it."""
+"""Tracing a model records its calls and leaves no trace in it."""
 
 from __future__ import annotations
 

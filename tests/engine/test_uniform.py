@@ -48,7 +48,7 @@ def test_every_neighbour_of_a_hub_is_drawn_as_often() -> None:
         (row,) = drawn(P, torch.tensor([0]), fanout, seed)
         counts[torch.tensor(row) - 1] += 1
     share = fanout / degree
-    # Of 100 neighbours one is outside five deviations in 20,000 tests.
+    # One neighbour in 100 is outside five deviations once in 20,000 tests.
     assert (counts / rounds - share).abs().max() < 5 * (share * (1 - share) / rounds) ** 0.5
 
 

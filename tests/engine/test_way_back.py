@@ -14,7 +14,7 @@ NODES, WIDTH = 7, 3
 B = torch.tensor([4, 1])  # the minibatch
 SOURCES = [4, 1, 6, 2]  # B first, then what it samples
 R = torch.tensor([3.0, 2.0, 5.0], dtype=torch.float64)
-TARGETS = [4, 1, 6]  # of a lower hop: a neighbour is computed too
+TARGETS = [4, 1, 6]  # targets of a lower hop: a neighbour is computed too
 
 
 def matrix() -> torch.Tensor:
@@ -29,7 +29,8 @@ def csr(dense: torch.Tensor) -> CSR:
 def way_back(
     left: torch.Tensor | None, *, corrected: bool = True, idle: int | None = None
 ) -> tuple[WayBack, torch.Tensor]:
-    """Of P = diag(left) A, whose sampled entries are four of 12; the sampled part, dense.
+    """Return the way back of P = diag(left) A with four of 12 entries sampled, and the sampled
+    part, dense.
 
     idle: a target that samples nothing
     """

@@ -55,8 +55,8 @@ REPLACE: dict[str, Callable[[Path, Path], None]] = {
 def replaced_at_every_moment(
     place: Path, make: Callable[[Path], None], replace: str, read: Callable[[Path], _T]
 ) -> Iterator[_T]:
-    """What `read` gives of a folder that is replaced before the first file is opened, the second,
-    and so on; and last of one that is left alone.
+    """Yield the results of `read` on a folder that is replaced before the first file is opened,
+    before the second, and so on; the last is of an unchanged folder.
 
     make: writes the folder `old` and the folder `new` of the same kind into an empty folder
     """

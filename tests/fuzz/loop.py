@@ -131,7 +131,8 @@ def _child(name: str, right: Path, folder: Path, seeds: range, writing: int) -> 
 
 
 def _contents(folder: Path) -> dict[str, object]:
-    """What the files hold; of JSON its value, for spaces and a key written twice say nothing."""
+    """Return the contents of the files; for JSON its value, because spaces and repeated keys do not
+    matter."""
     found: dict[str, object] = {}
     for path in folder.rglob("*"):
         if path.is_file():
@@ -146,7 +147,7 @@ def _contents(folder: Path) -> dict[str, object]:
 
 
 def _model(data: bytes) -> object:
-    """What a model file holds."""
+    """Return the contents of a model file."""
     end = 8 + int.from_bytes(data[:8], "little")
     header = json.loads(data[8:end])
     metadata = header.pop("__metadata__")

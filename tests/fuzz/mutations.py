@@ -79,7 +79,7 @@ _CHANGES: tuple[Callable[[bytes, random.Random], bytes], ...] = (
 
 
 def value_changed(value: Any, draw: random.Random) -> Any:
-    """What JSON or TOML holds with something in it replaced, removed or added."""
+    """Return the contents of JSON or TOML with something replaced, removed or added."""
     if isinstance(value, dict) and value and draw.random() < 0.85:
         key = draw.choice(list(value))
         if draw.random() < 0.1:

@@ -1,4 +1,4 @@
-"""What is fuzzed: a way to write right files, to damage them, and to read them."""
+"""Targets of fuzzing: each can write valid files, damage them, and read them."""
 
 from __future__ import annotations
 

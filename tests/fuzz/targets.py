@@ -1,7 +1,7 @@
-"""What reads files, each with files that are right and a way to read them when they are not.
+"""Readers of files, each with valid files and a way to read damaged ones.
 
-A reader gives back or raises our own error. It goes on to use what it was given, because a wrong
-number that is read without a word may end the interpreter later.
+A reader returns or raises our own error. The target then uses the result, because a wrong number
+that is read silently may crash the interpreter later.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _read_store(folder: Path) -> None:
     outputs = 1 if graph.task == "regression" else max(graph.num_classes, 1)
     if outputs < 1000:
         model = GraphSAGE(graph.num_features, 4, outputs).to(graph.features.dtype)
-        with suppress(ValueError):  # of numbers that overflow, or negative weights: explained
+        with suppress(ValueError):  # numbers that overflow, or negative weights: explained
             predict(model, graph)
             predict(model, graph, [0, graph.num_nodes - 1])
     if graph.labels is not None and graph.task == "classes":
@@ -178,7 +178,7 @@ def _damage_ppi(folder: Path, draw: random.Random) -> None:
 def _read_ppi(folder: Path) -> None:
     try:
         statistics(ppi_small(folder))
-    except ValueError as error:  # which names the folder
+    except ValueError as error:  # the error names the folder
         raise ValueError(f"toy-ppi-G.json: {error}" if str(folder) in str(error) else "") from error
 
 

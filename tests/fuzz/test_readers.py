@@ -1,5 +1,5 @@
-"""What reads files, over files that hypothesis thinks of: what is right comes back as it was, what
-is wrong is refused, by a rule that is written down here a second time."""
+"""Readers on files that hypothesis generates: valid files come back unchanged, invalid ones are
+refused, by a rule that is written down here a second time."""
 
 from __future__ import annotations
 

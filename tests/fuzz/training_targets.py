@@ -1,4 +1,4 @@
-"""What training writes: models, run folders, options and checkpoints."""
+"""Files that training writes: models, run folders, options and checkpoints."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _make_model(folder: Path) -> None:
 
 
 def _damage_signed_model(folder: Path, draw: random.Random) -> None:
-    """By somebody who writes the checksum again, or takes it out as in older files."""
+    """Damage a model and write the checksum again, or remove it as in older files."""
     file = folder / "m.safetensors"
     with safe_open(file, framework="pt") as opened:
         description = json.loads(opened.metadata()["vrgcn-model"])
@@ -153,7 +153,7 @@ def _make_checkpoint(folder: Path) -> None:
 
 
 def _damage_signed(folder: Path, draw: random.Random) -> None:
-    """By somebody who writes the checksums again."""
+    """Damage a checkpoint and write the checksums again."""
     path = next(folder.iterdir())
     file = path / draw.choice([WEIGHTS, HISTORIES, STATE, STATE, STATE])
     data = file.read_bytes()
@@ -169,7 +169,7 @@ def _resume(folder: Path) -> None:
     trainer = _small_trainer()
     kept = Checkpoints(trainer, folder)
     kept.resume()
-    with suppress(DivergedError):  # of weights that somebody made infinite: explained
+    with suppress(DivergedError):  # weights that were made infinite: explained
         trainer.run()
 
 

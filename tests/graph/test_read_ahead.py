@@ -29,7 +29,7 @@ def nothing_known(monkeypatch):
 
 
 def asked(monkeypatch) -> list[list[list[int]]]:
-    """What is asked for from now on, each time."""
+    """Record the pages that are requested from now on."""
     calls: list[list[list[int]]] = []
     monkeypatch.setattr(module, "_advise", lambda ranges: calls.append(ranges.tolist()))
     return calls

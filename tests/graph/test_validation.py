@@ -44,7 +44,7 @@ def trainable(**given) -> Graph:
 
 
 def csr_out_of_range() -> torch.Tensor:
-    """What a wrong column in a file becomes: PyTorch only looks when it is asked to."""
+    """Return a matrix as a wrong column in a file makes it: PyTorch checks only when asked to."""
     return torch.sparse_csr_tensor(
         torch.arange(N + 1), torch.tensor([0, 1, 0, 9]), torch.ones(N), (N, 2),
         check_invariants=False,

@@ -24,7 +24,8 @@ def graph(sparse: bool = False) -> Graph:
 
 
 def dense(model: nn.Module, g: Graph) -> list[torch.Tensor]:
-    """What the model gives to each `propagate`, and its outputs, with P as a dense matrix."""
+    """Return the arguments of each `propagate` and the outputs of the model, with P as a dense
+    matrix."""
     P = build_propagation(model.propagation, g).to_dense()
     seen = []
 

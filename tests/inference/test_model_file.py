@@ -180,7 +180,7 @@ def test_a_model_is_written_a_piece_at_a_time(
         def __init__(self) -> None:
             super().__init__()
             self.one = torch.nn.Linear(64, 64)
-            self.other = self.one  # which safetensors' own writer refuses
+            self.other = self.one  # safetensors' own writer refuses this
             self.register_buffer("seen", torch.ones(3, dtype=torch.bool))
 
     sizes: list[int] = []

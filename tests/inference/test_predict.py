@@ -139,7 +139,7 @@ def test_a_bare_model_refuses_columns_in_another_order(raw, kind):
     scaled = scale_graph(turned, kind)[0]
     with pytest.raises(ValueError, match=r"column 0 is 'f\d', and that of the model 'f0'"):
         predict(model, scaled)
-    fit(model, scaled, TrainConfig(epochs=1))  # which makes it a model of these
+    fit(model, scaled, TrainConfig(epochs=1))  # the model then belongs to these features
     assert len(predict(model, scaled)) == raw.num_nodes
 
 

@@ -213,7 +213,7 @@ def test_mlp_and_identity_never_read_the_graph(kind, rule, estimator):
             estimator=estimator, propagation=rule, epochs=2, batch_size=10, select="last"
         )
         result = fit(model, graph, config)
-        if estimator != "is":  # which samples own edges too
+        if estimator != "is":  # `is` samples own edges too
             assert {(p.sampled, p.history_reads) for p in result.curve} == {(0, 0)}
         weights.append(result.weights)
         outputs.append(predict(model, graph, propagation=rule))

@@ -1,4 +1,4 @@
-"""What is said of a run beforehand."""
+"""The predicted cost of a run, in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a picture says where the pointer is."""
+"""Texts that a picture shows under the pointer."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def test_a_run_may_be_ended_where_it_is_resumed(tmp_path: Path) -> None:
 
 
 def test_the_newest_two_checkpoints_are_kept_and_nothing_else(tmp_path: Path) -> None:
-    (tmp_path / ".step-00000003.abc.partial").mkdir()  # what a killed process left
+    (tmp_path / ".step-00000003.abc.partial").mkdir()  # left by a killed process
     seen = []
     train(
         tmp_path,

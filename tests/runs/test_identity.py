@@ -1,4 +1,4 @@
-"""What a run is of: the same for the same run, and another for any other."""
+"""The identity of a run: the same for the same run, and different for any other."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_every_part_of_a_graph_counts_and_layout_does_too() -> None:
     )
     differ = {k for k, v in fingerprint(weighted).items() if v != prints[k]}
     assert differ == {"adjacency"}
-    # What lies in other places, or in another order of strides, is the same graph.
+    # A graph in other memory, or with other strides, is the same graph.
     again = g.with_features(g.features.t().contiguous().t())
     assert fingerprint(again) == prints
 

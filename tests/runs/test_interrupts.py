@@ -34,7 +34,7 @@ def test_a_signal_inside_is_known_outside_too() -> None:
             os.kill(os.getpid(), signal.SIGTERM)
             assert inner.signal == signal.SIGTERM
         assert outer.signal == signal.SIGTERM
-        with stop_requests() as later:  # whose run stops after its first step
+        with stop_requests() as later:  # its run stops after its first step
             assert later.signal == signal.SIGTERM
             with pytest.raises(Interrupted):
                 os.kill(os.getpid(), signal.SIGTERM)

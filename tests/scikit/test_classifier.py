@@ -198,7 +198,7 @@ def test_a_graph_with_labels_and_splits_needs_no_y(data):
     others = Graph(
         data.edge_index, data.X.astype(np.float32), wrong, train=train, test=test, names=names
     )
-    assert model.score(others) < 0.1  # of the test nodes alone, whose labels are others there
+    assert model.score(others) < 0.1  # only the test nodes, whose labels differ there
     assert model.n_features_in_ == 6
     with pytest.raises(ValueError, match="a Graph has its edges"):
         model.predict(graph, edge_index=data.edge_index)

@@ -29,7 +29,7 @@ PRECISION = (
 ROUNDED = {"check_methods_subset_invariance": PRECISION}
 SMALL = {"epochs": 20, "hidden": 16}
 LEARNING = ("train", "weight")  # checks that look at what was learned
-# That scikit-learn itself skips: one wants SCIPY_ARRAY_API, the other a decision_function.
+# Checks that scikit-learn itself skips: one needs SCIPY_ARRAY_API, the other a decision_function.
 SKIPPED = {
     "check_array_api_input",
     "check_classifiers_multilabel_output_format_decision_function",

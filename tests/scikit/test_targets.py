@@ -1,4 +1,4 @@
-"""What y may be: which of it is unknown, in arrays and in lists, and what is refused."""
+"""The possible values of y: unknown ones in arrays and in lists, and those that are refused."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAN = float("nan")
         ["a", -1, "b", "a"],
         ["a", None, "b", "a"],
         ("a", -1, "b", "a"),
-        np.array(["a", -1, "b", "a"]),  # of which NumPy makes "-1"
+        np.array(["a", -1, "b", "a"]),  # NumPy turns this into "-1"
         np.array(["a", -1, "b", "a"], dtype=object),
     ],
 )

@@ -130,7 +130,7 @@ def check_same(found: Path, wanted: Path) -> None:
     if wanted.is_dir():
         verify_graph(found)
         assert sorted(os.listdir(found)) == sorted(os.listdir(wanted))
-    elif wanted.suffix != ".html":  # which has the time in it
+    elif wanted.suffix != ".html":  # the page contains the time
         assert found.read_bytes() == wanted.read_bytes()
     else:
         assert found.read_text().rstrip().endswith("</html>")

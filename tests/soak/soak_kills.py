@@ -37,7 +37,7 @@ _SEEDS = ("train", *_SMALL, *_EVERY_STEP, "--epochs", "2", "--seeds", "3")
 _TUNE = ("tune", *_SMALL, "--epochs", "3", "--trials", "5")
 _SEARCH = ("--search", "layers", "dropout", "layer_norm", "learning_rate")
 
-# What is killed: how often, and commands to take turns with.
+# Commands that are killed: how often, and commands to alternate with.
 KINDS: dict[str, tuple[int, tuple[tuple[str, ...], ...]]] = {
     "single": (
         50,
@@ -58,7 +58,7 @@ KINDS: dict[str, tuple[int, tuple[tuple[str, ...], ...]]] = {
     "search": (12, ((*_TUNE, *_SEARCH, *_EVERY_STEP), (*_TUNE, *_SEARCH))),
 }
 
-# What writes one thing, which the last word names.
+# Commands that write one thing, which the last word names.
 WRITERS: dict[str, tuple[int, tuple[str, ...]]] = {
     "import": (20, ("import", "--nodes", "n.csv", "--edges", "e.csv", "--out")),
     "predict": (10, ("predict", "whole", "--memory", "disk", "--out")),
@@ -117,7 +117,7 @@ def kill_one(
         counts["kills"] += 1
         counts[f"kills {moment(run)}"] += 1
         resumed = (run / "config.toml").exists() and draw.random() < 0.8
-        command = (*fresh, "--overwrite")  # which begins again, whatever is there
+        command = (*fresh, "--overwrite")  # starts over, whatever is there
         if resumed:
             command = (fresh[0], "--resume", "run")
         counts["resumes" if resumed else "begun again"] += 1
@@ -150,7 +150,7 @@ def kill_writers(
             counts["written whole"] += 1
             shutil.rmtree(found) if found.is_dir() else found.unlink()
         for left in folder.glob(".*"):
-            os.utime(left, (0, 0))  # which is not young, so that the next one removes it
+            os.utime(left, (0, 0))  # old, so that the next process removes it
     assert wait(start(folder, *command, found.name)) == 0, output(folder)
     assert contents(found) == wanted
     assert not list(folder.glob(".*")), list(folder.glob(".*"))
@@ -161,7 +161,7 @@ def kill_writers(
 
 
 def moment(run: Path) -> str:
-    """What a run that was just killed was doing."""
+    """Return what a run that was just killed was doing."""
     if writing(run):
         return "while a checkpoint was written or removed"
     if not any(checkpoints_in(r / "checkpoints") for r in (run, *member_runs(run))):
@@ -171,7 +171,7 @@ def moment(run: Path) -> str:
 
 def writing(run: Path) -> bool:
     """Whether some checkpoint of a run is not whole, or not gone."""
-    with suppress(FileNotFoundError):  # of a folder that goes while it is looked at
+    with suppress(FileNotFoundError):  # the folder may be removed meanwhile
         runs = [run, *member_runs(run)]
         return any(next((r / "checkpoints").glob(".step-*.partial"), None) for r in runs)
     return False

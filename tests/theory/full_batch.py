@@ -33,7 +33,7 @@ def losses(outputs: Tensor, batch: Batch) -> Tensor:
 
 
 def full_gradient(model: nn.Module, graph: Graph, P: Tensor | None = None) -> Tensor:
-    """Of the mean loss of the training nodes, by the dense formula."""
+    """Return the gradient of the mean loss of the training nodes, by the dense formula."""
     assert graph.labels is not None
     output = exact_pass(model, graph, P)[-1]
     loss = F.cross_entropy(output[graph.train], graph.labels[graph.train])
@@ -59,7 +59,8 @@ def epoch_gradient(model: nn.Module, batches: MiniBatches) -> Tensor:
 
 
 def exact_gradients(model: nn.Module, graph: Graph) -> list[Tensor]:
-    """By level, what a table of gradients holds: left ∂(sum of losses)/∂(P h), (nodes, width)."""
+    """Return the contents of the tables of gradients by level: left ∂(sum of losses)/∂(P h),
+    (nodes, width)."""
     P = dense_matrix(graph, propagation_of(model))
     answers: list[Tensor] = []
 

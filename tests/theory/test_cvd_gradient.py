@@ -78,7 +78,7 @@ class Mean:
 
 
 def mean_gradient(model: nn.Module, loss: Loss, estimator: str, *, staleness: float = 0.0) -> Mean:
-    """Of the first weight matrix, over samples and masks.
+    """Return the mean gradient of the first weight matrix over samples and masks.
 
     loss: of one copy, the mean over copies, from outputs (COPIES, NODES, classes)
     staleness: histories are (1 - staleness) times the exact activations
@@ -188,7 +188,7 @@ def test_with_another_scale_than_root_r_for_the_residual_it_is_not(
 ) -> None:
     # Measured: 0.18 without a scale, 0.74 with R.
     def residual(hop: Hop, *given: Any) -> Tensor:
-        other = replace(hop, scale=hop.scale ** (2 * power))  # whose root is R^power
+        other = replace(hop, scale=hop.scale ** (2 * power))  # its root is R^power
         return formulas.residual(other, *given)
 
     monkeypatch.setattr("vrgcn.engine.passes.residual", residual)

@@ -48,7 +48,7 @@ WITHOUT_DROPOUT = {
 
 @dataclass
 class Record:
-    """What some epochs of plain gradient descent left behind."""
+    """The result of some epochs of plain gradient descent."""
 
     outputs: list[Tensor]
     gradients: list[Tensor]

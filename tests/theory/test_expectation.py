@@ -41,7 +41,7 @@ from vrgcn.engine.samplers.uniform import uniform
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import Propagation, gcn
 
-SINGLE = 1e-6  # what is left by sums of histories, which are in single precision
+SINGLE = 1e-6  # rounding of sums of histories in single precision
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 
 

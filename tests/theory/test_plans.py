@@ -32,7 +32,7 @@ from vrgcn.engine.samplers import build_sampler, fanout_per_level
 from vrgcn.engine.samplers.uniform import uniform
 from vrgcn.graph.propagation import Propagation, gcn
 
-SINGLE = 1e-6  # what is left by sums of histories, which are in single precision
+SINGLE = 1e-6  # rounding of sums of histories in single precision
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 
 

@@ -122,7 +122,7 @@ def test_theorem_1_takes_an_epoch_for_the_products_and_one_for_each_hidden_level
     assert sorted(batches.histories.tables) == [(level, "h") for level in range(layers)]
     held = batches.histories.tables[0, "h"].values
     weight = usual.layers[0].linears[0].weight.detach()  # type: ignore[index,union-attr]
-    of_neighbours = weight[:, -FEATURES:]  # of GraphSAGE's [W_own, W_neighbours] the second half
+    of_neighbours = weight[:, -FEATURES:]  # the second half of GraphSAGE's [W_own, W_neighbours]
     assert error(held, DENSE[kind].features @ of_neighbours.t()) < ROUNDING
 
 

@@ -247,7 +247,7 @@ def every_gradient(
 @pytest.mark.parametrize("nodes", [[0, 7], [0, 1], [0, 1, 2, 4]])
 @pytest.mark.parametrize("D", [1, 2, 3])
 def test_the_variance_of_the_gradient_is_the_formulas(D: int, nodes: list[int]) -> None:
-    """Of `two-way-cv` and of cv, which differ in δ and in what goes within the minibatch."""
+    """Compares `two-way-cv` and cv, which differ in δ and in the messages within the minibatch."""
     graph, model, sampler = hub(), OneHop(), Chosen(D)
     for backward, name in (("corrected", "two-way-cv"), ("sampled", "cv")):
         batches = exact_values(model, graph, sampler, backward, residual=False)

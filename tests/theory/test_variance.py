@@ -46,7 +46,8 @@ def terms(case: Case, u: int, h: Tensor) -> Tensor:
 
 
 def variance(estimates: Tensor, probability: Tensor) -> Tensor:
-    """Of (samples, masks), the samples equally likely and the masks with their probabilities."""
+    """Return the variance over (samples, masks), with equally likely samples and the masks'
+    probabilities."""
     mean = estimates.mean(0) @ probability
     return (estimates - mean).square().mean(0) @ probability
 
@@ -164,9 +165,9 @@ def test_the_table_of_variances_holds_over_every_sample_and_mask(name: str, u: i
         assert agrees == (n == 4 * D)
 
 
-# By Monte Carlo: the squared distance from P h has the variance as its mean. With 20,000 draws its
-# standard error is at most 1.1% of it (measured), so by `graphs.standard_errors_off` a variance
-# that is wrong by 11% is missed with probability 3e-7.
+# Checked by Monte Carlo: the squared distance from P h has the variance as its mean. With 20,000
+# draws its standard error is at most 1.1% of it (measured), so by `graphs.standard_errors_off` a
+# variance that is wrong by 11% is missed with probability 3e-7.
 
 
 @with_and_without_own_edge

@@ -31,7 +31,8 @@ def unbalanced(nodes: int = 40):
 
 
 def full_gradient(model, graph) -> torch.Tensor:
-    """Of PyTorch's weighted and smoothed mean over the training nodes, by the dense formula."""
+    """Return the gradient of PyTorch's weighted and smoothed mean over the training nodes, by the
+    dense formula."""
     y = graph.labels[graph.train]
     counts = torch.bincount(y, minlength=CLASSES).double()
     output = exact_pass(model, graph)[-1][graph.train]

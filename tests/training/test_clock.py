@@ -103,7 +103,7 @@ def test_a_limit_inside_the_first_epoch_still_leaves_a_model_that_was_scored(
     (point,) = result.curve
     assert result.stopped == "time"
     assert point.val == result.val
-    assert 0.5 < point.loss < 3  # of the nodes that were seen, not of all
+    assert 0.5 < point.loss < 3  # the mean over visited nodes, not over all
     assert result.test is not None
     assert_same(train(resume=tmp_path, epochs=4, on=on), train(epochs=4))
 

@@ -1,4 +1,4 @@
-"""What is infinite or not a number is found, wherever it is."""
+"""Infinite values and NaN are found wherever they are."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ def _halved(store: Path, path: Path) -> Path:
 
 
 def _mapped_places() -> list[tuple[int, int]]:
-    """Where files are mapped into this process's memory."""
+    """Return the addresses of files mapped into this process's memory."""
     places = []
     for line in Path("/proc/self/maps").read_text().splitlines():
         parts = line.split(maxsplit=5)

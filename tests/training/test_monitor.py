@@ -150,7 +150,7 @@ def test_fit_takes_the_interval_itself_too():
 
 
 def test_a_seed_may_be_as_large_as_the_time_of_a_day():
-    """Such as 20261117131500: what is measured has seeds that are larger still."""
+    """Seeds such as 20261117131500 work; the seeds of measurements are larger still."""
     for seed in (20261117131500, 2**63 - 1):
         curve = train(gcn(), estimator="ns", epochs=1, diagnostics=1, seed=seed).curve
         assert curve[0].gradient_noise is not None

@@ -86,7 +86,7 @@ def test_balanced_weights_of_one_class_by_hand():
 
 def test_balanced_weights_of_several_classes_by_hand():
     weighted = build_objective(graph(SEVERAL), TrainConfig(class_weights="balanced"))
-    # Of 4 training nodes, 1 has class 0, none class 1, all class 2.
+    # Among 4 training nodes, 1 has class 0, none class 1, all class 2.
     expected = torch.tensor([[4 / 6, 1.0, 1.0], [4 / 2, 1.0, 1.0]], dtype=torch.float64)
     torch.testing.assert_close(weighted.criterion.weights, expected)
     z = outputs(4, 3)
@@ -198,7 +198,7 @@ def test_numbers_are_learnt_and_predicted_in_their_own_unit():
     test = y[data.test], data.labels[data.test]
     assert result.test == pytest.approx(rmse(*test))
     assert r2(*test) > 0.9
-    assert result.test < 12_000  # of a deviation of 40,000
+    assert result.test < 12_000  # the standard deviation is 40,000
     assert 240_000 < y.mean() < 260_000
     assert result.curve[0].loss < 2  # in deviations, not in units
     batch = MiniBatches(model, data, estimator="exact").batch(torch.tensor([5, 2]))

@@ -90,7 +90,7 @@ def test_without_a_terminal_a_line_every_minute_tells_how_much_is_left(capsys):
     told = capsys.readouterr().err.splitlines()
     assert len(told) == 21
     assert told[0] == "reading: 7% after 0:01:10, about 0:15:30 left"
-    # By the speed of the last five minutes: by that of all of it, half a minute would be left.
+    # At the speed of the last five minutes; at the mean speed, half a minute would be left.
     assert told[-1] == "reading: 97% after 0:21:10, about 0:02:10 left"
 
 

@@ -1,4 +1,4 @@
-"""What a run led to, in three lines and as a picture."""
+"""The result of a run, in three lines and as a picture."""
 
 from __future__ import annotations
 

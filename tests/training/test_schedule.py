@@ -20,7 +20,7 @@ RATE, STEPS = 0.4, 4
 
 
 def rates(run: Trainer) -> list[float]:
-    """Of each step of a run."""
+    """Return the rates of each step of a run."""
     found = []
     while not run.finished:
         (rate,) = {group["lr"] for group in run.optimizer.param_groups}
@@ -163,7 +163,7 @@ def test_epochs_along_a_cosine_cannot_be_changed_on_the_way(tmp_path) -> None:
 
 @pytest.mark.parametrize("clip", [None, 1e-3])
 def test_gradients_are_clipped_by_their_norm(clip: float | None) -> None:
-    """Of plain SGD with rate 1 the step is the gradient."""
+    """With plain SGD at rate 1 the step is the gradient."""
     run = trainer(estimator="exact", optimizer="sgd", learning_rate=1.0, clip=clip)
     before = [p.detach().clone() for p in run.model.parameters()]
     advance(run, 1)

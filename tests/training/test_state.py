@@ -99,7 +99,7 @@ SETTINGS = {
 
 
 def test_a_run_with_visits_forward_only_is_put_back_to_the_same_bits() -> None:
-    """Of 3 training nodes in 90, gradients do not reach everybody within two layers."""
+    """With 3 training nodes in 90, gradients do not reach all nodes within two layers."""
 
     def start() -> Trainer:
         few = graph()
@@ -167,7 +167,7 @@ def test_a_state_does_not_change_while_training_goes_on() -> None:
 
 
 def test_a_state_that_lacks_something_leads_elsewhere() -> None:
-    # What the test above would miss if any of it did not matter.
+    # Every part of the state matters; otherwise the test above could miss its loss.
     settings = {"estimator": "cv", "schedule": "cosine", "warmup": 1}
     wanted = finish(trainer(**settings))
     run = trainer(**settings)

@@ -13,7 +13,7 @@ from vrgcn.training.tensorboard import TensorBoardLog
 
 
 def events(folder: Path) -> dict[str, dict[int, float]]:
-    """By name, the value at each epoch."""
+    """Return the value at each epoch, by name."""
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     found = accumulator.EventAccumulator(str(folder)).Reload()
     return {

@@ -28,7 +28,7 @@ def ends(scores: list[float], *, larger: bool) -> dict[float, int]:
 
 
 def test_the_better_half_of_those_that_came_as_far_goes_on() -> None:
-    """Of 12 epochs: after 2, 4 and 8."""
+    """Rungs of 12 epochs: after 2, 4 and 8."""
     scores = [0.5, 0.6, 0.4, 0.55, 0.7, 0.58, 0.3]
     # 0.55 is the second of four after 2 epochs, and the third of three after 4.
     wanted = {0.5: 12, 0.6: 12, 0.4: 2, 0.55: 4, 0.7: 12, 0.58: 4, 0.3: 2}

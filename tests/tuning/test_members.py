@@ -81,7 +81,7 @@ def test_the_standard_error_of_an_accuracy_is_the_binomial_one() -> None:
     right = torch.rand(4000, generator=generator) < 0.8
     outputs = torch.nn.functional.one_hot(torch.where(right, labels, 1 - labels), 2).double()
     share = float(right.double().mean())
-    # Of 20 groups the error itself is known to a sixth; the seed is fixed.
+    # With 20 groups the error itself is known to a sixth; the seed is fixed.
     error = standard_error(ACCURACY, outputs, labels)
     assert error == pytest.approx(math.sqrt(share * (1 - share) / 4000), rel=0.35)
     assert standard_error(ACCURACY, outputs[:1], labels[:1]) is None

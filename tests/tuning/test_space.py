@@ -1,4 +1,4 @@
-"""What a search varies: bounds that hold what was given, settings by name, what is left out."""
+"""The search space: bounds that include the given values, settings by name, and exceptions."""
 
 from __future__ import annotations
 

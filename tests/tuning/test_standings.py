@@ -24,7 +24,7 @@ def test_rows_are_ranked_and_compared_with_the_best_baseline() -> None:
     assert [row.gain for row in rows] == [0.25, 0.0, -0.25, 0.5]
     assert [row.weight for row in rows] == [0.75, 0.0, 0.25, 1.0]
     assert [(row.epochs, row.planned) for row in rows] == [(12, 30), (0, 0), (0, 0), (0, 0)]
-    assert rows[-1].seconds == 10.0  # of those that it is made of
+    assert rows[-1].seconds == 10.0  # the sum over its members
     assert rows[0].settings == "width 64"
 
 

@@ -23,7 +23,8 @@ GIVEN = Settings(ModelConfig(model="gcn"), TrainConfig(estimator="cvd"))
 
 
 def settings_after(folder: Path, cut: int) -> dict[str, Any]:
-    """Of the trial after those of a study, whose drawing was broken off after some of them."""
+    """Return the settings of the trial after those of a study, whose drawing was interrupted after
+    some of them."""
     with open_study(folder, larger=True) as study:
         trial = next_trial(study, seed=3)
         for name in list(SPACE)[:cut]:

@@ -38,7 +38,7 @@ CONFIG = TrainConfig(epochs=3, batch_size=32, learning_rate=0.002, seed=2)
 
 
 def search(folder: Path | None = None, **given) -> TuneResult:
-    """Of networks alone."""
+    """Search networks only."""
     return tune(GRAPH, MODEL, CONFIG, folder=folder, **({"trials": 4, "baselines": ()} | given))
 
 
@@ -58,7 +58,7 @@ def test_the_settings_that_were_given_come_first_and_are_never_beaten_downwards(
     first = result.trials[0]
     values = Settings(MODEL, CONFIG).values()
     given = {name: values[name] for name in SPACE}
-    assert first.values == given | {"estimator": "exact"}  # what auto is on so small a graph
+    assert first.values == given | {"estimator": "exact"}  # the choice of auto on so small a graph
     assert first.state == "complete"
     assert result.best.val >= first.val
     assert result.best == ranked(result.trials, lambda a, b: a > b)[0]
@@ -229,7 +229,7 @@ def test_a_trial_that_leads_when_the_time_is_over_counts(seconds, monkeypatch, l
 
 
 def test_what_is_kept_is_a_twentieth_of_the_time(monkeypatch) -> None:
-    """Of 100 seconds 10 were used."""
+    """10 of 100 seconds were used."""
     trials = [Tried(0, "complete", 0.8, {}, 3, 6.0), Tried(1, "complete", 0.9, {}, 3, 2.0)]
     tuner = object.__new__(module.Tuner)
     tuner.study, tuner.objective = None, build_objective(GRAPH, CONFIG)

@@ -79,7 +79,7 @@ def killed_in_the_last_trial(home: Path, every: str, trials: int, **given: Any) 
 
     def keep(write: str) -> None:
         if counts(write):
-            shutil.copytree(home, killed / str(len(writes)))  # what a kill would leave now
+            shutil.copytree(home, killed / str(len(writes)))  # as a kill would leave it
             writes.append(write)
 
     with before_each_write(home, keep):

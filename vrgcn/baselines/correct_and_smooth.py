@@ -28,7 +28,7 @@ from vrgcn.models.node_table import NodeTable
 from vrgcn.tasks import TASKS, find_task
 
 _CORRECT, _SMOOTH = (0.5, 0.9), (0.0, 0.5, 0.9)
-_LEAST = 1e-9  # of a probability
+_LEAST = 1e-9  # smallest probability
 
 
 class CorrectAndSmooth(Baseline):

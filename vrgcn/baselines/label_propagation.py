@@ -23,7 +23,7 @@ from vrgcn.tasks import TASKS, find_task
 
 STEPS = 10
 _SPREADS = (0.5, 0.8, 0.95)
-_LITTLE = 1e-6  # of a label: less than that says nothing
+_LITTLE = 1e-6  # share of a label that counts as zero
 
 SPREAD = Kind(lambda v: type(v) in (int, float) and 0 <= v < 1, "at least 0 and below 1")
 

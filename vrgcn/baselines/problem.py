@@ -74,7 +74,7 @@ class Problem:
 
     @cached_property
     def propagate(self) -> WholeGraph:
-        """What baselines propagate by, exact, over all nodes at once."""
+        """Return the exact propagation over all nodes at once, as baselines use it."""
         return WholeGraph(build_propagation("adjacency", self.graph))
 
     def criterion(self) -> Criterion:

@@ -227,7 +227,7 @@ def grow(problem: Problem, train: Tensor, val: Tensor) -> Forest:
 
 
 def _boosters(problem: Problem, rows: NDArray[Any], labels: Tensor) -> list[Booster]:
-    """What grows trees for the outputs, one after the other, to be put side by side."""
+    """Return boosters that grow trees for the outputs, one after the other."""
     make = LightBooster if find_spec("lightgbm") is not None else ScikitBooster
     if not problem.task.has_classes:
         scale = problem.output_scale()

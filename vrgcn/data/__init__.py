@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 
 class Size(NamedTuple):
-    """What a dataset holds, as text. edges: entries of the adjacency, two for an undirected one"""
+    """The size of a dataset, as text. edges: entries of the adjacency, two for an undirected
+    edge"""
 
     nodes: str
     edges: str
@@ -67,7 +68,8 @@ def _later(module: str, function: str, *given: str) -> Callable[[Any], Graph]:
 
 
 def _folders(*names: str) -> tuple[str, ...]:
-    """Where raw files may lie, from the data root on; they are downloaded to the first."""
+    """Return possible folders of raw files, relative to the data root; downloads go to the
+    first."""
     return tuple(f"{name}/{part}" for name in (*names, ".") for part in ("raw", "."))
 
 

@@ -1,4 +1,4 @@
-"""What a generated graph is like. No torch here: the command line reads it before loading it."""
+"""Settings of a generated graph. Imports no torch: the command line reads it before loading it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class GenerateSpec:
-    """What a generated graph is like."""
+    """Settings of a generated graph."""
 
     nodes: int
     """Nodes."""

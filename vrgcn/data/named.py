@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 DOWNLOAD_SECONDS = 30  # without an answer, before a download is given up
 
-# What PyG and the old pickles of its raw files make Python and PyTorch say; no user can mend it.
+# Warnings of Python and PyTorch about PyG and the old pickles of its raw files; users cannot fix
+# them.
 _HARMLESS = (
     r"`torch\.jit",
     "Sparse CSR tensor support is in beta",
@@ -55,7 +56,7 @@ class Raw(NamedTuple):
     beside: tuple[str, ...] = ()
 
     def folder(self, root: Path) -> Path:
-        """Where the files are, or where they belong if they are nowhere."""
+        """Return the folder of the files, or the folder where they belong if they are missing."""
         for files in filter(None, (self.files, self.substitute)):
             for folder in self.folders:
                 if not _missing(root / folder, files):
@@ -70,7 +71,7 @@ class Raw(NamedTuple):
         return ()
 
     def note(self, folder: Path) -> str | None:
-        """What people must know about the files in this folder, if anything."""
+        """Return a note on the files in this folder, if there is one."""
         files = self.present(folder)
         return self.substitute_note if files and files == self.substitute else None
 
@@ -224,7 +225,7 @@ def _size_and_time(file: Path) -> tuple[int, int]:
 
 
 def cause(error: BaseException) -> str:
-    """What went wrong, in an error of ours."""
+    """Format an exception as its type and message, for an error of ours."""
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 

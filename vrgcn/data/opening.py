@@ -61,7 +61,7 @@ def open_graph(
 def split_anew(opened: Opened, ratio: Sequence[float], split_seed: int) -> Opened:
     """The same with shares of training, validation and test nodes drawn anew."""
     split = random_split(opened.graph, ratio, split_seed)
-    split.derived = opened.graph.derived  # which is of the features and edges alone
+    split.derived = opened.graph.derived  # depends only on features and edges
     return opened._replace(graph=split)
 
 

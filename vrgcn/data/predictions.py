@@ -90,7 +90,7 @@ class _Array:
 
 
 class Rows(Protocol):
-    """What turns outputs into the rows of a table."""
+    """Turns outputs into the rows of a table."""
 
     schema: pa.Schema
 

@@ -42,7 +42,7 @@ def check_raw_files(folder: Path, files: Sequence[str]) -> None:
 
 
 def read_pickle(file: Path) -> Any:
-    """What a pickle holds, of arrays, sparse matrices, lists, dicts, texts and numbers.
+    """Read a pickle of arrays, sparse matrices, lists, dicts, texts and numbers.
 
     Anything else is a `ValueError` without the file's name.
     """

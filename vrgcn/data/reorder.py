@@ -84,7 +84,7 @@ def _write_edges(
     with Pairs("edges", folder, graph.num_nodes, A.values is not None) as pairs:
         for source, target, weight, done in _edges(graph):
             before += int(((source - target).abs() <= block).sum())
-            # Of an edge in both directions one is enough, which is then written as two.
+            # One direction of an undirected edge is enough; it is then written as two.
             kept = slice(None) if directed else source <= target
             new_source, new_target = place[source[kept]], place[target[kept]]
             close = int(((new_source - new_target).abs() <= block).sum())

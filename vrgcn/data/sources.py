@@ -1,5 +1,5 @@
-"""Where a graph comes from: the name of a data set, or a folder. No torch: the command line tells
-whether there is such a graph before it loads anything."""
+"""Sources of graphs: the name of a data set, or a folder. Imports no torch: the command line checks
+whether a graph exists before it loads anything."""
 
 from __future__ import annotations
 

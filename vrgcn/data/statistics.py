@@ -49,7 +49,7 @@ class Average:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What `vrgcn info` prints.
+    """The numbers that `vrgcn info` prints.
 
     edges: nnz(A + I), Table 1's E
     degree, two_hop: Table 1's averages
@@ -84,12 +84,12 @@ class Statistics:
 
     @property
     def entries(self) -> int:
-        """Of the adjacency matrix: an undirected edge is two, a self-loop one."""
+        """Entries of the adjacency matrix: an undirected edge has two, a self-loop one."""
         return self.edges - self.nodes + self.self_loops
 
     @property
     def pairs(self) -> int:
-        """Of nodes that are joined, as `vrgcn import` counts edges."""
+        """Pairs of connected nodes, as `vrgcn import` counts edges."""
         return self.entries if self.directed else (self.entries + self.self_loops) // 2
 
 

@@ -183,7 +183,7 @@ def _verify_checksums(folder: OpenFolder, meta: Meta, arrays: dict[str, Tensor])
 
 
 def unprotected(path: Source) -> str | None:
-    """What people must know about a graph of a version without checksums; None if it has them."""
+    """Return a note on a graph of a version without checksums; None if it has them."""
     with opened_store(path) as folder:
         version = read_meta(folder)["version"]
     if version >= VERSION:

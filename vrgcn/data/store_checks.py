@@ -1,8 +1,8 @@
-"""What the arrays of a graph on disk hold, checked when they are opened.
+"""Checks the arrays of a graph on disk when they are opened.
 
-A wrong place in a matrix is not an error to the products that use it, but a read of other memory:
-so every place is looked at once, in pieces, at the speed of memory. Features may be larger than
-memory and are looked at when asked for (`check_finite`), or when they are verified.
+A wrong index in a matrix does not raise an error in products but reads other memory: so every index
+is checked once, in pieces, at the speed of memory. Features may be larger than memory and are
+checked on request (`check_finite`), or when they are verified.
 """
 
 from __future__ import annotations

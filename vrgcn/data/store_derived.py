@@ -1,4 +1,4 @@
-"""What is computed from a graph on disk and is as large as its features, kept in its folder.
+"""Tables computed from a graph on disk and as large as its features, kept in its folder.
 
     derived/NAME.npy     a table, (nodes, width): scaled features, or the averages P X
     derived/NAME.json    what it is, what it was computed from, and its checksum
@@ -48,8 +48,8 @@ _SOURCES = ("features.npy", "indptr.npy", "indices.npy", "weights.npy")
 
 
 def derived_tables(path: Path, meta: Meta) -> Derived | None:
-    """Those of the graph in a folder; None where nothing can be kept: the graph has no checksums to
-    know it again by, or its folder cannot be written to."""
+    """Return the derived tables of the graph in a folder; None if nothing can be kept: the graph
+    has no checksums that identify it, or its folder cannot be written to."""
     known = {name: meta.get("checksums", {}).get(name) for name in _SOURCES}
     if known["features.npy"] is None or not os.access(path, os.W_OK):
         return None
@@ -154,7 +154,7 @@ def as_tensor(array: NDArray[Any]) -> Tensor:
 
 
 def _note(file: Path) -> dict[str, Any] | None:
-    """What a table's note says; None where it is missing or damaged."""
+    """Return the contents of a table's note; None if it is missing or damaged."""
     try:
         note = read_json(file)
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""What the folder of a graph holds: its arrays by name, and `meta.json`, which describes them.
+"""The files in the folder of a graph: its arrays by name, and `meta.json`, which describes them.
 
 A new array is a line in the tables below; writing, mapping, checking and checksums follow them.
 """
@@ -33,13 +33,13 @@ FORMAT = "vrgcn-graph"
 IDS = "ids.arrow"
 VERSION = 3  # written; it has checksums
 VERSIONS = (1, 2, VERSION)  # read; 2 had labels that are numbers
-CHECKSUM = "checksum"  # of meta.json itself, without this entry
+CHECKSUM = "checksum"  # checksum of meta.json itself, without this entry
 # A number alone must not make a model of terabytes: the most without as many nodes, or entries.
 _MOST_CLASSES = 1 << 20
 _MOST_FEATURES = 1 << 24
 
 Meta = dict[str, Any]
-Source = str | Path | OpenFolder  # where a graph lies, or its folder, opened already
+Source = str | Path | OpenFolder  # path of a graph, or its folder, already open
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,8 @@ def read_meta(folder: OpenFolder) -> Meta:
 
 
 def content_checksum(meta: Meta) -> str | None:
-    """Of all that a graph on disk holds but its splits; None of one without checksums."""
+    """Return the checksum of all files of a graph on disk except its splits; None for one without
+    checksums."""
     sums = meta.get("checksums")
     if sums is None:
         return None

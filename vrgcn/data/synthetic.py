@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 
 from vrgcn.graph.graph import Graph
 
-_ROUNDS = 50  # of drawing more edges in the place of repeated ones, before giving up
+_ROUNDS = 50  # rounds of replacing repeated edges, before giving up
 
 
 @dataclass(frozen=True)
 class CommunitySpec:
-    """What a community graph is like.
+    """Settings of a community graph.
 
     nodes, classes, width: numbers of nodes, of communities, and of feature columns.
     pairs: connected pairs of nodes; the graph has 2 * pairs directed edges.

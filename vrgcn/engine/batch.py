@@ -130,7 +130,7 @@ class Batch:
     @torch.no_grad()
     def renew(self, model: nn.Module) -> None:
         """Compute the activations that `commit` writes, without gradients, and nothing else."""
-        # Those of cvd come from its first pass, without dropout: the second is not needed.
+        # Rows of cvd come from its first pass, without dropout: the second is not needed.
         dropout = not self._source.estimator.dropout_residual
         with set_mode(model, training=model.training and dropout):
             self.run(model)

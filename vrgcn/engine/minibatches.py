@@ -261,7 +261,7 @@ class MiniBatches:
         features, device = self.graph.features, self.setup.device
         if self.features_kept:
             table = self.histories.table(0, features.shape[1])
-            for part in nodes.split(_ROWS):  # of all nodes they may not fit in memory
+            for part in nodes.split(_ROWS):  # all nodes at once may not fit in memory
                 rows = select_rows(features, part).to(device, self.graph.dtype)
                 table.write(part.to(device), rows, self.step)
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from vrgcn.graph.sparse import CSR, is_sparse, scale_rows
 
-# What `propagate(h, over=...)` names; None where a model has one matrix.
+# The name in `propagate(h, over=...)`; None if a model has one matrix.
 Relation = str | None
 
 

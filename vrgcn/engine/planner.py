@@ -50,7 +50,7 @@ class Planner:
         self.matrices = matrices
         self.sampler = sampler
         self.history = history
-        # Of Pᵀ = diag(right) Aᵀ diag(left), all but the last factor, which the tables hold.
+        # All factors of Pᵀ = diag(right) Aᵀ diag(left) except the last, which the tables contain.
         self._transposed = {
             over: (P, replace(P.transposed, right=None))
             for level in matrices
@@ -200,7 +200,7 @@ class Planner:
         self, P: Propagation, targets: Tensor, generator: torch.Generator, known: CSR | None
     ) -> CSR:
         """Rows of P for the history average. known: those of the first targets, if they are"""
-        if known is None or self.history_cap is not None:  # which draws anew at each level
+        if known is None or self.history_cap is not None:  # the cap draws anew at each level
             return history_rows(P, targets, self.history_cap, generator)
         if known.num_rows == len(targets):
             return known

@@ -19,7 +19,7 @@ class Relabel:
     """
 
     def __init__(self, num_nodes: int) -> None:
-        # Where each node stands among the sources at hand. One array for all plans: clearing it
+        # The place of each node among the present sources. One array for all plans: clearing it
         # costs the size of the level, not of the graph.
         self._place = torch.full((num_nodes,), -1, dtype=torch.int64)
 

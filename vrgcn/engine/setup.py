@@ -63,7 +63,7 @@ class Setup:
         """The tensors that the passes of a minibatch start from. nodes: of level 0."""
         features = self.graph.features
         relations = self.training.levels[0] if self.preprocess else ()
-        if self.inductive:  # of nodes that are not visited, rows may not be known yet
+        if self.inductive:  # rows of nodes that are not visited may be unknown
             for over in relations:
                 self.averages[over].know(nodes)
         tables = [self.averages[over].table for over in relations]

@@ -11,8 +11,8 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-# What allocators say, of the CPU, of NumPy, of Arrow, of CUDA and of the loader of libraries:
-# PyTorch raises a plain RuntimeError, and others wrap what they were told.
+# Messages of the allocators of the CPU, NumPy, Arrow, CUDA and the library loader: PyTorch raises a
+# plain RuntimeError, and others wrap such messages.
 _SAID = (
     "can't allocate memory",
     "not enough memory",
@@ -25,8 +25,8 @@ _SAID = (
     "Failed to launch worker thread",
 )
 
-# Where control groups that limit memory are, by the controllers that /proc/self/cgroup names, and
-# the file with the limit: of the new kind, of the new beside the old, of the old.
+# Folders of control groups that limit memory, by the controllers that /proc/self/cgroup names, and
+# the file with the limit: version 2, version 2 beside version 1, version 1.
 _GROUPS = (
     ("", Path("/sys/fs/cgroup"), "memory.max"),
     ("", Path("/sys/fs/cgroup/unified"), "memory.max"),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 try:
     import fcntl
-except ImportError:  # where there are no such locks, what was left stays
+except ImportError:  # without such locks, leftovers stay
     fcntl = None  # type: ignore[assignment]
 
 _PREFIX = ".scratch-"

@@ -61,7 +61,7 @@ def new_file(
                     _take_name(partial, path)
             flush_folder(path.parent)
     finally:
-        with suppress(OSError):  # where even its folder is not there, that is what is told
+        with suppress(OSError):  # if even its folder is missing, that error is raised
             partial.unlink()
 
 

@@ -173,8 +173,9 @@ PROPAGATIONS: dict[str, Callable[[Graph], Propagation]] = {
     "adjacency": adjacency,
 }
 
-# What functions that need P accept: a name, a matrix (see Propagation.from_matrix), or one's own
-# rule from a graph to a matrix; and a dict of these by relation, for models that name relations.
+# Values that functions accept for P: a name, a matrix (see Propagation.from_matrix), or a rule of
+# the user's own from a graph to a matrix; and a dict of these by relation, for models that name
+# relations.
 Rule = str | Propagation | Tensor | Callable[[Graph], Propagation]
 PropagationLike = Rule | Mapping[str, Rule]
 

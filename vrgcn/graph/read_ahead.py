@@ -38,7 +38,7 @@ _NORMAL, _RANDOM, _WILLNEED = (
     getattr(mmap, f"MADV_{name}", None) for name in ("NORMAL", "RANDOM", "WILLNEED")
 )
 
-_mapped: dict[int, int] = {}  # where tables begin, and their bytes
+_mapped: dict[int, int] = {}  # addresses of tables, and their bytes
 _reading = {"blocks": -1, "calls": 0}
 
 
@@ -71,7 +71,7 @@ def read_ahead(table: Tensor, rows: Tensor) -> Iterator[None]:
     try:
         yield
     finally:
-        _expect(start, size, _NORMAL)  # whoever reads all of it reads it in order
+        _expect(start, size, _NORMAL)  # reading all of it goes in order
 
 
 def gather(table: Tensor, rows: Tensor) -> Tensor:

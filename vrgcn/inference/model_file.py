@@ -39,10 +39,10 @@ from vrgcn.inference.node_tables import TENSORS as ID_TENSORS
 from vrgcn.models.models import ACTIVATIONS, JUMPING, MODELS, NORMS, GraphModel
 
 FORMAT = "vrgcn-model"
-# That are read. 2 predicts numbers, 3 is a model or has a matrix of one's own, 4 is a baseline or
-# has node tables; each is written for these alone.
+# Versions that can be read. 2 predicts numbers, 3 is a custom model or has a custom matrix, 4 is a
+# baseline or has node tables; each is written only for these.
 VERSIONS = (1, 2, 3, 4)
-CHECKSUM = "checksum"  # of tensors and description; files of before there was one have none
+CHECKSUM = "checksum"  # covers tensors and description; older files have none
 _PREFIX = "model."
 _SCALE = ("output_scale.mean", "output_scale.deviation")
 
@@ -98,7 +98,7 @@ def write_model_file(path: Path, description: Description, tensors: Tensors) -> 
 
 def signed(description: Description, tensors: Tensors) -> Description:
     """The same with the checksum of it and of the tensors."""
-    # As it will be read: JSON has no tuples, and its keys are texts.
+    # Compared in the form that is read: JSON has no tuples, and its keys are texts.
     said = json.loads(json.dumps(description))
     said.pop(CHECKSUM, None)
     held = {

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """What is trained."""
+    """The model."""
 
     model: Literal["gcn", "graphsage", "mlp"] = "graphsage"
     """Architecture: gcn averages a node with its neighbours; graphsage sets its own activation

@@ -150,7 +150,7 @@ class Dense(nn.Module):
         return y
 
     def after_first(self, y: Tensor) -> Tensor:
-        """What follows the first linear layer, whose output y is given."""
+        """Apply the layers after the first linear layer, whose output is y."""
         y = self._activated(0, y)
         for i, linear in enumerate(islice(self.linears, 1, None), start=1):
             y = self._activated(i, linear(self.dropout(y)))
@@ -163,7 +163,7 @@ class Dense(nn.Module):
         return y
 
 
-_DEVIATION = 0.01  # of learned rows at first
+_DEVIATION = 0.01  # initial standard deviation of learned rows
 
 
 class GraphModel(nn.Module):

@@ -82,7 +82,7 @@ def standings(
 
 
 def _words(tried: Tried) -> str:
-    """What a baseline is."""
+    """Describe a baseline."""
     recipe = RECIPES.get(tried.baseline or "")
     return "" if recipe is None else recipe.words
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import optuna
 
 _NAME = "vrgcn"
-_IDENTITY = "identity"  # of the user attributes
+_IDENTITY = "identity"  # key of the user attribute
 _DRAWN = 8  # trials, including the given ones, before the sampler learns from them
 
 State = Literal["complete", "pruned", "failed", "running"]

@@ -211,7 +211,7 @@ class Tuner:
             self.options,
             self.search.given.train.epochs,
         ).run(members, chosen)
-        self._write(found.rows)  # of the last trial it may not have been, if a process was killed
+        self._write(found.rows)  # a killed process may have left it without the last trial
         metric = self.objective.metric
         title = f"Best of {len(trials)} trials, {metric.title}"
         self.leaderboard.finish(standings_table(found.rows, metric, title))
@@ -303,7 +303,7 @@ class Tuner:
             judge(point.epoch)
 
         def on_restore(curve: list[Epoch]) -> None:
-            seen[:] = curve  # what came after it, before a rollback, is of no model any more
+            seen[:] = curve  # later epochs, before a rollback, have no model any more
             judge(len(curve))  # a signal may have stopped it after the step that it is pruned at
 
         limit = min(left, share)
@@ -364,7 +364,7 @@ class Tuner:
         name = job.config.estimator
         costs = job.costs([name])
         parts = costs[name].memory if name in costs else {}
-        there = ("edges", "features")  # of the graph, which is in memory already
+        there = ("edges", "features")  # parts of the graph, which is in memory already
         needed = sum(size for part, size in parts.items() if part not in there)
         free = free_memory()
         if needed > free:

@@ -19,7 +19,7 @@ def test_the_code_of_another_checkout_is_recorded(tmp_path: Path) -> None:
     checkout, folder = tmp_path / "checkout", tmp_path / "recorded"
     shutil.copytree(ROOT / "vrgcn", checkout / "vrgcn")
     shutil.copy(ROOT / "pyproject.toml", checkout)
-    (checkout / "lab").mkdir()  # of its own, and not the one that records
+    (checkout / "lab").mkdir()  # its own, not the one that records
     (checkout / "lab" / "__init__.py").write_text("raise ImportError", encoding="utf-8")
     config = checkout / "vrgcn" / "training" / "config.py"
     source = config.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Where time goes, and what of it is waiting."""
+"""The stopwatch measures where time goes, and which part of it is waiting."""
 
 from __future__ import annotations
 

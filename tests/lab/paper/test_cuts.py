@@ -1,4 +1,4 @@
-"""What was cut for time is said of each data set."""
+"""The page names the cuts for time of each data set."""
 
 from __future__ import annotations
 

@@ -47,8 +47,8 @@ def test_the_figures_are_as_the_estimators_promise(outcome):
 
 
 def test_two_way_with_all_neighbours_computed_has_the_exact_gradient_on_average(monkeypatch):
-    """Where every node has at most `fanout` neighbours the mean over minibatches is exact for any
-    tables: what is measured is the minibatch's way of being wrong, not a wrong scale."""
+    """If every node has at most `fanout` neighbours, the mean over minibatches is exact for any
+    tables: the measured error is that of a minibatch, not a wrong scale."""
     paper = setting("communities")
     own = replace(paper, two_way={**paper.two_way, "fanout": (10_000,)})
     monkeypatch.setattr(fig_gradient, "setting", lambda _: own)

@@ -22,7 +22,7 @@ def outcome(run_quick):
 
 def test_scores_that_are_all_the_same_can_be_drawn(outcome, tmp_path):
     records = copy.deepcopy(outcome.records[:1])
-    for k in range(0, 1001, 7):  # of many such means, the last bit differs
+    for k in range(0, 1001, 7):  # the last bit differs in many such means
         for part in (part for parts in records[0]["sampled"].values() for part in parts):
             part["scores"] = [k / 1000] * 5
         for panel in charts.testing_scores([records]):

@@ -82,7 +82,7 @@ def test_ours_stand_beside_the_papers_with_the_data_that_they_are_of():
     assert line(rows, "Table 4", "NS, epochs")[1] == "never in 0.5 (best 50.0%)"
     assert line(rows, "Table 4", "CVD+PP faster than exact")[1] == "7.0 times"
     assert line(rows, "appendix, 3 layers", "Exact+PP, epochs")[1] == NONE
-    # Where Reddit itself is there, what stands in its place is not mixed into it.
+    # If Reddit itself is available, its replacement is not mixed into it.
     real = {"dataset": "reddit2", "label": "Reddit", "layers": 2, "target": 0.96, "parts": 2}
     both = [race, real | {"algorithms": raced | {"Exact+PP": raced["CVD+PP"]}}]
     assert line(numbers({"table4": both}), "Table 4", "Exact+PP, seconds")[1:] == [

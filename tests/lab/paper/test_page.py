@@ -1,4 +1,4 @@
-"""What the page says of how its records were made."""
+"""The page says how its records were made."""
 
 from __future__ import annotations
 

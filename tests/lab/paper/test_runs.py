@@ -70,7 +70,7 @@ def test_a_measure_that_is_not_finite_is_a_run_that_diverged():
 def test_the_measured_loss_is_the_exact_objective_on_the_training_edges(algorithm):
     model, graph, config = run(algorithm, select="last")
     record = train_run(model, graph, config, measure=exact_training_loss(model, graph, config))
-    # By hand: dense P of the graph among training nodes, the model with its final weights.
+    # Computed by hand: dense P of the graph among training nodes, the model with its final weights.
     rule = "identity" if algorithm == "MLP" else "mean"
     P = build_propagation(rule, graph.among(graph.train))
     dense = P.to_dense()

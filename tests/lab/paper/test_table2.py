@@ -66,7 +66,7 @@ def test_at_r_4_nothing_is_said_of_the_printed_formula(outcome):
 
 
 def test_a_sampler_of_another_matrix_is_noticed():
-    """What is measured comes from the real sampler and estimators, not from the formula."""
+    """The measurement comes from the real sampler and estimators, not from the formula."""
     matrix = torch.tensor([[0.5, 0.5, 0.25, 0.125], *[[0.0] * 4] * 3])
     P = Propagation.from_matrix(matrix)
     generator = torch.Generator().manual_seed(0)
