@@ -1,4 +1,5 @@
-"""Who is ahead after equal seconds of training: by learning rate, batches per epoch and degree.
+"""Which estimator is ahead after equal seconds of training: by learning rate, batches per epoch and
+degree.
 
     python -m lab.studies.staleness_map --out results/staleness-map.jsonl
     python -m lab.studies.staleness_map --show --out docs/results/staleness-map.jsonl

@@ -1,4 +1,4 @@
-"""Label propagation: training labels spread along the edges, features are not looked at.
+"""Label propagation: training labels spread along the edges; features are ignored.
 
     Z ← a P Z + (1 - a) Y, some times, from Z = Y
 

@@ -1,8 +1,8 @@
-"""Graphs of tables in memory: pandas DataFrames and NetworkX graphs.
+"""Graphs from tables in memory: pandas DataFrames and NetworkX graphs.
 
-They go the way of `vrgcn import`, so that columns become features by the same rules, what is wrong
-is told in the same words, and `like` makes the same features of other tables again. Only the
-reading of files is another: `ColumnTable` stands for one.
+They use the code of `vrgcn import`, so that columns become features by the same rules, errors have
+the same words, and `like` computes the same features for other tables. Only the reading of files
+differs: `ColumnTable` replaces it.
 """
 
 from __future__ import annotations

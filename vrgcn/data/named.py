@@ -190,8 +190,7 @@ def pyg(name: str, folder: Path) -> Iterator[tuple[Any, Callable[[Any], Callable
 
 @contextmanager
 def raw_files_read(name: str, folder: Path, files: tuple[str, ...]) -> Iterator[None]:
-    """For raw files that we read ourselves: they are looked at first, and what goes wrong in here
-    is told with their place."""
+    """Check raw files that we read ourselves first, and name them in errors inside this context."""
     from vrgcn.data.raw_files import check_raw_files
 
     try:
@@ -238,7 +237,7 @@ def _move(file: Path, folder: Path) -> None:
 
 @contextmanager
 def download_timeout() -> Iterator[None]:
-    """In here, a server that does not answer is waited for no longer than half a minute."""
+    """Wait at most half a minute for a server that does not answer, inside this context."""
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(DOWNLOAD_SECONDS)
     try:

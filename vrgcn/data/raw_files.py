@@ -25,7 +25,7 @@ from vrgcn.files.npy import map_array, read_header
 
 
 def check_raw_files(folder: Path, files: Sequence[str]) -> None:
-    """Refuse raw files that would harm whoever reads them, with their name."""
+    """Raise, with the file's name, if raw files would harm the code that reads them."""
     for name in files:
         file = folder / name
         try:

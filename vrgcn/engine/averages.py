@@ -57,8 +57,9 @@ class AveragedFeatures:
             self._keep(chunk)
 
     def find(self) -> bool:
-        """Take all rows from beside the graph, where they can be kept; made if they are not there.
-        For whoever needs most of them: False where each is to be computed as it is needed."""
+        """Load all rows from beside the graph if they can be kept there, computing them if needed,
+        for a caller that needs most of them. Return False if each row is to be computed when
+        needed."""
         if self.derived is not None and self.values is None:
             shape, dtype = tuple(self.features.shape), self.features.dtype
             self.values = self.derived.table(f"averages {self.rule}", shape, dtype, self._fill)

@@ -1,4 +1,4 @@
-"""Minibatches: plan, run and commit, for training loops of one's own and for `fit`."""
+"""Minibatches: plan, run and commit, for custom training loops and for `fit`."""
 
 from __future__ import annotations
 

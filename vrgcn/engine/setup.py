@@ -1,4 +1,5 @@
-"""A model on a graph, looked at once: what minibatches, exact sweeps and diagnostics start from."""
+"""A model on a graph, inspected once: the starting point of minibatches, exact sweeps and
+diagnostics."""
 
 from __future__ import annotations
 

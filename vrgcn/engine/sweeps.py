@@ -55,7 +55,7 @@ def sweep(
     keep_averages: keep the rows of P X that are computed for the next sweep
     """
     for chunk in chunks(nodes, *setup.P.values()):
-        # Not around the loop: whoever takes the chunks would be in these modes too.
+        # Not around the loop: the caller that takes the chunks would be in these modes too.
         with torch.no_grad(), set_mode(model, training=False, norms=False):
             swept = _forward(model, setup, chunk, tables, stop, keep_averages, rows)
         yield swept

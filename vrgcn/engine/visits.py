@@ -1,8 +1,8 @@
-"""Which nodes an epoch visits, and which of them need no backward pass.
+"""Decides which nodes an epoch visits, and which of them need no backward pass.
 
-Where gradients have a history they pass through every visited node, labelled or not. A node that no
+If gradients have a history, they pass through every visited node, labelled or not. A node that no
 gradient can reach has none to pass on: it is visited forward only, to keep its activations fresh,
-and not at all if nobody reads those. Where all visited nodes fit into one minibatch, they are one.
+and not at all if no node reads them. If all visited nodes fit into one minibatch, they form one.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class OpenFolder:
             try:
                 return os.open(self._place(name), flags, dir_fd=self._descriptor)
             except OSError as error:
-                error.filename = path  # all of it, for people
+                error.filename = path  # the whole path, for the message
                 raise
 
         return open(self.path / name, "rb", opener=opener)

@@ -17,7 +17,7 @@ from typing import IO, Any, BinaryIO, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-_MOST_HEADER = 10_000  # bytes; NumPy's own limit for files that nobody vouches for
+_MOST_HEADER = 10_000  # bytes; NumPy's own limit for untrusted files
 _LENGTH_BYTES = {(1, 0): 2, (2, 0): 4}  # version 3 is for fields with names, which we never read
 
 _PYTHON_2_LONG = re.compile(r"(?<=[( ])(\d+)L\b")

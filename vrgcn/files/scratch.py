@@ -1,5 +1,4 @@
-"""Folders and files for a while: locked while in use, removed afterwards, or by whoever comes
-next."""
+"""Temporary folders and files: locked while in use, removed afterwards, or by the next process."""
 
 from __future__ import annotations
 
@@ -22,7 +21,8 @@ _YOUNG = 60.0  # seconds: what was just made may not be locked yet
 
 @contextmanager
 def scratch_folder(beside: Path) -> Iterator[Path]:
-    """A new folder in `beside`, gone afterwards; those of processes that were killed are too."""
+    """Create a new folder in `beside` and remove it afterwards; also remove those of killed
+    processes."""
     beside.mkdir(parents=True, exist_ok=True)
     remove_stale(beside)
     folder = Path(tempfile.mkdtemp(dir=beside, prefix=_PREFIX))
@@ -60,9 +60,10 @@ def table_folder(memory: str, beside: Path) -> Iterator[Path | None]:
 
 
 def remove_stale(beside: Path, pattern: str = f"{_PREFIX}*") -> None:
-    """Remove scratch folders, or others that are locked while in use, that nobody uses any more."""
+    """Remove scratch folders, or others that are locked while in use, that no process uses any
+    more."""
     for path in beside.glob(pattern):
-        with suppress(OSError):  # somebody else was faster, or it is not ours to remove
+        with suppress(OSError):  # another process was faster, or we may not remove it
             if path.is_symlink() or time.time() - path.stat().st_mtime < _YOUNG:
                 continue
             descriptor = os.open(path, os.O_RDONLY)

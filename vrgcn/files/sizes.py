@@ -1,4 +1,4 @@
-"""Sizes in bytes, for people."""
+"""Sizes in bytes, as text."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Files and folders that appear under their name complete, or not at all.
 
-What is written lies under a hidden name of its own, `.NAME.….partial`, beside the final one until
-it is whole and on the disk. Whoever is killed leaves nothing under a final name, and what it leaves
-the next writer of that name removes. Two writers of one name cannot mix their bytes, and a full
-disk is told by its name.
+New contents lie under a hidden name, `.NAME.….partial`, beside the final one until they are
+complete and on the disk. A killed process leaves nothing under a final name, and the next writer of
+that name removes its leftovers. Two writers of one name cannot mix their bytes, and a full disk is
+reported by its name.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def new_file(
         with explained(path, size):
             make_folder(path.parent)
             remove_stale_of(path)
-            # Exclusive, and no link followed: nobody else's file is ever opened.
+            # Exclusive, and no link is followed: no existing file is ever opened.
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
             with open(os.open(partial, flags, 0o666), "wb") as file, in_use(partial):
                 yield file
@@ -99,7 +99,7 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def partial_name(path: Path) -> Path:
-    """A hidden name beside `path` that nobody else has."""
+    """Return a new hidden name beside `path`."""
     return path.parent / f".{path.name}.{uuid.uuid4().hex}{_PARTIAL}"
 
 
@@ -189,7 +189,8 @@ def _no_room(path: Path, size: int | None) -> str:
 
 
 def _take_name(partial: Path, path: Path) -> None:
-    """Give a file a name that nobody has, or fail: a second link is made, which never replaces."""
+    """Give a file a name that does not exist yet, or fail: a second link is made, which never
+    replaces."""
     try:
         os.link(partial, path)
     except FileExistsError:

@@ -71,7 +71,8 @@ class Derived(Protocol):
         scaling."""
 
     def telling(self, on_fill: Callable[[str, float], None]) -> Derived:
-        """The same; on_fill is told what is computed, and the share of it that is done."""
+        """Return the same, with on_fill called with the name of the computation and the share that
+        is done."""
 
 
 def _reserve(file: Path, size: int) -> None:

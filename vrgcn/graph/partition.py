@@ -232,7 +232,7 @@ class _Stream:
         """(batch,) parts; the loads have the batch from then on."""
         chosen = np.full(len(work), _UNASSIGNED)
         lonely = np.flatnonzero(~counts.any(1))
-        # Nodes that nobody attracts yet stay together where they are neighbours of each other.
+        # Nodes that no part attracts yet stay together if they are neighbours of each other.
         self._spread(lonely, work, chosen, runs=1 if inside > 0.5 else self.parts)
         left = np.flatnonzero(chosen == _UNASSIGNED)
         for _ in range(_ROUNDS):

@@ -100,7 +100,8 @@ class Propagation:
 
     @staticmethod
     def from_matrix(matrix: Any, dtype: torch.dtype = torch.float32) -> Propagation:
-        """A matrix of one's own: (nodes, nodes), a torch (dense, COO, CSR) or scipy matrix.
+        """Build from a matrix of the user's own: (nodes, nodes), a torch (dense, COO, CSR) or scipy
+        matrix.
 
         Entry [u, v] is the weight that node v's activation has in node u's average.
         """

@@ -81,9 +81,10 @@ def _labels(data: Any, task: str | None) -> Tensor | None:
 
 
 def _mask(data: Any, name: str) -> Tensor | None:
-    """A split's mask as (nodes,) bool: true and false, or 0 and 1 of any type, as older PyG has it.
+    """Return a split's mask as (nodes,) bool, from true and false, or 0 and 1 of any type, as in
+    older PyG.
 
-    Never node numbers: nobody could tell [0, 1] of two nodes from a mask.
+    Node numbers are not accepted: [0, 1] for two nodes could not be told from a mask.
     """
     given = getattr(data, name, None)
     if given is None:

@@ -1,9 +1,9 @@
-"""Random numbers that are a run's own, whatever else draws in the same process.
+"""Random numbers that belong to one run, whatever else draws in the same process.
 
 PyTorch has one default generator for all threads. Two runs that draw from it at the same time take
 each other's numbers. So vrgcn's dropout draws from a generator of its run, which is the thread's
-while a step is made; and whoever must have the default one, such as a model with
-`torch.nn.Dropout`, has it alone for that time.
+during a step; code that needs the default generator, such as a model with `torch.nn.Dropout`, holds
+it exclusively for that time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _default = threading.RLock()
 
 @contextmanager
 def drawing_from(generator: torch.Generator) -> Iterator[None]:
-    """In here, what asks `own_generator` in this thread draws from `generator`."""
+    """Make `own_generator` return `generator` in this thread, inside this context."""
     before = getattr(_of_thread, "generator", None)
     _of_thread.generator = generator
     try:
@@ -73,7 +73,8 @@ class RandomNumbers:
 
     @contextmanager
     def drawn(self) -> Iterator[None]:
-        """All random numbers in here are the run's own, and go on where they were left."""
+        """Draw all random numbers inside this context from the run's own generators, which continue
+        where they were left."""
         shared = nullcontext() if self.default is None else self._default_drawn()
         with drawing_from(self.generator), shared:
             yield

@@ -1,11 +1,11 @@
-"""Rows of mapped tables, asked for before they are touched.
+"""Requests rows of mapped tables before they are touched.
 
-A row that is not in memory comes with a page from the disk. Touched one by one, each row waits for
-its own page; and since the system expects files to be read in order, it reads up to megabytes
-around each, for which other pages have to go where memory is short. So whoever is about to touch
+A row that is not in memory comes with a page from the disk. If rows are touched one by one, each
+waits for its own page; and since the system expects files to be read in order, it reads up to
+megabytes around each, which evicts other pages if memory is short. So code that is about to touch
 many rows names them first: their pages are read together, in the order of the file, and nothing
-around them. It changes no number: where the system does not know how, rows are read when touched.
-Elsewhere a table is read as it lies, and there the system is right.
+around them. It changes no number: if the system does not support it, rows are read when touched.
+Other reads of a table go in order, and there the system's assumption is right.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ def is_mapped(table: Tensor) -> bool:
 
 @contextmanager
 def read_ahead(table: Tensor, rows: Tensor) -> Iterator[None]:
-    """In here some rows (count,) of a table are touched. Of one that is mapped their pages are
-    read first, unless it seems that they are in memory, and those that are missing nevertheless
-    come alone."""
+    """Request the pages of some rows (count,) that are touched inside this context. For a mapped
+    table, they are read first, unless they seem to be in memory; pages that are missing
+    nevertheless are read without their surroundings."""
     if not is_mapped(table) or not len(rows):
         yield
         return

@@ -1,8 +1,8 @@
-"""The graph and scaling that a model was trained on, noted on the model itself.
+"""The graph and scaling that a model was trained on, recorded on the model itself.
 
-A model that learned from scaled features answers nonsense, without a word, to features as they
-are. So `fit` and `load_model` note on a model what they gave it, and whoever brings a model and a
-graph together compares (`check_scaled`).
+A model that was trained on scaled features silently gives wrong answers for unscaled ones. So `fit`
+and `load_model` record on a model what they gave it, and code that combines a model and a graph
+compares them (`check_scaled`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """`Average`: several saved models that predict together, and the folder that keeps them.
 
 The outputs are those whose probabilities, or numbers, are the weighted mean of the members'. Each
-member scales features and propagates in its own way. An average is a saved model like any other to
-whoever predicts, evaluates or reports; it has no layers of its own.
+member scales features and propagates in its own way. For prediction, evaluation and reports an
+average is a saved model like any other; it has no layers of its own.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Models of one's own in model files: by which class they were made, and how they are made again.
+"""Custom models in model files: the class that they were made by, and how they are rebuilt.
 
-A file cannot make a class. It keeps the class's name, for people to read, and the model's
-`arguments` where it has them; the user says what to call. Nothing is unpickled, and nothing is
-imported that the user did not name.
+A file cannot define a class. It keeps the class's name, for information, and the model's
+`arguments` if it has them; the user names the class or function to call. Nothing is unpickled, and
+only what the user names is imported.
 """
 
 from __future__ import annotations

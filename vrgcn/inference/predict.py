@@ -23,7 +23,7 @@ from vrgcn.inference.node_tables import on_nodes
 from vrgcn.inference.saved import SavedModel, fit_features
 from vrgcn.inference.sweeps import ExactSweeps
 
-_ROWS = 65_536  # of outputs that are looked at at a time
+_ROWS = 65_536  # outputs that are checked at a time
 
 
 def predict(

@@ -72,8 +72,8 @@ class SavedModel:
 
     @staticmethod
     def of(model: nn.Module) -> SavedModel:
-        """A model as `fit` left it, with what it was trained on; of one that nobody trained, with
-        features as they are and classes without names."""
+        """Return a model as `fit` left it, with its graph's scaling and names; an untrained model
+        gets unscaled features and classes without names."""
         trained_on = find_trained_on(model) or TrainedOn(Scaling(), "classes")
         rule = None if trained_on.own_matrix else propagation_of(model)
         saved = SavedModel(
@@ -221,7 +221,8 @@ def load_model(path: str | Path, model: Factory | None = None) -> SavedModel:
 
 
 def _version(saved: SavedModel, itself: bool) -> int:
-    """Version of the file: the first that could hold the model. itself: it is of one's own"""
+    """Return the version of the file: the first that can hold the model. itself: True for a custom
+    model"""
     if isinstance(saved.model, Baseline) or node_tables(saved.model):
         return 4
     return 3 if itself else 2 if saved.regression else 1
@@ -248,7 +249,7 @@ def _make(
 
 
 def _fill(path: Path, model: nn.Module, weights: dict[str, Tensor]) -> None:
-    """Give a model of one's own the weights of the file, in their precision."""
+    """Load the weights of the file into a custom model, in their precision."""
     dtypes = {weights[name].dtype for name, _ in model.named_parameters() if name in weights}
     if len(dtypes) == 1:
         model.to(dtypes.pop())

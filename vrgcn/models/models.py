@@ -385,10 +385,11 @@ MODELS: dict[str, type[GraphModel]] = {"gcn": GCN, "graphsage": GraphSAGE, "mlp"
 def build_model(
     config: ModelConfig, in_features: int, classes: int, seed: int, nodes: int = 0
 ) -> GraphModel:
-    """The model with weights from the seed, whatever was drawn before.
+    """Build the model with weights that depend only on the seed.
 
     nodes: of the graph, for models with a table of them
-    `transform_first` is "auto" where nobody has looked at the graph: the features are propagated
+
+    If `transform_first` is still "auto", the features are propagated first.
     """
     arguments = asdict(config)
     arguments["transform_first"] = config.transform_first == "always"

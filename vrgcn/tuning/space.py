@@ -1,7 +1,6 @@
-"""The settings that a search varies, and their bounds. No torch here: the command line reads it.
+"""The settings that a search varies, and their bounds. Imports no torch: the command line reads it.
 
-A setting of one's own to be searched is one line in `SPACE`, by its name in `ModelConfig` or
-`TrainConfig`.
+To search another setting, add a line to `SPACE` with its name in `ModelConfig` or `TrainConfig`.
 """
 
 from __future__ import annotations

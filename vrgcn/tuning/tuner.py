@@ -318,7 +318,7 @@ class Tuner:
             Callbacks(on_epoch=on_epoch, on_restore=on_restore, on_note=self.on_note),
             resume=(folder / CONFIG).is_file(),
         )
-        remove_folder(folder / CHECKPOINTS)  # nothing goes on from here
+        remove_folder(folder / CHECKPOINTS)  # it is never resumed from here
         if pruned:
             return "pruned", None, self._best_of(seen)
         if result.stopped != "time":
