@@ -22,12 +22,12 @@ from vrgcn.files.kinds import COUNT, POSITIVE
 from vrgcn.graph.sparse import CSR, first_rows, is_sparse, select_rows
 
 _STRENGTHS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
-_STEPS = 60  # of L-BFGS with each strength
+_STEPS = 60  # steps of L-BFGS with each strength
 _WORK = 4e11  # multiplications at most: fewer steps where each takes many
 _LARGEST = 1 << 28  # numbers in [X, P X, P P X] that are kept in memory
 _PROBES = 16  # random columns by which the size of P P X is estimated where it is not kept
 
-Outputs = Callable[[Tensor, Tensor], Tensor]  # of weights and bias
+Outputs = Callable[[Tensor, Tensor], Tensor]  # maps weights and bias to outputs
 
 
 class Logistic(Baseline):

@@ -28,7 +28,7 @@ from vrgcn.graph.sparse import CSR, is_sparse
 
 _WIDEST = 128  # feature columns that are taken as they are
 _COMPONENTS = 64  # columns that wider ones are projected to
-_ROUNDS = 300  # of boosting at most; a round is a tree for each output
+_ROUNDS = 300  # maximum rounds of boosting; a round is a tree for each output
 _ROUND = 20  # rounds between evaluations on the validation nodes
 _PATIENCE = 3  # looks without a better score
 _WORK = 4e9  # rows times columns times trees at most: fewer rounds where each takes many

@@ -53,7 +53,7 @@ _WORDS: dict[object, str] = {int: "INT", float: "NUMBER", str: "TEXT", Path: "PA
 class Flag:
     """One field of an options class.
 
-    name: the name of the field; group: the heading it belongs to, such as "How it is trained."
+    name: the name of the field; group: the heading it belongs to, such as "The training."
     kind: the type of one value: str, int, float, bool or Path
     choices: the allowed texts, if they are limited
     several: True if it takes any number of values; optional: True if it may be None

@@ -20,7 +20,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import is_sparse
 from vrgcn.training.config import AUTO, TrainConfig
 
-_THERE = ("edges", "features")  # of a cost: read, or mapped, before training begins
+_THERE = ("edges", "features")  # entries of a cost that are read, or mapped, before training begins
 
 
 @contextmanager

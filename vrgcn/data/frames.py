@@ -199,7 +199,7 @@ def _imported(
         return _written(tables, Path(out), verbose, options)
     with tempfile.TemporaryDirectory() as folder:
         graph = _written(tables, Path(folder) / "graph", verbose, options)
-        return copy.deepcopy(graph)  # what is mapped is about to go
+        return copy.deepcopy(graph)  # mapped arrays are about to be removed
 
 
 def _written(

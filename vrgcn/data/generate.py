@@ -28,7 +28,7 @@ from vrgcn.graph.names import Names
 from vrgcn.graph.validation import SPLITS
 
 PIECE = 1 << 22  # pairs of nodes, and numbers of features, that are drawn at a time
-_ORDER, _GROUPS, _WEIGHTS, _CENTRES, _SPLIT, _PAIRS, _FEATURES = range(7)  # what is drawn
+_ORDER, _GROUPS, _WEIGHTS, _CENTRES, _SPLIT, _PAIRS, _FEATURES = range(7)  # random streams
 
 Int64s = NDArray[np.int64]
 

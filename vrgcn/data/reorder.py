@@ -22,7 +22,7 @@ from vrgcn.graph.propagation import is_symmetric, row_runs
 from vrgcn.graph.sparse import is_sparse, select_rows
 from vrgcn.graph.validation import SPLITS
 
-_ROWS = 65_536  # of features that are copied at a time
+_ROWS = 65_536  # rows of features that are copied at a time
 _EDGES = 1 << 21  # at a time: every piece is counted into vectors of all nodes
 
 

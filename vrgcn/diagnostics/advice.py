@@ -20,7 +20,7 @@ from vrgcn.files.setting_names import setting
 from vrgcn.training.moments import ROUNDING, Deviation
 
 NOISIER = 1.1  # times the added noise of `ns` at a layer: above, the history does harm
-BIASED = 0.1  # of the gradient's norm
+BIASED = 0.1  # relative to the gradient's norm
 STALE = 0.1  # relative distance of a table from the present activations
 UNWRITTEN = 0.05  # share of the rows read
 BETTER = 1.5  # times smaller added error of the gradient makes another estimator worth a try

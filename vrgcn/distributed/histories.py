@@ -29,7 +29,7 @@ from vrgcn.distributed.halo import (
 from vrgcn.engine.batch import Batch
 from vrgcn.engine.history import NEVER, Histories, History, Replaced
 
-NUMBERS = "halo.numbers"  # of own nodes in the whole graph
+NUMBERS = "halo.numbers"  # numbers of own nodes in the whole graph
 _PENDING, _ARRIVED, _COMING, _OF = "halo.pending", "halo.arrived", "halo.coming", "halo.of"
 
 

@@ -30,7 +30,7 @@ from vrgcn.graph.propagation import PropagationLike, with_neighbours
 from vrgcn.graph.sparse import is_sparse, select_rows
 from vrgcn.graph.validation import check_nodes
 
-_ROWS = 65_536  # of features that are copied at a time
+_ROWS = 65_536  # rows of features that are copied at a time
 
 
 class MiniBatches:

@@ -85,7 +85,7 @@ class GraphRows:
             )
         if not (table.requires_grad and torch.is_grad_enabled()):
             return rows @ table
-        if not table.is_leaf:  # what it was computed from may take no sparse gradient
+        if not table.is_leaf:  # its sources may take no sparse gradient
             return rows @ table
         averaged: Tensor = _TableProduct.apply(table, rows)
         return averaged

@@ -66,7 +66,7 @@ def _group_limits() -> Iterator[int]:
     job's, a service's, a container's, which seems to be the outermost from inside."""
     lines: list[str] = []
     with suppress(OSError):
-        lines = _lines("/proc/self/cgroup")  # such as 4:memory:/jobs/17 or 0::/jobs/17
+        lines = _lines("/proc/self/cgroup")  # lines like 4:memory:/jobs/17 or 0::/jobs/17
     for controller, root, file in _GROUPS:
         groups = {root}
         for _, controllers, path in (line.split(":", 2) for line in lines):

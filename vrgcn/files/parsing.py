@@ -24,7 +24,7 @@ def parse_json(text: str | bytes, where: str) -> Any:
         return json.loads(text)
     except RecursionError:
         raise ValueError(f"{where} is not valid JSON: it is nested too deeply") from None
-    except ValueError as error:  # of JSON, of UTF-8, or a number of thousands of digits
+    except ValueError as error:  # bad JSON or UTF-8, or a number of thousands of digits
         raise ValueError(f"{where} is not valid JSON: {error}") from None
 
 
@@ -44,7 +44,7 @@ def read_toml(file: Path) -> dict[str, Any]:
         return tomllib.loads(text)
     except RecursionError:
         raise ValueError(f"{file}: not a TOML file: it is nested too deeply") from None
-    except ValueError as error:  # of TOML, of UTF-8, or a number of thousands of digits
+    except ValueError as error:  # bad TOML or UTF-8, or a number of thousands of digits
         raise ValueError(f"{file}: not a TOML file: {error}") from None
 
 

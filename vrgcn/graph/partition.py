@@ -35,7 +35,7 @@ Method = Literal["auto", "metis", "ldg"]
 SLACK = 0.05  # how much more than its share a part may have of each kind of work
 _PASSES = 10  # over the stream; later ones move few nodes
 _BATCH = 4096  # nodes that choose at the same moment, at most
-_CELLS = 1 << 22  # of a batch's table of scores
+_CELLS = 1 << 22  # entries of a batch's table of scores
 _ROUNDS = 16  # in which nodes of a batch whose part is full choose another
 _METIS_BYTES = 40  # for each directed edge, its copies for METIS and its coarser graphs included
 _UNASSIGNED = -1
@@ -265,7 +265,7 @@ class _Stream:
         """(nodes,) bool: those that fit into the part they chose, the surest first."""
         order = np.lexsort((-score, best))
         sums = np.cumsum(work[order], axis=0)
-        first = np.searchsorted(best[order], best[order])  # where the part of each begins
+        first = np.searchsorted(best[order], best[order])  # the first place of each part
         within = sums - sums[first] + work[order][first]
         fits = (self.loads[best[order]] + within <= self.capacity) | (work[order] == 0)
         taken = np.zeros(len(best), dtype=bool)

@@ -14,7 +14,7 @@ from vrgcn.inference.average import Average
 from vrgcn.inference.sweeps import ExactSweeps
 from vrgcn.tasks import find_task
 
-_ROWS = 65_536  # of outputs that are averaged, and given, at a time
+_ROWS = 65_536  # rows of outputs that are averaged, and returned, at a time
 
 
 class AverageSweeps:

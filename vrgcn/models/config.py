@@ -13,7 +13,7 @@ class ModelConfig:
 
     model: Literal["gcn", "graphsage", "mlp"] = "graphsage"
     """Architecture: gcn averages a node with its neighbours; graphsage sets its own activation
-    beside their mean; mlp looks at no neighbours."""
+    beside their mean; mlp uses no neighbours."""
     hidden: int = 128
     """Hidden width."""
     layers: int = 2
@@ -25,25 +25,25 @@ class ModelConfig:
     order: Literal["after", "before"] = "after"
     """Dropout after the propagation (allows preprocessing) or before it (as Kipf and Welling)."""
     layer_norm: bool = True
-    """LayerNorm after each dense layer but the last."""
+    """LayerNorm after each dense layer except the last."""
     bias: bool = False
     """Biases in the dense layers."""
     transform_first: Literal["auto", "always", "never"] = "auto"
     """Multiply the features by the first weights before they are propagated, for sparse features
-    whose averages would be dense. auto: where that is less work."""
+    whose averages would be dense. auto: if that is less work."""
     learned_rows: bool = False
-    """Learn a row for each node that reaches its neighbours alone, beside their features: who the
-    neighbours are tells something then, as it does where links are many and features few."""
+    """Learn a row for each node that only its neighbours read, beside their features. It helps if
+    the identity of neighbours carries information, as with many links and few features."""
     neighbour_labels: bool = False
-    """Give the last layer the mean of the neighbours' training labels, a node's own left out."""
+    """Give the last layer the mean of the neighbours' training labels, without a node's own."""
     norm: Literal["auto", "layer", "batch", "none"] = "auto"
-    """LayerNorm, BatchNorm or nothing after each dense layer but the last. auto: as --layer-norm
+    """LayerNorm, BatchNorm or nothing after each dense layer except the last. auto: as --layer-norm
     says."""
     skip: bool = False
-    """Add the input of a graph layer to its output, where both are hidden: for deep models."""
+    """Add the input of a graph layer to its output if both are hidden: for deep models."""
     jumping: Literal["none", "cat", "max"] = "none"
     """Jumping knowledge: predict from the outputs of all graph layers, side by side (cat) or their
-    largest numbers (max), by one more dense layer."""
+    maximum (max), with one more dense layer."""
 
     def __post_init__(self) -> None:
         check_types(self)

@@ -27,7 +27,7 @@ from vrgcn.training.config import TrainConfig
 if TYPE_CHECKING:
     from vrgcn.training.trainer import Trainer
 
-PARTS = ("graph", "model", "config", "run")  # of an identity, each an object
+PARTS = ("graph", "model", "config", "run")  # parts of an identity, each an object
 
 
 def identity(trainer: Trainer, graph: dict[str, Any] | None = None) -> dict[str, Any]:

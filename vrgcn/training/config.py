@@ -16,14 +16,14 @@ AUTO = "auto"
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """How it is trained."""
+    """The training."""
 
     estimator: str = AUTO
-    """Estimate of the neighbour average. auto: two-way, or exact where that costs hardly more, as
-    on graphs of low degree; a run says which and why. exact; ns and is sample neighbours
+    """Estimate of the neighbour average. auto: two-way, or exact if that costs hardly more, as on
+    graphs of low degree; a run prints which and why. exact; ns and is sample neighbours
     (GraphSAGE, FastGCN); cv and cvd correct the sample by the history; history reads neighbours
-    from it alone; two-way keeps histories of gradients too, two-way-cv with sampled neighbours;
-    gradient-only samples for the gradient alone. Or a composition SAMPLER/FORWARD/BACKWARD, such as
+    only from it; two-way keeps histories of gradients too, two-way-cv with sampled neighbours;
+    gradient-only samples only for the gradient. Or a composition SAMPLER/FORWARD/BACKWARD, such as
     uniform/corrected/none; docs/estimators.md."""
     fanout: tuple[int, ...] | None = None
     """Number of neighbours sampled per node besides itself: one number, or one per layer from the

@@ -48,7 +48,7 @@ class Range:
         return replace(self, low=min(self.low, value), high=max(self.high, value))
 
 
-# Of each kind the one that trains well: with sampled neighbours, without, both ways, and exactly.
+# The best of each kind: with sampled neighbours, without, both ways, and exact.
 _ESTIMATORS = ("two-way", "cvd", "exact", "history")
 
 SPACE: dict[str, Choice | Range] = {

@@ -49,11 +49,11 @@ from vrgcn.tuning.study import Tried, curves, end_trial, next_trial, tried
 if TYPE_CHECKING:
     import optuna
 
-_FIRST = 1 / 6  # of the time that the first trial may take at most
-_SHARE = 1 / 8  # of the time that another may take at least, so that a slow one does not take all
+_FIRST = 1 / 6  # largest share of the time for the first trial
+_SHARE = 1 / 8  # smallest share of the time for another, so that a slow one does not take all
 _SLOWER = 1.5  # times as long as the first it may take in any case
-_BASELINES = 0.15  # of the time, after which no baseline is begun, and those begun end
-_KEPT = 0.05  # of the time are kept for the average and the test nodes
+_BASELINES = 0.15  # share of the time after which no baseline is begun, and those begun end
+_KEPT = 0.05  # share of the time kept for the average and the test nodes
 _CUT, _OVER = "it had its share of the time", "the time was over"
 _HOPELESS = 5  # failures before any success after which a search gives up
 
