@@ -144,12 +144,17 @@ def _find(word: str, flags: tuple[Flag, ...]) -> tuple[Flag, bool]:
     raise UsageError(f"there is no option {word}{hint}")
 
 
+_USUAL = {"lr": "learning_rate", "wd": "weight_decay"}  # names that everybody uses
+
+
 def similar(name: str, known: list[str]) -> list[str]:
     """Return at most three known names that are similar to an unknown one.
 
-    Names are similar by their initials (lr: learning_rate), by whole words that they share
-    (num_layers: layers), or by their letters.
+    Names are similar where the field calls one by the other (lr: learning_rate), by their initials
+    (bs: batch_size), by whole words that they share (num_layers: layers), or by their letters.
     """
+    if _USUAL.get(name) in known:
+        return [_USUAL[name]]
     parts = set(name.split("_"))
     initials = [k for k in known if "_" in k and "".join(w[0] for w in k.split("_")) == name]
     shared = [k for k in known if set(k.split("_")) <= parts or parts <= set(k.split("_"))]

@@ -141,13 +141,10 @@ class Dense(nn.Module):
         self.drop_input = drop_input
         self.activation = ACTIVATIONS[activation]
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.after_first(self.first(x))
-
-    def first(self, x: Tensor) -> Tensor:
-        """The output of the first linear layer."""
+    def forward(self, x: Tensor, added: Tensor | None = None) -> Tensor:
+        """added: to the output of the first linear layer"""
         y: Tensor = self.linears[0](self.dropout(x) if self.drop_input else x)
-        return y
+        return self.after_first(y if added is None else y + added)
 
     def after_first(self, y: Tensor) -> Tensor:
         """Apply the layers after the first linear layer, whose output is y."""
@@ -298,14 +295,12 @@ class GraphModel(nn.Module):
             given = x
             if place == 0 and self.transform_first:
                 y = self._transformed(x, layer, propagate)
+                added = self._of_tables(place, propagate)
+                x = layer.after_first(y if added is None else y + added)
             else:
                 given = self.dropout(x) if self.order == "before" else x
-                y = layer.first(self.gather(given, propagate))
-            if place == 0 and self.learned is not None:
-                y = y + self._of_learned(self.learned, propagate)
-            if place == len(self.layers) - 1 and self.labels is not None:
-                y = y + self.of_labels(propagate.table(self.labels.rows))
-            x = layer.after_first(y)
+                gathered = self.gather(given, propagate)
+                x = layer(gathered, self._of_tables(place, propagate))
             if self.skip and place > 0 and (self.head is not None or layer is not self.layers[-1]):
                 x = x + propagate.own(given)
             seen.append(x)
@@ -325,6 +320,16 @@ class GraphModel(nn.Module):
         linear = layer.linears[0]
         assert isinstance(linear, InputLinear)
         return linear.with_bias(self.gather_transformed(self.dropout(x), linear, propagate))
+
+    def _of_tables(self, place: int, propagate: Any) -> Tensor | None:
+        """What tables of nodes add to the first linear layer of a graph layer; None: nothing."""
+        added = None
+        if place == 0 and self.learned is not None:
+            added = self._of_learned(self.learned, propagate)
+        if place == len(self.layers) - 1 and self.labels is not None:
+            told: Tensor = self.of_labels(propagate.table(self.labels.rows))
+            added = told if added is None else added + told
+        return added
 
     def _of_learned(self, learned: NodeTable, propagate: Any) -> Tensor:
         mean = propagate.table(learned.rows)

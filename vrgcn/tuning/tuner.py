@@ -116,7 +116,8 @@ class Tuner:
         self.on_note = on_note
         clock.go_on(study.user_attrs.get("used", 0.0))
         self.baselines: dict[str, Tried] = {}
-        for place in sorted((folder / BASELINES).glob("*")):
+        # In the order in which they are fitted: of two with one score, the first counts.
+        for place in (folder / BASELINES / name for name in RECIPES):
             found = fitted_baseline(place)
             if found is not None and place.name in RECIPES:
                 self.baselines[place.name] = found
