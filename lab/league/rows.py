@@ -78,14 +78,14 @@ def _network(**changes: Any) -> Run:
 ROWS: dict[str, Run] = {
     **{f"baseline {name}": _baseline(name) for name in RECIPES},
     "default": _network(),
+    "two-way, last weights": _network(estimator="two-way", average_weights=False),
     "two-way": _network(estimator="two-way"),
-    "two-way, averaged weights": _network(estimator="two-way", average_weights=True),
     "two-way, learned rows": _network(estimator="two-way", learned_rows=True),
     "two-way, neighbours' labels": _network(estimator="two-way", neighbour_labels=True),
+    "cvd, last weights": _network(estimator="cvd", average_weights=False),
     "cvd": _network(estimator="cvd"),
-    "cvd, averaged weights": _network(estimator="cvd", average_weights=True),
+    "exact, last weights": _network(estimator="exact", average_weights=False),
     "exact": _network(estimator="exact"),
-    "exact, averaged weights": _network(estimator="exact", average_weights=True),
 }
 
 

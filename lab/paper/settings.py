@@ -90,7 +90,9 @@ class Setting:
 
 
 # The paper's algorithm, whatever the defaults are: CVD, one neighbour, training nodes alone.
-_PAPER = TrainConfig(estimator="cvd", fanout=(1,), visit="train", select="last")
+_PAPER = TrainConfig(
+    estimator="cvd", fanout=(1,), visit="train", select="last", average_weights=False
+)
 
 
 def _planetoid(

@@ -45,9 +45,16 @@ class Problem:
 
 
 _GCN = ModelConfig(model="gcn", hidden=32, dropout=0.5, layer_norm=False)
-_KIPF = TrainConfig(epochs=100, weight_decay=5e-4, visit="all", select="last", evaluate_every=100)
+_KIPF = TrainConfig(
+    epochs=100,
+    weight_decay=5e-4,
+    visit="all",
+    select="last",
+    evaluate_every=100,
+    average_weights=False,
+)
 _SAGE = ModelConfig(model="graphsage", hidden=128, dropout=0.2)
-_PLAIN = TrainConfig(epochs=24, diagnostics=0)
+_PLAIN = TrainConfig(epochs=24, diagnostics=0, average_weights=False)
 PROBLEMS = {
     "cora": Problem("cora", _GCN, _KIPF, eighths=True),
     "citeseer": Problem("citeseer", _GCN, _KIPF, eighths=True),

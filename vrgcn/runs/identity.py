@@ -21,7 +21,7 @@ from vrgcn.graph.propagation import Propagation
 from vrgcn.graph.sparse import CSR, is_sparse
 from vrgcn.graph.validation import SPLITS
 from vrgcn.models.models import GraphModel
-from vrgcn.runs.settings import free_settings
+from vrgcn.runs.settings import BEFORE, free_settings
 from vrgcn.training.config import TrainConfig
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
     """Return the differences of two identities as text, such as "learning_rate was 0.01 and is
     0.02"."""
     defaults = {
-        "config": {field.name: field.default for field in fields(TrainConfig)},
+        "config": {f.name: BEFORE.get(f.name, f.default) for f in fields(TrainConfig)},
         "model": {name: p.default for name, p in signature(GraphModel).parameters.items()},
     }
     told = []

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 # Values of settings that older runs lack, if they differ from the default.
-BEFORE = {"transform_first": "never"}
+BEFORE = {"transform_first": "never", "average_weights": False}
 
 # Entries of config.toml that are no settings: the checksum of a graph whose split the run drew, and
 # the estimator that `auto` stood for.

@@ -75,7 +75,7 @@ class TrainConfig:
     evaluations in a row bring no better validation score."""
     warmup: int = 0
     """Epochs in which the learning rate rises from zero to its full size, step by step."""
-    average_weights: bool = False
+    average_weights: bool = True
     """Evaluate and keep an exponential average of the weights over about one epoch, instead of the
     weights of the last step. Steps and histories use the weights themselves."""
     clip: float | None = None

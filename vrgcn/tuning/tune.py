@@ -132,7 +132,9 @@ def _refuse_another(folder: Path, study: optuna.Study, now: dict[str, Any]) -> N
     if before is None:
         return
     # Settings that did not exist yet.
-    before["model"] = asdict(ModelConfig()) | BEFORE | before["model"]
+    usual = asdict(ModelConfig())
+    older = {name: value for name, value in BEFORE.items() if name in usual}
+    before["model"] = usual | older | before["model"]
     changed = differences(before, now)
     if changed:
         raise ValueError(

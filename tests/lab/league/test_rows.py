@@ -24,7 +24,7 @@ def graph() -> Graph:
     )
 
 
-@pytest.mark.parametrize("row", ["baseline linear-2", "default", "two-way, averaged weights"])
+@pytest.mark.parametrize("row", ["baseline linear-2", "default", "two-way, last weights"])
 def test_a_row_scores_validation_and_test_nodes(row: str) -> None:
     record = run_row(row, entry_of("made up", graph()))
     assert record["val"] > 0.8
