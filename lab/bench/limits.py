@@ -82,24 +82,24 @@ def _loss_p(dtype: str) -> Callable[[Results], float]:
 
 
 LIMITS = (
-    Limit("history epoch / MLP", "≤", 1.15, _epoch_ratio("history")),
-    Limit("CV+PP epoch / MLP", "≤", 1.7, _epoch_ratio("CV+PP")),
-    Limit("CVD+PP epoch / MLP", "≤", 2.45, _epoch_ratio("CVD+PP")),
-    Limit("two-way epoch / MLP", "≤", 1.3, _epoch_ratio("two-way")),
+    Limit("history epoch / MLP", "≤", 1.25, _epoch_ratio("history")),
+    Limit("CV+PP epoch / MLP", "≤", 1.75, _epoch_ratio("CV+PP")),
+    Limit("CVD+PP epoch / MLP", "≤", 2.6, _epoch_ratio("CVD+PP")),
+    Limit("two-way epoch / MLP", "≤", 1.5, _epoch_ratio("two-way")),
     *(
-        Limit(f"two-way, {layers} layers, step / MLP", "≤", 1.4, _depth_ratio(layers))
-        for layers in (3, 4)
+        Limit(f"two-way, {layers} layers, step / MLP", "≤", most, _depth_ratio(layers))
+        for layers, most in ((3, 1.6), (4, 1.7))
     ),
-    Limit("two-way: times sooner than exact+PP", "≥", 8, _sooner("exact+PP"), 1),
+    Limit("two-way: times sooner than exact+PP", "≥", 7, _sooner("exact+PP"), 1),
     Limit("two-way: times sooner than CVD+PP", "≥", 1.4, _sooner("CVD+PP"), 1),
     Limit(
         "two-way, 3 layers: times sooner than exact+PP",
         "≥",
-        20,
+        10,
         _sooner("exact+PP", where=lambda r: r["deep"]["race"]),
         1,
     ),
-    Limit("CVD+PP: times sooner than exact+PP", "≥", 7, _sooner("exact+PP", "CVD+PP"), 1),
+    Limit("CVD+PP: times sooner than exact+PP", "≥", 4, _sooner("exact+PP", "CVD+PP"), 1),
     Limit(f"CVD+PP: times sooner than {PEER}", "≥", 25, _sooner(PEER, "CVD+PP"), 1),
     Limit("float16 history average, times as fast", "≥", 1.5, _faster("float16")),
     Limit("float16 less accurate, one-sided p", "≥", SIGNIFICANT, _loss_p("float16"), 3),
