@@ -4,20 +4,20 @@
     graph = load_graph(summary.out)
 
 Files are read in batches and features go straight to the graph's folder, so that files larger than
-memory work. What stays in memory: ids, labels, and one range of the edges at a time.
+memory work. Memory holds the ids, the labels, and one range of the edges at a time.
 
-    spec                    what is asked for
+    spec                    settings of an import
     reading, delimited, parquet     files as batches of columns
-    columns, values         which column is what; columns as texts and as numbers
-    overrides               what the user says about single columns
+    columns, values         roles of columns; columns as texts and as numbers
+    overrides               settings about single columns
     encoders                columns to features, a class for each kind
-    proposal                what will be made of each column
-    recipe                  how it was done, to do it again
+    proposal                the encoder that is proposed for each column
+    recipe                  how an import was done, stored so that it can be repeated
     problems, wording       errors that name file, column and row; counts in words
     ids, labels, splits, features, nodes    one pass over the nodes
     edges, adjacency        rows to pairs of nodes, and these to a sorted matrix
-    telling, summary        what was taken from where; what was read, with warnings
-    importing               the whole of it
+    telling, summary        the columns and files that were used; counts, with warnings
+    importing               the whole import
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pairs of nodes to the adjacency matrix on disk, sorted, with memory for a part of it at a time.
+"""Write pairs of nodes as a sorted adjacency matrix on disk, holding one part in memory at a time.
 
 An edge from node s to node t is the number t·nodes + s, so that sorting numbers sorts the entries
 of the matrix A[t, s] by row and column. The numbers wait in a file. Rows of A are then divided into
@@ -22,19 +22,20 @@ from vrgcn.data.store import write_array
 from vrgcn.data.tables.growing import GrowingArray
 
 RANGE_ENTRIES = 1 << 22
-MOST_RANGES = 128  # about; each is one or two open files
+MOST_RANGES = 128  # an approximate limit; each range is one or two open files
 _CHUNK = 1 << 21
-_KINDS: tuple[type, type] = (np.int64, np.float64)  # of the entries' numbers, of their weights
+_KINDS: tuple[type, type] = (np.int64, np.float64)  # dtypes of the entries' keys and weights
 
 Int64s = NDArray[np.int64]
 Float64s = NDArray[np.float64]
 
 
 class Pairs:
-    """Edges in a temporary file, and how many entries each row of the matrix will get of them.
+    """Edges in a temporary file, and the number of entries that each row of the matrix gets from
+    them.
 
-    name: the file that the edges are from, for errors
-    notes: what people should know about them
+    name: the file that the edges come from, for errors
+    notes: remarks about the edges for the user
     """
 
     def __init__(self, name: str, folder: Path, nodes: int, weighted: bool) -> None:
@@ -49,7 +50,7 @@ class Pairs:
         self._files: list[BinaryIO] = []
 
     def __enter__(self) -> Pairs:
-        self._open = ExitStack()  # one that cannot be closed, on a full disk, keeps none open
+        self._open = ExitStack()  # closes all even if closing one fails (full disk)
         self._files = [self._open.enter_context(open(name, "wb")) for name in self._names]  # noqa: SIM115
         return self
 
@@ -57,7 +58,8 @@ class Pairs:
         self._open.close()
 
     def append(self, source: Int64s, target: Int64s, weight: Float64s | None) -> None:
-        """Edges by their nodes; those with an unknown node, -1, are passed over."""
+        """Append edges, given by their nodes; edges with an unknown node, -1, are counted as
+        skipped."""
         right = (source >= 0) & (target >= 0)
         if not right.all():
             self.skipped += int((~right).sum())
@@ -75,7 +77,7 @@ class Pairs:
             self._files[1].write(weight.data)
 
     def chunks(self) -> Iterator[tuple[Int64s, Int64s, Float64s | None]]:
-        """Sources, targets and weights, as they were appended."""
+        """Yield sources, targets and weights in the order in which they were appended."""
         with ExitStack() as stack:
             files = [stack.enter_context(open(name, "rb")) for name in self._names]
             while len(keys := np.fromfile(files[0], np.int64, _CHUNK)):
@@ -90,7 +92,7 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Adjacency:
-    """The matrix on disk, and what was counted while it was written.
+    """The adjacency matrix on disk, and the counts made while it was written.
 
     degree: (nodes,) entries in each row, the edges into a node
     out_degree: (nodes,) entries in each column
@@ -112,7 +114,8 @@ class Adjacency:
         return int(self.degree.sum())
 
     def over_neighbours(self, value: Float64s) -> tuple[Float64s, Float64s]:
-        """Mean and maximum of a value (nodes,) over the edges into each node; 0 where none are."""
+        """Return the mean and the maximum of `value`, (nodes,), over the edges into each node; 0
+        for a node without such edges."""
         indptr = np.load(self.folder / "indptr.npy")
         indices = np.load(self.folder / "indices.npy", mmap_mode="r")
         mean, largest = np.zeros_like(value), np.zeros_like(value)
@@ -127,11 +130,11 @@ class Adjacency:
 
 
 def write_adjacency(pairs: Pairs, folder: Path, directed: bool) -> Adjacency:
-    """The pairs as CSR: `indptr.npy`, `indices.npy` and for weighted edges `weights.npy`; of a
-    directed graph the same of the reversed edges, which gradients go back along.
+    """Write the pairs as CSR: `indptr.npy`, `indices.npy` and for weighted edges `weights.npy`. For
+    a directed graph, also write the matrix of the reversed edges, which the gradients follow.
 
-    Undirected, the reverse of every edge that is no loop is added first. Entries at the same place
-    are merged; their weights are summed, as `Graph` does.
+    For an undirected graph, the reverse of every edge that is no self-loop is added first. Entries
+    at the same place are merged; their weights are summed, as `Graph` does.
     """
     merged = _write_matrix(pairs, folder, directed)
     if directed:
@@ -150,10 +153,13 @@ def write_adjacency(pairs: Pairs, folder: Path, directed: bool) -> Adjacency:
 
 
 def _write_matrix(pairs: Pairs, folder: Path, directed: bool, *, reverse: bool = False) -> _Merged:
-    """reverse: the matrix of the edges the other way, its arrays named `reverse_...`"""
+    """Write one matrix in CSR form, and return its counts.
+
+    reverse: write the matrix of the reversed edges, its arrays named `reverse_...`
+    """
     prefix = "reverse_" if reverse else ""
     counts = pairs.into if directed else pairs.into + pairs.out_of
-    if reverse:  # loops are among `into` alone: a bound is enough to divide by
+    if reverse:  # `out_of` leaves self-loops out; an upper bound is enough here
         counts = pairs.out_of + 1
     most = max(RANGE_ENTRIES, int(counts.sum()) // MOST_RANGES)
     ranges = _ranges(counts, most)
@@ -180,7 +186,8 @@ def _write_matrix(pairs: Pairs, folder: Path, directed: bool, *, reverse: bool =
 
 
 def _ranges(counts: Int64s, most: int) -> list[tuple[int, int]]:
-    """Ranges of rows that together have about `most` entries, or a single row with more."""
+    """Divide the rows into ranges of at most `most` entries; a row with more is a range of its
+    own."""
     ends = np.cumsum(counts)
     ranges, first = [], 0
     while first < len(counts):
@@ -194,10 +201,10 @@ def _ranges(counts: Int64s, most: int) -> list[tuple[int, int]]:
 def _divided(
     pairs: Pairs, ranges: list[tuple[int, int]], folder: Path, directed: bool, reverse: bool
 ) -> Iterator[list[Path]]:
-    """For each range of rows the files with its entries, unsorted, removed afterwards: numbers
-    2·(t·nodes + s) + reversed, and where there are weights these.
+    """Yield the files of each range of rows, and remove them afterwards. They hold the range's
+    entries, unsorted: the keys 2·(t·nodes + s) + reversed, and the weights if there are any.
 
-    The last bit tells an edge that was added for the other direction from one that was given.
+    The last bit of a key is 1 for an edge that was added as the reverse of a given one.
     """
     names = [
         [folder / f"range-{place}-{kind.__name__}" for kind in _KINDS[: 1 + pairs.weighted]]
@@ -221,10 +228,11 @@ def _divided(
 
 
 def _read_range(parts: list[Path], most: int) -> tuple[Int64s, Float64s | None]:
-    """The numbers of a range, and the weights if there are any.
+    """Read the keys of a range, and the weights if there are any.
 
-    A range of more than `most` entries is one row, whose edges may come again and again: those are
-    merged while they are read, so that memory holds at most twice as many as are different.
+    A range of more than `most` entries is one row, whose edges may repeat many times. Repeated
+    edges are merged while they are read, so that memory holds at most twice as many keys as are
+    different.
     """
     count = parts[0].stat().st_size // np.dtype(np.int64).itemsize
     keys, weight = np.empty(0, np.int64), np.empty(0) if len(parts) > 1 else None
@@ -240,7 +248,7 @@ def _read_range(parts: list[Path], most: int) -> tuple[Int64s, Float64s | None]:
 
 
 def _without_repeats(keys: Int64s, weight: Float64s | None) -> tuple[Int64s, Float64s | None]:
-    """Each number once, in ascending order, the weights of the same number summed."""
+    """Return each key once, in ascending order, with the weights of equal keys summed."""
     if weight is None:
         return np.unique(keys), None
     keys, place = np.unique(keys, return_inverse=True)
@@ -250,7 +258,8 @@ def _without_repeats(keys: Int64s, weight: Float64s | None) -> tuple[Int64s, Flo
 def _entries(
     pairs: Pairs, directed: bool, reverse: bool
 ) -> Iterator[tuple[Int64s, Float64s | None]]:
-    """The numbers of all entries, an undirected edge as two; of the reversed edges if asked to."""
+    """Yield the keys and weights of all entries, two for an undirected edge; with `reverse`, those
+    of the reversed edges."""
     for start, end, weight in pairs.chunks():
         source, target = (end, start) if reverse else (start, end)
         yield 2 * (target * pairs.nodes + source), weight
@@ -261,7 +270,8 @@ def _entries(
 
 
 class _Merged:
-    """Sorts and merges one range after the other, and counts."""
+    """Sorts and merges one range of entries after the other, and counts degrees and repeated
+    edges."""
 
     def __init__(self, nodes: int) -> None:
         self._nodes = nodes
@@ -273,7 +283,8 @@ class _Merged:
     def add(
         self, keys: Int64s, weight: Float64s | None
     ) -> tuple[Int64s, NDArray[np.float32] | None]:
-        """The columns and the values of a range's entries, in their order."""
+        """Sort and merge the entries of a range; return their columns and values in sorted
+        order."""
         if weight is None:
             keys.sort()
         else:
@@ -282,7 +293,8 @@ class _Merged:
         step = np.diff(keys, prepend=-2)
         given = (keys & 1) == 0
         self.given += int((given & (step > 0)).sum())
-        # First given, then reversed, at the same place: the edge was listed both ways.
+        # A given entry followed by a reversed one at the same place: the table lists the edge both
+        # ways.
         self.reciprocal += int((~given & (step == 1)).sum())
         starts = np.flatnonzero(np.diff(keys >> 1, prepend=-1))
         row, column = np.divmod(keys[starts] >> 1, self._nodes)

@@ -1,4 +1,4 @@
-"""Which column of a table is what: by the user's settings, or else by its name."""
+"""Find the role of each column of a table, by the user's settings or else by its name."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.values import is_list, is_number, is_text
 from vrgcn.files.setting_names import COLUMN, setting
 
-# Names of the two ends of an edge, besides source and target.
+# Column names of the two ends of an edge, besides source and target.
 ENDS = (("src", "dst"), ("from", "to"))
 
 
 @dataclass(frozen=True)
 class NodeColumns:
-    """aside: columns that are left out though nobody asked for it."""
+    """Roles of the columns of a node table.
+
+    aside: columns that are left out although no setting asks for it
+    """
 
     id: str
     features: list[str]
@@ -37,14 +40,17 @@ class NodeColumns:
         return list(dict.fromkeys(used))
 
     def without(self, columns: list[str]) -> NodeColumns:
-        """Some features left aside."""
+        """Return the same columns with some features moved to `aside`."""
         features = [column for column in self.features if column not in columns]
         return replace(self, features=features, aside=[*self.aside, *columns])
 
 
 @dataclass(frozen=True)
 class EdgeColumns:
-    """aside: columns that are left out though nobody asked for it."""
+    """Roles of the columns of an edge table.
+
+    aside: columns that are left out although no setting asks for it
+    """
 
     source: str
     target: str
@@ -57,10 +63,13 @@ class EdgeColumns:
 
 
 def node_columns(table: Table, spec: ImportSpec, chosen: list[str] | None = None) -> NodeColumns:
-    """chosen: the columns of the features, where they are not to be found out."""
+    """Find the columns of the id, the features, the labels and the split.
+
+    chosen: the feature columns; None to find them by the settings
+    """
     left = _without_dropped(table, spec.drop)
     id_column, label, split, features = left[0], [], None, []
-    missing = Collected()  # told together
+    missing = Collected()  # errors, reported together
     with missing.step():
         id_column = _named(table, spec.id, "id") or ("id" if "id" in left else left[0])
     with missing.step():
@@ -102,7 +111,7 @@ def node_columns(table: Table, spec: ImportSpec, chosen: list[str] | None = None
 def edge_columns(table: Table, spec: ImportSpec) -> EdgeColumns:
     left = _without_dropped(table, spec.drop)
     found: dict[str, str | None] = {}
-    missing = Collected()  # told together
+    missing = Collected()  # errors, reported together
     for name, given in (
         ("source", spec.source),
         ("target", spec.target),
@@ -149,7 +158,7 @@ def edge_columns(table: Table, spec: ImportSpec) -> EdgeColumns:
 
 
 def check_dropped(tables: Sequence[Table], patterns: Sequence[str]) -> None:
-    """Refuse to drop what no table has."""
+    """Refuse a pattern of `drop` that matches no column of any table."""
     columns = [column for table in tables for column in table.columns]
     for pattern in patterns:
         if any(matches(column, pattern) for column in columns):
@@ -163,7 +172,7 @@ def check_dropped(tables: Sequence[Table], patterns: Sequence[str]) -> None:
 
 
 def check_asked_for(spec: ImportSpec) -> None:
-    """Refuse to drop a column that a setting names; those of `label` and `features` see `_left`."""
+    """Refuse to drop a column that a setting names; `_left` checks `label` and `features`."""
     for name in ("id", "split", "source", "target", "weight"):
         column = getattr(spec, name)
         if column is not None and dropped(column, spec.drop):
@@ -188,7 +197,8 @@ def _named(table: Table, column: str | None, name: str) -> str | None:
 
 
 def _matching(table: Table, patterns: Sequence[str], name: str) -> list[str]:
-    """The columns that the patterns name, in the order of the patterns, then of the file."""
+    """Return the columns that match the patterns, in the order of the patterns, then of the
+    file."""
     found: list[str] = []
     missing = Collected()
     for pattern in patterns:
@@ -203,7 +213,8 @@ def _matching(table: Table, patterns: Sequence[str], name: str) -> list[str]:
 
 
 def _left(table: Table, patterns: Sequence[str], name: str, left: list[str]) -> list[str]:
-    """What the patterns name of the columns that are not dropped; a name must not be dropped."""
+    """Return the columns that match the patterns and are not dropped; refuse a dropped column that
+    a pattern names exactly."""
     found = _matching(table, patterns, name)
     twice = [pattern for pattern in patterns if pattern in table.columns and pattern not in left]
     if twice:
@@ -243,7 +254,7 @@ def _check_roles(table: Table, columns: NodeColumns) -> None:
 def _check_features(
     table: Table, patterns: Sequence[str], name: str, features: Sequence[str]
 ) -> None:
-    """Refuse what is said about columns that are no features: nothing would come of it."""
+    """Refuse a pattern that matches no feature column: the setting would have no effect."""
     for pattern in patterns:
         found = _matching(table, [pattern], name)
         if not set(found) & set(features):

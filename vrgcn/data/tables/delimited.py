@@ -1,7 +1,7 @@
-"""CSV and TSV files, gzipped or not: every cell as text, and rows found again by their line.
+"""CSV and TSV files, gzipped or not: every cell is read as text, and errors name a row's line.
 
-Lines at the top that start with # are comments. Where nobody says what is between two cells, the
-first line under them tells.
+Lines at the top that start with # are comments. If the user gives no delimiter, it is found in the
+first line below the comments.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from vrgcn.data.tables.wording import counted
 from vrgcn.files.setting_names import setting
 
 BLOCK = CELL_BYTES
-WIDE_BLOCK = 32 << 20  # of a table with many columns, so that a block has many rows too
-LINES = 5_000_000  # how far an error looks for the line of a row
-COMMENTS = 1_000_000  # lines of comments, and blank ones, that are passed over at the top
+WIDE_BLOCK = 32 << 20  # for a table with many columns, so that a block holds many rows too
+LINES = 5_000_000  # rows below this one are looked up for their line in an error
+COMMENTS = 1_000_000  # comment lines and blank lines that are skipped at the top, at most
 LIKELY_DELIMITERS = ",\t;|"
-_UNREADABLE = (OSError, EOFError, zlib.error)  # damaged gzip ends in any of them
+_UNREADABLE = (OSError, EOFError, zlib.error)  # a damaged gzip file may raise any of them
 _QUOTED = re.compile(r'"[^"]*("|$)')
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
@@ -38,8 +38,8 @@ _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 class DelimitedTable:
     """A text file of cells. Quoted cells may hold delimiters, quotes (doubled) and newlines.
 
-    delimiter: None to take it from the first line
-    usual: the delimiter that the file's ending promises; None: none
+    delimiter: None to find it in the first line
+    usual: the delimiter that belongs to the file's ending; None if there is none
     headerless: the setting that says that this file has no header, for errors
     """
 
@@ -110,7 +110,11 @@ class DelimitedTable:
         beside: Sequence[str] = (),
         **parse: object,
     ) -> Iterator[pa.RecordBatch]:
-        """beside: further columns, as bytes."""
+        """Yield batches of the columns, read as `kind`.
+
+        beside: further columns, read as bytes
+        parse: further options of Arrow's parser
+        """
         given = [self._given[column] for column in columns]
         kinds = dict.fromkeys(given, kind)
         kinds |= {self._given[column]: pa.binary() for column in beside}
@@ -140,10 +144,11 @@ class DelimitedTable:
             yield from (batch.rename_columns(names) for batch in reader if len(batch))
 
     def _check_closed(self, end: str | bytes, row: int) -> None:
-        """Refuse a quote that is never closed: to Arrow the end of the file closes it, and all rows
-        below it are one cell, the last of the last row.
+        """Refuse a quote that is never closed. Arrow lets the end of the file close it, so that all
+        rows below it become one cell, the last of the last row.
 
-        end: that cell, of that row
+        end: the last cell of the last row
+        row: the number of the last row
         """
         text = end if isinstance(end, bytes) else end.encode()
         if (b"\n" in text or b"\r" in text) and self._last_byte() != b'"':
@@ -154,7 +159,7 @@ class DelimitedTable:
             )
 
     def _last_byte(self) -> bytes:
-        """Of the file, but for white space."""
+        """Return the last byte of the file that is not white space."""
         last = b""
         with self._opened() as raw:
             for block in iter(lambda: raw.read(BLOCK), b""):
@@ -165,7 +170,8 @@ class DelimitedTable:
         return gzip.open(self._path, "rb") if self._zipped else open(self._path, "rb")
 
     def _comments(self) -> tuple[int, int]:
-        """How many bytes and lines at the top are comments, with blank lines among them."""
+        """Return the number of bytes and of lines at the top that are comments or blank lines among
+        them."""
         comments = (0, 0)
         size = 0
         try:
@@ -183,7 +189,8 @@ class DelimitedTable:
         return comments
 
     def _check_top(self, lines: int, line: bytes) -> None:
-        """Refuse a top that goes on and on: a few bytes of gzip may stand for gigabytes."""
+        """Refuse too many lines, or too long a line, at the top: a few bytes of gzip may hold
+        gigabytes."""
         if lines > COMMENTS:
             raise ValueError(f"{self.name} begins with {COMMENTS:,} lines without a cell")
         if len(line) == WIDE_BLOCK and b"\n" not in line and b"\r" not in line:
@@ -194,14 +201,15 @@ class DelimitedTable:
 
     @contextmanager
     def _records(self) -> Iterator[Any]:
-        """A `csv.reader` over the file, under its comments."""
+        """Open a `csv.reader` over the lines below the comments."""
         with self._opened() as raw:
             raw.read(self._comment_bytes)
             with TextIOWrapper(raw, "utf-8-sig", errors="replace", newline="") as text:
                 yield csv.reader(text, delimiter=self._delimiter)
 
     def _found_delimiter(self, usual: str | None) -> str:
-        """The usual delimiter if it divides the first line, or else the only one that does."""
+        """Return the usual delimiter if it divides the first line, or else the only one that
+        does."""
         with self._opened() as raw:
             raw.read(self._comment_bytes)
             lines = iter(lambda: raw.readline(WIDE_BLOCK), b"")
@@ -241,11 +249,12 @@ class DelimitedTable:
             )
 
     def _lines(self, rows: Sequence[int]) -> dict[int, int]:
-        """The line in the file where each row begins, as far as it can be told."""
+        """Return the line in the file where each row begins, for the rows whose line can be
+        found."""
         lines: dict[int, int] = {}
         try:
             with self._records() as reader:
-                records = filter(None, reader)  # as Arrow, which passes over blank lines
+                records = filter(None, reader)  # Arrow skips blank lines too
                 done = -int(self._header)
                 for row in sorted(row for row in set(rows) if row < LINES):
                     next(islice(records, row - done, row - done), None)
@@ -254,11 +263,11 @@ class DelimitedTable:
                         line = reader.line_num
                     lines[row], done = self._comment_lines + line + 1, row + 1
         except (*_UNREADABLE, csv.Error, StopIteration):
-            pass  # the row alone will do
+            pass  # the error then names the row alone
         return lines
 
     def _explained(self, error: Exception, columns: Sequence[str]) -> ValueError:
-        """What Arrow's error is about, with the rows that it does not tell."""
+        """Turn an error of Arrow into one that names the column and the rows where possible."""
         text = first_line(error)
         try:
             if "UTF8" in text:
@@ -266,7 +275,7 @@ class DelimitedTable:
             if "Expected" in text and "columns" in text:
                 return self._ragged(columns)
         except (pa.ArrowException, OSError):
-            pass  # not to be explained further
+            pass  # the cause cannot be found; report Arrow's own message
         if "straddl" in text:
             return ValueError(
                 f"{self.name} has a row of more than {BLOCK >> 20} MiB; is a quote never closed?"

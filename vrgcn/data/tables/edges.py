@@ -1,4 +1,5 @@
-"""Edges: rows of a table to pairs of nodes, written to a temporary file as one number each."""
+"""Read the rows of an edge table as pairs of nodes, each written to a temporary file as a
+number."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from vrgcn.files.setting_names import setting
 
 LOOKUP_ROWS = 2_000_000
 LOOKUP_BYTES = 512 << 20
-TRIED = 100_000  # unknown ids that are looked for in other spellings
+TRIED = 100_000  # unknown ids that are tried in other spellings
 
 
 def read_edges(
@@ -37,9 +38,9 @@ def read_edges(
     folder: Path,
     on_rows: Callable[[str, int], None],
 ) -> tuple[Pairs, Problems]:
-    """All edges as pairs of nodes, and what is wrong with them.
+    """Read all edges as pairs of nodes; return them and the problems of the table.
 
-    owner: the file that the ids are from, for errors
+    owner: the file that the ids come from, for errors
     folder: for the temporary files
     """
     pairs = Pairs(table.name, folder, len(ids), weighted=columns.weight is not None)
@@ -64,7 +65,7 @@ def read_edges(
 
 
 class _Ends:
-    """The ends of edges that are no node: problems, or edges to be skipped."""
+    """Notes the ends of edges that are no known node, as problems or as edges to be skipped."""
 
     def __init__(
         self, table: Table, ids: NodeIds, owner: str, skip: bool, tidy: Sequence[Tidying]
@@ -98,7 +99,7 @@ class _Ends:
         home.add(what, column, start + unknown[~empty], named, self._advice.get(column, ""))
 
     def skipped(self, pairs: Pairs) -> list[str]:
-        """What to tell about edges that were skipped."""
+        """Return the lines that report skipped edges; refuse to skip all of them."""
         if not self._skip or not pairs.skipped:
             return []
         whole = pairs.rows + pairs.skipped
@@ -130,7 +131,8 @@ class _Ends:
 def _large_batches(
     table: Table, columns: EdgeColumns, ids: NodeIds
 ) -> Iterator[tuple[int, pa.Table]]:
-    """The table's batches put together: a look-up of ids takes time for every id each time."""
+    """Join the table's batches into larger ones: each look-up builds a table of all node ids
+    anew."""
     parts: list[pa.RecordBatch] = []
     first = rows = size = 0
     most = (max(LOOKUP_ROWS, len(ids)), max(LOOKUP_BYTES, 4 * ids.text.nbytes))
@@ -150,7 +152,8 @@ def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _seen_decimal(table: Table, column: str, batch: pa.Table) -> str | None:
-    """The decimal comma of weights, where the first of them leave no doubt about it; told."""
+    """Return the decimal comma or point of the weights if the first rows leave no doubt about it.
+    Report a comma in the table's notes."""
     cells = batch.column(column)[:SAMPLE].combine_chunks()
     decimal = sure_decimal(to_text(cells)) if is_text(cells.type) else None
     if decimal == ",":
@@ -182,10 +185,10 @@ def _weights(
 
 
 def _lost(weights: NDArray[np.float64], cells: pa.Array) -> NDArray[np.int64]:
-    """Places of weights that are not 0 and would count as 0: products in 32 bits take numbers
-    below the smallest normal one for 0."""
+    """Return the places of weights that are not 0 but would count as 0: products in 32 bits treat
+    numbers below the smallest normal one as 0."""
     lost = (np.abs(weights) < np.finfo(np.float32).tiny) & (weights != 0)
-    if is_text(cells.type):  # what is too small for 64 bits too was read as 0
+    if is_text(cells.type):  # a number too small even for 64 bits was read as 0
         zero = np.flatnonzero(weights == 0)
         digits = pc.match_substring_regex(to_text(cells.take(zero)), "^[^eE]*[1-9]")
         lost[zero] = pc.fill_null(digits, False).to_numpy(zero_copy_only=False)

@@ -25,18 +25,18 @@ from vrgcn.files.npy import map_array
 from vrgcn.files.setting_names import Placeholder, setting
 
 FEATURES = "features.npy"
-UNKNOWN_NODE = "(not in the nodes table)"  # the feature that marks nodes that edges alone name
+UNKNOWN_NODE = "(not in the nodes table)"  # the feature that marks nodes that only edges name
 _CHUNK = 1 << 22
 _ROWS = 65_536
 
 
 @dataclass(frozen=True)
 class Features:
-    """What was written.
+    """Description of the features that were written to `features.npy`.
 
-    names: of the columns; None where they have none
+    names: names of the columns; None if they have none
     constant: the columns that are the same for all nodes
-    mean: (width,) of each column
+    mean: (width,) mean of each column
     """
 
     width: int
@@ -70,16 +70,16 @@ class FeatureFile:
         self._file.append(block)
 
     def written(self, names: list[str] | None) -> Features:
-        """What the file holds, once all is appended."""
+        """Describe the features in the file; call it after the last `append`."""
         mean = (self._sum / max(self._file.rows, 1)).astype(np.float32)
         constant = np.flatnonzero(self._low == self._high)
         return Features(len(mean), names, constant, mean)
 
 
 class FeatureColumns:
-    """The features of a table's columns, one beside the other.
+    """Encodes the columns of a table as features, side by side.
 
-    marked: a last feature tells nodes that the table lacks from those that it has
+    marked: a last feature is 1 for nodes that the table lacks and 0 for the others
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class FeatureColumns:
         return [*names, mark]
 
     def fit(self, on_rows: Callable[[str, int], None]) -> None:
-        """Look at the columns that have to be seen as a whole before they can be encoded."""
+        """Fit the encoders that must see their whole column before they can encode it."""
         unfitted = [encoder for encoder in self._encoders if not encoder.fitted]
         if not unfitted:
             return
@@ -118,7 +118,7 @@ class FeatureColumns:
                 raise ValueError(f"{self._table.name}: {error}") from None
 
     def block(self, start: int, batch: pa.RecordBatch) -> NDArray[np.float32]:
-        """The features of the rows from `start` on: (rows, width)."""
+        """Return the features of a batch whose first row is `start`: (rows, width)."""
         block = np.zeros((len(batch), len(self.names)), np.float32)
         place = 0
         for encoder in self._encoders:
@@ -129,7 +129,7 @@ class FeatureColumns:
         return block
 
     def notes(self) -> list[str]:
-        """What was noticed on the way."""
+        """Return remarks for the user: renamed features, and the notes of the encoders."""
         return [
             *self._renamed(),
             *(
@@ -140,7 +140,7 @@ class FeatureColumns:
         ]
 
     def _renamed(self) -> Iterator[str]:
-        """What to tell of features that got another name, since an earlier one has theirs."""
+        """Yield a remark for each feature that was renamed because an earlier one has its name."""
         owner = {UNKNOWN_NODE: "the mark of nodes that edges alone name"}
         made = [(name, encoder.column) for encoder in self._encoders for name in encoder.names]
         for (name, column), own in zip(made, self.names, strict=False):
@@ -173,8 +173,8 @@ def add_rows(folder: Path, row: NDArray[np.float32], count: int) -> None:
 
 
 def distinct(names: Sequence[str]) -> list[str]:
-    """Names of which one that came before gets a number: `x=a` may be a column, and the category a
-    of column x. A model finds its features by their names."""
+    """Return the names with a number added to each that repeats an earlier one: `x=a` may be a
+    column, and also the category a of column x. A model finds its features by their names."""
     taken: dict[str, None] = {}
     for name in names:
         own, number = name, 1
@@ -194,11 +194,11 @@ def copy_features(
     marked: bool = False,
     mean: NDArray[np.float32] | None = None,
 ) -> Features:
-    """The features of a `.npy` file, (nodes, width).
+    """Copy the features of a `.npy` file, (nodes, width), to the graph's folder.
 
-    added: more nodes, that get the mean of each column
-    marked: a last column tells them from the others
-    mean: (width,) of the columns; None: of this file
+    added: number of further nodes, which get the mean of each column
+    marked: a last column is 1 for the added nodes and 0 for the others
+    mean: (width,) means of the columns; None to compute them from this file
     """
     array = open_features(file)
     if len(array) != nodes:
@@ -223,7 +223,7 @@ def copy_features(
                 block[bad] = fill or 0
             out.append(np.pad(block, ((0, 0), (0, int(marked)))))
         if added:
-            if mean is None or len(mean) != width:  # of another width it is refused later
+            if mean is None or len(mean) != width:  # the caller refuses another width later
                 mean = out.written(None).mean
             row = mean.copy()
             row[array.shape[1] :] = 1
@@ -239,7 +239,7 @@ def copy_features(
 
 
 def open_features(file: Path) -> NDArray[Any]:
-    """A `.npy` file of features, mapped into memory."""
+    """Map a `.npy` file of features, (nodes, width), into memory; refuse any other array."""
     if not file.is_file():
         raise FileNotFoundError(f"{setting('features_file')}: there is no file {file}")
     try:
@@ -258,9 +258,10 @@ def open_features(file: Path) -> NDArray[Any]:
 
 
 def structural_features(adjacency: Adjacency, folder: Path) -> Features:
-    """Features from the edges alone: degrees, and the degrees of neighbours one and two steps off.
+    """Write features made from the edges alone: degrees of a node and of its neighbours one and two
+    steps away.
 
-    All are logarithms, log(1 + degree); a node without neighbours has 0 for theirs.
+    All are logarithms, log(1 + degree). The features of neighbours are 0 for a node without any.
     """
     into = np.log1p(adjacency.degree)
     mean, largest = adjacency.over_neighbours(into)

@@ -25,7 +25,7 @@ class GrowingArray:
 
     @classmethod
     def reopened(cls, file: Path) -> GrowingArray:
-        """A file that was written before, to append to."""
+        """Open a file that was written before, to append rows to it."""
         made = cls.__new__(cls)
         made._file = open(file, "r+b")  # noqa: SIM115  (closed by __exit__)
         np.lib.format.read_magic(made._file)
@@ -48,7 +48,7 @@ class GrowingArray:
             self._file.close()
 
     def append(self, rows: NDArray[Any]) -> None:
-        """rows: (count, *row)"""
+        """Append rows, (count, *row)."""
         assert rows.shape[1:] == self._row
         self._file.write(np.ascontiguousarray(rows, self._dtype).data)
         self.rows += len(rows)

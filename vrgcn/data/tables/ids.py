@@ -1,4 +1,4 @@
-"""Node ids: all different, found again by their text, kept as numbers when they are whole ones."""
+"""Node ids: all different, looked up by their text, stored as numbers if all are whole numbers."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from vrgcn.data.tables.values import to_text
 from vrgcn.data.tables.wording import counted
 from vrgcn.files.setting_names import setting
 
-MOST_NODES = 2**31 - 1  # so that a pair of nodes and a direction fit into 63 bits
-CHECKED_ROWS = 1 << 20  # after which ids are checked for repetitions for the first time
+MOST_NODES = 2**31 - 1  # a pair of nodes and a direction then fit into 63 bits
+CHECKED_ROWS = 1 << 20  # rows after which ids are first checked for repetitions
 _STRING_BYTES = 2**31 - 1
 _REPEATS = "repeats the id of an earlier row"
 _DIFFERENCES: dict[Tidying, str] = {
@@ -31,8 +31,9 @@ _DIFFERENCES: dict[Tidying, str] = {
 class NodeIds:
     """The ids of the nodes, in the order of the nodes.
 
-    text: (nodes,) Arrow array of text, as ids are compared: tidied where the user asks for it
-    own: (nodes,) the same ids as the tables first write them; None: as in `text`
+    text: (nodes,) Arrow array of the texts by which ids are compared: tidied if the user asks for
+        it
+    own: (nodes,) the same ids as they are first written in the tables; None if equal to `text`
     """
 
     def __init__(self, text: pa.Array, own: pa.Array | None = None) -> None:
@@ -43,33 +44,34 @@ class NodeIds:
         return len(self.text)
 
     def places(self, text: pa.Array | pa.ChunkedArray) -> NDArray[np.int64]:
-        """The node with each id; -1 where there is none.
+        """Return the node of each id; -1 if no node has it.
 
-        Each call makes a table of all ids anew: ask for many at once.
+        Each call builds a table of all ids anew, so look up many at once.
         """
         found = pc.index_in(pc.cast(text, self.text.type), value_set=self.text)
         return found.fill_null(-1).to_numpy().astype(np.int64)
 
     def chosen(self, places: pa.Array) -> NodeIds:
-        """The ids at some places, in that order."""
+        """Return the ids at `places`, in that order."""
         own = None if self.own is self.text else self.own.take(places)
         return NodeIds(self.text.take(places), own)
 
     def with_more(self, others: NodeIds) -> NodeIds:
-        """These ids, then others."""
+        """Return these ids followed by `others`."""
         same = self.own is self.text and others.own is others.text
         own = None if same else joined([self.own, others.own])
         return NodeIds(joined([self.text, others.text]), own)
 
     def natural(self) -> pa.Array:
-        """The user's own ids, as int64 if all are whole numbers written the usual way, or else as
-        text."""
+        """Return the ids as the user wrote them, as int64 if all are whole numbers in their usual
+        form, or else as text."""
         numbers = whole_numbers(self.own)
         return self.own if numbers is None else numbers
 
 
 def whole_numbers(text: pa.Array) -> pa.Array | None:
-    """Texts as int64; None if one is not exactly how its number is written, as 007 or 1.0."""
+    """Return texts as int64; None if a text, such as 007 or 1.0, is not the usual form of a whole
+    number."""
     try:
         numbers = pc.cast(text, pa.int64())
     except pa.ArrowInvalid:
@@ -78,7 +80,8 @@ def whole_numbers(text: pa.Array) -> pa.Array | None:
 
 
 def tidied(text: pa.Array | pa.ChunkedArray, ways: Sequence[Tidying]) -> pa.Array:
-    """Texts without spaces around them, without the .0 of whole numbers, in small letters."""
+    """Return the texts changed in the given ways: "space" removes spaces around them, "decimal" the
+    .0 of whole numbers, "case" makes letters small."""
     if "space" in ways:
         text = pc.utf8_trim_whitespace(text)
     if "decimal" in ways:
@@ -89,9 +92,10 @@ def tidied(text: pa.Array | pa.ChunkedArray, ways: Sequence[Tidying]) -> pa.Arra
 
 
 def look_alikes(ids: NodeIds, tidy: Sequence[Tidying]) -> str | None:
-    """A warning about ids that differ in what people do not see; None if there are none.
+    """Return a warning about ids that differ only in spaces, a final .0 or capital letters; None if
+    there are none.
 
-    tidy: the differences that do not count already
+    tidy: the differences that are ignored already
     """
     ways = tuple(_DIFFERENCES)
     plain = tidied(ids.text, ways)
@@ -121,7 +125,7 @@ def _merges(text: pa.Array, way: Tidying) -> bool:
 
 
 def tidying_that_finds(unknown: pa.Array, ids: NodeIds) -> list[Tidying]:
-    """How ids that are not there would be found, were both sides tidied; empty if not at all."""
+    """Return the ways of tidying that would find some of the unknown ids; empty if none would."""
     found: list[Tidying] = [
         way
         for way in _DIFFERENCES
@@ -137,14 +141,14 @@ def tidying_that_finds(unknown: pa.Array, ids: NodeIds) -> list[Tidying]:
 
 
 def joined(parts: list[pa.Array]) -> pa.Array:
-    """String arrays as one."""
+    """Join string arrays into one."""
     if sum(part.nbytes for part in parts) > _STRING_BYTES:
         parts = [part.cast(pa.large_string()) for part in parts]
     return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
 
 
 class IdReader:
-    """Collects the id column of the nodes, and tells what is missing or repeated in it."""
+    """Collects the id column of the nodes, and reports missing and repeated ids as problems."""
 
     def __init__(
         self, table: Table, column: str, tidy: Sequence[Tidying], problems: Problems
@@ -176,7 +180,7 @@ class IdReader:
         return NodeIds(text, own if self._tidy else None)
 
     def _check_mostly_different(self) -> None:
-        """Refuse to read on where more than half of the ids repeat others: a small file may have
+        """Refuse to continue if more than half of the ids repeat others: a small file may hold
         hundreds of millions of them."""
         text = tidied(pa.chunked_array(self._own), self._tidy)
         if pc.count_distinct(text).as_py() >= len(text) / 2:
@@ -192,7 +196,7 @@ class IdReader:
 
 
 def _repeated(text: pa.Array) -> NDArray[np.int64]:
-    """Rows with a text that an earlier row has; empty texts do not count."""
+    """Return the rows whose text an earlier row has; empty texts do not count."""
     again = np.ones(len(text), bool)
     again[_first_places(text)] = False
     again &= ~pc.equal(text, "").to_numpy(zero_copy_only=False)
@@ -205,9 +209,10 @@ def ids_of_edges(
     tidy: Sequence[Tidying],
     on_rows: Callable[[str, int], None],
 ) -> NodeIds:
-    """The ids that the edges name, sorted: by number if all are whole numbers, or else by text.
+    """Return the ids that the edges name, sorted by number if all are whole numbers, or else by
+    text.
 
-    Of several spellings of an id, the first is its own: row by row, the source before the target.
+    If an id has several spellings, the first is kept: row by row, the source before the target.
     """
     known = pa.array([], pa.string())  # all different once they are tidied
     fresh: list[pa.Array] = []
@@ -229,12 +234,12 @@ def ids_of_edges(
 
 
 def _distinct(text: pa.Array, tidy: Sequence[Tidying]) -> pa.Array:
-    """The first of all texts that are the same once they are tidied."""
+    """Return one text, the first, of all texts that are equal once they are tidied."""
     return text.take(_first_places(tidied(text, tidy))) if tidy else pc.unique(text)
 
 
 def _first_places(text: pa.Array) -> NDArray[np.int64]:
-    """Where each different text stands first, in that order."""
+    """Return the place of the first occurrence of each different text, in ascending order."""
     codes = text.dictionary_encode().indices.to_numpy()
     return np.asarray(np.unique(codes, return_index=True)[1])
 

@@ -51,17 +51,17 @@ from vrgcn.tasks import DEFAULT, find_task
 
 Watch = Callable[[str, int], None]
 Plan = Callable[[str, list[tuple[str, str, str]]], None]
-Opener = Callable[[Path, str, str | None, bool], Table]  # as `open_table`
+Opener = Callable[[Path, str, str | None, bool], Table]  # called like `open_table`
 
 
 @dataclass(frozen=True)
 class Source:
-    """The tables, opened, and what each of their columns is.
+    """The opened tables, and the role of each of their columns.
 
-    node_table, node: None where the edges alone tell the nodes
-    encoders: of the feature columns
-    marked: a feature tells the nodes that the table of nodes lacks
-    recipe: how the graph of --like was made; None without one
+    node_table, node: None if the nodes are those that the edges name
+    encoders: encoders of the feature columns
+    marked: a feature marks the nodes that the table of nodes lacks
+    recipe: how the graph of --like was made; None without --like
     """
 
     spec: ImportSpec
@@ -77,12 +77,12 @@ class Source:
 def run_import(
     spec: ImportSpec, on_rows: Watch, on_plan: Plan, opened: Opener = open_table
 ) -> ImportSummary:
-    """See `import_tables`.
+    """Run an import; see `import_tables`.
 
-    opened: gives the tables of the spec, where they are no files
+    opened: opens the tables of the spec; replaced where they are not files
     """
     respect_limit()
-    # All that can be told from the first lines is told before the long reading begins.
+    # Report every error that the first lines show before the long reading begins.
     source = _opened(spec, on_plan, opened)
     spec = source.spec
     with new_folder(spec.out) as folder:
@@ -119,9 +119,9 @@ def run_import(
 
 
 def _opened(spec: ImportSpec, on_plan: Plan, opener: Opener) -> Source:
-    """The tables and their columns; everything that is wrong with them is told at once."""
+    """Open the tables and find the roles of their columns; report all their errors at once."""
     recipe = read_recipe(spec.like, spec.decimal) if spec.like is not None else None
-    asked = spec  # not what --like adds to it
+    asked = spec  # the user's settings, without those that --like adds
     if recipe is not None:
         spec = recipe.applied(spec)
     found = Collected()
@@ -184,7 +184,7 @@ def _node_columns(
 
 
 def _nodes(source: Source, folder: Path, on_rows: Watch, found: Collected) -> Nodes:
-    """The nodes, whatever is wrong with them: the edges are to be looked at too."""
+    """Read the nodes, and collect their errors in `found` so that the edges are checked too."""
     spec, recipe = source.spec, source.recipe
     edges = (source.edge_table, source.edge)
     if source.node_table is None or source.node is None:
@@ -231,7 +231,8 @@ def _features(source: Source, nodes: Nodes, adjacency: Adjacency, folder: Path) 
 
 
 def _classes(source: Source, nodes: Nodes) -> tuple[list[str] | None, str]:
-    """The names of the classes, and what they are for; without labels, those of --like."""
+    """Return the names of the classes and the task; without labels, those of the graph of
+    --like."""
     if nodes.labels is not None:
         return nodes.labels.classes, nodes.labels.task
     if source.recipe is None:
@@ -240,7 +241,7 @@ def _classes(source: Source, nodes: Nodes) -> tuple[list[str] | None, str]:
 
 
 def _notes(source: Source) -> list[str]:
-    """Doubts about how the tables are read."""
+    """Return warnings about how the tables are read."""
     notes = []
     for table in (source.node_table, source.edge_table):
         if table is not None and table.header_doubt:

@@ -1,6 +1,6 @@
-"""Labels of nodes: a class each, or several, from one column or from a column per class.
+"""Labels of nodes that are classes, one or several per node, from one column or one per class.
 
-Numbers are in `numbers`.
+The module `numbers` reads labels that are numbers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from vrgcn.files.setting_names import setting
 from vrgcn.tasks import find_task, task_of_classes
 from vrgcn.tasks.task import UNLABELLED
 
-MOST_CLASSES = 65_536  # of several per node, which are written as a dense table
+MOST_CLASSES = 65_536  # if a node may have several, which are written as a dense table
 _CHUNK = 1 << 22
 
 
@@ -35,9 +35,10 @@ _CHUNK = 1 << 22
 class Labels:
     """The classes of the nodes as pairs of a node and one of its classes.
 
-    classes: their names
-    known: (nodes,) whether a node's classes are known, even that it has none
-    nodes, codes: (pairs,) ascending by node; of one class per node, each node at most once
+    classes: names of the classes
+    known: (nodes,) True if a node's classes are known, including that it has none
+    nodes, codes: (pairs,) node and class of each pair, ascending by node; unless `several`, each
+        node at most once
     several: a node may have several classes
     """
 
@@ -52,30 +53,32 @@ class Labels:
         return task_of_classes(several=self.several)
 
     def strata(self) -> NDArray[np.int64]:
-        """(known nodes,): the groups that a ratio splits each on its own."""
+        """Return the group of each known node, (known nodes,); a ratio splits each group on its
+        own."""
         return np.zeros(int(self.known.sum()), np.int64) if self.several else self.codes
 
     def counts(self) -> NDArray[np.int64]:
-        """(classes,) nodes in each class."""
+        """Return the number of nodes in each class, (classes,)."""
         return np.bincount(self.codes, minlength=len(self.classes))
 
     def one_class(self) -> NDArray[np.int64]:
-        """(nodes,) the class of each node, -1 where unknown."""
+        """Return the class of each node, (nodes,), -1 where unknown."""
         labels = np.full(len(self.known), UNLABELLED, np.int64)
         labels[self.nodes] = self.codes
         return labels
 
     def with_more(self, count: int) -> Labels:
-        """For as many more nodes, whose classes are not known."""
+        """Return the labels extended by `count` nodes whose classes are unknown."""
         return replace(self, known=np.append(self.known, np.zeros(count, bool)))
 
     def known_of_some(self) -> Labels:
-        """The same, but that of no class at all nothing is known: there is nothing to learn."""
+        """Return the same labels; if there are no classes, with no node known: there is nothing to
+        learn."""
         return self if self.classes else replace(self, known=np.zeros_like(self.known))
 
     def under(self, classes: list[str]) -> tuple[Labels, dict[str, int]]:
-        """The same nodes by the classes of another graph, and how many are of classes that it does
-        not have: their classes are not known here."""
+        """Return the labels in terms of the classes of another graph, and the number of labels of
+        each class that it lacks. Nodes with such a class count as unknown."""
         place = {name: code for code, name in enumerate(classes)}
         codes = np.array([place.get(name, -1) for name in self.classes], np.int64)
         strange = {
@@ -92,7 +95,7 @@ class Labels:
         return Labels(classes, known, nodes[order], codes[order], self.several), strange
 
     def write(self, folder: Path) -> None:
-        """As the graph's `labels.npy`."""
+        """Write the labels as the graph's `labels.npy`."""
         if not self.several:
             write_array(folder, "labels", self.one_class())
             return
@@ -110,7 +113,7 @@ class Labels:
 
 class LabelReader(Protocol):
     def add(self, start: int, batch: pa.RecordBatch) -> None:
-        """Take in the labels of the rows from `start` on."""
+        """Read the labels of a batch whose first row is `start`."""
 
     def finish(self) -> Labels | Numbers: ...
 
@@ -118,7 +121,7 @@ class LabelReader(Protocol):
 def label_reader(
     table: Table, columns: list[str], spec: ImportSpec, problems: Problems
 ) -> LabelReader:
-    """The reader for what the label columns hold."""
+    """Return the reader that fits the label columns and the settings."""
     asked = asked_task(spec)
     if asked is not None and not asked.several:
         _check_one_each(table, columns, asked.name)
@@ -171,7 +174,7 @@ def _check_one_each(table: Table, columns: list[str], task: str) -> None:
 
 
 class OneClass:
-    """A column with the class of each node."""
+    """Reads a column with the class of each node."""
 
     def __init__(self, column: str, missing: Sequence[str]) -> None:
         self._column = column
@@ -180,7 +183,7 @@ class OneClass:
 
     def add(self, start: int, batch: pa.RecordBatch) -> None:
         text = to_text(batch.column(self._column))
-        # A cell of spaces looks empty; no class is called so.
+        # A cell of spaces alone looks empty and counts as unknown.
         blank = is_missing(pc.utf8_trim_whitespace(text), ())
         unknown = pa.array(is_missing(text, self._missing) | blank)
         self._parts.append(pc.if_else(unknown, None, text).dictionary_encode())
@@ -192,10 +195,10 @@ class OneClass:
 
 
 class ClassesInACell:
-    """A column with the classes of each node: a delimited text, or a list.
+    """Reads a column with the classes of each node: a delimited text, or a list.
 
-    An empty cell is unknown. A cell of delimiters alone, and an empty list, is a node that has no
-    class.
+    An empty cell means unknown. A cell of delimiters alone, or an empty list, means that the node
+    has no class.
     """
 
     def __init__(
@@ -241,7 +244,7 @@ class ClassesInACell:
 
 
 class ColumnPerClass:
-    """Columns of 0 and 1, each the membership in one class. All empty: unknown."""
+    """Reads columns of 0 and 1, one per class. A node with all of them empty is unknown."""
 
     def __init__(self, columns: list[str], missing: Sequence[str], problems: Problems) -> None:
         self._columns = columns
@@ -280,18 +283,19 @@ class ColumnPerClass:
 
 
 def _sorted_codes(parts: list[pa.DictionaryArray]) -> tuple[list[str], NDArray[np.int64]]:
-    """The names in natural order, and for each value the place of its name; -1 for none."""
+    """Return the names in natural order, and the place of each value's name; -1 for a missing
+    value."""
     column = pa.chunked_array(parts).unify_dictionaries()
     names: list[str] = column.chunk(0).dictionary.to_pylist()
     order = sorted(range(len(names)), key=_natural_key(names))
-    place = np.full(len(names) + 1, -1, np.int64)  # the last stands for none
+    place = np.full(len(names) + 1, -1, np.int64)  # the last entry stands for a missing value
     place[order] = np.arange(len(names))
     codes = [chunk.indices.fill_null(len(names)).to_numpy() for chunk in column.chunks]
     return [names[i] for i in order], place[np.concatenate(codes)]
 
 
 def _natural_key(names: list[str]) -> Callable[[int], Any]:
-    """Numbers in their order if all names are numbers, or else texts in theirs."""
+    """Return a sort key that orders names as numbers if all are numbers, or else as texts."""
     try:
         values = [float(name) for name in names]
     except ValueError:

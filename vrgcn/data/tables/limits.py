@@ -13,11 +13,12 @@ import pyarrow as pa
 
 from vrgcn.files.sizes import bytes_text
 
-ROOM = 400 << 20  # bytes that reading takes at most beside what stays: blocks on their way, threads
+ROOM = 400 << 20  # bytes that reading takes at most besides its results: blocks in transit, threads
 
 
 def respect_limit() -> None:
-    """Make Arrow modest where the process has a limit of memory; refuse too little room."""
+    """Make Arrow use little memory if the process has a memory limit; refuse to start with too
+    little."""
     room = room_left()
     if room is None:
         return
@@ -32,7 +33,7 @@ def respect_limit() -> None:
 
 
 def room_left() -> int | None:
-    """Bytes until the process reaches its limit of memory; None where it has none."""
+    """Return the bytes left until the process reaches its memory limit; None if it has no limit."""
     try:
         import resource
     except ImportError:  # not on every system

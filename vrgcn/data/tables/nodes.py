@@ -1,4 +1,4 @@
-"""The nodes: one pass over their table, or what the edges tell where there is none."""
+"""Read the nodes: in one pass over their table, or from the edges if there is no such table."""
 
 from __future__ import annotations
 
@@ -33,11 +33,13 @@ from vrgcn.files.setting_names import COLUMN, setting
 
 @dataclass(frozen=True)
 class Nodes:
-    """labels: None where there are none
-    split: (nodes,) 0 train, 1 val, 2 test, -1 none; None where there is none
-    features: None where they are still to be written
-    added: how many of the nodes, the last ones, the edges alone name
-    notes: what people should know about them
+    """The nodes of a graph.
+
+    labels: None if there are none
+    split: (nodes,) 0 train, 1 val, 2 test, -1 none; None if there is no split
+    features: None if they are still to be written
+    added: number of nodes, at the end, that only the edges name
+    notes: remarks about the nodes for the user
     """
 
     ids: NodeIds
@@ -58,10 +60,10 @@ def read_nodes(
     on_rows: Callable[[str, int], None],
     problems: Problems,
 ) -> Nodes:
-    """Ids, labels, split and features of all nodes; the features are written on the way.
+    """Read ids, labels, split and features of all nodes, and write the features to `folder`.
 
-    classes: that labels must be of; None: all that there are
-    problems: what is wrong with the table is noted there, and reading goes on
+    classes: the classes that count; None for all that the labels hold
+    problems: collects the errors of the table, while reading continues
     """
     ids = IdReader(table, columns.id, spec.tidy_ids, problems)
     labels = label_reader(table, columns.label, spec, problems) if columns.label else None
@@ -108,9 +110,10 @@ def add_unknown(
     folder: Path,
     on_rows: Callable[[str, int], None],
 ) -> Nodes:
-    """With the nodes that the edges alone name: no labels, in no split, the mean of every feature.
+    """Add the nodes that only the edges name: without labels, in no split, with the mean of every
+    feature.
 
-    mean: (width,) of the features; None: of these nodes
+    mean: (width,) means of the features; None to use those of `nodes`
     """
     named = ids_of_edges(table, columns, spec.tidy_ids, on_rows)
     new = named.chosen(pa.array(np.flatnonzero(nodes.ids.places(named.text) < 0)))
@@ -153,7 +156,7 @@ def _strange_classes(table: Table, columns: NodeColumns, strange: dict[str, int]
 
 
 def check_split(table: Table, columns: NodeColumns, spec: ImportSpec) -> None:
-    """Refuse a split without labels and options about labels, before anything is read."""
+    """Refuse a split, and settings about labels, if there is no label column."""
     if columns.label:
         return
     if spec.task != "auto":
@@ -187,10 +190,10 @@ def check_split(table: Table, columns: NodeColumns, spec: ImportSpec) -> None:
 def nodes_of_edges(
     table: Table, columns: EdgeColumns, spec: ImportSpec, on_rows: Callable[[str, int], None]
 ) -> Nodes:
-    """The nodes that the edges name, in the order of their ids.
+    """Return the nodes that the edges name, in the order of their ids.
 
-    With a file of features, ids that are all numbers of its rows are just that, so that a node
-    without an edge need not be named.
+    With a file of features, ids that are all valid row numbers of the file are taken as row
+    numbers. Every row is then a node, even one that no edge names.
     """
     ids = ids_of_edges(table, columns, spec.tidy_ids, on_rows)
     if spec.features_file is not None:

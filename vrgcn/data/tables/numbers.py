@@ -20,7 +20,10 @@ from vrgcn.tasks.regression import Number
 
 @dataclass(frozen=True)
 class Numbers:
-    """values: (nodes,) the number of each node, NaN where unknown."""
+    """Labels that are numbers.
+
+    values: (nodes,) the number of each node, NaN where unknown
+    """
 
     task: ClassVar[str] = Number.name
     classes: ClassVar[None] = None
@@ -29,24 +32,25 @@ class Numbers:
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """(nodes,) whether a node's number is known."""
+        """Return True for each node whose number is known, (nodes,)."""
         return ~np.isnan(self.values)
 
     def strata(self) -> NDArray[np.int64]:
-        """(known nodes,): tenths of the nodes by their numbers, the smallest numbers first."""
+        """Return the tenth that each known node falls into by its number, (known nodes,), the
+        smallest numbers first."""
         return Number().strata(self.values, self.known)
 
     def with_more(self, count: int) -> Numbers:
-        """For as many more nodes, whose numbers are not known."""
+        """Return the labels extended by `count` nodes whose numbers are unknown."""
         return Numbers(np.append(self.values, np.full(count, np.nan)))
 
     def write(self, folder: Path) -> None:
-        """As the graph's `labels.npy`."""
+        """Write the labels as the graph's `labels.npy`."""
         write_array(folder, "labels", self.values)
 
 
 class OneNumber:
-    """A column with the number of each node; empty or NaN: unknown."""
+    """Reads a column with the number of each node; an empty cell or NaN means unknown."""
 
     def __init__(
         self, column: str, missing: Sequence[str], decimal: str | None, problems: Problems

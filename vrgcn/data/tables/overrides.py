@@ -1,6 +1,6 @@
-"""What the user says about single columns: `--column age=number`, `--fill age=median`.
+"""Settings about single columns: `--column age=number`, `--fill age=median`.
 
-No Arrow here: the command line checks these before loading anything.
+This file imports no Arrow: the command line checks these settings before loading anything.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from math import isfinite
 from vrgcn.data.tables.encoders import ENCODERS, find_encoder
 from vrgcn.files.setting_names import setting
 
-DROP = "drop"  # in place of a kind: nothing is made of the column
+DROP = "drop"  # in place of a kind: the column is left out
 MARK = "+mark"
 
 
 @dataclass(frozen=True)
 class Fill:
-    """What is put where a number is missing.
+    """How missing numbers of a column are filled.
 
-    how: "mean" or "median" of the column, "constant", or "error": nothing, it must not be missing
+    how: "mean" or "median" of the column, "constant", or "error": a missing number is an error
     value: the number, once it is known
-    mark: a second feature tells where the number was missing
+    mark: a further feature is 1 where the number was missing
     """
 
     how: str = "error"
@@ -32,7 +32,8 @@ class Fill:
 
     @staticmethod
     def parse(text: str) -> Fill:
-        """From mean, median, a number, each with +mark or without, or error; mark is mean+mark."""
+        """Parse mean, median or a number, each with +mark or without, or error; mark means
+        mean+mark."""
         word, mark = (text.removesuffix(MARK), text.endswith(MARK))
         if word == "mark":
             return Fill("mean", mark=True)
@@ -55,7 +56,8 @@ class Fill:
         return replace(self, value=value)
 
     def less(self, offset: int) -> Fill:
-        """The same for numbers that the offset is taken off from; means are found among those."""
+        """Return the fill for numbers from which `offset` was subtracted. Only a constant changes:
+        a mean or a median is computed after the subtraction."""
         if self.how != "constant" or self.value is None:
             return self
         return self.known(float(self.value - offset))
@@ -66,9 +68,12 @@ class Fill:
 
 @dataclass(frozen=True)
 class Override:
-    """pattern: the name of a column, or a shell pattern
+    """The kind that the user gives to feature columns, parsed from COLUMN=KIND or
+    COLUMN=KIND:OPTION.
+
+    pattern: the name of a column, or a shell pattern
     kind: one of ENCODERS, or DROP
-    option: what follows its colon; "" if nothing does
+    option: the text after the kind's colon; "" if there is none
     """
 
     pattern: str
@@ -95,7 +100,8 @@ class Override:
 
 
 def parse_fills(texts: Sequence[str]) -> list[tuple[str | None, Fill]]:
-    """Patterns of columns, None for all, and what fills them; in the order they were given."""
+    """Parse the texts of `--fill` into pairs of a column pattern, None for all columns, and its
+    fill, in the order given."""
     fills = []
     for text in texts:
         pattern, _, how = text.rpartition("=")

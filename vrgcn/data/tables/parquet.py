@@ -1,9 +1,9 @@
-"""Parquet files: columns in their own types, in batches of bounded size.
+"""Read Parquet files: columns in their own types, in batches of bounded size.
 
-A small file may stand for very much: a dictionary holds a long text once for all rows, equal
-numbers are only counted, pages are compressed. So the file's own counts and the longest text of
-each dictionary say, before anything is decoded, how many rows are read at once. Batches are
-measured and cut. A cell or a row group that takes too much is refused.
+A small file may decode to very much data: a dictionary holds a long text once for all rows, equal
+numbers are only counted, pages are compressed. So the number of rows that are read at once is found
+before anything is decoded, from the file's own counts and the longest text of each dictionary.
+Batches are measured and cut. A cell or a row group that takes too much is refused.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from vrgcn.data.tables.values import cell_bytes, fixed_bytes, is_list, is_text
 from vrgcn.files.setting_names import setting
 from vrgcn.files.sizes import bytes_text
 
-SLICE_BYTES = 64 << 20  # of a batch that is handed out
-DECODED_BYTES = 128 << 20  # of the rows that Arrow decodes at once
-GROUP_BYTES = 512 << 20  # of a row group, where the file stores less than a GROUP_TIMES-th of it
+SLICE_BYTES = 64 << 20  # size of a batch that `batches` yields
+DECODED_BYTES = 128 << 20  # size of the rows that Arrow decodes at once
+GROUP_BYTES = 512 << 20  # most for a row group over GROUP_TIMES its stored size
 GROUP_TIMES = 100
-_SEEN_ROWS = 1024  # that are decoded to see a dictionary
+_SEEN_ROWS = 1024  # rows that are decoded to read a dictionary
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 8, "FLOAT": 4, "DOUBLE": 8}
 
 
@@ -43,7 +43,8 @@ class _Chunk:
     """A column in one row group, as the file describes it.
 
     path: the column's name for Arrow's `read_dictionary`
-    shared: how its texts share bytes: "dictionary", "prefix" with the text before, or "" (not)
+    shared: how its texts share bytes: "dictionary", "prefix" (with the text before), or "" if they
+        do not
     repeated: a cell has several values
     width: bytes of a value; 0 for texts
     stored, unpacked: bytes in the file, and after decompression
@@ -61,7 +62,8 @@ class _Chunk:
 
     @property
     def taken(self) -> int:
-        """Bytes that must fit into memory at once at worst, texts of dictionaries counted once."""
+        """Bytes that must fit into memory at once in the worst case, with dictionary texts counted
+        once."""
         return max(self.unpacked, self.values * self.width * self.repeated)
 
 
@@ -100,7 +102,8 @@ class ParquetTable:
             coded = [chunk.path for chunk in chunks if self._is_coded(chunk)]
             file = self._opened(coded) if coded else self._file
             for batch in file.iter_batches(rows, columns=given):
-                # Arrow takes offsets and texts as the file has them; damaged ones lead anywhere.
+                # Arrow does not check the file's offsets and texts; damaged ones may point
+                # anywhere.
                 batch.validate(full=True)
                 for part in self._parts(start, batch.select(given)):
                     yield start, part.rename_columns(list(columns))
@@ -117,8 +120,11 @@ class ParquetTable:
         return [f"row {row + 1:,}" for row in rows]
 
     def _opened(self, coded: Sequence[str]) -> pq.ParquetFile:
-        """coded: paths of texts that are to come as dictionaries."""
-        metadata = self._file.metadata if coded else None  # read once: of many columns it is long
+        """Open the file.
+
+        coded: paths of text columns to be read as dictionaries
+        """
+        metadata = self._file.metadata if coded else None  # read once: it is long for many columns
         return pq.ParquetFile(
             self._path,
             metadata=metadata,
@@ -150,13 +156,15 @@ class ParquetTable:
         return chunks
 
     def _owner(self, path: str) -> str:
-        """The column that a path such as `tags.list.element` is of; names may have dots too."""
+        """Return the column that a path such as `tags.list.element` belongs to; names may hold dots
+        too."""
         parts = path.split(".")
         names = (".".join(parts[:count]) for count in range(len(parts), 0, -1))
         return next(name for name in names if name in self._schema.names)
 
     def _check_groups(self, chunks: Sequence[_Chunk]) -> None:
-        """Refuse a row group that takes very much memory, and out of proportion to the file."""
+        """Refuse a row group that takes much memory, both in bytes and in proportion to its stored
+        size."""
         for group, rows in enumerate(self._group_rows):
             own = [chunk for chunk in chunks if chunk.group == group]
             taken = sum(chunk.taken for chunk in own)
@@ -178,10 +186,10 @@ class ParquetTable:
         return [meta.row_group(group).num_rows for group in range(meta.num_row_groups)]
 
     def _batch_rows(self, chunks: Sequence[_Chunk]) -> int:
-        """Rows that are decoded at once."""
+        """Return the number of rows to decode at once."""
         meta = self._file.metadata
         size = sum(meta.row_group(i).total_byte_size for i in range(meta.num_row_groups))
-        a_row = np.zeros(meta.num_row_groups)  # bytes at most, or on average where cells are lists
+        a_row = np.zeros(meta.num_row_groups)  # bytes at most, or on average if cells are lists
         for chunk in chunks:
             if chunk.shared or chunk.repeated:
                 values = chunk.values / max(self._group_rows[chunk.group], 1)
@@ -190,21 +198,21 @@ class ParquetTable:
         return max(1, min(most, int(DECODED_BYTES / a_row.max(initial=1))))
 
     def _is_coded(self, chunk: _Chunk) -> bool:
-        """True for lists of texts of which a single list might take very much: their texts stay in
-        a dictionary until they are measured. Arrow keeps such a dictionary for a whole row group,
-        so it is not the way for all texts."""
+        """Return True for lists of texts if a single list might take very much memory. Their texts
+        stay in a dictionary until they are measured. Other texts are not read this way, because
+        Arrow keeps the dictionary for a whole row group."""
         if not (chunk.repeated and chunk.shared == "dictionary"):
             return False
         return chunk.values * self._longest_text(chunk) > DECODED_BYTES
 
     def _longest_text(self, chunk: _Chunk) -> int:
-        """Bytes of the longest text of a chunk, as far as its texts share bytes. A cell with a text
-        that is too long is refused."""
+        """Return the bytes of the longest text of a chunk whose texts share bytes; 0 for other
+        chunks. Refuse a cell with too long a text."""
         if chunk not in self._longest:
             self._longest[chunk] = 0
             if chunk.shared == "dictionary":
                 self._longest[chunk] = self._longest_in_dictionary(chunk)
-            elif chunk.shared == "prefix":  # none is longer than all of them take
+            elif chunk.shared == "prefix":  # no text is longer than the unpacked chunk
                 rows = max(1, DECODED_BYTES // max(chunk.unpacked, 1))
                 self._longest[chunk] = self._longest_cell(chunk, self._file, rows)
         return self._longest[chunk]
@@ -214,10 +222,10 @@ class ParquetTable:
         longest = 0
         for _, cells in self._cells(chunk, file, _SEEN_ROWS):
             texts = (cells.values if is_list(cells.type) else cells).dictionary
-            if len(texts):  # the whole dictionary, which comes before the values
+            if len(texts):  # the dictionary is whole: it precedes the values
                 longest = int(cell_bytes(texts).max())
                 break
-        if longest > CELL_BYTES and not chunk.repeated:  # which row has it, if one does?
+        if longest > CELL_BYTES and not chunk.repeated:  # find the row that has it, if any
             longest = self._longest_cell(chunk, file, BATCH_ROWS)
         return longest
 
@@ -228,7 +236,7 @@ class ParquetTable:
     def _cells(
         self, chunk: _Chunk, file: pq.ParquetFile, rows: int
     ) -> Iterator[tuple[int, pa.Array]]:
-        """The cells of a chunk in parts, and the first row of each part."""
+        """Yield the cells of a chunk in parts, each with the number of its first row."""
         start = sum(self._group_rows[: chunk.group])
         for batch in file.iter_batches(rows, row_groups=[chunk.group], columns=[chunk.column]):
             batch.validate(full=True)
@@ -236,7 +244,7 @@ class ParquetTable:
             start += len(batch)
 
     def _parts(self, start: int, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """The rows of a batch, in parts of at most SLICE_BYTES or of one row."""
+        """Yield the rows of a batch in parts of at most SLICE_BYTES, or of one row."""
         sizes = np.zeros(len(batch), np.int64)
         for field, cells in zip(batch.schema, batch.columns, strict=True):
             if fixed_bytes(field.type) is None:
@@ -250,15 +258,15 @@ class ParquetTable:
             first = end
 
     def _decoded(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch with every column in the type that the file's schema gives it."""
+        """Return the batch with every column in the type that the file's schema gives it."""
         wanted = pa.schema([self._schema.field(name) for name in batch.schema.names])
         if batch.schema.types == wanted.types:
             return batch
-        # Copied first: a cast decodes what is beside a slice too.
+        # Copy first: a cast would also decode the cells outside the slice.
         return batch.take(pa.array(np.arange(len(batch)))).cast(wanted)
 
     def _sizes(self, start: int, column: str, cells: pa.Array) -> NDArray[np.int64]:
-        """(rows,) bytes of each cell; one that is too large is refused."""
+        """Return the bytes of each cell, (rows,); refuse a cell that is too large."""
         sizes = cell_bytes(cells)
         for row in np.flatnonzero(sizes > CELL_BYTES)[:1]:
             [place] = self.where([start + int(row)])
@@ -275,7 +283,7 @@ class ParquetTable:
 
 
 def _shared(chunk: pq.ColumnChunkMetaData) -> str:
-    """See `_Chunk.shared`."""
+    """Return the value of `_Chunk.shared` for a chunk."""
     if "DELTA_BYTE_ARRAY" in chunk.encodings:
         return "prefix"
     return "dictionary" if {"PLAIN_DICTIONARY", "RLE_DICTIONARY"} & set(chunk.encodings) else ""

@@ -1,4 +1,5 @@
-"""Errors in a table: counted by kind, the first few shown with column, row and value."""
+"""Collect the errors of a table: counted by kind, the first few shown with column, row and
+value."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from numpy.typing import NDArray
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.wording import counted
 
-EXAMPLES = 3  # of each kind of problem
-COLUMNS = 8  # that have the same problem
+EXAMPLES = 3  # rows shown for each problem of a column
+COLUMNS = 8  # columns shown that have the same problem
 
 
 @dataclass
@@ -26,7 +27,8 @@ class _Kind:
 
 
 class Problems:
-    """The problems of one table. Reading goes on after one, so that all are told at once."""
+    """The problems of one table. Reading continues after a problem, so that all are reported at
+    once."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -42,9 +44,9 @@ class Problems:
     ) -> None:
         """Note that some rows of a column have a problem.
 
-        what: goes on from "column 'x' ", such as "holds text where numbers should be"
-        rows: from 0, under the header
-        values: what stands in these rows
+        what: continues "column 'x' ", such as "holds text where numbers should be"
+        rows: row numbers, the first row below the header is 0
+        values: the column's values in these rows
         """
         if not len(rows):
             return
@@ -56,7 +58,7 @@ class Problems:
             kind.values += [_shortened(value) for value in values[:space].to_pylist()]
 
     def lines(self) -> list[str]:
-        """A line for each problem of each column."""
+        """Return a line for each problem of each column."""
         lines: list[str] = []
         for what, columns in self._kinds.items():
             lines += [self._line(what, name, columns[name]) for name in list(columns)[:COLUMNS]]
@@ -78,14 +80,14 @@ class Problems:
 
 
 class Collected:
-    """Errors of several steps, told together: who mends one sees at once what is left to mend."""
+    """Errors of several steps, raised together so that the user can correct all of them at once."""
 
     def __init__(self) -> None:
         self._errors: list[Exception] = []
 
     @contextmanager
     def step(self) -> Iterator[None]:
-        """Something that may fail without keeping the next step from being tried."""
+        """Collect an error raised inside the `with` block, so that the next step is still tried."""
         try:
             yield
         except (ValueError, OSError) as error:

@@ -1,4 +1,4 @@
-"""What will be made of each feature column: as the user says, or else as its first rows look."""
+"""Propose an encoder for each feature column: by the user's settings, or else by its first rows."""
 
 from __future__ import annotations
 
@@ -18,15 +18,18 @@ from vrgcn.data.tables.values import cell_bytes, is_list
 from vrgcn.data.tables.wording import counted
 from vrgcn.files.setting_names import setting
 
-SAMPLE = 10_000  # rows; fewer where their cells are long
-SAMPLE_COLUMN = 32 << 20  # bytes of a column, of which several copies are made
+SAMPLE = 10_000  # rows; fewer if their cells are long
+SAMPLE_COLUMN = 32 << 20  # bytes of a column, which is copied several times
 SAMPLE_TABLE = 1 << 30
-SHOWN = 12  # rows of the table of columns; of more, neighbours alike share one
+SHOWN = 12  # rows shown in the table of columns; beyond that, similar neighbours share a row
 
 
 @dataclass(frozen=True)
 class Proposed:
-    """encoder: None where a column is left out."""
+    """The proposal for one column.
+
+    encoder: None if the column is left out
+    """
 
     column: str
     look: Look
@@ -34,7 +37,7 @@ class Proposed:
 
     @property
     def words(self) -> tuple[str, str, str]:
-        """The column, what it looks like, and what it becomes."""
+        """Words for the name of the column, its look, and its features."""
         gaps = f"; {self.look.missing:,} missing" if self.look.missing else ""
         kept = "; ".join(filter(None, ["left out", self.look.advice]))
         becomes = self.encoder.plan() if self.encoder is not None else kept
@@ -46,13 +49,16 @@ class Proposed:
 
     @property
     def plural(self) -> str:
-        """What several such columns hold, for people."""
+        """Words for the content of several such columns."""
         return (self.encoder.plural or self.kind) if self.encoder else "nothing of use"
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """title: what it is about, for people."""
+    """The proposals for all feature columns of a table.
+
+    title: the heading that is shown to the user
+    """
 
     title: str
     columns: list[Proposed]
@@ -67,7 +73,7 @@ class Proposal:
 
 
 def propose(table: Table, columns: Sequence[str], spec: ImportSpec) -> Proposal:
-    """A proposal for each column; all columns of which the user must say more are told at once."""
+    """Propose an encoder for each column; raise one error for all columns that need a setting."""
     title = f"feature columns of {table.name}"
     if not columns:
         return Proposal(title, [])
@@ -91,7 +97,8 @@ def propose(table: Table, columns: Sequence[str], spec: ImportSpec) -> Proposal:
 
 
 def rows_of(proposals: Sequence[Proposed]) -> list[tuple[str, str, str]]:
-    """The table of columns; of many, neighbours that become the same share a row."""
+    """Return the rows of the table of columns. If there are many columns, neighbours with the same
+    features share a row."""
     if len(proposals) <= SHOWN:
         return [proposal.words for proposal in proposals]
     rows: list[tuple[str, str, str]] = []
@@ -117,9 +124,9 @@ def _alike(one: Proposed, other: Proposed) -> bool:
 
 
 def _sample(table: Table, columns: Sequence[str]) -> tuple[dict[str, pa.Array], bool]:
-    """The first cells of each column, and whether there may be more of them.
+    """Return the first cells of each column, and True if the table may have more.
 
-    Columns of a type that nothing can be made of are not read: they have no cells here.
+    Columns of a type that no encoder reads are not read; they get an empty array.
     """
     cells = {column: pa.nulls(0, table.kind(column)) for column in columns}
     readable = [column for column in columns if encoders_of(table.kind(column))]
@@ -140,7 +147,7 @@ def _sample(table: Table, columns: Sequence[str]) -> tuple[dict[str, pa.Array], 
 
 
 def _override(column: str, spec: ImportSpec) -> Override | None:
-    """What the user says about a column; of several, the last."""
+    """Return the user's `--column` setting for a column, the last if several match."""
     found = [rule for rule in map(Override.parse, spec.column) if matches(column, rule.pattern)]
     return found[-1] if found else None
 
@@ -160,7 +167,7 @@ def _proposed(
         if not (look.doubt and seen is encoder and not override.option):
             look = encoder.told(sample, override.option, look)
     elif encoder is None and spec.features:
-        # Asked for by name: it is not left out, whatever it looks like.
+        # The user asks for this column by name, so it is kept if an encoder can keep it.
         kept = (each for each in encoders_of(cells.type) if each.keeps(cells.type))
         encoder = next(kept, None)
         look = look if encoder is None else encoder.told(sample, "", look)
@@ -173,7 +180,7 @@ def _proposed(
 
 
 def _check_reads(encoder: type[Encoder], kind: pa.DataType) -> None:
-    """Refuse what the user says of a column whose cells cannot be that."""
+    """Refuse an encoder that cannot read cells of this type."""
     if encoder.reads(kind):
         return
     lists = sorted(name for name in ENCODERS if find_encoder(name).reads(pa.list_(pa.string())))
@@ -183,7 +190,8 @@ def _check_reads(encoder: type[Encoder], kind: pa.DataType) -> None:
 
 
 def _useless_fills(table: Table, proposals: Sequence[Proposed], spec: ImportSpec) -> Iterator[str]:
-    """Errors about a `--fill COLUMN=...` that names no column whose gaps a number can fill."""
+    """Yield an error for each `--fill COLUMN=...` that matches no column whose gaps a number can
+    fill."""
     for pattern, _ in parse_fills(spec.fill):
         named = [p for p in proposals if pattern is not None and matches(p.column, pattern)]
         if not named or any(p.encoder is not None and not p.encoder.unfilled for p in named):
@@ -198,7 +206,8 @@ def _useless_fills(table: Table, proposals: Sequence[Proposed], spec: ImportSpec
 
 
 def _fill(column: str, gaps: bool, spec: ImportSpec) -> Fill:
-    """As the user says of this column, or else of all; or else by what the sample misses."""
+    """Return the user's fill for this column, or else for all; or else one that depends on
+    `gaps`."""
     fills = parse_fills(spec.fill)
     named = [fill for pattern, fill in fills if pattern is not None and matches(column, pattern)]
     general = [fill for pattern, fill in fills if pattern is None]

@@ -1,4 +1,4 @@
-"""A table on disk as a stream of batches of columns, whatever kind of file it is."""
+"""Read a table on disk as a stream of batches of columns, whatever the kind of file."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": None}
 HEADERLESS = {"edges": "headerless", "nodes": "headerless_nodes"}
 BATCH_BYTES = 16 << 20
 BATCH_ROWS = 65_536
-# Ending of a file that is not text: its kind for people, the module and the class of its table.
+# The ending of a file that is not text -> the name of its kind, the module and class of its table.
 TABLES: dict[str, tuple[str, str, str]] = {
     ".parquet": ("Parquet", "vrgcn.data.tables.parquet", "ParquetTable"),
     ".pq": ("Parquet", "vrgcn.data.tables.parquet", "ParquetTable"),
 }
-CELL_BYTES = 4 << 20  # at most; of text files, of a row, unless it has many columns
+CELL_BYTES = 4 << 20  # most for a cell; in text files for a row, unless it has many columns
 
 
 class Table(Protocol):
     """A file of rows and named columns.
 
-    name: of the file, for errors
-    columns: their names, all different
-    notes: how it is read, where that is not as the name's ending says
-    header_doubt: advice for errors, where the names of the columns look like values; or ""
+    name: the name of the file, for errors
+    columns: names of the columns, all different
+    notes: remarks on how the file is read, if its ending alone does not say so
+    header_doubt: advice for errors if the names of the columns look like values; or ""
     """
 
     name: str
@@ -39,20 +39,20 @@ class Table(Protocol):
     header_doubt: str
 
     def kind(self, column: str) -> pa.DataType:
-        """The type of a column; text for all columns of a text file."""
+        """Return the type of a column; text for all columns of a text file."""
 
     def batches(self, columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Some columns of all rows, batch after batch, each with the number of its first row."""
+        """Yield the given columns of all rows in batches, each with the number of its first row."""
 
     def where(self, rows: Sequence[int]) -> list[str]:
-        """How to tell a person about rows, numbered from 0: "row 3 (line 4)"."""
+        """Return words for rows, which are numbered from 0, such as "row 3 (line 4)"."""
 
 
 def open_table(path: Path, name: str, delimiter: str | None, header: bool = True) -> Table:
-    """The table in a file; its name's ending says what kind of file it is.
+    """Open the table in a file; the ending of its name gives the kind of file.
 
     name: the setting that names the file, for errors
-    delimiter: None to take it from the file's first line
+    delimiter: None to find it in the file's first line
     """
     from vrgcn.data.tables.delimited import DelimitedTable
 
@@ -79,7 +79,10 @@ def open_table(path: Path, name: str, delimiter: str | None, header: bool = True
 
 
 def check_headerless(path: Path, name: str) -> None:
-    """Refuse a file as headerless whose kind names its columns. name: of that setting"""
+    """Refuse to read a file as headerless if its kind always names the columns.
+
+    name: the setting that says that the file is headerless
+    """
     if path.suffix.lower() in TABLES:
         title = TABLES[path.suffix.lower()][0]
         raise ValueError(
@@ -88,13 +91,13 @@ def check_headerless(path: Path, name: str) -> None:
 
 
 def _endings() -> list[str]:
-    """The first ending of each kind of file that is not text."""
+    """Return the first ending of each kind of file that is not text."""
     first = {title: ending for ending, (title, *_) in reversed(TABLES.items())}
     return [ending for ending in TABLES if ending in first.values()]
 
 
 def tidy_names(given: list[str], notes: list[str]) -> list[str]:
-    """Names of columns without the spaces around them, which nobody sees; noted if there were."""
+    """Return the column names without the spaces around them; add a note if there were any."""
     names = [name.strip() for name in given]
     changed = [name for name, old in zip(names, given, strict=True) if name != old]
     if changed:
@@ -104,7 +107,7 @@ def tidy_names(given: list[str], notes: list[str]) -> list[str]:
 
 
 def check_columns(name: str, columns: list[str]) -> None:
-    """Refuse a table with two columns of the same name."""
+    """Refuse a table without columns, or with two columns of the same name."""
     if not columns:
         raise ValueError(f"{name} has no columns")
     [(column, count)] = Counter(columns).most_common(1)

@@ -1,7 +1,7 @@
-"""How tables became a graph, stored beside it: enough to do the same to tomorrow's tables.
+"""The recipe of an import, stored beside its graph, so that later tables are imported the same way.
 
 import.json            columns, options, classes, and what each encoder learned
-import.safetensors     its arrays: means of the features, and those of texts
+import.safetensors     means of the features, and the arrays of the encoders of texts
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ FILE = "import.json"
 ARRAYS = "import.safetensors"
 FORMAT = "vrgcn-import"
 VERSION = 1
-CHECKSUM = "checksum"  # of import.json itself, without this entry
+CHECKSUM = "checksum"  # checksum of import.json without this entry
 ARRAYS_CHECKSUM = "arrays_checksum"
 _MEAN = "mean"
-# Options that another table is read by too, unless it is given others.
+# Options that also apply to a later import, unless it is given others.
 _OPTIONS = (
     *("delimiter", "headerless", "headerless_nodes", "decimal", "tidy_ids", "unknown_nodes"),
     *("drop", "missing", "label_delimiter", "task", "directed", "fill"),
@@ -51,15 +51,17 @@ _NODE_OPTIONS = ("headerless_nodes", "unknown_nodes", "label_delimiter", "task")
 
 @dataclass(frozen=True)
 class Recipe:
-    """origin: the folder it is from, for errors
-    options: by their names in `ImportSpec`
-    id, label, split: columns of the nodes; id is None where there was no table of nodes
+    """How the tables of an import became a graph.
+
+    origin: the folder of the graph, for errors
+    options: values of options by their names in `ImportSpec`
+    id, label, split: columns of the nodes; id is None if there was no table of nodes
     source, target, weight: columns of the edges
-    features: where they are from: "columns", "file" or "edges"
-    encoders: of the columns, in their order
-    marked: a last feature tells nodes that the table lacks
-    mean: (width,) of the features
-    classes, task: of the labels, see `Graph`
+    features: source of the features: "columns", "file" or "edges"
+    encoders: encoders of the feature columns, in their order
+    marked: a last feature marks nodes that the table lacks
+    mean: (width,) means of the features
+    classes, task: classes and task of the labels, see `Graph`
     """
 
     origin: str
@@ -88,11 +90,11 @@ class Recipe:
         classes: list[str] | None,
         task: str,
     ) -> Recipe:
-        """What was done in an import."""
+        """Make the recipe of an import."""
         features = "file" if spec.features_file is not None else "columns" if encoders else "edges"
         options = {name: getattr(spec, name) for name in _OPTIONS}
         if features != "file":
-            options["fill"] = ()  # what fills a column its encoder knows
+            options["fill"] = ()  # the encoder of a column stores its fill
         return Recipe(
             origin=str(spec.out),
             options=options,
@@ -111,7 +113,8 @@ class Recipe:
         )
 
     def applied(self, spec: ImportSpec) -> ImportSpec:
-        """The options of another import with those of this one in place of what was not given."""
+        """Return the options of another import, with the recipe's values for options that were not
+        given."""
         if (spec.nodes is None) != (self.id is None):
             nodes = setting("nodes")
             had, give = (
@@ -137,18 +140,19 @@ class Recipe:
         return replace(spec, like=None, **taken)
 
     def for_edges(self, spec: ImportSpec) -> ImportSpec:
-        """The options for the table of edges: where there were no weights, there are none now.
+        """Return the options for the table of edges: without weights if the recipe has none.
 
-        Not for that of nodes, whose `weight` may be a label.
+        They do not apply to the table of nodes, whose column `weight` may be a label.
         """
         if self.weight is not None or spec.weight is not None:
             return spec
         return replace(spec, drop=(*spec.drop, "weight"))
 
     def with_columns(self, spec: ImportSpec, table: Table) -> ImportSpec:
-        """The options with the columns of the nodes, as far as the other table has them.
+        """Return the options with the recipe's label and split columns, if `table` has them.
 
-        Tomorrow's nodes need not have labels; all columns that features are made of they need.
+        The nodes of a later table need no labels, but they need every column that features are made
+        of.
         """
         missing = [e.column for e in self.encoders if e.column not in table.columns]
         if missing:
@@ -174,15 +178,15 @@ class Recipe:
         if not label:
             # Without labels a split says nothing, and there is no task to name.
             drop = (*drop, *filter(None, [self.split, "split"]))
-            # Nor is a feature a label for its name.
+            # A feature column that is called `label` is no label.
             drop += ("label",) if any(e.column == "label" for e in self.encoders) else ()
             spec = replace(spec, task="auto", label_delimiter=None, missing=())
         return replace(spec, label=label, split=split, drop=drop)
 
     def check_labels(self, table: Table, columns: Sequence[str], spec: ImportSpec) -> None:
-        """Refuse label columns of another task, and fewer of them than there are classes: nodes
-        would count as not being of a class that nobody said anything about."""
-        if not self.label:  # no labels yesterday: they may be anything today
+        """Refuse label columns of another task, and columns for only some of the classes: every
+        node would count as not in the others."""
+        if not self.label:  # the recipe has no labels, so any labels are allowed
             return
         task = label_task(table, columns, spec)
         if task != self.task:
@@ -201,7 +205,8 @@ class Recipe:
             )
 
     def lacking_labels(self, table: Table, drop: Sequence[str]) -> list[str]:
-        """What to tell where some of several label columns are not there: none is of use then."""
+        """Return a note if some, but not all, of the recipe's label columns are missing: none is
+        used then."""
         gone = [c for c in self.label if c not in table.columns or dropped(c, drop)]
         if len(gone) in (0, len(self.label)):
             return []
@@ -213,7 +218,7 @@ class Recipe:
         ]
 
     def write(self, folder: Path) -> None:
-        """Into the folder of a graph."""
+        """Write the recipe into the folder of a graph."""
         arrays: dict[str, NDArray[Any]] = {_MEAN: self.mean}
         columns = []
         for place, encoder in enumerate(self.encoders):
@@ -243,9 +248,9 @@ def _shown(names: Sequence[str]) -> str:
 
 
 def read_recipe(folder: Path, decimal: str | None = None) -> Recipe:
-    """How the graph in a folder was imported.
+    """Read the recipe of the graph in a folder.
 
-    decimal: of numbers from now on, in place of what it was; None: as it was
+    decimal: replaces the recipe's decimal comma or point; None to keep it
     """
     file, arrays = folder / FILE, folder / ARRAYS
     if not folder.is_dir():
@@ -280,7 +285,8 @@ def read_recipe(folder: Path, decimal: str | None = None) -> Recipe:
 
 
 def _with_decimal(found: dict[str, Any], decimal: str | None) -> dict[str, Any]:
-    """With another decimal in the options, and in the columns that have one."""
+    """Return the stored recipe with another decimal in its options and in the columns that have
+    one."""
     if decimal is None:
         return found
     columns = [c | {"decimal": decimal} if "decimal" in c else c for c in found["columns"]]

@@ -1,4 +1,5 @@
-"""What to import, and how. No Arrow here: the command line reads it before loading anything."""
+"""Settings of an import. This file imports no Arrow: the command line reads it before loading
+anything."""
 
 from __future__ import annotations
 
@@ -145,7 +146,7 @@ class ImportSpec:
                 raise _needs_nodes("task")
 
     def _check_columns(self) -> None:
-        """What is said about feature columns."""
+        """Refuse contradictory or invalid settings about feature columns."""
         if self.features and self.features_file is not None:
             raise ValueError(
                 f"{setting('features')} and {setting('features_file')}: give one of them"
@@ -169,11 +170,11 @@ class ImportSpec:
                 raise ValueError(f"{setting(name)}: must be at least {least}, not {value}")
 
     def _check_like(self) -> None:
-        """Refuse what the graph of --like decides."""
+        """Refuse settings that the graph of --like decides."""
         decided = ("features", "column", "max_categories", "text_seed", "fill", "task", "directed")
         for name in decided:
             if name == "fill" and self.features_file is not None:
-                continue  # of a file nothing was learned that could fill it
+                continue  # nothing was learned from a features file that could fill it
             if self._given(name):
                 raise ValueError(
                     f"{setting(name)} and {setting('like')}: give one of them; {setting('like')} "
@@ -207,7 +208,7 @@ class ImportSpec:
 
 
 def asked_task(spec: ImportSpec) -> Task | None:
-    """The task that the user names; None where the label columns tell it."""
+    """Return the task that the user names; None if it is found from the label columns."""
     return None if spec.task == "auto" else find_task(spec.task)
 
 
@@ -215,12 +216,12 @@ _DEFAULTS = {field.name: field.default for field in fields(ImportSpec)}
 
 
 def _needs_nodes(name: str) -> ValueError:
-    """The error about a setting that is about nodes where no file of nodes is given."""
+    """Return the error for a setting about nodes that is given without a file of nodes."""
     return ValueError(f"{setting(name)}: needs a file of nodes; give {setting('nodes', FILE)}")
 
 
 def _path(name: str, given: object) -> Path | None:
-    """A path, which from Python may be given as a text."""
+    """Return a path; callers from Python may give it as a string."""
     if given is None or isinstance(given, Path):
         return given
     if not isinstance(given, str):
@@ -229,7 +230,7 @@ def _path(name: str, given: object) -> Path | None:
 
 
 def check_split_seed(seed: int, ratio: tuple[float, ...] | None) -> None:
-    """Refuse a seed that draws nothing."""
+    """Refuse a negative seed, and a seed without a ratio, which would have no effect."""
     if seed < 0:
         raise ValueError(f"{setting('split_seed')}: must be at least 0, not {seed}")
     if seed and ratio is None:
@@ -241,7 +242,7 @@ def check_split_seed(seed: int, ratio: tuple[float, ...] | None) -> None:
 
 
 def check_ratio(ratio: Any) -> None:
-    """Refuse what are no shares of train, val and test."""
+    """Refuse a ratio that is not three valid shares of train, val and test."""
     name = setting("ratio")
     several = isinstance(ratio, Iterable) and all(hasattr(share, "__float__") for share in ratio)
     if not several or len(ratio) != 3:

@@ -1,4 +1,5 @@
-"""Which nodes are for training, validation and test: from a column, or drawn in a ratio."""
+"""Find the nodes for training, validation and test: from a column, or drawn at random by a
+ratio."""
 
 from __future__ import annotations
 
@@ -26,13 +27,17 @@ _SPELLINGS = {
 
 
 class Known(Protocol):
-    """Labels as a ratio splits them. known: (nodes,) whether a node has one."""
+    """Labels that a ratio can split.
+
+    known: (nodes,) True if a node has a label
+    """
 
     @property
     def known(self) -> NDArray[np.bool_]: ...
 
     def strata(self) -> NDArray[np.int64]:
-        """(known nodes,): the groups that a ratio splits each on its own."""
+        """Return the group of each known node, (known nodes,); a ratio splits each group on its
+        own."""
 
 
 class SplitReader:
@@ -61,8 +66,8 @@ class SplitReader:
         self._parts.append(codes)
 
     def finish(self, labels: Labels | Numbers | None) -> tuple[NDArray[np.int8], list[str]]:
-        """The split, and what people should know about it: a node without a label can be neither
-        trained on nor scored, so it is in none."""
+        """Return the split, and remarks for the user. A node without a label is in no split,
+        because it can be neither trained on nor scored."""
         codes = np.concatenate(self._parts)
         if labels is None:
             return codes, []
@@ -81,8 +86,9 @@ class SplitReader:
 def draw_split(labels: Known, ratio: Sequence[float], seed: int) -> NDArray[np.int8]:
     """Split the labelled nodes at random: 0 train, 1 val, 2 test, -1 none; (nodes,).
 
-    Of one class per node each class is split in the ratio on its own, see `split_sizes`; of
-    several, all labelled nodes are; of numbers, each tenth of them by size.
+    With one class per node, each class is split on its own, see `split_sizes`. With several classes
+    per node, all labelled nodes are split together. With numbers, each tenth of the nodes by their
+    number is split on its own.
     """
     nodes = np.flatnonzero(labels.known)
     group = labels.strata()
@@ -97,13 +103,13 @@ def draw_split(labels: Known, ratio: Sequence[float], seed: int) -> NDArray[np.i
 
 
 def split_sizes(sizes: NDArray[np.int64], ratio: Sequence[float]) -> NDArray[np.int64]:
-    """How many nodes of each class are for train, val and test: (classes, 3).
+    """Return the number of nodes of each class for train, val and test: (classes, 3).
 
-    Shares are rounded by largest remainder, and what rounding takes from a split in one class it
-    is owed in the next, so that small classes together are in the ratio too. Each class has a node
-    for training, and where nodes suffice each split with a share has one.
+    Shares are rounded by largest remainder. The amount that rounding takes from a split in one
+    class is owed to it in the next, so that small classes together follow the ratio too. Each class
+    has a node for training, and if there are enough nodes each split with a share has one.
     """
-    shares = np.array([*ratio, max(0.0, 1 - sum(ratio))])  # the last: of nodes in no split
+    shares = np.array([*ratio, max(0.0, 1 - sum(ratio))])  # the last: share of nodes in no split
     counts = np.zeros((len(sizes), 4), np.int64)
     owed = np.zeros(4)
     for row in np.flatnonzero(sizes):
@@ -124,7 +130,8 @@ def split_sizes(sizes: NDArray[np.int64], ratio: Sequence[float]) -> NDArray[np.
 
 
 def _give_one(counts: NDArray[np.int64], split: int) -> None:
-    """Move a node to a split that has none: from those in no split, or else from the largest."""
+    """Move a node to a split that has none: from the nodes in no split, or else from the largest
+    split."""
     totals = counts.sum(0)
     for donor in (3, *np.argsort(-totals[:3], kind="stable")):
         row = counts[:, donor].argmax()

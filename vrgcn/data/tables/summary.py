@@ -1,4 +1,4 @@
-"""What an import read, as numbers and as text, and what looks suspicious about it."""
+"""Summarise an import as numbers and as text, with warnings about suspicious data."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from vrgcn.graph.validation import SPLITS
 from vrgcn.tasks import find_task
 from vrgcn.tasks.spread import Spread, number_text
 
-ONE_CLASS = 0.95  # of the labelled nodes
-SELF_LOOPS = 0.9  # of the edges
+ONE_CLASS = 0.95  # share of the labelled nodes
+SELF_LOOPS = 0.9  # share of the edges
 CLASSES_SHOWN = 20
 CONTINUOUS = 12  # different numbers, some not whole; ratings in halves from 0 to 5 are 11
 BAR = 30
@@ -33,18 +33,18 @@ _LIKELY_MISSING = {"-1", "nan", "na", "n/a", "null", "none", "?", "unknown"}
 class ImportSummary:
     """The counts of an import.
 
-    rows: of the table of edges, as far as they were read; skipped: those that were not
+    rows: rows of the table of edges that were read; skipped: rows that were skipped
     duplicates: rows that repeat an earlier one; reciprocal: rows that are the reverse of another,
-        where direction does not count
-    entries: of the adjacency matrix, two for an undirected edge and one for a self-loop
+        if direction does not count
+    entries: entries of the adjacency matrix, two for an undirected edge and one for a self-loop
     self_loops: rows that join a node with itself
     isolated: nodes without an edge to another node
     histogram: (least degree, greatest degree, nodes), for 0, 1, 2-3, 4-7, ...
-    classes: name -> nodes, of labels that are classes; numbers: of labels that are numbers, where
-        some are known
+    classes: name -> nodes, if the labels are classes; numbers: spread of the labels, if they are
+        numbers and some are known
     unlabelled: nodes without a known label
     splits: name -> nodes
-    columns: what was taken from where, for people
+    columns: lines that report which columns and files were used for what
     """
 
     out: Path
@@ -70,7 +70,7 @@ class ImportSummary:
 
     @property
     def edges(self) -> int:
-        """Different pairs of nodes, ordered ones in a directed graph."""
+        """The number of different pairs of nodes, ordered pairs in a directed graph."""
         return self.rows - self.duplicates - self.reciprocal
 
     def __str__(self) -> str:
@@ -98,7 +98,7 @@ class ImportSummary:
         yield from (f"warning: {printable(warning)}" for warning in self.warnings)
 
     def _edge_details(self) -> str:
-        """What became of the rows that are not among the edges."""
+        """Return words for the rows that are not counted as edges, and for the self-loops."""
         parts = [f"{counted(self.duplicates, 'row repeats', 'rows repeat')} another"]
         if not self.directed:
             parts.append(f"{self.reciprocal:,} reversed")
@@ -149,9 +149,11 @@ def summarise(
     notes: list[str],
     to_predict: bool = False,
 ) -> ImportSummary:
-    """task: as it was asked for
-    notes: warnings that came up on the way
-    to_predict: the graph is for a model that is trained already
+    """Return the summary of an import.
+
+    task: the task as the user gave it
+    notes: warnings from earlier steps
+    to_predict: the graph is for a model that is already trained
     """
     labels = nodes.labels
     classes = numbers = None
@@ -192,7 +194,8 @@ def summarise(
 
 
 def degree_histogram(degree: NDArray[np.int64]) -> list[tuple[int, int, int]]:
-    """Nodes by degree in powers of two: (least, greatest, nodes), from 0 to the largest degree."""
+    """Count nodes by degree in powers of two: (least, greatest, nodes), from 0 to the largest
+    degree."""
     place = np.where(degree == 0, 0, np.frexp(degree.astype(np.float64))[1])
     counts = np.bincount(place).tolist()
     bounds = [(0, 0)] + [(2 ** (i - 1), 2**i - 1) for i in range(1, len(counts))]
@@ -278,7 +281,7 @@ def _class_warnings(labels: Labels, task: str) -> Iterator[str]:
 
 
 def _looks_continuous(classes: list[str]) -> bool:
-    """More than a few numbers that are not all whole."""
+    """Return True if the classes are many numbers that are not all whole."""
     if len(classes) < CONTINUOUS:
         return False
     try:

@@ -1,4 +1,4 @@
-"""What an import took from where, in words."""
+"""Report, in words, which columns and files an import used for what."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ def taken_from(
     spec: ImportSpec,
     drawn: str,
 ) -> list[str]:
-    """What was taken from where; drawn: how a split in a ratio was."""
+    """Return lines that report which columns and files were used for what.
+
+    drawn: words for how a split by `ratio` was drawn
+    """
     lines = []
     features = "the edges (degrees)"
     if spec.features_file is not None:

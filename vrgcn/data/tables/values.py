@@ -1,7 +1,8 @@
-"""Columns of a table as texts and as numbers.
+"""Convert columns of a table to texts and to numbers.
 
 Ids, labels and splits are compared as texts, whatever type a file keeps them in, so that 7 in a
-Parquet file is 7 in a CSV file, and 007 is another id. An empty text means that there is none.
+Parquet file is 7 in a CSV file, and 007 is another id. An empty text means that the value is
+missing.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Numbers, and true and false; a column without any value is one too."""
+    """Return True for types of numbers, for booleans, and for the type of a column without any
+    value."""
     inner = kind.value_type if types.is_dictionary(kind) else kind
     tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
     return any(test(inner) for test in tests)
@@ -45,7 +47,7 @@ def is_time(kind: pa.DataType) -> bool:
 
 
 def fixed_bytes(kind: pa.DataType) -> int | None:
-    """Bytes of a cell of a type; None where that depends on the cell."""
+    """Return the bytes of a cell of a type; None if they depend on the cell."""
     if types.is_dictionary(kind) or is_text(kind) or types.is_nested(kind):
         return None
     if types.is_binary(kind) or types.is_large_binary(kind):
@@ -54,13 +56,13 @@ def fixed_bytes(kind: pa.DataType) -> int | None:
 
 
 def cell_bytes(cells: pa.Array) -> NDArray[np.int64]:
-    """(cells,) bytes of the values in each cell once they are decoded; of numbers, texts and lists
+    """Return the bytes of the decoded values in each cell, (cells,); for numbers, texts and lists
     of them."""
     width = fixed_bytes(cells.type)
     if width is not None:
         return np.full(len(cells), width)
     if types.is_dictionary(cells.type):
-        sizes = np.append(cell_bytes(cells.dictionary), 0)  # the last for missing cells
+        sizes = np.append(cell_bytes(cells.dictionary), 0)  # the last entry is for missing cells
         places = pc.fill_null(cells.indices.cast(pa.int64()), len(sizes) - 1)
         return np.asarray(sizes[_array(places)])
     if not is_list(cells.type):
@@ -76,7 +78,7 @@ def cell_bytes(cells: pa.Array) -> NDArray[np.int64]:
 
 
 def to_text(column: pa.Array) -> pa.Array:
-    """A column as a string array, "" where it has nothing."""
+    """Return a column as a string array, "" where a value is missing."""
     column = _decoded(column)
     if types.is_floating(column.type):
         column = _float_texts(column)
@@ -89,9 +91,10 @@ def to_numbers(
     missing: Sequence[str] = (),
     decimal: str | None = None,
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """A column as floating point, NaN where it has nothing; and the places of what is no number.
+    """Return a column as floating point, NaN where a value is missing, and the places of cells that
+    are no numbers.
 
-    missing: texts that stand for nothing, besides the usual ones
+    missing: texts that mean a missing value, besides the usual ones
     decimal: the comma or the point before fractions, if the other of them divides thousands
     """
     column = _decoded(column)
@@ -121,7 +124,8 @@ def to_numbers(
 
 
 def _with_point(text: pa.Array, decimal: str) -> pa.Array:
-    """1.234,5 or 1,234.5 as 1234.5; what has neither form is made no number at all.
+    """Rewrite 1.234,5 or 1,234.5 as 1234.5; a text with misplaced dividers is made no number at
+    all.
 
     Dots are not simply left out: with decimal commas 3.5 would silently be 35.
     """
@@ -136,13 +140,14 @@ def _with_point(text: pa.Array, decimal: str) -> pa.Array:
 
 
 def is_nothing(text: pa.Array) -> NDArray[np.bool_]:
-    """Where a text is empty or one of the usual words for a missing number."""
+    """Return True for each text that is empty or one of the usual words for a missing number."""
     plain = pc.utf8_lower(pc.utf8_trim_whitespace(text))
     return _array(pc.is_in(plain, pa.array(_NO_NUMBER)))
 
 
 def comma_advice(column: pa.Array, wrong: NDArray[np.int64]) -> str:
-    """What to do about numbers with commas among what is no number; "" if there are none."""
+    """Return advice about numbers with commas among the cells that are no numbers; "" if there are
+    none."""
     texts = to_text(column.take(pa.array(wrong)))
     if not pc.any(pc.match_substring_regex(texts, _COMMAS)).as_py():
         return ""
@@ -153,7 +158,7 @@ def comma_advice(column: pa.Array, wrong: NDArray[np.int64]) -> str:
 
 
 def is_missing(text: pa.Array, missing: Sequence[str]) -> NDArray[np.bool_]:
-    """Where a text is empty or one of the user's words for unknown."""
+    """Return True for each text that is empty or one of the user's words for unknown."""
     return _array(pc.is_in(text, pa.array(["", *missing], pa.string())))
 
 
@@ -167,7 +172,8 @@ def _decoded(column: pa.Array) -> pa.Array:
 
 
 def _float_texts(column: pa.Array) -> pa.Array:
-    """3.0 as "3", as programs turn whole numbers into floating point when some are missing."""
+    """Write 3.0 as "3", because programs turn whole numbers into floating point when some are
+    missing."""
     values = _array(pc.cast(column, pa.float64()))
     whole = (np.abs(values) < 2**63) & (values == np.floor(values))
     integers = pa.array(np.where(whole, values, 0).astype(np.int64)).cast(pa.string())

@@ -1,4 +1,4 @@
-"""Counts as people read them."""
+"""Counts in words for people, such as "2,000 nodes"."""
 
 from __future__ import annotations
 

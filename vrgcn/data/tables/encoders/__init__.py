@@ -1,15 +1,16 @@
-"""How columns become features: a class for each kind of column, which recognises, reads and encodes
-its columns.
+"""Encoders turn columns into features: a class for each kind of column recognises, reads and
+encodes its columns.
 
 encoder                 the contract
 sample                  the first cells of a column, as encoders look at them
-numbers, filling        numbers, yes and no; what is put where one is missing
+numbers, filling        numbers, yes and no; the number that fills a gap
 categories, vectors     categories and lists of them; lists of numbers
 dates, texts            times; free text
 cells, reservoir        cells that hold several values; a sample of a stream
 
-All else asks the encoder, never its name. A new encoder is a file here with a class of the methods
-of `Encoder`, and a line in ENCODERS. This file imports no Arrow: the command line reads the names.
+Other code asks the encoder for its properties and never tests its name. A new encoder is a file
+here with a class of the methods of `Encoder`, and a line in ENCODERS. This file imports no Arrow:
+the command line reads the names.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from vrgcn.data.tables.encoders.encoder import Encoder, Look
     from vrgcn.data.tables.encoders.sample import Sample
 
-# kind, as `--column` and files name it: file and class
+# The kind, as `--column` and stored recipes name it -> file and class.
 ENCODERS: dict[str, str] = {
     "number": "numbers.NumberColumn",
     "boolean": "numbers.BooleanColumn",
@@ -36,21 +37,22 @@ ENCODERS: dict[str, str] = {
 
 
 def find_encoder(kind: str) -> type[Encoder]:
-    """The class of encoders of a kind."""
+    """Return the encoder class of a kind."""
     file, _, name = ENCODERS[kind].partition(".")
     found: type[Encoder] = getattr(importlib.import_module(f"{__name__}.{file}"), name)
     return found
 
 
 def encoders_of(kind: pa.DataType) -> list[type[Encoder]]:
-    """The classes that read cells of a type, in the order in which they are asked."""
+    """Return the encoder classes that read cells of a type, in the order in which they are
+    asked."""
     found = sorted(map(find_encoder, ENCODERS), key=lambda encoder: encoder.turn)
     return [encoder for encoder in found if encoder.reads(kind)]
 
 
 def recognise(sample: Sample) -> tuple[type[Encoder] | None, Look]:
-    """The first encoder that does not reject a column, None if all do; and what the column looks
-    like."""
+    """Return the first encoder that does not reject a column, None if all reject it, and the look
+    of the column."""
     from vrgcn.data.tables.encoders.encoder import Look
 
     asked = encoders_of(sample.cells.type)

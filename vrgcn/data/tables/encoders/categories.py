@@ -1,4 +1,5 @@
-"""Columns of categories, one or several in a cell: a feature of 0 and 1 for each category."""
+"""Encode columns of categories, one or several in a cell: a feature of 0 and 1 for each
+category."""
 
 from __future__ import annotations
 
@@ -30,18 +31,18 @@ from vrgcn.data.tables.values import is_nothing, is_number, is_text, is_time, to
 from vrgcn.data.tables.wording import counted
 from vrgcn.files.setting_names import setting
 
-NAMES = 0.9  # so many different cells, and they are names
+NAMES = 0.9  # share of different cells above which they count as names
 
 
 class CategoryColumn(Encoder):
-    """The most frequent categories of a column, a feature for each.
+    """Encodes a column of categories: a feature for each of the most frequent ones.
 
     All others share the feature `x=(other)`, if there are others; missing cells have `x=(missing)`,
-    if there are some. In another table, categories that were never seen are others too, or where
-    there are none all zeros: a feature that no node had has learned nothing.
+    if there are some. In a later table, unseen categories count as others; without that feature
+    they are all zeros, because a model learns nothing about a feature that no node had.
 
-    most: categories with a feature of their own
-    delimiter: what divides several in a cell, see `cell_lists`
+    most: number of categories with a feature of their own
+    delimiter: the text between several categories in a cell, see `cell_lists`
     """
 
     kind: ClassVar[str] = "category"
@@ -168,14 +169,15 @@ class CategoryColumn(Encoder):
     def _values(
         self, cells: pa.Array
     ) -> tuple[NDArray[np.int64], pa.Array, NDArray[np.bool_], NDArray[np.int64]]:
-        """The row of each value, the values, which rows are known, and which are wrong."""
+        """Return the row of each value, the values, a mask of the known rows, and the rows that are
+        wrong."""
         text = pc.utf8_trim_whitespace(to_text(cells))
         known = ~is_nothing(text)
         return np.flatnonzero(known), text.filter(pa.array(known)), known, np.empty(0, np.int64)
 
 
 class CategoriesColumn(CategoryColumn):
-    """Several categories in a cell."""
+    """Encodes a column with several categories in a cell."""
 
     kind: ClassVar[str] = "categories"
     option: ClassVar[str] = "what stands between two of them"

@@ -1,4 +1,5 @@
-"""Cells that hold several values: lists of Parquet, lists written as text, delimited values."""
+"""Read cells that hold several values: lists of Parquet, lists written as text, delimited
+values."""
 
 from __future__ import annotations
 
@@ -19,9 +20,10 @@ BRACKETS = "[]"  # in place of a delimiter: cells such as [1, 2] or ["a", "b"]
 
 
 def cell_lists(cells: pa.Array, delimiter: str | None) -> tuple[pa.Array, NDArray[np.int64]]:
-    """Each cell as a list, null where it is missing, and the places of cells that are no list.
+    """Return each cell as a list, null where it is missing, and the places of cells that are no
+    list.
 
-    delimiter: what divides the values of a text; BRACKETS for lists that are written as such
+    delimiter: the text between two values; BRACKETS for lists that are written in brackets
     """
     if is_list(cells.type):
         return cells, np.empty(0, np.int64)
@@ -38,12 +40,12 @@ def cell_lists(cells: pa.Array, delimiter: str | None) -> tuple[pa.Array, NDArra
 
 @dataclass(frozen=True)
 class Lists:
-    """What cells hold as lists.
+    """Description of cells that are lists.
 
-    words: for people
+    words: description for the user
     missing: cells without a list
     delimiter: see `cell_lists`
-    width: numbers in a list, if they are lists of as many numbers each; or else 0
+    width: numbers in a list, the most frequent count; 0 if the lists do not hold numbers
     empty: no list has a value
     """
 
@@ -55,7 +57,8 @@ class Lists:
 
 
 def describe_lists(cells: pa.Array, delimiter: str | None, decimal: str | None) -> Lists:
-    """Cells as lists: of numbers if they are all as long, or else of categories."""
+    """Describe cells as lists: of numbers if all values are numbers, or else of categories. Lists
+    of integers of different lengths count as categories."""
     lists, wrong = cell_lists(cells, delimiter)
     missing = lists.null_count - len(wrong)
     lengths = pc.list_value_length(lists).drop_null().to_numpy()
@@ -76,7 +79,7 @@ def describe_lists(cells: pa.Array, delimiter: str | None, decimal: str | None) 
 
 
 def told_delimiter(cells: pa.Array, kind: str, option: str, found: str | None) -> str | None:
-    """What divides the values of a cell, by what the user says, or else by what was found."""
+    """Return the delimiter of the values in a cell: the user's, or else the one that was found."""
     delimiter = option or found
     if delimiter is None and not is_list(cells.type):
         example = setting("column", f"COLUMN={kind}:;", typed=f"COLUMN={kind}:';'")
@@ -85,26 +88,26 @@ def told_delimiter(cells: pa.Array, kind: str, option: str, found: str | None) -
 
 
 def reads_lists(kind: pa.DataType) -> bool:
-    """Whether cells of a type are lists of texts or of numbers."""
+    """Return True if cells of a type are lists of texts or of numbers."""
     inner = kind.value_type if pa.types.is_dictionary(kind) else kind
     return is_list(inner) and (is_text(inner.value_type) or is_number(inner.value_type))
 
 
 def list_decimal(delimiter: str | None, decimal: str | None) -> str | None:
-    """The decimal comma or point of numbers in lists: where they stand in brackets, commas divide
-    them and the point is the only one, whatever the rest of the table has."""
+    """Return the decimal comma or point of numbers in lists. In brackets, commas divide the numbers
+    and a point stands before fractions, whatever the rest of the table uses."""
     return None if delimiter == BRACKETS else decimal
 
 
 def _parsed(cell: str) -> list[str] | None:
-    """The values of a list in JSON or in Python's spelling, as texts; None if it is no list."""
+    """Return the values of a list in JSON or Python notation as texts; None if it is no list."""
     try:
         values = json.loads(cell)
-    except RecursionError:  # brackets in brackets, by the thousand
+    except RecursionError:  # thousands of nested brackets
         return None
     except ValueError:
         try:
-            values = ast.literal_eval(cell)  # 'single quotes'; reads values, runs nothing
+            values = ast.literal_eval(cell)  # for single quotes; parses values, runs no code
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             return None
     if not isinstance(values, list) or any(isinstance(v, (list, dict, set, tuple)) for v in values):

@@ -1,4 +1,4 @@
-"""Columns of dates: seconds, and the places in the year, the week and the day."""
+"""Encode columns of dates: seconds, and the places in the year, the week and the day."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from vrgcn.files.setting_names import setting
 
 DAY = 86_400
 WEEK = 7 * DAY
-_MONDAY = 4 * DAY  # 1970-01-05 was one
-MOSTLY = 0.8  # so many dates among texts, and it is a column of dates with mistakes in it
+_MONDAY = 4 * DAY  # 1970-01-05 was a Monday
+MOSTLY = 0.8  # share of dates from which texts count as dates with mistakes
 _DAYS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%m-%d-%Y")
 _HOURS = ("", " %H:%M", " %H:%M:%S")
 _YEAR_1000 = -30_610_224_000  # seconds since 1970
@@ -29,14 +29,16 @@ _PLAIN = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?)?$"
 
 
 class DateColumn(FilledColumn):
-    """A time each: `x.seconds` since the earliest of a sample, and angles.
+    """Encodes a column of times: `x.seconds` since the start of a sample's earliest day, and
+    angles.
 
     A part of the year, the week and the day is an angle a in a circle, and sin a and cos a are the
     features: December is as near to January as to November. Times are in UTC.
 
-    format: of `strptime`; None: ISO 8601, such as 2024-03-01 or 2024-03-01T12:30:00Z
-    origin: seconds since 1970 that count as 0; 32 bits hold seconds since then only to a minute
-    hours: there are times of day
+    format: format of `strptime`; None for ISO 8601, such as 2024-03-01 or 2024-03-01T12:30:00Z
+    origin: the time that counts as 0, in seconds since 1970; without it, 32 bits would hold a time
+        only to about a minute
+    hours: True if the column holds times of day
     """
 
     kind: ClassVar[str] = "date"
@@ -130,12 +132,15 @@ class DateColumn(FilledColumn):
 
 
 def _look(cells: pa.Array, format: str | None, gaps: int = 0) -> Look:
-    """Cells as times, though some may be none; gaps: further ones that are missing."""
+    """Describe cells as times, even if some are no times.
+
+    gaps: number of further cells that are missing
+    """
     seconds, wrong = parse_dates(cells, format)
     known = seconds[~np.isnan(seconds)]
     if not len(known):
         return Look("no dates", len(cells) + gaps, options=_options(np.zeros(1), format))
-    # NumPy's, for years beyond 9999 that Parquet may hold and `datetime` refuses.
+    # NumPy's dates, because Parquet may hold years beyond 9999, which `datetime` refuses.
     first, last = (np.datetime64(int(t // DAY), "D") for t in (known.min(), known.max()))
     words = f"dates, {first} to {last}" if known.min() != known.max() else str(first)
     if len(wrong):
@@ -150,7 +155,8 @@ def _options(seconds: NDArray[np.float64], format: str | None) -> dict[str, Any]
 
 
 def _look_of_texts(sample: Sample) -> Look | None:
-    """Texts as dates in the format that most of them have; None if there is no such format."""
+    """Describe texts as dates in the format that most of them have; None if there is no such
+    format."""
     known = sample.known
     if not sample.share(r"\d.*\D.*\d"):
         return None
@@ -180,13 +186,14 @@ def _look_of_texts(sample: Sample) -> Look | None:
 def parse_dates(
     cells: pa.Array, format: str | None
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Seconds since 1970, NaN where a cell has none, and the places of what is no date.
+    """Return seconds since 1970, NaN where a cell has no date, and the places of known cells that
+    are no dates.
 
-    Numbers are read as they are written, 2024 under %Y: as times they would be microseconds.
+    Numbers are read as texts, such as 2024 with the format %Y: as times they would be microseconds.
     """
     if not (is_text(cells.type) or is_number(cells.type)):
         kind = pa.timestamp("us", getattr(cells.type, "tz", None))
-        # Nanoseconds are cut off: 32 bits would not hold them.
+        # Cut nanoseconds off: 32 bits would not hold them.
         stamps = pc.cast(cells, options=pc.CastOptions(kind, allow_time_truncate=True))
         return _seconds(stamps), np.empty(0, np.int64)
     text = pc.utf8_trim_whitespace(to_text(cells))
@@ -209,7 +216,8 @@ def parse_dates(
 
 
 def _iso_seconds(text: str) -> float:
-    """Seconds since 1970 of one time in ISO 8601, UTC where no zone is given; NaN if it is none."""
+    """Return the seconds since 1970 of a time in ISO 8601, in UTC if no zone is given; NaN if it is
+    no such time."""
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
@@ -218,15 +226,16 @@ def _iso_seconds(text: str) -> float:
 
 
 def _refused(text: pa.Array, format: str, seconds: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The rows that Arrow reads though they are no dates: 31.02. as 2 March, 24 as the year 24.
+    """Return the rows that Arrow reads although they are no dates: 31.02. as 2 March, 24 as the
+    year 24.
 
-    Python reads the few that may be such again. Formats that it does not know are not checked.
+    Python reads the few doubtful rows again. Formats that Python does not know are not checked.
     """
     if not _python_reads(format):
         return np.empty(0, np.int64)
     rows = np.flatnonzero(~np.isnan(seconds))
     rows = rows[_doubtful(seconds[rows], 1 if "%z" in format else 0)]
-    cells = text.take(pa.array(rows)).dictionary_encode()  # dates come again: each is read once
+    cells = text.take(pa.array(rows)).dictionary_encode()  # dates repeat: read each once
     places = cells.indices.to_numpy()
     early = np.zeros(len(cells.dictionary), bool)
     early[places] = seconds[rows] < _YEAR_1000
@@ -238,23 +247,25 @@ def _refused(text: pa.Array, format: str, seconds: NDArray[np.float64]) -> NDArr
 
 
 def _doubtful(seconds: NDArray[np.float64], zone: int) -> NDArray[np.bool_]:
-    """Where a day beyond the end of its month may have become one of the next, or a year has less
-    than four digits.
+    """Return True where a day beyond the end of its month may have become a day of the next month,
+    or where a year has fewer than four digits.
 
-    zone: by how many days UTC may differ from the date as it is written
+    zone: number of days by which UTC may differ from the date as written
     """
     days = np.floor(seconds / DAY).astype(np.int64).astype("datetime64[D]")
     of_month = (days - days.astype("datetime64[M]").astype("datetime64[D]")).astype(np.int64)
     doubtful = (of_month < 3 + zone) | (seconds < _YEAR_1000)
-    if zone:  # the 1st where it was written, the last of the month before in UTC
+    if zone:  # the 1st as written may be the last of the month before in UTC
         doubtful |= (days + zone).astype("datetime64[M]") != days.astype("datetime64[M]")
     return np.asarray(doubtful)
 
 
 def _is_date(text: str, format: str, strict: bool) -> bool:
-    """As Python reads it; strict: also where it differs from Arrow in the format, not in the day.
+    """Return True if Python reads a text as a date in a format.
 
-    Arrow takes whole names of months for %b, to name one difference.
+    strict: also refuse a text that Python rejects for its format, not for its day
+
+    Python and Arrow differ in formats; for example, Arrow accepts full names of months for %b.
     """
     try:
         datetime.strptime(text, format)
@@ -264,7 +275,8 @@ def _is_date(text: str, format: str, strict: bool) -> bool:
 
 
 def _python_reads(format: str) -> bool:
-    """Python's `strptime` knows all of a format: not so %T or %F."""
+    """Return True if Python's `strptime` knows every part of a format; it does not know %T or
+    %F."""
     try:
         datetime.strptime(datetime(2024, 5, 6, tzinfo=UTC).strftime(format), format)
     except ValueError:
@@ -273,13 +285,15 @@ def _python_reads(format: str) -> bool:
 
 
 def _seconds(stamps: pa.Array) -> NDArray[np.float64]:
-    # Unsafe: beyond 2^53 microseconds, before 1684 and after 2255, a safe cast refuses to round.
+    # An unsafe cast, because a safe one refuses to round beyond 2^53 microseconds: before 1684 and
+    # after 2255.
     micros = pc.cast(stamps, pa.int64()).cast(pa.float64(), safe=False)
     return micros.to_numpy(zero_copy_only=False) / 1e6
 
 
 def _part_of_year(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How much of its year has passed, from 0 to 1; 0 where the time is unknown."""
+    """Return the share of its year that has passed at each time, from 0 to 1; 0 where the time is
+    unknown."""
     times = np.nan_to_num(seconds).astype("datetime64[s]")
     years = times.astype("datetime64[Y]")
     start, end = (y.astype("datetime64[s]").astype(np.int64) for y in (years, years + 1))

@@ -24,20 +24,21 @@ from vrgcn.data.tables.values import is_number, is_text
 from vrgcn.files.setting_names import setting
 
 Arrays = dict[str, NDArray[Any]]
-# Tells a problem: what it is, the rows of the batch, what stands there, and what to do.
+# A function that reports a problem: its description, the rows of the batch, the values there, and
+# advice.
 Tell = Callable[[str, NDArray[np.int64], pa.Array | None, str], None]
 
 
 @dataclass(frozen=True)
 class Look:
-    """What a column looks like.
+    """Description of the content of a column, found from a sample of its cells.
 
-    words: for people
-    missing: cells of the sample that hold nothing
-    doubt: why the user has to say what the column is; "" if there is none
+    words: description for the user
+    missing: number of missing cells in the sample
+    doubt: why the user must give the kind of the column; "" if there is no doubt
     advice: how to keep a column that is left out; "" if there is no way
-    gaps: cells count as missing, whether the sample has such or not
-    options: for the encoder that is made
+    gaps: cells may count as missing even if the sample has none
+    options: arguments for the encoder that is made
     """
 
     words: str
@@ -50,9 +51,9 @@ class Look:
 
 @dataclass(frozen=True)
 class Rejection:
-    """Why an encoder does not take a column.
+    """The answer of an encoder that does not take a column.
 
-    reason: what the column looks like; None if that is for others to say
+    reason: the look of the column; None if this encoder cannot describe it
     final: no other encoder is asked
     """
 
@@ -61,13 +62,15 @@ class Rejection:
 
 
 class Encoder(ABC):
-    """kind: its name in `--column COLUMN=KIND` and in files, as in ENCODERS
-    option: what may follow `KIND:` there, for people; "" if nothing may
+    """Base class of all encoders; an encoder turns one column into features.
+
+    kind: its name in `--column COLUMN=KIND` and in files, as in ENCODERS
+    option: words for the text that may follow `KIND:` there; "" if nothing may
     turn: place in the order in which encoders are asked for a column, the lowest first; the first
         that does not reject the column takes it
-    plural: what several such columns hold, for people; "" if that is the kind
-    unfilled: what becomes of missing cells, where no number fills them; goes on from "this column "
-    column: what it encodes
+    plural: words for the content of several such columns; "" to use the kind
+    unfilled: how missing cells are encoded if no number fills them; continues "this column "
+    column: name of the column that it encodes
     """
 
     kind: ClassVar[str]
@@ -81,37 +84,38 @@ class Encoder(ABC):
 
     @classmethod
     def allows(cls, option: str) -> bool:
-        """Whether this may follow `KIND:`; it is not empty."""
+        """Return True if `option`, which is not empty, may follow `KIND:`."""
         return bool(cls.option)
 
     @classmethod
     def reads(cls, kind: pa.DataType) -> bool:
-        """Whether cells of a type can be encoded."""
+        """Return True if cells of a type can be encoded."""
         return is_text(kind) or is_number(kind)
 
     @classmethod
     @abstractmethod
     def recognise(cls, sample: Sample) -> Look | Rejection:
-        """What the column looks like if it is one of these."""
+        """Return the look of the column if this encoder takes it, or else a rejection."""
 
     @classmethod
     def told(cls, sample: Sample, option: str, found: Look) -> Look:
-        """What the column looks like, since the user says that it is one of these.
+        """Return the look of a column for which the user gave this kind.
 
-        found: what it looks like where nobody says anything
+        found: the look of the column without the user's setting
         """
         return Look(found.words, found.missing)
 
     @classmethod
     def keeps(cls, kind: pa.DataType) -> bool:
-        """Whether it takes a column of a type that all reject, if the user names the column."""
+        """Return True if it takes a column of a type that all encoders reject, if the user names
+        the column."""
         return False
 
     @classmethod
     def make(cls, column: str, fill: Fill, options: dict[str, Any]) -> Self:
-        """An encoder with the options of a look.
+        """Make an encoder with the options of a look.
 
-        fill: what is put where a number is missing
+        fill: how missing numbers are filled
         """
         return cls(column, **options)
 
@@ -122,20 +126,20 @@ class Encoder(ABC):
     @property
     @abstractmethod
     def fitted(self) -> bool:
-        """Whether it can encode, without a look at the table before."""
+        """True if it can encode without seeing the table first."""
 
     @property
     @abstractmethod
     def names(self) -> list[str]:
-        """Of the features; known once it is fitted."""
+        """Names of the features; known once the encoder is fitted."""
 
     @abstractmethod
     def fit(self, cells: pa.Array) -> None:
-        """Look at some cells."""
+        """Learn from some cells of the column."""
 
     @abstractmethod
     def finish(self) -> None:
-        """All cells have been looked at."""
+        """End the fit, after all cells have been passed to `fit`."""
 
     @abstractmethod
     def encode(self, cells: pa.Array, out: NDArray[np.float32], tell: Tell) -> None:
@@ -143,24 +147,24 @@ class Encoder(ABC):
 
     @abstractmethod
     def plan(self) -> str:
-        """What will be done, for people."""
+        """Return words for the features that will be made."""
 
     def notes(self) -> list[str]:
-        """What was noticed while encoding, for people: goes on from "column 'x': "."""
+        """Return remarks for the user about the encoded cells; each continues "column 'x': "."""
         return []
 
     @abstractmethod
     def state(self) -> dict[str, Any]:
-        """All that another table needs but the arrays, as JSON holds it."""
+        """Return all that is needed to encode another table, except the arrays, as JSON values."""
 
     def arrays(self) -> Arrays:
-        """Arrays that belong to the state."""
+        """Return the arrays that belong to the state."""
         return {}
 
     @classmethod
     @abstractmethod
     def from_state(cls, column: str, state: dict[str, Any], arrays: Arrays) -> Self:
-        """The encoder that was stored, fitted."""
+        """Return the fitted encoder that was stored."""
 
 
 def drop_advice(column: str) -> str:
@@ -168,5 +172,5 @@ def drop_advice(column: str) -> str:
 
 
 def dropping(column: str) -> str:
-    """The setting that leaves a column out."""
+    """Return the setting that leaves a column out."""
     return setting("drop", column, typed=repr(column))

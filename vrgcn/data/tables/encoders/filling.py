@@ -1,4 +1,4 @@
-"""What is put where a number is missing, and how it is found: mean, median, or as the user says."""
+"""Fill missing numbers of a column with its mean, its median, or a constant that the user gives."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from vrgcn.data.tables.encoders.reservoir import Reservoir
 from vrgcn.data.tables.overrides import Fill
 from vrgcn.data.tables.wording import counted
 
-MEDIAN_ROWS = 1 << 18  # the median of a longer column is that of so many of its numbers
+MEDIAN_ROWS = 1 << 18  # the median of a longer column is taken over a sample of this size
 
 
 class Filling:
-    """Learns the number that fills a column's gaps from the finite ones it sees.
+    """Learns the number that fills a column's gaps from its finite numbers.
 
-    expected: gaps are no surprise
+    expected: False if gaps are to be reported in `notes`
     """
 
     def __init__(self, fill: Fill, expected: bool = True) -> None:
@@ -31,7 +31,7 @@ class Filling:
 
     @property
     def known(self) -> bool:
-        """Nothing has to be seen before gaps can be filled."""
+        """True if gaps can be filled without seeing the column first."""
         return self.fill.how not in ("mean", "median") or self.fill.value is not None
 
     def see(self, values: NDArray[np.float64]) -> None:
@@ -51,7 +51,7 @@ class Filling:
         self.fill = self.fill.known(value)
 
     def put(self, gaps: int) -> float:
-        """The number to put into so many gaps."""
+        """Return the number that fills gaps, and count `gaps` of them as filled."""
         self.filled += gaps
         return self.fill.value or 0.0
 
@@ -62,7 +62,8 @@ class Filling:
         return [f"{some}, of which there were none before, filled with {self.fill.value or 0:g}"]
 
     def state(self) -> dict[str, Any]:
-        """A column that lacked nothing keeps its mean: tomorrow's table may lack something."""
+        """Return the state to store. A column without gaps stores its mean, because a later table
+        may have gaps."""
         value = self._mean() if self.fill.how == "error" else self.fill.value
         how = self.fill.how if self.expected else "error"
         return {"how": how, "value": value, "mark": self.fill.mark}
@@ -84,7 +85,7 @@ class Filling:
 
 
 class FilledColumn(Encoder):
-    """What encoders have in common whose gaps are filled with a number."""
+    """Base class of the encoders whose gaps are filled with a number."""
 
     def __init__(self, column: str, fill: Fill | Filling) -> None:
         self.column = column

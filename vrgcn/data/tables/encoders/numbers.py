@@ -1,4 +1,4 @@
-"""Columns of numbers, and of yes and no."""
+"""Encode columns of numbers, and of yes and no."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from vrgcn.data.tables.wording import counted
 from vrgcn.files.setting_names import setting
 from vrgcn.tasks.spread import number_text
 
-EXACT = 2**24  # up to here 32 bits hold every whole number
+EXACT = 2**24  # floats of 32 bits hold every whole number up to here
 YES = ("true", "yes", "y", "t", "on", "1", "1.0")
 NO = ("false", "no", "n", "f", "off", "0", "0.0")
-MOSTLY = 0.8  # so many numbers among texts, and it is a column of numbers with mistakes in it
+MOSTLY = 0.8  # share of numbers from which texts count as numbers with mistakes
 _COMMA = r"^[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?$"
 _COMMA_SURELY = r"^[+-]?(\d+,(\d{1,2}|\d{4,})|0,\d+|\d{4,},\d+|\d{1,3}(\.\d{3})+,\d+)$"
 _THOUSANDS = r"^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$|^[+-]?\d+(\.\d+)?$"
 _THOUSANDS_SURELY = r"^[+-]?\d{1,3}((,\d{3})+\.\d+|(,\d{3}){2,})$"
-_WHOLE = r"^[+-]?(\d{1,18}|[1-8]\d{18})$"  # that 64 bits hold
+_WHOLE = r"^[+-]?(\d{1,18}|[1-8]\d{18})$"  # whole numbers that 64 bits hold
 
 
 class NumberColumn(FilledColumn):
-    """A number each: one feature, and one more where missing numbers are marked.
+    """Encodes a column of numbers: one feature, and a second if missing numbers are marked.
 
-    fill: a constant is one of the column's own numbers, and the offset is taken off it too
+    fill: a constant is given in the column's own numbers, so the offset is subtracted from it too
     decimal: see `to_numbers`
-    lenient: what is no number counts as missing
-    offset: is subtracted, so that large whole numbers that differ by little stay different in 32
-        bits; models do not notice, as features are standardised
+    lenient: a cell that is no number counts as missing
+    offset: the number that is subtracted from all, so that large whole numbers that differ by
+        little stay different in 32 bits; models are not affected, because features are standardised
     """
 
     kind: ClassVar[str] = "number"
@@ -55,7 +55,7 @@ class NumberColumn(FilledColumn):
         lenient: bool = False,
         offset: int = 0,
     ) -> None:
-        # A filling that was stored is of numbers without the offset already.
+        # The offset is already subtracted in a filling that was stored.
         super().__init__(column, fill.less(offset) if isinstance(fill, Fill) else fill)
         self._gaps = str(fill if isinstance(fill, Filling) else Filling(fill))
         self.decimal = decimal
@@ -99,7 +99,7 @@ class NumberColumn(FilledColumn):
         with np.errstate(over="ignore"):
             out[:, 0] = values
         self._tell_wrong(wrong, cells, tell)
-        out[wrong, 0] = 0  # told already: not to be told as missing too
+        out[wrong, 0] = 0  # reported already; do not report it as missing too
         self._note_rounding(values, out[:, 0])
         empty = ~np.isfinite(out[:, 0])
         if self.filling.fill.mark:
@@ -111,12 +111,13 @@ class NumberColumn(FilledColumn):
             out[empty, 0] = self.filling.put(int(empty.sum()))
 
     def values(self, cells: pa.Array) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """The numbers, NaN where there is none, and the places of what is no number."""
+        """Return the numbers, NaN where there is none, and the places of cells that are no
+        numbers."""
         values, wrong = to_numbers(cells, np.float64, decimal=self.decimal)
         if self.offset:
             values = values - self.offset
             whole, exact = _whole_numbers(cells)
-            values[whole] = exact - self.offset  # in 64-bit integers: nothing is rounded yet
+            values[whole] = exact - self.offset  # 64-bit integers, so nothing is rounded yet
         return values, wrong
 
     def plan(self) -> str:
@@ -184,7 +185,7 @@ class NumberColumn(FilledColumn):
 
 
 class BooleanColumn(NumberColumn):
-    """Yes and no as 1 and 0."""
+    """Encodes yes and no as 1 and 0."""
 
     kind: ClassVar[str] = "boolean"
     option: ClassVar[str] = ""
@@ -228,7 +229,10 @@ class BooleanColumn(NumberColumn):
 
 
 def _look(sample: Sample, cells: pa.Array, decimal: str | None, gaps: int = 0) -> Look:
-    """Cells as numbers, though some may be none; gaps: further ones that are missing."""
+    """Describe cells as numbers, even if some are no numbers.
+
+    gaps: number of further cells that are missing
+    """
     values, wrong = to_numbers(cells, np.float64, decimal=decimal)
     with np.errstate(over="ignore"):
         finite = values[np.isfinite(values.astype(np.float32))]
@@ -246,9 +250,10 @@ def _look(sample: Sample, cells: pa.Array, decimal: str | None, gaps: int = 0) -
 
 
 def _offset(values: NDArray[np.float64]) -> int:
-    """What to subtract so that 32 bits tell numbers apart; 0 where they do it anyway.
+    """Return the number to subtract so that 32 bits tell the values apart; 0 if none is needed.
 
-    Of values that differ by less than they are rounded by, the deviation would be that of rounding.
+    If values differ by less than their rounding, their standard deviation would be that of
+    rounding.
     """
     low, high = float(values.min()), float(values.max())
     if max(abs(low), abs(high)) <= EXACT or max(abs(low), abs(high)) >= 2.0**62:
@@ -264,8 +269,8 @@ def _mostly_numbers(known: pa.Array, decimal: str | None) -> bool:
 
 
 def sure_decimal(known: pa.Array) -> str | None:
-    """The comma or the point that stands before fractions in texts with commas, where they can be
-    read in one way alone."""
+    """Return the comma or the point that stands before fractions in texts with commas; None if that
+    is not certain."""
     surely_comma, surely_point = share(known, _COMMA_SURELY), share(known, _THOUSANDS_SURELY)
     if bool(surely_comma) == bool(surely_point):
         return None
@@ -273,8 +278,8 @@ def sure_decimal(known: pa.Array) -> str | None:
 
 
 def _with_commas(sample: Sample) -> Look | None:
-    """Numbers in which a comma stands before the fraction, or between thousands; None if they are
-    none."""
+    """Describe texts as numbers in which a comma stands before the fraction or between thousands;
+    None if they are no such numbers."""
     known = sample.known
     comma, thousands = sample.share(_COMMA), sample.share(_THOUSANDS)
     if max(comma, thousands) < MOSTLY or not sample.share(","):
@@ -292,7 +297,8 @@ def _with_commas(sample: Sample) -> Look | None:
 
 
 def _with_the_other(sample: Sample, decimal: str) -> Look | None:
-    """Numbers, were the comma and the point to change places; None if they are none then either."""
+    """Describe texts that are numbers only if the comma and the point change places, with a doubt;
+    None if they are no numbers then either."""
     other = "." if decimal == "," else ","
     if not _mostly_numbers(sample.known, other):
         return None
@@ -308,7 +314,7 @@ def _with_the_other(sample: Sample, decimal: str) -> Look | None:
 
 
 def _whole_numbers(cells: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The places of cells that are whole numbers, and these in 64 bits."""
+    """Return the places of cells that are whole numbers, and these numbers in 64 bits."""
     if pa.types.is_integer(cells.type):
         valid = cells.is_valid().to_numpy(zero_copy_only=False)
         return np.flatnonzero(valid), cells.drop_null().cast(pa.int64()).to_numpy()

@@ -13,14 +13,16 @@ from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.values import is_list, is_nothing, is_text, to_text
 
 PROSE = 4  # words in a cell on average
-VECTOR = 8  # whole numbers with spaces between them
+VECTOR = 8  # least count of numbers with spaces between them that are a vector
 
 
 @dataclass(frozen=True)
 class Sample:
-    """column: its name
-    cells: the first ones, not in a dictionary
-    spec: what the user said
+    """The first cells of a column.
+
+    column: name of the column
+    cells: the first cells, decoded if they were in a dictionary
+    spec: the user's settings
     """
 
     column: str
@@ -38,8 +40,8 @@ class Sample:
 
     @cached_property
     def known(self) -> pa.Array:
-        """Texts that are not missing, without spaces around them; cells of other types as they
-        are."""
+        """The texts that are not missing, without spaces around them; cells of other types
+        unchanged."""
         if not self.is_text:
             return self.cells
         text = pc.utf8_trim_whitespace(to_text(self.cells))
@@ -47,7 +49,7 @@ class Sample:
 
     @property
     def gaps(self) -> int:
-        """How many cells `known` lacks."""
+        """The number of cells that `known` lacks."""
         return len(self.cells) - len(self.known)
 
     @property
@@ -60,8 +62,8 @@ class Sample:
 
     @cached_property
     def plain_numbers(self) -> bool:
-        """Texts that are numbers as Arrow reads them, none missing. Quickly told: tables have
-        thousands of such columns."""
+        """True if all cells are texts that Arrow reads as numbers, none missing. The test must be
+        quick, because tables may have thousands of such columns."""
         if not self.is_text or self.spec.decimal is not None:
             return False
         try:
@@ -71,7 +73,8 @@ class Sample:
 
     @cached_property
     def lists(self) -> Lists | None:
-        """What the cells hold if they are lists, or texts that look like lists."""
+        """Description of the cells if they are lists or texts that look like lists; None
+        otherwise."""
         if is_list(self.cells.type):
             return describe_lists(self.cells, None, None)
         if not self.is_text:
@@ -82,11 +85,13 @@ class Sample:
         return next(filter(None, found), None)
 
     def _delimited(self, delimiter: str) -> Lists | None:
-        """Several values in a cell: numbers, as many in each; or categories that come again."""
+        """Describe cells with several delimited values: equally many numbers in each, or repeated
+        categories; None otherwise."""
         share = self.share(r"\s" if delimiter == " " else f"\\{delimiter}")
         if share == 1:
             found = describe_lists(self.known, delimiter, self.spec.decimal)
-            # Digits with spaces among them are telephone numbers sooner than vectors.
+            # A few whole numbers with spaces between them are more likely telephone numbers than
+            # vectors.
             certain = delimiter != " " or found.width >= VECTOR or self.share(r"\d\.\d")
             if found.width > 1 and certain:
                 return found
@@ -98,7 +103,7 @@ class Sample:
         return None
 
     def share(self, pattern: str) -> float:
-        """How many of the texts match."""
+        """Return the share of the texts that match."""
         return share(self.known, pattern)
 
 
@@ -107,5 +112,5 @@ def mean_words(text: pa.Array) -> float:
 
 
 def share(text: pa.Array, pattern: str) -> float:
-    """How many of the texts match."""
+    """Return the share of the texts that match."""
     return float(pc.mean(pc.match_substring_regex(text, pattern).cast(pa.float64())).as_py() or 0)

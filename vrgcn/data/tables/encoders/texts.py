@@ -1,8 +1,8 @@
-"""Columns of free text: hashed words, sublinear tf-idf, and a truncated SVD.
+"""Encode columns of free text: hashed words, sublinear tf-idf, and a truncated SVD.
 
-scikit-learn does it, an optional extra: its HashingVectorizer needs no vocabulary in memory, its
-randomised SVD of a sparse matrix is made for this, and both have been looked at by many. Words are
-hashed without a secret, so the same text is the same features in every process.
+scikit-learn, an optional extra, does the work: its HashingVectorizer needs no vocabulary in memory,
+its randomised SVD of a sparse matrix is made for this, and both are widely used and reviewed. Words
+are hashed without a secret, so the same text gives the same features in every process.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ from vrgcn.data.tables.values import is_text, is_time, to_text
 from vrgcn.data.tables.wording import counted
 from vrgcn.files.setting_names import setting
 
-SAMPLE = 50_000  # texts that are learned from
-BUCKETS = 1 << 18  # that words are hashed into
-MOST_BUCKETS = 50_000  # that are kept, the most frequent of the sample
+SAMPLE = 50_000  # texts that the encoder learns from
+BUCKETS = 1 << 18  # number of buckets that words are hashed into
+MOST_BUCKETS = 50_000  # buckets that are kept, the most frequent of the sample
 WIDTH = 64
 _ROWS = 20_000
 
 
 class TextColumn(Encoder):
-    """A text each, as `width` features `x~0`, `x~1`, ...; a text without a known word is all 0.
+    """Encodes a column of texts as `width` features `x~0`, `x~1`, ...; all are 0 for a text without
+    a known word.
 
     A text is a row of counts, one for each bucket that words are hashed into. A count c becomes
     (1 + ln c) · idf, idf = 1 + ln((1 + n) / (1 + texts with the word)), and the row is divided by
@@ -122,7 +123,7 @@ class TextColumn(Encoder):
         counts = _counts(text.as_py() for text in self._sample.values())
         self._sample = Reservoir(0, 0)
         texts = np.bincount(counts.indices, minlength=BUCKETS)
-        # A word of one text alone says nothing about any other; small tables have little else.
+        # Drop words of a single text, which say nothing about other texts, unless too few are left.
         frequent = np.argsort(-texts, kind="stable")[:MOST_BUCKETS]
         least = 2 if (texts >= 2).sum() >= self.width else 1
         self._buckets = np.sort(frequent[texts[frequent] >= least])
@@ -174,7 +175,7 @@ class TextColumn(Encoder):
 
 
 def _counts(texts: Iterable[str]) -> Any:
-    """(texts, BUCKETS) sparse: how often each text has a word of each bucket."""
+    """Return the number of words of each text in each bucket: sparse, (texts, BUCKETS)."""
     from sklearn.feature_extraction.text import HashingVectorizer
 
     words = HashingVectorizer(

@@ -1,4 +1,4 @@
-"""Columns of lists of numbers, all of one length: a feature for each place."""
+"""Encode columns of lists of numbers, all of one length: a feature for each place."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from vrgcn.files.setting_names import setting
 
 
 class VectorColumn(FilledColumn):
-    """Lists of `width` numbers: features `x[0]`, `x[1]`, ...
+    """Encodes lists of `width` numbers as features `x[0]`, `x[1]`, ...
 
-    delimiter: what divides the numbers of a text, see `cell_lists`
+    delimiter: the text between two numbers, see `cell_lists`
     """
 
     kind: ClassVar[str] = "numbers"
@@ -124,8 +124,8 @@ class VectorColumn(FilledColumn):
     def _matrix(
         self, cells: pa.Array
     ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], pa.Array]:
-        """(cells, width) numbers, NaN where missing; the rows with something that is no number;
-        the rows of another length, and the length of every row."""
+        """Return the numbers, (cells, width), NaN where missing; the rows with a value that is no
+        number; the rows of another length; and the length of every row."""
         lists, wrong = cell_lists(cells, self.delimiter)
         lengths = pc.fill_null(pc.list_value_length(lists), 0)
         right = np.equal(lengths.to_numpy(), self.width)
