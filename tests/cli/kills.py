@@ -29,7 +29,17 @@ _SMALL = (
     *("--checkpoint-every", "1", "--threads", "1"),
 )
 _TRAIN = ("train", *_SMALL, "--estimator", "cvd")
-_SEARCH = ("--trials", "1", "--search", "dropout", "learning_rate", "--estimator", "exact")
+# Without baselines, which tests/tuning/test_tuner_killed.py has: each kill would fit all of them.
+_SEARCH = (
+    "--no-baselines",
+    "--trials",
+    "1",
+    "--search",
+    "dropout",
+    "learning_rate",
+    "--estimator",
+    "exact",
+)
 _IMPORT = ("import", "--nodes", "n.csv", "--edges", "e.csv")
 
 # Commands that --resume resumes, and before which of their writes they are killed: of several runs,

@@ -15,7 +15,7 @@ def config(**changes: object) -> TrainConfig:
 
 def test_it_trains_as_fit_does_and_past_its_epochs(bench):
     model, whole = bench.architecture.model(bench.graph), bench.architecture.model(bench.graph)
-    fit(whole, bench.graph, config(epochs=2, select="last", diagnostics=0))
+    fit(whole, bench.graph, config(epochs=2, select="last", diagnostics=0, average_weights=False))
     endless = EndlessTrainer(model, bench.graph, config(epochs=1))
     taken = [endless.run(4), endless.run(8)]
     assert endless.steps_per_epoch == 6
