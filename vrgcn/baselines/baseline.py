@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from vrgcn.files.kinds import Kind
-from vrgcn.graph.sparse import CSR, is_sparse
+from vrgcn.graph.sparse import CSR, product
 from vrgcn.models.output_scale import OutputScale
 
 
@@ -46,10 +46,8 @@ class Baseline(nn.Module):
 
 
 def times(x: Tensor | CSR, weights: Tensor) -> Tensor:
-    """x @ weights for dense or sparse x. A CSR that is kept remembers what gradients need of it."""
-    if isinstance(x, Tensor):
-        return CSR.from_torch(x) @ weights if is_sparse(x) else x @ weights
-    return x @ weights
+    """x @ weights for x of any layout. A CSR that is kept remembers what gradients need of it."""
+    return product(x, weights) if isinstance(x, Tensor) else x @ weights
 
 
 def mean_and_degree(h: Tensor, propagate: Any) -> tuple[Tensor, Tensor]:

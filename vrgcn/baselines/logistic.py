@@ -19,7 +19,7 @@ from torch import Tensor
 from vrgcn.baselines.baseline import Baseline, beside_means, mean_and_degree, times
 from vrgcn.baselines.problem import Problem
 from vrgcn.files.kinds import COUNT, POSITIVE
-from vrgcn.graph.sparse import CSR, first_rows, is_sparse, select_rows
+from vrgcn.graph.sparse import CSR, first_rows, is_dense, is_sparse, num_entries, select_rows
 
 _STRENGTHS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 _STEPS = 60  # steps of L-BFGS with each strength
@@ -75,7 +75,7 @@ def fit_logistic(problem: Problem, hops: int) -> Logistic:
     model = Logistic(graph.num_features, problem.outputs, hops)
     problem.criterion().prepare(model)
     size = graph.num_nodes * graph.num_features * (hops + 1)
-    kept = not is_sparse(graph.features) and size <= _LARGEST
+    kept = is_dense(graph.features) and size <= _LARGEST
     (_fit_kept if kept else _fit_by_products)(problem, model)
     return model
 
@@ -125,7 +125,7 @@ def _fit_by_products(problem: Problem, model: Logistic) -> None:
         return linear_hops(rows, problem.propagate, *split(weights))[nodes] + bias
 
     count = len(graph.train)
-    entries = rows.num_entries if isinstance(rows, CSR) else rows.numel()
+    entries = rows.num_entries if isinstance(rows, CSR) else num_entries(rows)
     work = (hops + 1) * entries + hops * graph.num_edges
     weights, bias = solve(
         problem,

@@ -13,7 +13,7 @@ import torch
 from vrgcn.baselines.logistic import fit_logistic
 from vrgcn.baselines.problem import Problem
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.sparse import CSR, is_sparse
+from vrgcn.graph.sparse import num_entries
 from vrgcn.tasks.metrics import Metric
 
 _WORK = 5e9  # multiplications of a fit at most: some seconds of one core
@@ -63,6 +63,5 @@ def quick_baseline(graph: Graph, metric: Metric) -> Quick | None:
 
 def _work(graph: Graph, hops: int, outputs: int) -> float:
     """Multiplications of a fit."""
-    x = graph.features
-    entries = CSR.from_torch(x).num_entries if is_sparse(x) else x.numel()
+    entries = num_entries(graph.features)
     return _PASSES * outputs * ((hops + 1) * entries + hops * graph.num_edges)

@@ -157,7 +157,7 @@ class Trees(Baseline):
         """The features, dense, as few as the trees take."""
         if self.arguments["components"]:
             return times(x, self.projection)
-        return x.to_dense() if is_sparse(x) else x
+        return x.to_dense()
 
     def _walk(self, rows: Tensor) -> Tensor:
         """(rows, width) float64: the sums of the leaves that each row comes to."""
@@ -178,8 +178,7 @@ def fit_trees(problem: Problem, hops: int) -> Trees:
     x = graph.features.to(graph.dtype)
     projection = _projection(problem, hops) if graph.num_features > _WIDEST else None
     with torch.no_grad():
-        narrow = x if projection is None else times(x, projection)
-        narrow = narrow.to_dense() if is_sparse(narrow) else narrow
+        narrow = x.to_dense() if projection is None else times(x, projection)
         inputs = beside_means(narrow, problem.propagate, hops)
     forest = grow(problem, inputs[graph.train], inputs[graph.val])
     rounds, _, nodes = forest.feature.shape

@@ -27,7 +27,7 @@ from vrgcn.engine.setup import Setup
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.graph.read_ahead import is_mapped
-from vrgcn.graph.sparse import CSR, is_sparse
+from vrgcn.graph.sparse import dense_width, is_dense, sparse_columns, stored
 from vrgcn.training.batches import build_minibatches, look_at, refreshed_nodes
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.objective import Objective, build_objective
@@ -107,18 +107,17 @@ def _has_histories(batches: MiniBatches) -> bool:
     """Return True if the histories that the estimator needs exist: sparse features under dropout
     have none (see passes.py)."""
     estimator, setup = batches.estimator, batches.setup
-    sparse = is_sparse(batches.graph.features) and setup.features_dropped
+    sparse = not is_dense(batches.graph.features) and setup.features_dropped
     return not (sparse and estimator.history and not estimator.dropout_residual)
 
 
 class _Rows:
-    """Counts entries in rows of sparse features and of P X; rows of dense features count as
-    zero."""
+    """Counts entries in rows of sparse features and of P X; dense columns count as zero."""
 
     def __init__(self, setup: Setup) -> None:
-        features = setup.graph.features
         self.setup = setup
-        self.counts = CSR.from_torch(features).counts if is_sparse(features) else None
+        sparse = sparse_columns(setup.graph.features)
+        self.counts = None if sparse is None else sparse.counts
 
     @cached_property
     def averaged(self) -> float:
@@ -138,12 +137,13 @@ class _Rows:
         return int(self.counts.index_select(0, nodes).sum()) + averaged
 
     def averaged_bytes(self) -> int:
-        """Bytes of P X: columns and values as CSR if the features are sparse."""
+        """Bytes of P X: of its sparse columns, places and values as CSR."""
         features = self.setup.graph.features
         if self.counts is None:
             return _tensor_bytes(features)
         entries = int(self.averaged * len(self.counts))
-        return entries * (8 + features.element_size()) + 8 * (len(self.counts) + 1)
+        sparse = entries * (8 + features.element_size()) + 8 * (len(self.counts) + 1)
+        return sparse + int(dense_width(features) * len(features) * features.element_size())
 
 
 def _cost(model: nn.Module, batches: MiniBatches, config: TrainConfig, rows: _Rows) -> Cost:
@@ -172,7 +172,7 @@ def _cost(model: nn.Module, batches: MiniBatches, config: TrainConfig, rows: _Ro
     if config.memory == "disk":
         files = _to_files(memory, batches)
         features = batches.graph.features
-        if is_mapped(features.values() if is_sparse(features) else features):
+        if is_mapped(stored(features)[-1]):
             mapped = memory.pop("features") + memory.pop("edges", 0)
     return Cost(
         nodes_computed,
@@ -250,14 +250,15 @@ def _memory(
 def _step_bytes(plan: Plan, setup: Setup, rows: _Rows) -> int:
     """Return the bytes that a pass over a plan propagates, and of the sparse rows that it starts
     from."""
-    wide, widths = setup.graph.features.element_size(), [*setup.training.widths, 0]
+    wide = setup.graph.features.element_size()
+    widths: list[float] = [*setup.training.widths, 0]
     sizes = plan.sizes
     if rows.counts is None:
-        return wide * sum(size * width for size, width in zip(sizes, widths, strict=False))
+        return int(wide * sum(size * width for size, width in zip(sizes, widths, strict=False)))
     if setup.training.features_first or setup.features_dropped:
-        widths[0] = 0  # sparse rows are counted below
+        widths[0] = dense_width(setup.graph.features)  # sparse rows are counted below
     dense = wide * sum(size * width for size, width in zip(sizes, widths, strict=False))
-    return dense + int(rows.read(plan)) * (8 + wide)
+    return int(dense) + int(rows.read(plan)) * (8 + wide)
 
 
 def _to_files(memory: dict[str, int], batches: MiniBatches) -> dict[str, int]:
@@ -265,7 +266,7 @@ def _to_files(memory: dict[str, int], batches: MiniBatches) -> dict[str, int]:
     there."""
     setup = batches.setup
     first, later = setup.training.first_table, setup.evaluation.first_table
-    sparse = is_sparse(batches.graph.features)  # averages of sparse features stay in memory
+    sparse = not is_dense(batches.graph.features)  # averages of sparse features stay in memory
     tables = {
         **({} if sparse else {"averaged features": 0}),
         "histories": len(setup.training.levels[first:]),
@@ -283,11 +284,7 @@ def _to_files(memory: dict[str, int], batches: MiniBatches) -> dict[str, int]:
 
 
 def _tensor_bytes(x: Tensor) -> int:
-    if is_sparse(x):
-        matrix = CSR.from_torch(x)
-        parts = (matrix.indptr, matrix.indices, *([] if matrix.values is None else [matrix.values]))
-        return sum(map(_tensor_bytes, parts))
-    return x.numel() * x.element_size()
+    return sum(part.numel() * part.element_size() for part in stored(x))
 
 
 def counted(count: float) -> str:

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.sparse import CSR, is_sparse
+from vrgcn.graph.sparse import CSR, sparse_columns
 from vrgcn.models.config import ModelConfig
 from vrgcn.models.models import MODELS, GraphModel, build_model
 
@@ -46,14 +46,15 @@ def settle_order(config: ModelConfig, graph: Graph) -> ModelConfig:
     """Return the config with "always" or "never" in place of `auto`."""
     if config.transform_first != "auto":
         return config
-    first = is_sparse(graph.features) and _transforms_first(MODELS[config.model], graph)
+    first = _transforms_first(MODELS[config.model], graph)
     return replace(config, transform_first="always" if first else "never")
 
 
 def _transforms_first(kind: type[GraphModel], graph: Graph) -> bool:
-    if kind.propagation == "identity":
+    X = sparse_columns(graph.features)
+    if X is None or kind.propagation == "identity":
         return False
-    entries = CSR.from_torch(graph.features).num_entries / graph.num_nodes
+    entries = X.num_entries / graph.num_nodes
     degree = graph.num_edges / graph.num_nodes
     averaged = averaged_entries(graph.features, graph.adjacency, own=kind.propagation == "gcn")
     after = averaged + (kind.copies - 1) * entries
@@ -62,12 +63,14 @@ def _transforms_first(kind: type[GraphModel], graph: Graph) -> bool:
 
 
 def averaged_entries(features: Tensor, adjacency: CSR, *, own: bool) -> float:
-    """Return the mean number of entries in a row of P X for sparse features X, counted for some of
-    the nodes.
+    """Return the mean number of entries in a row of P X for the sparse columns X of features,
+    counted for some of the nodes.
 
     own: True if P has the nodes' own edges beside those of the adjacency
     """
-    X, count = CSR.from_torch(features), 0
+    X, count = sparse_columns(features), 0
+    if X is None:
+        return 0
     nodes = torch.arange(0, adjacency.num_rows, max(1, adjacency.num_rows // _COUNTED))
     for node in nodes:  # one by one: rows of hubs are long
         row = adjacency.rows(node[None]).indices

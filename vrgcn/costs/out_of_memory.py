@@ -17,7 +17,7 @@ from vrgcn.files.memory import free_addresses, free_memory, is_out_of_memory, ta
 from vrgcn.files.setting_names import setting
 from vrgcn.files.sizes import bytes_text
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.sparse import is_sparse
+from vrgcn.graph.sparse import is_dense
 from vrgcn.training.config import AUTO, TrainConfig
 
 _THERE = ("edges", "features")  # entries of a cost that are read, or mapped, before training begins
@@ -97,14 +97,14 @@ def advice(
             f"each column{needs.then(replace(config, estimator='ns', fanout=None))}"
         )
     # Averages of the features stay on the CPU, with the features.
-    if config.preprocess is not False and not is_sparse(graph.features) and not on_gpu:
+    if config.preprocess is not False and is_dense(graph.features) and not on_gpu:
         size = graph.features.numel() * graph.features.element_size()
         told.append(
             f"  {setting('preprocess', False)}: no averages of the features, {bytes_text(size)} "
             f"less{needs.then(replace(config, preprocess=False))}"
         )
     averages = needs.averages(config)
-    if averages and is_sparse(graph.features) and not on_gpu:
+    if averages and not is_dense(graph.features) and not on_gpu:
         told.append(
             f"  {setting('transform_first', 'always')}: features are multiplied before they are "
             f"propagated, no averages of them, {bytes_text(averages)} less"

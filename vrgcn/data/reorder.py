@@ -19,7 +19,7 @@ from vrgcn.graph.names import Names
 from vrgcn.graph.ordering import BLOCK, locality_order
 from vrgcn.graph.partition import Method
 from vrgcn.graph.propagation import is_symmetric, row_runs
-from vrgcn.graph.sparse import is_sparse, select_rows
+from vrgcn.graph.sparse import is_dense, select_rows
 from vrgcn.graph.validation import SPLITS
 
 _ROWS = 65_536  # rows of features that are copied at a time
@@ -50,7 +50,7 @@ def reorder_graph(
     """
     tell = on_piece or (lambda what, done: None)
     graph = load_graph(source, memory="disk")
-    if is_sparse(graph.features):
+    if not is_dense(graph.features):
         raise ValueError(
             f"{source} has sparse features, which only fit where they are in memory: there an "
             "order by parts gains nothing"

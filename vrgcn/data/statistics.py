@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.sparse import CSR, is_sparse
+from vrgcn.graph.sparse import CSR, in_blocks, is_dense, is_sparse, stored
 from vrgcn.graph.validation import SPLITS
 from vrgcn.tasks import find_task
 from vrgcn.tasks.spread import Spread
@@ -191,6 +191,9 @@ def _symmetric(A: CSR) -> bool:
 
 
 def _density(features: Tensor) -> float:
+    if in_blocks(features):
+        filled = (_density(b.values) * b.values.numel() for b in features.blocks)
+        return sum(filled) / features.numel()
     if is_sparse(features):
         return CSR.from_torch(features).num_entries / features.numel()
     return sum(int(x.count_nonzero()) for x in features.split(65_536)) / features.numel()
@@ -218,18 +221,14 @@ def _homophily(graph: Graph) -> float | None:
 def _memory(graph: Graph) -> dict[str, int]:
     """Bytes of the large things that training keeps; a minibatch comes on top."""
     A, x = graph.adjacency, graph.features
-    if is_sparse(x):
-        matrix = CSR.from_torch(x)
-        features = _bytes(matrix.indptr) + _bytes(matrix.indices) + _bytes(matrix.values)
-    else:
-        features = _bytes(x)
+    features = sum(map(_bytes, stored(x)))
     memory = {
         "edges": _bytes(A.indptr) + _bytes(A.indices) + _bytes(A.values),
         # The factors of gcn's rows and columns and of own edges; the edges are shared.
         "propagation matrix": 3 * 4 * graph.num_nodes,
         "features": features,
     }
-    if not is_sparse(x):  # how many entries the average of sparse rows has is not known before
+    if is_dense(x):  # how many entries the average of sparse rows has is not known before
         memory["averaged features"] = features
     # Four bytes a value and eight for the step of the last write.
     memory[f"history, each hidden layer of {HIDDEN}"] = graph.num_nodes * (4 * HIDDEN + 8)

@@ -28,7 +28,7 @@ from vrgcn.engine.estimators import ESTIMATORS, Estimator
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
-from vrgcn.graph.sparse import first_rows, is_sparse, select_columns
+from vrgcn.graph.sparse import first_rows, select_columns
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.gradients import frozen
 from vrgcn.training.moments import Deviation, Moments, deviation
@@ -237,7 +237,7 @@ def _columns(h: Tensor, seed: int) -> Tensor:
         generator = torch.Generator().manual_seed(seed)
         chosen = torch.randperm(width, generator=generator)[:_MOST_COLUMNS].sort().values
         h = select_columns(h.detach(), chosen.to(h.device))
-    return h.to_dense() if is_sparse(h) else h
+    return h.to_dense()
 
 
 def _against(moments: Moments, exact: Moments, calls: range, gradients: Gradients) -> Measured:

@@ -36,7 +36,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.graph.propagation import Propagation, chunks, column_sums, is_symmetric, row_sums
 from vrgcn.graph.scaling import Scaling
-from vrgcn.graph.sparse import CSR, is_sparse, offsets
+from vrgcn.graph.sparse import CSR, is_dense, offsets
 from vrgcn.graph.validation import SPLITS
 from vrgcn.runs.identity import fingerprint
 from vrgcn.tasks import find_task
@@ -75,7 +75,7 @@ def write_parts(
     scaling: of the features, unless training sets another
     on_part: called with the number of each part that is written
     """
-    if is_sparse(graph.features):
+    if not is_dense(graph.features):
         raise ValueError(
             "the features are sparse, and parts are of dense ones: save the graph with "
             "graph.with_features(graph.features.to_dense())"

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from vrgcn.graph.mapped import Derived, Tell, zeros
 from vrgcn.graph.propagation import Propagation, chunks
-from vrgcn.graph.sparse import full_precision, is_sparse, select_rows
+from vrgcn.graph.sparse import full_precision, is_dense, select_rows
 
 
 class AveragedFeatures:
@@ -35,7 +35,7 @@ class AveragedFeatures:
         self.P = P
         self.features = features
         self.file = file
-        self.derived = derived if isinstance(rule, str) and not is_sparse(features) else None
+        self.derived = derived if isinstance(rule, str) and is_dense(features) else None
         self.rule = rule
         self.values: Tensor | None = None
         self._known: Tensor | None = None
@@ -48,7 +48,7 @@ class AveragedFeatures:
 
     def fill(self, nodes: Tensor | None = None) -> None:
         """Compute all rows, or those of some nodes; others stay zero until they are asked for."""
-        if is_sparse(self.features):
+        if not is_dense(self.features):
             self.values = self.P @ self.features if self.values is None else self.values
             return
         if self.find():
@@ -71,17 +71,17 @@ class AveragedFeatures:
 
         Computed rows of sparse features are not kept: they would not be sparse any more.
         """
-        if self.values is None and (is_sparse(self.features) or not keep):
+        if self.values is None and (not is_dense(self.features) or not keep):
             rows = self._product(nodes)
         else:
-            if not is_sparse(self.features):
+            if is_dense(self.features):
                 self._keep(nodes)
             rows = select_rows(self.table, nodes)
         return rows.to(full_precision(rows.dtype))
 
     def know(self, nodes: Tensor) -> None:
         """Compute the rows of some nodes, where they are not known yet."""
-        if not is_sparse(self.features):
+        if is_dense(self.features):
             self._keep(nodes)
 
     def _keep(self, nodes: Tensor) -> None:

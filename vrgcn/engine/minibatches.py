@@ -27,7 +27,7 @@ from vrgcn.engine.thinning import history_rows
 from vrgcn.engine.visits import Visits, all_visits, reached_visits, sizes
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike, with_neighbours
-from vrgcn.graph.sparse import is_sparse, select_rows
+from vrgcn.graph.sparse import is_dense, select_rows
 from vrgcn.graph.validation import check_nodes
 
 _ROWS = 65_536  # rows of features that are copied at a time
@@ -253,7 +253,7 @@ class MiniBatches:
     def features_kept(self) -> bool:
         """Whether there is a table of the input. Of sparse features training refuses to read it."""
         dropped = self.setup.features_dropped and not self.estimator.dropout_residual
-        return dropped and not is_sparse(self.graph.features)
+        return dropped and is_dense(self.graph.features)
 
     def _write_features(self, nodes: Tensor) -> None:
         """Write the features into the history of the input, which training keeps where dropout

@@ -20,7 +20,7 @@ from vrgcn.engine.propagate import Answer, Propagate
 from vrgcn.engine.setup import Inputs
 from vrgcn.engine.trace import version
 from vrgcn.engine.way_back import WayBack
-from vrgcn.graph.sparse import is_sparse
+from vrgcn.graph.sparse import is_dense, is_sparse
 
 
 class PassEnded(Exception):  # noqa: N818
@@ -171,7 +171,7 @@ class FirstPass:
         that its nodes see each other as they are."""
         estimator = self.estimator
         kept = estimator.history and h is not self.inputs.x and self.plan.levels[level].hops
-        if kept and estimator.gradient_history and not is_sparse(h):
+        if kept and estimator.gradient_history and is_dense(h):
             rows = h[: len(self.plan.nodes)]
             table = self.histories.table(level, h.shape[1])
             self._replaced[level] = table.replace(self.plan.nodes, rows, self.step)
@@ -187,7 +187,7 @@ class FirstPass:
             features = self.inputs.features  # may be larger than the device of the model holds
             average = (hop.history.to(features.device) @ features).to(h.device, h.dtype)
             return add_own(hop, h, average)
-        if is_sparse(h):
+        if not is_dense(h):
             raise ValueError(
                 "sparse features under dropout have no history; put dropout after the propagation "
                 "(order='after'), or use the estimator cvd, two-way-cv, exact, ns or is"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from vrgcn.graph.sparse import CSR, is_sparse, scale_rows
+from vrgcn.graph.sparse import CSR, is_dense, scale_rows
 
 # The name in `propagate(h, over=...)`; None if a model has one matrix.
 Relation = str | None
@@ -49,14 +49,14 @@ class Hop:
 
     def pick(self, x: Tensor) -> Tensor:
         """The rows of (sources, ...) that `combine` takes: (entries, ...), or all as they are."""
-        if is_sparse(x) or not self.by_entry:
+        if not is_dense(x) or not self.by_entry:
             return x
         return x.index_select(0, self.edges.indices)
 
     def combine(self, picked: Tensor, *, root: bool = False) -> Tensor:
         """R P̂ x, or with `root` √R P̂ x, from what `pick(x)` gave: (targets, width)."""
         scale = self.scale.sqrt() if root else self.scale
-        if is_sparse(picked) or not self.by_entry:
+        if not is_dense(picked) or not self.by_entry:
             return scale_rows(scale, self.edges @ picked)
         edges = self.edges
         weights = edges.weights(scale.dtype) * edges.spread(scale)

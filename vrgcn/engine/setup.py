@@ -17,7 +17,7 @@ from vrgcn.engine.trace import Trace, device_of, trace
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import Propagation, PropagationLike, build_propagation
 from vrgcn.graph.read_ahead import read_ahead
-from vrgcn.graph.sparse import is_sparse, select_rows
+from vrgcn.graph.sparse import is_dense, select_rows
 from vrgcn.graph.trained_on import check_scaled, find_trained_on
 
 
@@ -68,7 +68,7 @@ class Setup:
             for over in relations:
                 self.averages[over].know(nodes)
         tables = [self.averages[over].table for over in relations]
-        if len(tables) != 1 or is_sparse(features) or features.requires_grad:
+        if len(tables) != 1 or not is_dense(features) or features.requires_grad:
             x, *averaged = (
                 select_rows(table, nodes).to(self.device, self.graph.dtype)
                 for table in (features, *tables)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from vrgcn.graph.names import Names
-from vrgcn.graph.sparse import CSR, full_precision, is_sparse, offsets
+from vrgcn.graph.sparse import CSR, full_precision, layout_word, offsets
 from vrgcn.graph.validation import (
     SPLITS,
     check_edges,
@@ -30,7 +30,7 @@ class Graph:
 
     edge_index: (2, edges) integer; row 0 the source, row 1 the target, as in PyG. Node u averages
         over the edges into u. Duplicate edges are merged, their weights summed.
-    features: (nodes, width) floating point, dense or sparse CSR.
+    features: (nodes, width) floating point, dense or sparse CSR, or both in `Blocks`.
     labels: (nodes,) integer, one class per node, -1 where unknown; or (nodes, classes) of 0 and 1,
         several classes per node, a row of -1 (or NaN) where unknown; or with task="regression"
         (nodes,) numbers, NaN where unknown.
@@ -267,7 +267,7 @@ class Graph:
         labels = find_task(self.task).described(self.num_classes)
         return (
             f"Graph(nodes={self.num_nodes:,}, entries={self.num_edges:,}, "
-            f"features={self.num_features:,}{' sparse' if is_sparse(self.features) else ''}, "
+            f"features={self.num_features:,}{layout_word(self.features)}, "
             f"{labels}, " + ", ".join(f"{name}={len(self.split(name)):,}" for name in SPLITS) + ")"
         )
 

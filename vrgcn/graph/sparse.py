@@ -12,6 +12,7 @@ import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import TYPE_CHECKING, TypeGuard
 
 import torch
 import torch.nn.functional as F
@@ -19,6 +20,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from vrgcn.graph.read_ahead import ENTRIES, gather, is_mapped, read_ahead
+
+if TYPE_CHECKING:
+    from vrgcn.graph.blocks import Blocks
 
 # Said once in every process that makes such a tensor; users of sparse features cannot act on it.
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
@@ -186,8 +190,11 @@ class CSR:
         """(rows, columns) @ (columns, width) -> (rows, width).
 
         In the dtype of `dense`; tables of half precision are read as they are and answered in
-        float32. Gradients flow to `dense` alone. A sparse CSR tensor gives a sparse CSR tensor.
+        float32. Gradients flow to `dense` alone. The product of a sparse CSR tensor, or of blocks,
+        has their layout.
         """
+        if in_blocks(dense):
+            return dense.averaged(self)
         if dense.layout == torch.sparse_csr:
             return torch.sparse.mm(self.to_torch(dense.dtype), dense)
         if not (dense.requires_grad and torch.is_grad_enabled()):
@@ -239,18 +246,72 @@ def full_precision(dtype: torch.dtype) -> torch.dtype:
 
 
 def is_sparse(x: Tensor) -> bool:
+    """Whether x is one sparse CSR tensor."""
     return x.layout == torch.sparse_csr
 
 
+def in_blocks(x: Tensor) -> TypeGuard[Blocks]:
+    """Whether x consists of blocks, dense and sparse ones."""
+    return hasattr(x, "blocks")
+
+
+def is_dense(x: Tensor) -> bool:
+    """Whether x is one dense tensor."""
+    return not is_sparse(x) and not in_blocks(x)
+
+
+def layout_word(x: Tensor) -> str:
+    """Words for a layout, to follow a number of columns; dense columns need none."""
+    return " in blocks" if in_blocks(x) else " sparse" if is_sparse(x) else ""
+
+
+def stored(x: Tensor) -> list[Tensor]:
+    """The plain tensors that a matrix of any layout consists of."""
+    if in_blocks(x):
+        return list(x.parts())
+    return [x.crow_indices(), x.col_indices(), x.values()] if is_sparse(x) else [x]
+
+
+def sparse_columns(x: Tensor) -> CSR | None:
+    """The columns that are stored sparse, side by side, for all rows; None where there is none."""
+    if in_blocks(x):
+        return x.sparse_columns()
+    return CSR.from_torch(x) if is_sparse(x) else None
+
+
+def dense_width(x: Tensor) -> float:
+    """Numbers that are stored densely, per row."""
+    if in_blocks(x):
+        return sum(dense_width(b.values) * b.num_rows for b in x.blocks) / x.shape[0]
+    return 0 if is_sparse(x) else x.shape[1]
+
+
+def num_entries(x: Tensor) -> int:
+    """Numbers that a product with x touches: all of dense columns, the stored ones of sparse
+    columns."""
+    if in_blocks(x):
+        return sum(num_entries(block.values) for block in x.blocks)
+    return x.values().numel() if is_sparse(x) else x.numel()
+
+
+def product(x: Tensor, weight: Tensor) -> Tensor:
+    """x @ weight, (rows, columns) @ (columns, width), for x of any layout."""
+    return CSR.from_torch(x) @ weight if is_sparse(x) else x @ weight
+
+
 def select_rows(x: Tensor, nodes: Tensor) -> Tensor:
-    """Rows of a dense or a sparse CSR tensor, in the same layout."""
+    """Rows of a matrix of any layout, in the same layout."""
+    if in_blocks(x):
+        return x.select_rows(nodes)
     if is_sparse(x):
         return CSR.from_torch(x).rows(nodes).to_torch()
     return gather(x, nodes)
 
 
 def select_columns(x: Tensor, columns: Tensor) -> Tensor:
-    """Columns of a dense or a sparse CSR tensor, in the given order and the same layout."""
+    """Columns of a matrix of any layout, in the given order and the same layout."""
+    if in_blocks(x):
+        return x.select_columns(columns)
     if not is_sparse(x):
         return x.index_select(1, columns)
     matrix = CSR.from_torch(x)
@@ -264,7 +325,9 @@ def select_columns(x: Tensor, columns: Tensor) -> Tensor:
 
 
 def first_rows(x: Tensor, count: int) -> Tensor:
-    """`x[:count]` for a dense or a sparse CSR tensor."""
+    """`x[:count]` for a matrix of any layout."""
+    if in_blocks(x):
+        return x.first_rows(count)
     if not is_sparse(x):
         return x[:count]
     matrix = CSR.from_torch(x)
@@ -276,11 +339,15 @@ def first_rows(x: Tensor, count: int) -> Tensor:
 
 
 def scale_rows(scale: Tensor | float, x: Tensor) -> Tensor:
-    """diag(scale) @ x for a dense or a sparse CSR tensor; one number scales all rows."""
+    """diag(scale) @ x for x of any layout; one number scales all rows."""
     if not isinstance(scale, Tensor):
         if scale == 1:
             return x
+        if in_blocks(x):
+            return x.map(lambda values: scale_rows(scale, values))
         return with_values(x, x.values() * scale) if is_sparse(x) else x * scale
+    if in_blocks(x):
+        return x.scale_rows(scale)
     if not is_sparse(x):
         return scale.to(x.dtype)[:, None] * x
     matrix = CSR.from_torch(x)
@@ -293,7 +360,9 @@ def with_values(x: Tensor, values: Tensor) -> Tensor:
 
 
 def concatenate(left: Tensor, right: Tensor) -> Tensor:
-    """[left, right] side by side, for dense or sparse CSR tensors."""
+    """[left, right] side by side, both of one layout."""
+    if in_blocks(left):
+        return left.beside([left, right])
     if not is_sparse(left):
         return torch.cat([left, right], dim=-1)
     return CSR.from_torch(left).beside(CSR.from_torch(right)).to_torch()

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vrgcn.graph.sparse import CSR, is_sparse
+from vrgcn.graph.blocks import Block, Blocks
+from vrgcn.graph.sparse import CSR, in_blocks, is_dense, is_sparse
 from vrgcn.tasks import find_task, implied_task
 from vrgcn.tasks.task import is_integer
 
@@ -26,6 +27,8 @@ def as_tensor(value: Any, name: str) -> Tensor:
 
 
 def check_features(features: Any) -> Tensor:
+    if isinstance(features, Blocks):
+        return _check_blocks(features)
     if hasattr(features, "tocsr"):  # scipy
         matrix = features.tocsr(copy=True)
         matrix.sum_duplicates()
@@ -66,8 +69,51 @@ def check_features(features: Any) -> Tensor:
     return x.contiguous()
 
 
+def _check_blocks(x: Blocks) -> Tensor:
+    """Features in blocks: each as it would be alone, and all in places of their own."""
+    rows, columns = x.shape
+    if not rows or not columns:
+        raise ValueError(f"features are empty: shape {(rows, columns)}")
+    blocks = []
+    for block in x.blocks:
+        end, right = block.row + block.num_rows, block.column + block.width
+        where = f"a block of rows {block.row} to {end} and columns {block.column} to {right}"
+        if block.places is not None:
+            raise ValueError("blocks of a graph's features must have rows that follow each other")
+        if block.row < 0 or block.column < 0 or end > rows or right > columns:
+            raise ValueError(f"features of shape {(rows, columns)} have {where}")
+        try:
+            blocks.append(Block(check_features(block.values), block.column, block.row))
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{where}, counted in the block: {error}") from None
+    for number, one in enumerate(blocks):
+        for two in blocks[:number]:
+            if _meet(one.row, one.num_rows, two.row, two.num_rows) and _meet(
+                one.column, one.width, two.column, two.width
+            ):
+                raise ValueError(
+                    f"two blocks of the features overlap: both have row {max(one.row, two.row)}, "
+                    f"column {max(one.column, two.column)}"
+                )
+    dtypes = {block.values.dtype for block in blocks}
+    if len(dtypes) > 1:
+        raise TypeError("blocks of features must have one dtype, not float32 and float64")
+    return Blocks((rows, columns), blocks)
+
+
+def _meet(start: int, count: int, other: int, others: int) -> bool:
+    """Whether two runs of places have one in common."""
+    return start < other + others and other < start + count
+
+
 def check_finite_rows(x: Tensor) -> None:
-    """Refuse dense features (nodes, width) with values that are not finite, by the first."""
+    """Refuse features (nodes, width) with values in dense columns that are not finite, by the
+    first."""
+    if in_blocks(x):
+        for block in x.blocks:
+            check_finite_rows(block.values)
+    if not is_dense(x):
+        return
     for start in range(0, len(x), 65_536):  # in parts: no boolean copy of the whole table
         bad = ~torch.isfinite(x[start : start + 65_536])
         if bad.any():

@@ -14,7 +14,6 @@ from vrgcn.engine.setup import set_up
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.graph.propagation import PropagationLike
-from vrgcn.graph.sparse import is_sparse
 from vrgcn.graph.trained_on import find_trained_on
 from vrgcn.graph.validation import check_finite_rows, check_nodes
 from vrgcn.inference.average import Average
@@ -83,11 +82,10 @@ def check_outputs(
         return
     node = (names or graph.names).node_ids(nodes[wrong][:1].numpy())[0].as_py()
     text = f"the {what} of node {node!r} is not a finite number"
-    if not is_sparse(graph.features):
-        try:
-            check_finite_rows(graph.features)
-        except ValueError as error:
-            raise ValueError(f"{text}: scaled as the model takes them, {error}") from None
+    try:
+        check_finite_rows(graph.features)
+    except ValueError as error:
+        raise ValueError(f"{text}: scaled as the model takes them, {error}") from None
     raise ValueError(
         f"{text}: a product or a sum overflows; are the features of the node, or of its "
         "neighbours, far larger than those that the model was trained on?"

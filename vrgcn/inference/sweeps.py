@@ -18,7 +18,6 @@ from vrgcn.engine.sweeps import fill_tables, sweep
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.mapped import zeros
 from vrgcn.graph.propagation import with_neighbours
-from vrgcn.graph.sparse import is_sparse
 
 
 class ExactSweeps:
@@ -93,8 +92,7 @@ class ExactSweeps:
         for swept in last:
             found = swept.outputs if layer is None else swept.received[layer]
             assert found is not None
-            dense = found.to_dense() if is_sparse(found) else found  # features may be sparse
-            yield swept.nodes, dense.cpu()
+            yield swept.nodes, found.to_dense().cpu()  # features may be sparse
             if self.on_chunk is not None:
                 self.on_chunk(len(swept.nodes))
 

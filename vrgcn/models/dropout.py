@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from vrgcn.graph.randomness import own_generator
-from vrgcn.graph.sparse import is_sparse, with_values
+from vrgcn.graph.sparse import in_blocks, is_sparse, with_values
 from vrgcn.models.config import check_dropout
 
 
@@ -20,7 +20,7 @@ class Dropout(nn.Module):
     p is taken to the nearest 1/256 where that is within 1% of it (0.2 becomes 51/256), else to the
     nearest 1/65536; the scale is that of the probability taken, so the mean is exact. In `fit` it
     draws from the run's own generator, elsewhere from PyTorch's default one, as `torch.nn.Dropout`
-    does. Of a sparse CSR tensor the stored values are dropped.
+    does. Of a sparse CSR tensor, and of blocks, the stored values are dropped.
     """
 
     def __init__(self, p: float) -> None:
@@ -32,6 +32,8 @@ class Dropout(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.threshold == 0:
             return x
+        if in_blocks(x):
+            return x.map(self.forward)
         if is_sparse(x):
             return with_values(x, self._drop(x.values()))
         return self._drop(x)

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vrgcn.graph.randomness import default_generator
-from vrgcn.graph.sparse import CSR, is_sparse
+from vrgcn.graph.sparse import CSR, in_blocks, is_sparse
 from vrgcn.models.config import ModelConfig, check_sizes
 from vrgcn.models.dropout import Dropout
 from vrgcn.models.node_table import NodeTable
@@ -70,6 +70,9 @@ class InputLinear(Linear):
 
     def products(self, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
         """left L' and right R', without the bias; L and R are the halves of W = [L, R]."""
+        if in_blocks(left) and in_blocks(right):
+            both = left.above(right) @ self.weight
+            return both[: left.shape[0]], both[left.shape[0] :]
         if is_sparse(left):
             # In one product: each half would have a gradient as large as all of W.
             both = CSR.from_torch(left).diagonal_with(CSR.from_torch(right)) @ self.weight

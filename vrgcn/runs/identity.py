@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from vrgcn.files.tensors import pieces
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import Propagation
-from vrgcn.graph.sparse import CSR, is_sparse
+from vrgcn.graph.sparse import CSR, stored
 from vrgcn.graph.validation import SPLITS
 from vrgcn.models.models import GraphModel
 from vrgcn.runs.settings import BEFORE, free_settings
@@ -55,13 +55,11 @@ def identity(trainer: Trainer, graph: dict[str, Any] | None = None) -> dict[str,
 
 def fingerprint(graph: Graph) -> dict[str, Any]:
     """Return the SHA-256 of each part of a graph, and its size."""
-    features = graph.features
-    parts = _sparse(CSR.from_torch(features)) if is_sparse(features) else [features]
     return {
         "nodes": graph.num_nodes,
         "edges": graph.num_edges,
         "adjacency": _digest(_sparse(graph.adjacency)),
-        "features": _digest(parts),
+        "features": _digest(stored(graph.features)),
         "labels": None if graph.labels is None else _digest([graph.labels]),
         **{f"split {name}": _digest([graph.split(name)]) for name in SPLITS},
     }

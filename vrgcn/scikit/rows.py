@@ -15,7 +15,7 @@ from torch import Tensor
 
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
-from vrgcn.graph.sparse import is_sparse
+from vrgcn.graph.sparse import layout_word, stored
 from vrgcn.graph.validation import check_features, check_nodes
 
 
@@ -96,12 +96,11 @@ def same_features(graph: Graph, X: Any) -> bool:
     """Return True if X (nodes, features) equals the graph's features, in the precision of the
     graph."""
     features = check_features(writable(X))
-    if features.shape != graph.features.shape or is_sparse(features) != is_sparse(graph.features):
+    layouts = (layout_word(m) for m in (features, graph.features))
+    if features.shape != graph.features.shape or len(set(layouts)) > 1:
         return False
-    if not is_sparse(features):
-        return torch.equal(features, graph.features)
-    parts = ((m.crow_indices(), m.col_indices(), m.values()) for m in (features, graph.features))
-    return all(torch.equal(mine, theirs) for mine, theirs in zip(*parts, strict=True))
+    parts, others = stored(features), stored(graph.features)
+    return len(parts) == len(others) and all(map(torch.equal, parts, others))
 
 
 def writable(X: Any) -> Any:
