@@ -26,6 +26,7 @@ from vrgcn.graph.sparse import (
     stored,
 )
 from vrgcn.models.dropout import Dropout
+from vrgcn.runs.identity import fingerprint
 
 ROWS, DENSE, SPARSE = 12, 3, 7
 
@@ -193,6 +194,15 @@ def test_what_blocks_cannot_do_is_refused_in_words() -> None:
 def test_a_graph_refuses_blocks_that_do_not_fit(blocks: list[Block], error: str) -> None:
     with pytest.raises((ValueError, TypeError), match=error):
         Graph(torch.zeros(2, 0, dtype=torch.long), Blocks((ROWS, 10), blocks))
+
+
+def test_a_graph_says_where_its_blocks_are() -> None:
+    left = Blocks((ROWS, 4), [Block(_dense(ROWS, 2)), Block(_sparse(ROWS, 2), 2)])
+    right = Blocks((ROWS, 4), [Block(_dense(ROWS, 2), 2), Block(_sparse(ROWS, 2))])
+    prints = [fingerprint(_graph(x))["features"] for x in (left, right)]
+    assert prints[0] != prints[1]
+    assert fingerprint(_graph(left.clone()))["features"] == prints[0]
+    assert "features=4 in blocks" in repr(_graph(left))
 
 
 def _graph(x: Tensor) -> Graph:

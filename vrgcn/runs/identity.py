@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from vrgcn.files.tensors import pieces
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import Propagation
-from vrgcn.graph.sparse import CSR, stored
+from vrgcn.graph.sparse import CSR, in_blocks, stored
 from vrgcn.graph.validation import SPLITS
 from vrgcn.models.models import GraphModel
 from vrgcn.runs.settings import BEFORE, free_settings
@@ -59,10 +59,16 @@ def fingerprint(graph: Graph) -> dict[str, Any]:
         "nodes": graph.num_nodes,
         "edges": graph.num_edges,
         "adjacency": _digest(_sparse(graph.adjacency)),
-        "features": _digest(stored(graph.features)),
+        "features": _digest(_features(graph.features)),
         "labels": None if graph.labels is None else _digest([graph.labels]),
         **{f"split {name}": _digest([graph.split(name)]) for name in SPLITS},
     }
+
+
+def _features(x: Tensor) -> list[Tensor]:
+    if not in_blocks(x):
+        return stored(x)
+    return [torch.tensor([(block.row, block.column) for block in x.blocks]), *stored(x)]
 
 
 def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
