@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from vrgcn.graph.edges import build_adjacency, edges_among
+from vrgcn.graph.kinds import Kinds
 from vrgcn.graph.names import Names
-from vrgcn.graph.sparse import CSR, full_precision, layout_word, offsets
+from vrgcn.graph.relations import Relation, among, union
+from vrgcn.graph.sparse import CSR, full_precision, layout_word
 from vrgcn.graph.validation import (
     SPLITS,
     check_edges,
@@ -49,11 +53,19 @@ class Graph:
     `derived` keeps what is computed from the features beside a graph on disk, None elsewhere;
     `sums` are, in one part of a larger graph, the sums of its nodes' rows and columns of the larger
     graph's A, (nodes,) float64 each, and None in a graph that is whole.
+
+    A graph of several kinds of nodes (`from_kinds`) has `kinds`, the range of each kind in the one
+    numbering, and `relations` by name; both are None and empty in every other graph. Its
+    `adjacency` is the union over all relations, made when it is first asked for, and its features
+    are those of each kind in columns of their own.
     """
 
     scaling: Scaling | None = None
     derived: Derived | None = None
     sums: tuple[Tensor, Tensor] | None = None
+    kinds: Kinds | None = None
+    relations: Mapping[str, Relation] = {}
+    _adjacency: CSR | None = None
 
     def __init__(
         self,
@@ -72,30 +84,37 @@ class Graph:
     ) -> None:
         self.features = check_features(features)
         edges, weight = check_edges(edge_index, edge_weight, self.num_nodes)
-        self.adjacency = _adjacency(edges, weight, self.num_nodes, undirected)
+        self._adjacency = build_adjacency(edges, weight, self.num_nodes, undirected)
         self.labels, self.num_classes, self.task = check_labels(
             labels, num_classes, self.num_nodes, task
         )
         splits = {"train": train, "val": val, "test": test}
         self.train, self.val, self.test = check_splits(splits, self.num_nodes)
-        self._check_split_labels()
+        self.check_split_labels()
         self.names = names or Names()
         self.names.check(self.num_nodes, self.num_classes, self.num_features)
 
     @classmethod
     def from_parts(
         cls,
-        adjacency: CSR,
+        adjacency: CSR | None,
         features: Tensor,
         labels: Tensor | None,
         splits: dict[str, Tensor],
         num_classes: int,
         names: Names | None = None,
         task: str | None = None,
+        kinds: Kinds | None = None,
+        relations: Mapping[str, Relation] | None = None,
     ) -> Graph:
-        """A graph from parts that were checked before, such as those of a saved graph."""
+        """A graph from parts that were checked before, such as those of a saved graph.
+
+        adjacency: None in a graph of several kinds, whose relations have the edges
+        """
         graph = cls.__new__(cls)
-        graph.adjacency, graph.features, graph.labels = adjacency, features, labels
+        graph._adjacency, graph.features, graph.labels = adjacency, features, labels
+        if kinds is not None:
+            graph.kinds, graph.relations = kinds, relations or {}
         graph.num_classes = num_classes
         graph.task = task or implied_task(labels)
         graph.names = names or Names()
@@ -103,9 +122,78 @@ class Graph:
             setattr(graph, name, splits[name])
         return graph
 
+    @classmethod
+    def from_kinds(
+        cls,
+        features: Mapping[str, Any],
+        edges: Mapping[tuple[str, str, str], Any],
+        labels: Mapping[str, Any] | None = None,
+        *,
+        train: Any = None,
+        val: Any = None,
+        test: Any = None,
+        target: str | None = None,
+        undirected: Collection[tuple[str, str, str]] = (),
+        ids: Mapping[str, Any] | None = None,
+        classes: list[str] | None = None,
+        columns: Mapping[str, list[str]] | None = None,
+        num_classes: int | None = None,
+        task: str | None = None,
+    ) -> Graph:
+        """A graph of several kinds of nodes and several relations between them.
+
+        features: for each kind (nodes of the kind, width), dense or sparse; where it has no
+            features the number of its nodes, or None if `ids` tells it
+        edges: by (source kind, relation, target kind), as ("user", "bought", "item"): (2, edges)
+            numbers within each kind, sources, then targets; or a pair of these and a weight for
+            each edge. Every relation gets its reverse, "item-rev_bought-user"
+        labels: {kind: labels}, as in `Graph`: one kind has labels
+        train, val, test: numbers within that kind, or a mask over it
+        target: the kind with the labels, where there are none to tell
+        undirected: relations of one kind whose edges count in both directions; they have no reverse
+        ids: the user's own ids of the nodes of a kind
+        classes, columns: names of the classes, and of the feature columns of a kind
+        """
+        from vrgcn.graph.from_kinds import graph_from_kinds
+
+        return graph_from_kinds(
+            features,
+            edges,
+            labels or {},
+            splits={"train": train, "val": val, "test": test},
+            target=target,
+            undirected=undirected,
+            ids=ids or {},
+            classes=classes,
+            columns=columns or {},
+            num_classes=num_classes,
+            task=task,
+        )
+
+    @property
+    def adjacency(self) -> CSR:
+        if self._adjacency is None:
+            self._adjacency = union(self.relations, self.num_nodes)
+        return self._adjacency
+
+    @property
+    def target(self) -> str | None:
+        """The kind whose nodes have labels; None in a graph without kinds or labels."""
+        return None if self.kinds is None else self.kinds.target
+
+    @property
+    def seen(self) -> Tensor:
+        """The nodes that inductive training sees: the training nodes, and all of other kinds."""
+        if self.kinds is None:
+            return self.train
+        others = [self.kinds.nodes(kind) for kind in self.kinds.names if kind != self.target]
+        return torch.cat([self.train, *others]).sort().values
+
     @property
     def weighted(self) -> bool:
         """Whether edges have weights of their own; else each weighs 1."""
+        if self.kinds is not None:
+            return any(relation.weighted for relation in self.relations.values())
         return self.adjacency.values is not None
 
     @property
@@ -114,7 +202,11 @@ class Graph:
 
     @property
     def num_edges(self) -> int:
-        """Directed edges after merging; an undirected one counts twice, a self-loop once."""
+        """Directed edges after merging; an undirected one counts twice, a self-loop once. Those of
+        all relations, without their reverses."""
+        if self.kinds is not None:
+            given = (part for part in self.relations.values() if part.reverse_of is None)
+            return sum(relation.num_edges for relation in given)
         return self.adjacency.num_entries
 
     @property
@@ -155,13 +247,11 @@ class Graph:
         """
         inside = torch.zeros(self.num_nodes, dtype=torch.bool)
         inside[nodes] = True
-        A = self.adjacency
-        rows = A.row_of_entry
-        keep = inside[rows] & inside[A.indices]
-        counts = torch.bincount(rows[keep], minlength=self.num_nodes)
-        values = None if A.values is None else A.values[keep]
-        adjacency = CSR(offsets(counts), A.indices[keep], values, A.columns)
-        part = self._replaced(adjacency, self.features)
+        if self.kinds is None:
+            part = self._replaced(edges_among(self.adjacency, inside), self.features)
+        else:
+            part = self._replaced(None, self.features)
+            part.relations = among(self.relations, lambda A: edges_among(A, inside))
         part.scaling = self.scaling
         return part
 
@@ -173,7 +263,12 @@ class Graph:
         """
         if features.shape[0] != self.num_nodes:
             raise ValueError(f"{features.shape[0]} rows of features for {self.num_nodes} nodes")
-        graph = self._replaced(self.adjacency, features.cpu())
+        if self.kinds is not None and features.shape[1] != self.num_features:
+            raise ValueError(
+                f"the kinds of the graph have {self.num_features} feature columns, and the new "
+                f"features {features.shape[1]}: make the graph anew, Graph.from_kinds(...)"
+            )
+        graph = self._replaced(self._adjacency, features.cpu())
         graph.scaling, graph.sums = scaling, self.sums
         if graph.num_features != self.num_features:
             graph.names = replace(self.names, features=None)
@@ -182,7 +277,7 @@ class Graph:
     def with_splits(self, splits: dict[str, Tensor]) -> Graph:
         """The same graph with other training, validation and test nodes: sorted ids by name; a
         split that is not named has none."""
-        graph = self._replaced(self.adjacency, self.features)
+        graph = self._replaced(self._adjacency, self.features)
         graph.scaling = self.scaling
         for name in SPLITS:
             setattr(graph, name, splits.get(name, self.train[:0]))
@@ -190,7 +285,8 @@ class Graph:
 
     @classmethod
     def from_pyg(cls, data: Any, task: str | None = None) -> Graph:
-        """A graph from PyG's `Data`: x, edge_index, y, masks, edge_weight or edge_attr.
+        """A graph from PyG's `Data`: x, edge_index, y, masks, edge_weight or edge_attr; or from
+        `HeteroData`, whose node types become kinds and edge types relations.
 
         Masks hold true and false, or 0 and 1, for each node.
 
@@ -246,12 +342,13 @@ class Graph:
         return graph_from_networkx(G, features=features, out=out, verbose=verbose, **options)
 
     def to_pyg(self) -> Any:
-        """The graph as PyG's `Data`, with masks, and edge_weight where it is weighted."""
+        """The graph as PyG's `Data`, with masks, and edge_weight where it is weighted; as
+        `HeteroData` where it has several kinds."""
         from vrgcn.graph.pyg import graph_to_pyg
 
         return graph_to_pyg(self)
 
-    def _replaced(self, adjacency: CSR, features: Tensor) -> Graph:
+    def _replaced(self, adjacency: CSR | None, features: Tensor) -> Graph:
         splits = {name: self.split(name) for name in SPLITS}
         return Graph.from_parts(
             adjacency,
@@ -261,17 +358,25 @@ class Graph:
             self.num_classes,
             self.names,
             self.task,
+            self.kinds,
+            self.relations,
         )
 
     def __repr__(self) -> str:
         labels = find_task(self.task).described(self.num_classes)
+        kinds = ""
+        if self.kinds is not None:
+            given = sum(part.reverse_of is None for part in self.relations.values())
+            sizes = ", ".join(f"{name} {size:,}" for name, size in self.kinds.sizes.items())
+            kinds = f"kinds=({sizes}), relations={given:,}, "
         return (
-            f"Graph(nodes={self.num_nodes:,}, entries={self.num_edges:,}, "
+            f"Graph(nodes={self.num_nodes:,}, {kinds}entries={self.num_edges:,}, "
             f"features={self.num_features:,}{layout_word(self.features)}, "
             f"{labels}, " + ", ".join(f"{name}={len(self.split(name)):,}" for name in SPLITS) + ")"
         )
 
-    def _check_split_labels(self) -> None:
+    def check_split_labels(self) -> None:
+        """Refuse a split with nodes whose label is not known."""
         for name in SPLITS:
             ids = self.split(name)
             if not len(ids):
@@ -285,23 +390,3 @@ class Graph:
                     f"{name} has {int((~known).sum())} nodes without a label, first: node {first}; "
                     "leave them out of the split"
                 )
-
-
-def _adjacency(edges: Tensor, weight: Tensor | None, num_nodes: int, undirected: bool) -> CSR:
-    if undirected:
-        loop = edges[0] == edges[1]
-        edges = torch.cat([edges, edges[:, ~loop].flip(0)], dim=1)
-        weight = None if weight is None else torch.cat([weight, weight[~loop]])
-    key = edges[1] * num_nodes + edges[0]
-    ascending = bool((key[1:] > key[:-1]).all())
-    values = None if weight is None else weight.float()
-    if not ascending and weight is None:
-        key = torch.unique(key)
-    elif not ascending and weight is not None:
-        key, group = torch.unique(key, return_inverse=True)
-        values = torch.zeros(len(key), dtype=weight.dtype).index_add_(0, group, weight).float()
-        if not torch.isfinite(values).all():
-            raise ValueError("the weights of repeated edges sum to more than 32 bits hold")
-    rows = torch.div(key, num_nodes, rounding_mode="floor")
-    counts = torch.bincount(rows, minlength=num_nodes)
-    return CSR(offsets(counts), key - rows * num_nodes, values, num_nodes)

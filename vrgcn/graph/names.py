@@ -7,13 +7,17 @@ come back under the ids and labels that went in.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import torch
 from numpy.typing import NDArray
+
+from vrgcn.graph.kinds import Kinds
 
 
 @dataclass(frozen=True)
@@ -21,11 +25,15 @@ class Names:
     """nodes: (nodes,) Arrow array of text or int64, all different; None: the nodes' numbers
     classes: a name for each class; None: their numbers
     features: a name for each feature column; None: their numbers
+    kinds: of a graph with several kinds of nodes, which has no `nodes`
+    by_kind: ids of the nodes of each kind; a kind that is not there has numbers from 0
     """
 
     nodes: pa.Array | None = None
     classes: list[str] | None = None
     features: list[str] | None = None
+    kinds: Kinds | None = None
+    by_kind: Mapping[str, pa.Array] = field(default_factory=dict)
 
     def check(self, nodes: int, classes: int, features: int) -> None:
         """Refuse names that are too many or too few, and two classes or features of one name.
@@ -44,28 +52,69 @@ class Names:
             if isinstance(names, list) and len(set(names)) < count:
                 [(twice, _)] = Counter(names).most_common(1)
                 raise ValueError(f"names calls several {kind} {twice!r}; all must differ")
+        for name, ids in self.by_kind.items():
+            if self.kinds is None or len(ids) != self.kinds.sizes.get(name):
+                raise ValueError(f"names has {len(ids)} ids of kind {name!r}, and the graph others")
 
     def node_ids(self, places: NDArray[np.int64]) -> pa.Array:
-        """The user's ids of the nodes at some places."""
+        """The user's ids of the nodes at some places; where they are of several kinds, texts that
+        begin with the kind: "user 5"."""
+        if self.kinds is not None:
+            return self._ids_by_kind(self.kinds, places)
         if self.nodes is None:
             return pa.array(places)
         return self.nodes.take(pa.array(places))
 
-    def places(self, ids: list[Any], where: str, num_nodes: int) -> NDArray[np.int64]:
+    def _ids_by_kind(self, kinds: Kinds, places: NDArray[np.int64]) -> pa.Array:
+        nodes = torch.from_numpy(np.asarray(places, dtype=np.int64))
+        number = kinds.of(nodes)
+        if len(number) and bool((number == number[0]).all()):
+            kind = kinds.names[int(number[0])]
+            return self.ids_of(kind).take(pa.array(kinds.within(kind, nodes).numpy()))
+        texts = np.empty(len(nodes), dtype=object)
+        for place, kind in enumerate(kinds.names):
+            own = (number == place).nonzero()[:, 0]
+            ids = self.ids_of(kind).take(pa.array(kinds.within(kind, nodes[own]).numpy()))
+            texts[own.numpy()] = [f"{kind} {node}" for node in ids.to_pylist()]
+        return pa.array(texts.tolist(), pa.string())
+
+    def ids_of(self, kind: str) -> pa.Array:
+        """The user's ids of all nodes of a kind."""
+        assert self.kinds is not None
+        self.kinds.check(kind)
+        own = self.by_kind.get(kind)
+        return pa.array(np.arange(self.kinds.sizes[kind])) if own is None else own
+
+    def places(
+        self, ids: list[Any], where: str, num_nodes: int, kind: str | None = None
+    ) -> NDArray[np.int64]:
         """Places of the nodes with the user's ids; `where` names the source of the ids in errors.
 
         ids: as text or as numbers, whatever the graph's ids are
+        kind: of the nodes, where there are several; None: the kind that has labels
         """
         values = pa.array([str(i) for i in ids], type=pa.string())
-        if self.nodes is None:
+        first = 0
+        if self.kinds is not None:
+            kind = kind or self.kinds.target
+            if kind is None:
+                raise ValueError(
+                    f"{where}: nodes are of several kinds ({', '.join(self.kinds.names)}): say "
+                    "which kind the ids are of"
+                )
+            own, first = self.ids_of(kind).cast(pa.string()), self.kinds.range(kind).start
+        elif kind is not None:
+            raise ValueError(f"{where}: the graph has no kinds of nodes, and {kind!r} is asked for")
+        elif self.nodes is None:
             own = pa.array(np.arange(num_nodes)).cast(pa.string())
         else:
             own = self.nodes.cast(pa.string())
         places = pc.index_in(values, value_set=own)
         missing = places.is_null().to_numpy(zero_copy_only=False)
         if missing.any():
-            first = values[int(missing.nonzero()[0][0])].as_py()
+            lacking = values[int(missing.nonzero()[0][0])].as_py()
+            of = f" of kind {kind!r}" if self.kinds is not None else ""
             raise ValueError(
-                f"{where}: {int(missing.sum())} nodes are not in the graph, first: {first!r}"
+                f"{where}: {int(missing.sum())} nodes are not in the graph{of}, first: {lacking!r}"
             )
-        return places.to_numpy().astype(np.int64)
+        return places.to_numpy().astype(np.int64) + first

@@ -19,16 +19,20 @@ def graph_from_pyg(data: Any, task: str | None = None) -> Graph:
     true and false, or 0 and 1; a mask without a node leaves its split out. Whole numbers in y are
     classes, unless `task` is "regression".
     """
+    if hasattr(data, "edge_types"):
+        from vrgcn.graph.hetero import graph_from_hetero
+
+        return graph_from_hetero(data, task)
     if getattr(data, "x", None) is None:
         raise ValueError("data.x is missing: a graph needs node features (nodes, width)")
     return Graph(
-        _edge_index(data),
+        edge_index_of(data),
         data.x,
-        _labels(data, task),
-        edge_weight=_edge_weight(data),
-        train=_mask(data, "train_mask"),
-        val=_mask(data, "val_mask"),
-        test=_mask(data, "test_mask"),
+        labels_of(data, task),
+        edge_weight=edge_weight_of(data),
+        train=mask_of(data, "train_mask"),
+        val=mask_of(data, "val_mask"),
+        test=mask_of(data, "test_mask"),
         task=task,
     )
 
@@ -37,6 +41,10 @@ def graph_to_pyg(graph: Graph) -> Any:
     """`Data` with x, edge_index, y, a mask for each split, and edge_weight if weighted."""
     from torch_geometric.data import Data
 
+    if graph.kinds is not None:
+        from vrgcn.graph.hetero import graph_to_hetero
+
+        return graph_to_hetero(graph)
     data = Data(x=graph.features, edge_index=graph.edge_index(), y=graph.labels)
     if graph.weighted:
         data.edge_weight = graph.adjacency.values
@@ -48,7 +56,7 @@ def graph_to_pyg(graph: Graph) -> Any:
     return data
 
 
-def _edge_index(data: Any) -> Tensor:
+def edge_index_of(data: Any) -> Tensor:
     edge_index = getattr(data, "edge_index", None)
     if isinstance(edge_index, Tensor):
         return edge_index.as_subclass(Tensor)
@@ -58,7 +66,7 @@ def _edge_index(data: Any) -> Tensor:
     )
 
 
-def _edge_weight(data: Any) -> Tensor | None:
+def edge_weight_of(data: Any) -> Tensor | None:
     weight = getattr(data, "edge_weight", None)
     if weight is not None:
         return weight
@@ -75,12 +83,12 @@ def _edge_weight(data: Any) -> Tensor | None:
     return attributes
 
 
-def _labels(data: Any, task: str | None) -> Tensor | None:
+def labels_of(data: Any, task: str | None) -> Tensor | None:
     y = getattr(data, "y", None)
     return None if y is None else find_task(task or DEFAULT).from_pyg(y)
 
 
-def _mask(data: Any, name: str) -> Tensor | None:
+def mask_of(data: Any, name: str) -> Tensor | None:
     """Return a split's mask as (nodes,) bool, from true and false, or 0 and 1 of any type, as in
     older PyG.
 
@@ -90,6 +98,7 @@ def _mask(data: Any, name: str) -> Tensor | None:
     if given is None:
         return None
     mask = as_tensor(given, f"data.{name}")
+    nodes = data.num_nodes if data.x is None else len(data.x)
     if mask.dim() == 2 and mask.shape[1] == 1:
         mask = mask[:, 0]
     if mask.dim() == 2:
@@ -97,9 +106,9 @@ def _mask(data: Any, name: str) -> Tensor | None:
             f"data.{name} holds {mask.shape[1]} splits, one a column: choose one, "
             f"data.{name} = data.{name}[:, 0]"
         )
-    if mask.shape != (len(data.x),):
+    if mask.shape != (nodes,):
         raise ValueError(
-            f"data.{name} must have one value per node, ({len(data.x)},), not {tuple(mask.shape)}"
+            f"data.{name} must have one value per node, ({nodes},), not {tuple(mask.shape)}"
             f"{_FROM_NUMBERS}"
         )
     wrong = ((mask != 0) & (mask != 1)).nonzero()

@@ -1,0 +1,122 @@
+"""Relations: edges from nodes of one kind to nodes of one kind, each with its reverse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from vrgcn.graph.kinds import Kinds
+from vrgcn.graph.sparse import CSR, offsets
+
+# Source kind, relation, target kind, as in PyG's edge types.
+Triple = tuple[str, str, str]
+REVERSE = "rev_"
+
+
+@dataclass(frozen=True, eq=False)
+class Relation:
+    """Edges of one meaning between two kinds.
+
+    triple: source kind, relation, target kind
+    adjacency: (nodes, nodes) CSR over the numbering of all nodes; A[u, v] is the weight of the edge
+        from v, of the source kind, to u, of the target kind
+    reverse_of: the name of the relation that this one reverses; None where it was given
+    undirected: every edge is there in both directions; such a relation has no reverse
+    """
+
+    triple: Triple
+    adjacency: CSR
+    reverse_of: str | None = None
+    undirected: bool = False
+
+    @property
+    def name(self) -> str:
+        return relation_name(self.triple)
+
+    @property
+    def source(self) -> str:
+        return self.triple[0]
+
+    @property
+    def target(self) -> str:
+        return self.triple[2]
+
+    @property
+    def num_edges(self) -> int:
+        return self.adjacency.num_entries
+
+    @property
+    def weighted(self) -> bool:
+        return self.adjacency.values is not None
+
+    def reversed(self) -> Relation:
+        """The same edges in the other direction; both know each other's matrix as their
+        transpose."""
+        adjacency = self.adjacency.transposed.with_transposed(self.adjacency)
+        return Relation(reverse_triple(self.triple), adjacency, self.name)
+
+
+def relation_name(triple: Triple) -> str:
+    """ "user-bought-item" for ("user", "bought", "item")."""
+    return "-".join(triple)
+
+
+def reverse_triple(triple: Triple) -> Triple:
+    source, name, target = triple
+    return target, REVERSE + name, source
+
+
+def with_reverses(relations: Iterable[Relation]) -> dict[str, Relation]:
+    """Relations by name, each followed by its reverse.
+
+    relations: as they were given; undirected ones have no reverse
+    """
+    found: dict[str, Relation] = {}
+    for relation in relations:
+        pair = [relation] if relation.undirected else [relation, relation.reversed()]
+        for part in pair:
+            if part.name in found:
+                raise ValueError(
+                    f"two relations are called {part.name!r}; every relation gets a reverse "
+                    f"called {REVERSE}...: give another name to one of them"
+                )
+            found[part.name] = part
+    return found
+
+
+def among(relations: Mapping[str, Relation], change: Callable[[CSR], CSR]) -> dict[str, Relation]:
+    """The same relations with fewer edges, and reverses that are still reverses.
+
+    change: from an adjacency to the part of it that stays
+    """
+    given = (part for part in relations.values() if part.reverse_of is None)
+    return with_reverses(replace(part, adjacency=change(part.adjacency)) for part in given)
+
+
+def shifted(kinds: Kinds, triple: Triple, edges: Tensor) -> Tensor:
+    """Edges (2, edges) numbered within their kinds, in the numbering of all nodes."""
+    starts = [kinds.range(kind).start for kind in (triple[0], triple[2])]
+    return edges + torch.tensor(starts, device=edges.device)[:, None]
+
+
+def union(relations: Mapping[str, Relation], num_nodes: int) -> CSR:
+    """The adjacency of all relations together: edges at the same place are one, of the sum of
+    their weights; where no relation has weights, of weight 1."""
+    matrices = [relation.adjacency for relation in relations.values()]
+    weighted = any(A.values is not None for A in matrices)
+    if not matrices:
+        none = torch.empty(0, dtype=torch.int64)
+        return CSR(offsets(none.new_zeros(num_nodes)), none, None, num_nodes)
+    key = torch.cat([A.row_of_entry * num_nodes + A.indices for A in matrices])
+    if weighted:
+        key, group = torch.unique(key, return_inverse=True)
+        given = torch.cat([A.weights(torch.float64) for A in matrices])
+        values = torch.zeros(len(key), dtype=torch.float64).index_add_(0, group, given).float()
+    else:
+        key, values = torch.unique(key), None
+    rows = torch.div(key, num_nodes, rounding_mode="floor")
+    counts = torch.bincount(rows, minlength=num_nodes)
+    return CSR(offsets(counts), key - rows * num_nodes, values, num_nodes)
