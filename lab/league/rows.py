@@ -13,8 +13,7 @@ from lab.league.real_graphs import METRICS
 from vrgcn.baselines import RECIPES
 from vrgcn.baselines.problem import Problem
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.scaling import scale_graph
-from vrgcn.graph.sparse import is_sparse
+from vrgcn.graph.scaling import scale_graph, suitable_scaling
 from vrgcn.inference.predict import predict
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs.settings import Settings
@@ -103,5 +102,5 @@ def run_row(name: str, entry: Entry) -> dict[str, Any]:
 
 def entry_of(name: str, graph: Graph) -> Entry:
     """The graph with its features scaled as `vrgcn train` scales them."""
-    kind = "row" if is_sparse(graph.features) else "standard"
+    kind = suitable_scaling(graph.features)
     return Entry(name, scale_graph(graph, kind)[0])

@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from vrgcn.graph import scaling
+from vrgcn.graph.blocks import Block, Blocks
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.scaling import Scaling, scale_graph
+from vrgcn.graph.scaling import Scaling, scale_graph, suitable_scaling
 
 
 def test_standard_gives_training_nodes_mean_zero_and_deviation_one(monkeypatch):
@@ -49,7 +50,7 @@ def test_scaled_features_can_live_in_a_file(tmp_path: Path):
 
 def test_bad_scalings_are_refused():
     x = torch.randn(3, 2)
-    with pytest.raises(ValueError, match="'odd' is none of none, standard, row"):
+    with pytest.raises(ValueError, match="'odd' is none of none, standard, row, blocks"):
         Scaling.fit("odd", x, torch.arange(3))
     with pytest.raises(ValueError, match="sparse"):
         Scaling.fit("standard", x.to_sparse_csr(), torch.arange(3))
@@ -78,3 +79,47 @@ def test_scalings_are_the_same_that_do_the_same():
     assert not fitted.same(Scaling.fit("standard", x, torch.arange(4)))
     assert not fitted.same(Scaling("row"))
     assert Scaling("row").same(Scaling("row"))
+
+
+def test_each_block_has_the_scaling_that_suits_it():
+    dense, tags = torch.randn(6, 2), torch.tensor([[1.0, 3, 0], [0, 0, 0]]).repeat(3, 1)
+    x = Blocks.beside([dense, tags.to_sparse_csr()])
+    graph = Graph([[0], [1]], x, [0, 1] * 3, train=[0, 1, 2], val=[3, 4, 5])
+    assert suitable_scaling(graph.features) == "blocks"
+    scaled, scaling = scale_graph(graph, "blocks")
+    standard = Scaling.fit("standard", dense, graph.train).apply(dense)
+    rows = torch.tensor([[0.25, 0.75, 0], [0, 0, 0]]).repeat(3, 1)
+    assert torch.equal(scaled.features.to_dense(), torch.cat([standard, rows], 1))
+    assert [block.sparse for block in scaled.features.blocks] == [False, True]
+    # The model knows which columns are which, whatever layout another graph has them in.
+    for other in (x.to_dense(), x.to_dense().to_sparse_csr(), Blocks.beside([dense, tags])):
+        assert torch.allclose(scaling.apply(other).to_dense(), scaled.features.to_dense())
+
+
+def test_blocks_can_be_scaled_like_one_matrix():
+    x = Blocks.beside([torch.tensor([[1.0], [2.0]]), torch.tensor([[3.0], [0.0]]).to_sparse_csr()])
+    row = Scaling.fit("row", x, torch.arange(2)).apply(x)
+    assert torch.equal(row.to_dense(), torch.tensor([[0.25, 0.75], [1.0, 0.0]]))
+    with pytest.raises(ValueError, match="use 'blocks', 'row' or 'none'"):
+        Scaling.fit("standard", x, torch.arange(2))
+
+
+def test_no_statistic_of_a_block_comes_from_validation_or_test_nodes():
+    generator = torch.Generator().manual_seed(0)
+    one, two = torch.randn(6, 2, generator=generator), torch.randn(4, 3, generator=generator)
+    labels = [0, 1] * 5
+
+    def fitted(one, two):
+        x = Blocks((10, 5), [Block(one), Block(two, column=2, row=6)])
+        graph = Graph([[0], [1]], x, labels, train=[0, 1, 2], val=[3, 4, 9], test=[5])
+        return scale_graph(graph, "blocks")[1]
+
+    before = fitted(one, two)
+    hidden_one, hidden_two = one.clone(), two.clone()
+    hidden_one[3:] = 1e6  # nodes 3 to 5
+    hidden_two[3] = 1e6  # node 9
+    after = fitted(hidden_one, hidden_two)
+    assert torch.equal(before.mean, after.mean)
+    assert torch.equal(before.deviation, after.deviation)
+    # Rows without training nodes are scaled by those that belong to no split.
+    assert torch.allclose(before.mean[2:], two[:3].mean(0))

@@ -10,9 +10,12 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
+from vrgcn.graph.blocks import Blocks
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.graph.scaling import Scaling, scale_graph
+from vrgcn.graph.sparse import select_columns
+from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel, load_model, save_model
 from vrgcn.models.models import GCN, GraphSAGE
 from vrgcn.runs.fit import fit
@@ -44,6 +47,25 @@ def test_a_model_that_fit_trained_is_saved_with_all_it_was_trained_on(tmp_path: 
     assert (loaded.classes, loaded.features) == (["a", "b", "c"], list("wxyz"))
     assert (loaded.task, loaded.propagation) == ("classes", "mean")
     assert loaded.scaling.same(scaling)
+
+
+def test_a_model_of_blocks_scales_a_graph_as_it_was_loaded_in_any_layout(tmp_path: Path):
+    dense, tags = torch.randn(4, 2), torch.tensor([[1.0, 3], [0, 2], [0, 0], [4, 0]])
+    x = Blocks.beside([dense, tags.to_sparse_csr()])
+    names = Names(features=list("wxyz"))
+    raw = Graph([[0, 1, 2], [1, 2, 3]], x, [0, 1, 0, 1], train=[0, 1, 2], names=names)
+    graph, scaling = scale_graph(raw, "blocks")
+    model = GCN(4, 8, 2)
+    fit(model, graph, TrainConfig(epochs=1))
+    save_model(model, tmp_path / "m.safetensors")
+    loaded = load_model(tmp_path / "m.safetensors")
+    assert loaded.scaling.same(scaling)
+    outputs = loaded.predict(raw)
+    assert torch.equal(outputs, predict(model, graph))
+    assert torch.allclose(loaded.predict(raw.with_features(x.to_dense())), outputs)
+    turned = raw.with_features(select_columns(x, torch.tensor([3, 0, 2, 1])))
+    turned.names = Names(features=list("zwyx"))
+    assert torch.allclose(loaded.predict(turned), outputs)
 
 
 def test_a_model_of_numbers_is_saved_as_one(tmp_path: Path):

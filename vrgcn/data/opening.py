@@ -13,7 +13,7 @@ from vrgcn.data.store import load_graph, unprotected, verify_graph
 from vrgcn.data.store_format import content_checksum, opened_store, read_meta
 from vrgcn.files.folder import OpenFolder
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.sparse import is_sparse
+from vrgcn.graph.scaling import suitable_scaling
 
 
 class Opened(NamedTuple):
@@ -50,7 +50,7 @@ def open_graph(
     ratio, split_seed: shares of training, validation and test nodes, to draw them anew
 
     A named data set brings its own scaling. Nothing is known of a graph from disk: dense columns
-    are standardised, and rows of sparse features, which standardising would fill, sum to one.
+    are standardised, and rows of sparse columns, which standardising would fill, sum to one.
     """
     opened = _open(dataset, graph, data_root, verify, memory)
     if on_fill is not None and opened.graph.derived is not None:
@@ -78,8 +78,7 @@ def _open(
             note = verify_graph(folder) if verify else unprotected(folder)
             checksum = content_checksum(read_meta(folder))
             opened = load_graph(folder, memory=memory)
-        scaling = "row" if is_sparse(opened.features) else "standard"
-        return Opened(opened, scaling, note, checksum)
+        return Opened(opened, suitable_scaling(opened.features), note, checksum)
     assert dataset is not None
     opened = load_dataset(dataset, data_root=data_root, verify=verify)
     return Opened(opened, find_dataset(dataset).scaling, _note(dataset, data_root))

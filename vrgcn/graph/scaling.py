@@ -4,69 +4,108 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from vrgcn.graph.blocks import Block, Blocks
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.mapped import Tell, zeros
-from vrgcn.graph.sparse import CSR, full_precision, is_sparse, with_values
+from vrgcn.graph.sparse import CSR, full_precision, in_blocks, is_dense, is_sparse, with_values
 
-KINDS = ("none", "standard", "row")
+KINDS = ("none", "standard", "row", "blocks")
 _ROWS = 65_536  # at a time: no second table in memory on the way
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """kind: "none"; "standard", each column to mean 0 and deviation 1 over the training nodes; or
-        "row", each node's features divided by the sum of their absolute values
-    mean, deviation: (columns,), of "standard"
+    """kind: "none"; "standard", each column to mean 0 and deviation 1 over the training nodes;
+        "row", each node's features divided by the sum of their absolute values; or "blocks",
+        dense columns as by "standard" and each block of sparse columns as by "row"
+    mean, deviation: (columns,), of "standard" and "blocks"
+    groups: (columns,) int64, of "blocks": columns of one number above 0 are a block that is scaled
+        row by row, 0 stands for the others
     """
 
     kind: str = "none"
     mean: Tensor | None = None
     deviation: Tensor | None = None
+    groups: Tensor | None = None
 
     @staticmethod
-    def fit(kind: str, features: Tensor, nodes: Tensor) -> Scaling:
-        """Learn what "standard" needs from the features (all nodes, columns) of some nodes."""
+    def fit(kind: str, features: Tensor, nodes: Tensor, hidden: Tensor | None = None) -> Scaling:
+        """Learn what "standard" and "blocks" need from the features (all nodes, columns) of some
+        nodes.
+
+        hidden: nodes that nothing may be learned from. A block of rows without any of `nodes` is
+            scaled by all its other rows.
+        """
         if kind not in KINDS:
             raise ValueError(f"scaling {kind!r} is none of {', '.join(KINDS)}")
-        if kind != "standard":
+        if kind in ("none", "row"):
             return Scaling(kind)
-        if is_sparse(features):
+        blocks = Blocks.of(features).blocks
+        if kind == "standard" and any(block.sparse for block in blocks):
+            fitting = "'row'" if len(blocks) == 1 else "'blocks', 'row'"
             raise ValueError(
-                "scaling 'standard' would fill sparse features with non-zeros; use 'row' or 'none'"
+                "scaling 'standard' would fill sparse features with non-zeros; use "
+                f"{fitting} or 'none'"
             )
-        if not len(nodes):
-            raise ValueError("scaling 'standard' needs training nodes to learn from")
-        total = torch.zeros(features.shape[1], dtype=torch.float64)
-        squares = torch.zeros_like(total)
-        # Around a first guess of the mean, so that squares of large offsets do not cancel.
-        guess = features[nodes[0]].double()
-        for part in nodes.split(_ROWS):
-            x = features[part].double() - guess
-            total += x.sum(0)
-            squares += x.square().sum(0)
-        mean = total / len(nodes)
-        deviation = (squares / len(nodes) - mean.square()).clamp(min=0).sqrt()
-        # A column that does not vary in training says nothing; leave its scale alone.
-        constant = deviation <= 1e-7 * (guess + mean).abs().clamp(min=1e-30)
-        deviation[constant] = 1.0
         dtype = full_precision(features.dtype)
-        return Scaling(kind, (guess + mean).to(dtype), deviation.to(dtype))
+        mean = torch.zeros(features.shape[1], dtype=dtype)
+        deviation, groups = torch.ones_like(mean), torch.zeros(len(mean), dtype=torch.int64)
+        for block in blocks:
+            if block.sparse:
+                groups[block.columns] = groups.max() + 1
+                continue
+            rows = _rows_to_learn_from(block, nodes, hidden)
+            if not len(rows):
+                raise ValueError(f"scaling {kind!r} needs training nodes to learn from")
+            columns = block.columns
+            mean[columns], deviation[columns] = _moments(block.values, rows)
+        return Scaling(kind, mean, deviation, groups if kind == "blocks" else None)
 
     def apply(self, features: Tensor, file: Path | None = None) -> Tensor:
-        """The scaled features, in a new tensor; in a memory-mapped file where one is named."""
+        """The scaled features, in a new tensor; dense ones in a memory-mapped file where one is
+        named."""
         if self.kind == "none":
             return features
         self.check(features)
+        if in_blocks(features) or self.kind == "blocks":
+            return self._apply_to_blocks(Blocks.of(features))
         if is_sparse(features):
             return _rows_to_one_sparse(features)
         out = zeros(tuple(features.shape), features.dtype, file)
         self._fill(out, features)
+        return out
+
+    def _apply_to_blocks(self, x: Blocks) -> Tensor:
+        groups = self.groups
+        if groups is None:
+            groups = torch.full((x.shape[1],), int(self.kind == "row"))
+        sums = _group_sums(x, groups)
+        blocks = [replace(b, values=self._block(b, groups, b.rows_of(sums))) for b in x.blocks]
+        alone = len(blocks) == 1 and blocks[0].covers(x.shape[0])
+        return blocks[0].values if alone else Blocks(x.shape, blocks)
+
+    def _block(self, block: Block, groups: Tensor, sums: Tensor) -> Tensor:
+        """The scaled values of a block. sums: (its rows, groups), 1 in the first column"""
+        own, values = groups[block.columns], block.values
+        if block.sparse and bool((own > 0).all()):
+            matrix = block.matrix
+            parts = sums[matrix.row_of_entry, own[matrix.indices]]
+            return with_values(values, values.values() / parts)
+        values = values.to_dense()  # of sparse columns that the model knows as dense ones
+        out = zeros(tuple(values.shape), values.dtype)
+        for start, x in _parts(values):
+            y = x.to(full_precision(x.dtype))
+            if self.mean is not None and self.deviation is not None:
+                y = (y - self.mean[block.columns]) / self.deviation[block.columns]
+            if bool((own > 0).any()):
+                y = y / sums[start : start + len(x)].index_select(1, own)
+            out[start : start + len(x)] = y
         return out
 
     def apply_to(self, graph: Graph, file: Path | None = None) -> Graph:
@@ -78,7 +117,7 @@ class Scaling:
                 f"the features of the graph are scaled already ({graph.scaling.kind}): give the "
                 "graph as it was before"
             )
-        if graph.derived is None or is_sparse(graph.features):
+        if graph.derived is None or self.kind == "blocks" or not is_dense(graph.features):
             return graph.with_features(self.apply(graph.features, file), self)
         features = graph.features
         self.check(features)
@@ -97,14 +136,18 @@ class Scaling:
     def digest(self) -> str:
         """The same for scalings that do the same to any features."""
         digest = hashlib.sha256(self.kind.encode())
-        for part in (self.mean, self.deviation):
+        for part in (self.mean, self.deviation, self.groups):
             if part is not None:
                 digest.update(f"{part.dtype}".encode() + part.cpu().numpy().tobytes())
         return digest.hexdigest()
 
     def same(self, other: Scaling) -> bool:
         """Whether the other does the same to any features."""
-        pairs = ((self.mean, other.mean), (self.deviation, other.deviation))
+        pairs = (
+            (self.mean, other.mean),
+            (self.deviation, other.deviation),
+            (self.groups, other.groups),
+        )
         return self.kind == other.kind and all(
             a is b or (a is not None and b is not None and torch.equal(a.cpu(), b.cpu()))
             for a, b in pairs
@@ -133,8 +176,70 @@ class Scaling:
 
 def scale_graph(graph: Graph, kind: str) -> tuple[Graph, Scaling]:
     """The graph with its features scaled, and the scaling, learned from its training nodes."""
-    scaling = Scaling.fit(kind, graph.features, graph.train)
+    hidden = torch.cat([graph.val, graph.test])
+    scaling = Scaling.fit(kind, graph.features, graph.train, hidden)
     return scaling.apply_to(graph), scaling
+
+
+def suitable_scaling(features: Tensor) -> str:
+    """The kind of scaling for features of which only the layout is known."""
+    return "blocks" if in_blocks(features) else "row" if is_sparse(features) else "standard"
+
+
+def _rows_to_learn_from(block: Block, nodes: Tensor, hidden: Tensor | None) -> Tensor:
+    """The rows of a block whose values its scaling may know: those of `nodes`, or all that are not
+    hidden where none of `nodes` is in it."""
+    own = block.find(nodes)
+    own = own[own >= 0]
+    if len(own) or not len(nodes):
+        return own
+    known = torch.ones(block.num_rows, dtype=torch.bool)
+    others = block.find(nodes if hidden is None else hidden)
+    known[others[others >= 0]] = False
+    return known.nonzero()[:, 0]
+
+
+def _moments(values: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and deviation of the columns of a dense tensor over some rows."""
+    total = torch.zeros(values.shape[1], dtype=torch.float64)
+    squares = torch.zeros_like(total)
+    # Around a first guess of the mean, so that squares of large offsets do not cancel.
+    guess = values[rows[0]].double()
+    for part in rows.split(_ROWS):
+        x = values[part].double() - guess
+        total += x.sum(0)
+        squares += x.square().sum(0)
+    mean = total / len(rows)
+    deviation = (squares / len(rows) - mean.square()).clamp(min=0).sqrt()
+    # A column that does not vary in training says nothing; leave its scale alone.
+    constant = deviation <= 1e-7 * (guess + mean).abs().clamp(min=1e-30)
+    deviation[constant] = 1.0
+    return guess + mean, deviation
+
+
+def _group_sums(x: Blocks, groups: Tensor) -> Tensor:
+    """(rows, groups + 1): sums of absolute values in the columns of each group, 1 where they are
+    0; and 1 in the first column."""
+    number = int(groups.max()) + 1
+    sums = torch.zeros(x.shape[0], number, dtype=full_precision(x.dtype))
+    for block in x.blocks:
+        own = groups[block.columns]
+        if not bool((own > 0).any()):
+            continue
+        if block.sparse:
+            part = torch.zeros(block.num_rows * number, dtype=sums.dtype)
+            places = block.matrix.row_of_entry * number + own[block.matrix.indices]
+            part = part.index_add_(0, places, block.values.values().abs()).view(-1, number)
+        else:
+            part = torch.zeros(block.num_rows, number, dtype=sums.dtype)
+            for start, rows in _parts(block.values):
+                part[start : start + len(rows)].index_add_(1, own, rows.abs().to(sums.dtype))
+        if block.places is None:
+            sums[block.row : block.row + block.num_rows] += part
+        else:
+            sums.index_add_(0, block.places, part)
+    sums[:, 0] = 1
+    return _not_zero(sums)
 
 
 def _rows_to_one_sparse(x: Tensor) -> Tensor:

@@ -40,11 +40,17 @@ from vrgcn.models.models import ACTIVATIONS, JUMPING, MODELS, NORMS, GraphModel
 
 FORMAT = "vrgcn-model"
 # Versions that can be read. 2 predicts numbers, 3 is a custom model or has a custom matrix, 4 is a
-# baseline or has node tables; each is written only for these.
-VERSIONS = (1, 2, 3, 4)
+# baseline or has node tables, 5 scales features in blocks; each is written only for these.
+VERSIONS = (1, 2, 3, 4, 5)
 CHECKSUM = "checksum"  # covers tensors and description; older files have none
 _PREFIX = "model."
 _SCALE = ("output_scale.mean", "output_scale.deviation")
+_GROUPS = "scaling.groups"
+# Tensors that scalings of some kinds have.
+_SCALED = {
+    "standard": ("mean", "deviation"),
+    "blocks": ("mean", "deviation", "groups"),
+}
 
 Description = dict[str, Any]
 Tensors = dict[str, Tensor]
@@ -80,7 +86,7 @@ def read_model_file(path: Path) -> tuple[Description, Tensors]:
     if description["propagation"] is None and not (own or description["own_matrix"]):
         raise ValueError(f"{path}: does not say by what the model propagates")
     for name, tensor in tensors.items():
-        whole = own or description["model"] in BASELINES or name in ID_TENSORS
+        whole = own or description["model"] in BASELINES or name in (*ID_TENSORS, _GROUPS)
         if not whole and not tensor.is_floating_point():
             raise ValueError(f"{path}: {name} holds {tensor.dtype}, not floating-point numbers")
         if not torch.isfinite(tensor).all():
@@ -187,8 +193,7 @@ def _check_agreement(path: Path, description: Description, tensors: Tensors) -> 
     columns = None if description["features"] is None else len(description["features"])
     if description["model"] is not None:
         columns = _check_names(path, description)
-    standard = description["scaling"] == "standard"
-    wanted = {"scaling.mean", "scaling.deviation"} if standard else set()
+    wanted = {f"scaling.{name}" for name in _SCALED.get(description["scaling"], ())}
     found = {name for name in tensors if not name.startswith(_PREFIX)} - {*ID_TENSORS}
     if found != wanted:
         raise ValueError(
@@ -202,6 +207,15 @@ def _check_agreement(path: Path, description: Description, tensors: Tensors) -> 
     for name in ("scaling.deviation", _PREFIX + _SCALE[1]):
         if name in tensors and not (tensors[name] > 0).all():
             raise ValueError(f"{path}: {name} must be above 0")
+    groups = tensors.get(_GROUPS)
+    if groups is not None and (groups.dtype != torch.int64 or not _counts_up(groups)):
+        raise ValueError(f"{path}: {_GROUPS} must hold the numbers of groups, from 0 or 1 up")
+
+
+def _counts_up(groups: Tensor) -> bool:
+    """Whether each number from 1 to the largest is there."""
+    found = groups.unique()
+    return bool(found[0] >= 0 and found[-1] < len(found) + int(found[0] > 0))
 
 
 def _check_names(path: Path, description: Description) -> int:

@@ -170,6 +170,8 @@ def save_model(model: nn.Module | SavedModel, path: str | Path) -> None:
     if saved.scaling.mean is not None and saved.scaling.deviation is not None:
         tensors["scaling.mean"] = saved.scaling.mean
         tensors["scaling.deviation"] = saved.scaling.deviation
+    if saved.scaling.groups is not None:
+        tensors["scaling.groups"] = saved.scaling.groups
     tensors |= id_tensors(saved.nodes)
     write_model_file(Path(path), description, tensors)
 
@@ -195,7 +197,8 @@ def load_model(path: str | Path, model: Factory | None = None) -> SavedModel:
         made.eval(),
         description["propagation"],
         Scaling(
-            description["scaling"], tensors.get("scaling.mean"), tensors.get("scaling.deviation")
+            description["scaling"],
+            *(tensors.get(f"scaling.{name}") for name in ("mean", "deviation", "groups")),
         ),
         description["multilabel"],
         description["classes"],
@@ -223,6 +226,8 @@ def load_model(path: str | Path, model: Factory | None = None) -> SavedModel:
 def _version(saved: SavedModel, itself: bool) -> int:
     """Return the version of the file: the first that can hold the model. itself: True for a custom
     model"""
+    if saved.scaling.kind == "blocks":
+        return 5
     if isinstance(saved.model, Baseline) or node_tables(saved.model):
         return 4
     return 3 if itself else 2 if saved.regression else 1

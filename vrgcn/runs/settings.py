@@ -73,10 +73,11 @@ class Settings:
     the labelled nodes, class by class. None: the graph's own split."""
     split_seed: int = 0
     """Seed of --ratio."""
-    scaling: Literal["auto", "none", "standard", "row"] = "auto"
+    scaling: Literal["auto", "none", "standard", "row", "blocks"] = "auto"
     """Scaling of the features: standard gives columns mean 0 and deviation 1 on the training nodes,
-    row makes each node's sum to 1. auto: as the paper does for the data set; for a graph from disk,
-    standard for dense and row for sparse features."""
+    row makes each node's sum to 1, blocks is standard for dense columns and row for each block of
+    sparse ones. auto: as the paper does for the data set; for a graph from disk, standard for dense
+    and row for sparse features, blocks where there are both."""
     verify: bool = True
     """Read all files of a graph on disk before training and compare their checksums, so that
     training never uses damaged data: one or two seconds per gigabyte."""

@@ -24,8 +24,7 @@ from torch import Tensor
 from vrgcn.costs.order import build_for
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
-from vrgcn.graph.scaling import scale_graph
-from vrgcn.graph.sparse import is_sparse
+from vrgcn.graph.scaling import scale_graph, suitable_scaling
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel
 from vrgcn.models.config import ModelConfig
@@ -56,8 +55,8 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
     estimator, fanout, epochs, batch_size, learning_rate, weight_decay, device: the training, as in
         `TrainConfig`
     settings: a dict of any other settings of `ModelConfig` and `TrainConfig`
-    scaling: of the features, learned from the training nodes: "standard", "row" or "none"; "auto":
-        "standard" for dense and "row" for sparse ones
+    scaling: of the features, learned from the training nodes: "standard", "row", "blocks" or
+        "none"; "auto": "standard" for dense and "row" for sparse ones, "blocks" for both
     validation_fraction: the share of the labelled nodes, drawn at random, that chooses the best
         epoch; 0: none, and the last epoch is kept
     patience: stop after this many epochs without a better validation score
@@ -133,7 +132,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         graph, scaling_kind = self._labelled(rows, target, train, val), self.scaling
         if graph.scaling is None:
             if scaling_kind == "auto":
-                scaling_kind = "row" if is_sparse(graph.features) else "standard"
+                scaling_kind = suitable_scaling(graph.features)
             graph, _ = scale_graph(graph, scaling_kind)
         weights = weights * self._class_weights(target, train)
         objective = build_objective(graph, train_config)
