@@ -8,17 +8,67 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
-from vrgcn.data import load_dataset
+from lab.league.splits import deal_again, rotate_parts
+from vrgcn.data import find_dataset, load_dataset
 from vrgcn.data.splitting import random_split
 from vrgcn.graph.graph import Graph
+from vrgcn.graph.scaling import scale_graph, suitable_scaling
+from vrgcn.graph.validation import SPLITS
+from vrgcn.tasks import find_task
+from vrgcn.tasks.metrics import Metric
 
 RATIO = (0.6, 0.2, 0.2)
+NAMES = {"valid": "val"}  # of splits in the tables, and ours
+
+
+@dataclass(frozen=True)
+class RealGraph:
+    """A graph of the league.
+
+    make: from the folder of all graphs and the number of a split, with unscaled features
+    about: which splits it has, for the tables
+    metric: its score; None: the one that its task has by default
+    scaling: of the features; None: as for a graph from disk
+    official: columns of its official splits; () without them
+    tables: whether it lies there as tables, which `vrgcn import` reads
+    """
+
+    make: Callable[[Path, int], Graph]
+    about: str
+    metric: str | None = None
+    scaling: str | None = None
+    official: tuple[str, ...] = ()
+    tables: bool = False
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A graph of the league with one of its splits, as competitors get it.
+
+    graph: with scaled features; name: in GRAPHS; asked: its metric, None for the task's own
+    """
+
+    name: str
+    graph: Graph
+    asked: str | None = None
+
+    @property
+    def metric(self) -> Metric:
+        return find_task(self.graph.task).find_metric(self.asked)
+
+    def scored(self, outputs: torch.Tensor, split: str) -> float:
+        """Score of outputs (all nodes, columns) on the nodes of a split."""
+        assert self.graph.labels is not None
+        nodes = self.graph.split(split)
+        return self.metric.compute(outputs[nodes], self.graph.labels[nodes])
 
 
 def data_folder() -> Path | None:
@@ -33,13 +83,24 @@ def load(name: str, split: int, folder: Path) -> Graph:
     """Return a graph of the league with one of its splits, with unscaled features."""
     if name not in GRAPHS:
         raise ValueError(f"{name!r} is none of {', '.join(GRAPHS)}")
-    return GRAPHS[name](folder, split)
+    official = GRAPHS[name].official
+    if official and split >= len(official):
+        raise ValueError(f"{name} has {len(official)} official splits, and none of number {split}")
+    return GRAPHS[name].make(folder, split)
 
 
-def _of_tables(name: str, columns: tuple[str, ...] | None = None) -> Callable[[Path, int], Graph]:
+def entry_of(name: str, graph: Graph) -> Entry:
+    """The graph with its features scaled as `vrgcn train` scales them."""
+    known = GRAPHS.get(name)
+    kind = None if known is None else known.scaling
+    kind = kind or suitable_scaling(graph.features)
+    return Entry(name, scale_graph(graph, kind)[0], known.metric if known else None)
+
+
+def _of_tables(name: str, columns: tuple[str, ...] = (), metric: str | None = None) -> RealGraph:
     """A graph of two Parquet tables.
 
-    columns: of the official splits; None: splits are drawn
+    columns: of the official splits; (): splits are drawn
     """
 
     def make(folder: Path, split: int) -> Graph:
@@ -48,24 +109,23 @@ def _of_tables(name: str, columns: tuple[str, ...] | None = None) -> Callable[[P
         ends = torch.from_numpy(np.stack([column.to_numpy() for column in edges.columns[:2]]))
         labels = torch.from_numpy(nodes["label"].to_numpy().astype(np.int64))
         graph = Graph(ends, _features(folder / name, nodes), labels, undirected=True)
-        if columns is None:
+        if not columns:
             return random_split(graph, RATIO, seed=split)
-        names = {"valid": "val"}
-        parts = [names.get(part, part) for part in nodes[columns[split]].to_pylist()]
+        parts = [NAMES.get(part, part) for part in nodes[columns[split]].to_pylist()]
         chosen = {
-            part: torch.tensor([i for i, its in enumerate(parts) if its == part])
-            for part in ("train", "val", "test")
+            part: torch.tensor([i for i, its in enumerate(parts) if its == part]) for part in SPLITS
         }
         return graph.with_splits(chosen)
 
-    return make
+    about = f"{len(columns)} official" if columns else "drawn, 60/20/20"
+    return RealGraph(make, about, metric, None, columns, tables=True)
 
 
-def _features(folder: Path, nodes: object) -> torch.Tensor:
+def _features(folder: Path, nodes: pa.Table) -> torch.Tensor:
     file = folder / "features_csr.npz"
     if not file.is_file():
-        names = [name for name in nodes.column_names if name.startswith("f")]  # type: ignore[attr-defined]
-        columns = [nodes[name].to_numpy() for name in names]  # type: ignore[index]
+        names = [name for name in nodes.column_names if name.startswith("f")]
+        columns = [nodes[name].to_numpy() for name in names]
         return torch.from_numpy(np.stack(columns, axis=1).astype(np.float32))
     with np.load(file) as held:
         return torch.sparse_csr_tensor(
@@ -77,25 +137,27 @@ def _features(folder: Path, nodes: object) -> torch.Tensor:
         )
 
 
-def _named(name: str) -> Callable[[Path, int], Graph]:
-    """A data set by name; its own split first, then splits that are drawn."""
+def _named(name: str, again: Callable[[Graph, int], Graph], about: str) -> RealGraph:
+    """A data set by name.
+
+    again: returns another split of the same kind; number 0 is its own
+    """
 
     def make(folder: Path, split: int) -> Graph:
-        graph = load_dataset(name, data_root=folder)
-        return graph if split == 0 else random_split(graph, RATIO, seed=split)
+        return again(load_dataset(name, data_root=folder), split)
 
-    return make
+    return RealGraph(make, about, scaling=find_dataset(name).scaling)
 
 
-GRAPHS: dict[str, Callable[[Path, int], Graph]] = {
-    "tolokers": _of_tables("tolokers", tuple(f"split{i}" for i in range(10))),
+_DEALT = "the public one, then dealt anew in its sizes"
+GRAPHS: dict[str, RealGraph] = {
+    "tolokers": _of_tables("tolokers", tuple(f"split{i}" for i in range(10)), "roc-auc"),
     "amazon_computers": _of_tables("amazon_computers"),
     "blogcatalog_attributed": _of_tables("blogcatalog_attributed"),
     "facebook_large": _of_tables("facebook_large"),
-    "cora": _named("cora"),
-    "citeseer": _named("citeseer"),
-    "pubmed": _named("pubmed"),
-    "nell": _named("nell-paper"),
-    "ppi": _named("ppi-small"),
+    "cora": _named("cora", deal_again, _DEALT),
+    "citeseer": _named("citeseer", deal_again, _DEALT),
+    "pubmed": _named("pubmed", deal_again, _DEALT),
+    "nell": _named("nell-paper", deal_again, _DEALT),
+    "ppi": _named("ppi-small", rotate_parts, "its own by tissue, then tissues take turns"),
 }
-METRICS = {"tolokers": "roc-auc"}

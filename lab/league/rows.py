@@ -5,62 +5,55 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
-from lab.league.real_graphs import METRICS
+from lab.harness.version import code_version
+from lab.league.real_graphs import Entry
+from lab.league.search import run_search
 from vrgcn.baselines import RECIPES
 from vrgcn.baselines.problem import Problem
-from vrgcn.graph.graph import Graph
-from vrgcn.graph.scaling import scale_graph, suitable_scaling
+from vrgcn.engine.estimators import ESTIMATORS
 from vrgcn.inference.predict import predict
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs.settings import Settings
-from vrgcn.tasks import find_task
-from vrgcn.tasks.metrics import Metric
 from vrgcn.training.config import TrainConfig
+
+Kind = Literal["baseline", "default", "estimator", "variant", "tune"]
+TUNE_LIMIT = "3m"
+LAST = ", last weights"
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A graph of the league with one of its splits, as competitors get it.
+class Row:
+    """A competitor.
 
-    graph: with scaled features; name: in `real_graphs.GRAPHS`
+    kind: baseline; default, the network that `vrgcn train` trains; estimator, that network by each
+        estimator; variant, that network with another setting; tune, a search
+    run: returns at least `val` and `test`
     """
 
-    name: str
-    graph: Graph
-
-    @property
-    def metric(self) -> Metric:
-        return find_task(self.graph.task).find_metric(METRICS.get(self.name))
-
-    def scored(self, outputs: torch.Tensor, split: str) -> float:
-        """Score of outputs (all nodes, columns) on the nodes of a split."""
-        assert self.graph.labels is not None
-        nodes = self.graph.split(split)
-        return self.metric.compute(outputs[nodes], self.graph.labels[nodes])
+    kind: Kind
+    run: Callable[[Entry], dict[str, Any]]
+    available: bool = True
 
 
-Run = Callable[[Entry], dict[str, Any]]
-
-
-def _baseline(name: str) -> Run:
+def _baseline(name: str) -> Row:
     def run(entry: Entry) -> dict[str, Any]:
         problem = Problem.of(entry.graph, entry.metric)
         model = RECIPES[name].fit(problem)
         outputs = predict(model, entry.graph)
         return {"val": entry.scored(outputs, "val"), "test": entry.scored(outputs, "test")}
 
-    return run
+    return Row("baseline", run, RECIPES[name].available)
 
 
-def _network(**changes: Any) -> Run:
+def _network(kind: Kind, **changes: Any) -> Row:
     """The default network with some settings changed."""
 
     def run(entry: Entry) -> dict[str, Any]:
-        given = TrainConfig(metric=METRICS.get(entry.name), diagnostics=0, threads=1)
+        given = TrainConfig(metric=entry.asked, diagnostics=0, threads=1)
         settings = Settings(model=ModelConfig(), train=given).changed(changes)
         job = settings.prepare(entry.graph)
         result = job.train()
@@ -71,36 +64,58 @@ def _network(**changes: Any) -> Run:
             "estimator": job.config.estimator,
         }
 
-    return run
+    return Row(kind, run)
 
 
-ROWS: dict[str, Run] = {
-    **{f"baseline {name}": _baseline(name) for name in RECIPES},
-    "default": _network(),
-    "two-way, last weights": _network(estimator="two-way", average_weights=False),
-    "two-way": _network(estimator="two-way"),
-    "two-way, learned rows": _network(estimator="two-way", learned_rows=True),
-    "two-way, neighbours' labels": _network(estimator="two-way", neighbour_labels=True),
-    "cvd, last weights": _network(estimator="cvd", average_weights=False),
-    "cvd": _network(estimator="cvd"),
-    "exact, last weights": _network(estimator="exact", average_weights=False),
-    "exact": _network(estimator="exact"),
-}
+def _tune(limit: str) -> Row:
+    return Row("tune", lambda entry: run_search(entry, limit))
 
 
-def run_row(name: str, entry: Entry) -> dict[str, Any]:
-    """Return the scores of a row, with its total seconds and processor seconds."""
-    torch.manual_seed(0)
-    clock, processor = time.perf_counter(), time.process_time()
-    found = ROWS[name](entry)
+def rows(tune_limit: str = TUNE_LIMIT) -> dict[str, Row]:
+    """Return the competitors by name, in the order of the tables."""
+    estimators = {
+        name + ("" if averaged else LAST): _network(
+            "estimator", estimator=name, average_weights=averaged
+        )
+        for name in ESTIMATORS
+        for averaged in (True, False)
+    }
+    variants: dict[str, dict[str, Any]] = {
+        "learned rows": {"learned_rows": True},
+        "neighbours' labels": {"neighbour_labels": True},
+        "rows and labels": {"learned_rows": True, "neighbour_labels": True},
+        "gcn": {"model": "gcn"},
+        "3 layers": {"layers": 3},
+        "3 layers, skip": {"layers": 3, "skip": True},
+        "batch norm": {"norm": "batch"},
+        "jumping knowledge": {"jumping": "cat"},
+        "dropout .5": {"dropout": 0.5},
+        "256 wide, rate .003": {"hidden": 256, "learning_rate": 0.003},
+        "100 epochs, rate .003": {"epochs": 100, "learning_rate": 0.003},
+    }
     return {
-        **found,
-        "seconds": round(time.perf_counter() - clock, 3),
-        "cpu_seconds": round(time.process_time() - processor, 3),
+        **{f"baseline {name}": _baseline(name) for name in RECIPES},
+        "default": _network("default"),
+        **estimators,
+        **{name: _network("variant", **changes) for name, changes in variants.items()},
+        "tune": _tune(tune_limit),
     }
 
 
-def entry_of(name: str, graph: Graph) -> Entry:
-    """The graph with its features scaled as `vrgcn train` scales them."""
-    kind = suitable_scaling(graph.features)
-    return Entry(name, scale_graph(graph, kind)[0])
+ROWS = rows()
+KINDS: tuple[Kind, ...] = tuple(dict.fromkeys(row.kind for row in ROWS.values()))
+
+
+def run_row(row: Row, entry: Entry) -> dict[str, Any]:
+    """Return the scores of a row, with its total seconds and processor seconds, and the version of
+    the code."""
+    torch.manual_seed(0)
+    clock, processor = time.perf_counter(), time.process_time()
+    found = row.run(entry)
+    return {
+        "kind": row.kind,
+        **found,
+        "seconds": round(time.perf_counter() - clock, 3),
+        "cpu_seconds": round(time.process_time() - processor, 3),
+        "version": code_version(),
+    }

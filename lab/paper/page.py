@@ -12,10 +12,10 @@ import torch
 
 from lab.harness.records import Record, in_order, of
 from lab.harness.units import planned_epochs, read_records
+from lab.harness.version import code_version
 from lab.paper.experiment import Experiment, Verdict
 from lab.paper.numbers import COLUMNS, NONE, numbers
 from lab.paper.settings import setting
-from lab.paper.version import code_version
 from vrgcn import __version__
 from vrgcn.data.tables.wording import counted
 from vrgcn.files.sizes import bytes_text

@@ -21,11 +21,11 @@ from rich.progress import (
 
 from lab.harness.records import append_record
 from lab.harness.units import Unit, missing_units, read_records
+from lab.harness.version import code_version
 from lab.paper.estimate import about, seconds_of
 from lab.paper.experiment import Choice, Experiment, Verdict
 from lab.paper.page import PAGE, write_page
 from lab.paper.settings import absent, setting
-from lab.paper.version import code_version
 from vrgcn.data import root_folder
 from vrgcn.data.tables.wording import counted
 from vrgcn.engine.devices import use_threads

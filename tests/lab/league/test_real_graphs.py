@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+import torch
 
-from lab.league.real_graphs import data_folder, load
+from lab.league import imported
+from lab.league.real_graphs import GRAPHS, _of_tables, data_folder, entry_of, load
+from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import is_sparse
 
 FOLDER = data_folder()
@@ -30,6 +36,58 @@ def test_lists_of_columns_are_sparse_features() -> None:
     assert graph.features.shape == (5_196, 8_189)
 
 
-def test_a_graph_that_is_not_in_the_league_is_refused() -> None:
+@needs_data
+def test_the_splits_of_cora_are_all_of_the_public_sizes() -> None:
+    assert FOLDER is not None
+    for split in range(2):
+        graph = load("cora", split, FOLDER)
+        assert [len(graph.split(name)) for name in ("train", "val", "test")] == [140, 500, 1000]
+
+
+@needs_data
+def test_named_data_sets_are_scaled_as_training_scales_them() -> None:
+    """Binary words that are standardised cost Citeseer fifteen points."""
+    assert FOLDER is not None
+    entry = entry_of("cora", load("cora", 0, FOLDER))
+    sums = entry.graph.features.to_dense().sum(1)
+    assert torch.allclose(sums[sums > 0], torch.ones(()))
+
+
+def test_a_graph_or_a_split_that_is_not_in_the_league_is_refused() -> None:
     with pytest.raises(ValueError, match="'reddit' is none of tolokers, "):
         load("reddit", 0, FOLDER or Path())
+    with pytest.raises(ValueError, match="tolokers has 10 official splits, and none of number 10"):
+        load("tolokers", 10, FOLDER or Path())
+
+
+def write_tables(folder: Path) -> None:
+    """Twenty nodes with lists of columns, and the same as a matrix."""
+    folder.mkdir()
+    lists = [[i % 5, 5 + i % 2] for i in range(20)]
+    nodes = {"id": range(20), "label": [i % 2 for i in range(20)], "feat_idx": lists}
+    pq.write_table(pa.table(nodes), folder / "nodes.parquet")
+    ends = {"src": range(20), "dst": [(i + 1) % 20 for i in range(20)]}
+    pq.write_table(pa.table(ends), folder / "edges.parquet")
+    np.savez(
+        folder / "features_csr.npz",
+        indptr=np.arange(0, 41, 2),
+        indices=np.array(lists).reshape(-1),
+        data=np.ones(40),
+        shape=(20, 7),
+    )
+
+
+def test_an_imported_graph_is_the_one_that_is_read_directly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(GRAPHS, "made up", _of_tables("made up"))
+    write_tables(tmp_path / "made up")
+    graphs: list[Graph] = [read("made up", 1, tmp_path) for read in (load, imported.load_imported)]
+    ours, theirs = graphs
+    assert torch.equal(ours.edge_index(), theirs.edge_index())
+    assert torch.equal(ours.features.to_dense(), theirs.features.to_dense())
+    assert ours.labels is not None
+    assert theirs.labels is not None
+    assert torch.equal(ours.labels, theirs.labels)
+    for part in ("train", "val", "test"):
+        assert torch.equal(ours.split(part), theirs.split(part))

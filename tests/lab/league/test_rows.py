@@ -3,35 +3,44 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
-from lab.league.rows import ROWS, entry_of, run_row
+from lab.league.real_graphs import entry_of
+from lab.league.rows import KINDS, LAST, ROWS, Row, run_row
+from lab.league.search import run_search
 from vrgcn import Graph
-
-NODES = 60
-
-
-def graph() -> Graph:
-    """Two classes whose nodes are linked among themselves, with features that tell them apart."""
-    draw = torch.Generator().manual_seed(0)
-    labels = torch.arange(NODES) % 2
-    edges = torch.randint(NODES // 2, (2, 200), generator=draw) * 2
-    edges = torch.cat([edges, edges + 1], dim=1)
-    x = torch.randn(NODES, 4, generator=draw) + labels[:, None]
-    order = torch.randperm(NODES, generator=draw)
-    return Graph(
-        edges, x, labels, train=order[:30], val=order[30:45], test=order[45:], undirected=True
-    )
+from vrgcn.baselines import RECIPES
+from vrgcn.engine.estimators import ESTIMATORS
 
 
 @pytest.mark.parametrize("row", ["baseline linear-2", "default", "two-way, last weights"])
-def test_a_row_scores_validation_and_test_nodes(row: str) -> None:
-    record = run_row(row, entry_of("made up", graph()))
+def test_a_row_scores_validation_and_test_nodes(row: str, small: Graph) -> None:
+    record = run_row(ROWS[row], entry_of("made up", small))
     assert record["val"] > 0.8
     assert record["test"] > 0.8
     assert record["seconds"] > 0
+    assert record["kind"] == ROWS[row].kind
+    assert record["version"].startswith("0.")
 
 
-def test_rows_are_baselines_and_networks() -> None:
-    assert "default" in ROWS
-    assert any(row.startswith("baseline") for row in ROWS)
+def test_every_baseline_and_every_estimator_with_both_weights_is_a_row() -> None:
+    assert {f"baseline {name}" for name in RECIPES} == {
+        name for name, row in ROWS.items() if row.kind == "baseline"
+    }
+    both = {f"{name}{end}" for name in ESTIMATORS for end in ("", LAST)}
+    assert both == {name for name, row in ROWS.items() if row.kind == "estimator"}
+    assert KINDS == ("baseline", "default", "estimator", "variant", "tune")
+
+
+def test_a_search_is_scored_with_the_best_of_what_it_found(small: Graph) -> None:
+    row = Row("tune", lambda entry: run_search(entry, None, trials=2))
+    record = run_row(row, entry_of("made up", small))
+    assert record["test"] > 0.8
+    assert record["trials"] == 2
+    assert record["baselines"] > 3
+    assert sum(record["weights"].values()) == pytest.approx(1)
+    parts = [record[name] for name in ("single", "network", "baseline")]
+    assert all(part["test"] > 0.6 for part in parts)
+    assert parts[0]["val"] == max(part["val"] for part in parts)
+    assert record["val"] >= parts[0]["val"]  # the average is chosen on the validation nodes
+    assert parts[1]["name"].startswith("trial ")
+    assert parts[2]["name"] in RECIPES

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.paper.version import code_version
+from lab.harness.version import code_version
 from vrgcn import __version__
 
 

@@ -1,0 +1,108 @@
+"""The page of the league and its part of the README, written from records alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import vrgcn
+from lab.harness.blocks import write_block
+from lab.harness.records import Record, in_order
+from lab.league.picture import draw
+from lab.league.real_graphs import GRAPHS
+from lab.league.scores import Scores
+from lab.league.table import SPLITS, WORDS, report, summary_table, tune_words
+from vrgcn.baselines import RECIPES
+from vrgcn.files.writing import write_text
+
+ROOT = Path(vrgcn.__file__).resolve().parents[1]
+RECORDS, PAGE, README = "docs/results/league.jsonl", "docs/league.md", "README.md"
+PICTURE = "images/league.png"  # from the folder docs
+BLOCK, BEFORE = "league", "## The paper, reproduced"
+
+_HEAD = """# The league: real graphs, simple baselines, networks
+
+A program writes this page from [its records](results/league.jsonl): nobody types its numbers.
+
+    .venv/bin/python -m lab.league --out results/league.jsonl      # run it, or what is left of it
+    .venv/bin/python -m lab.league --show results/league.jsonl     # print the tables
+    .venv/bin/python -m lab.league --publish results/league.jsonl  # write this page, the picture
+
+Every (graph, row, split) is a line of the file, and what is there is not run again. `--graphs`,
+`--kinds`, `--rows` and `--splits` choose a part. Processes that share the work write to files of
+their own; `--show` and `--publish` take several files. The graphs are read from `$VRGCN_DATA`.
+`--imported` reads the tables of a graph by `vrgcn import`, as a user would.
+
+- **Scores** are those of the test nodes in per cent, mean ± standard error over {splits} splits
+  (accuracy; ROC AUC on `tolokers`, micro-F1 on `ppi`). Penalties, epochs, settings and averages
+  are chosen on the validation nodes.
+- **The best baseline** of a graph is the one with the best mean on the *test* nodes, chosen after
+  the fact: nobody could have chosen it better.
+- **Differences** are formed split by split. Two rows are *level* if their mean difference is
+  within one standard error.
+- **Seconds** are processor seconds of one thread, fitting and evaluation together.
+- `default` is the network of `vrgcn train` without flags. Rows named after an estimator train the
+  same network by it; other networks change the setting that they name. `tune` is the average that
+  `vrgcn tune --time-limit {limit}` ends with. The rows `tune: …` are the models that the same
+  searches found best by their validation scores.
+
+{versions}
+
+![Points above the best simple baseline, by graph](images/league.png)
+"""
+
+
+def page(records: Sequence[Record]) -> str:
+    """The page as Markdown."""
+    scores = Scores(records, SPLITS)
+    head = _HEAD.format(splits=SPLITS, limit=_limit(records), versions=_versions(records))
+    about = "\n".join(
+        f"| {name} | {GRAPHS[name].about} |" for name in scores.graphs if name in GRAPHS
+    )
+    recipes = "\n".join(f"| {name} | {recipe.words} |" for name, recipe in RECIPES.items())
+    tables = f"| graph | splits |\n|---|---|\n{about}\n\n| baseline | |\n|---|---|\n{recipes}\n"
+    return "\n".join([head, report(records), "## Graphs and baselines", "", tables])
+
+
+def readme_part(records: Sequence[Record]) -> str:
+    """The part of the README: a picture, a table, a sentence."""
+    scores = Scores(records, SPLITS)
+    count = len([row for row in scores.rows if scores.kind(row) == "baseline"])
+    words = tune_words(scores)
+    above, level, below = (words.count(word) for word in WORDS)
+    return f"""## Beside simple baselines
+
+![Points above the best simple baseline, by graph](docs/{PICTURE})
+
+{summary_table(scores)}
+
+{len(scores.graphs)} real graphs, {SPLITS} splits each, one thread, mean ± standard error;
+{count} baselines from logistic regression to boosted trees, the best of them chosen on the test
+nodes of each graph. `vrgcn tune --time-limit {_limit(records)}` is above it on {above}, level with
+it (within one standard error) on {level} and below it on {below}. [The league](docs/league.md) has
+every row, and the command that repeats it."""
+
+
+def publish(records: Sequence[Record], root: Path) -> None:
+    """Write the records, the page, the picture and the README's part below the folder `root`."""
+    latest = {(r["graph"], r["row"], r["split"]): r for r in records}
+    lines = (json.dumps(r, ensure_ascii=False, allow_nan=False) + "\n" for r in latest.values())
+    (root / RECORDS).parent.mkdir(parents=True, exist_ok=True)
+    write_text(root / RECORDS, "".join(lines))
+    write_text(root / PAGE, page(records))
+    draw(records, root / "docs" / PICTURE)
+    readme = (root / README).read_text(encoding="utf-8")
+    write_text(root / README, write_block(readme, BLOCK, readme_part(records), BEFORE))
+
+
+def _limit(records: Sequence[Record]) -> str:
+    """Time limits of the searches, in words."""
+    found = in_order([record for record in records if record.get("limit")], "limit")
+    return " or ".join(found) or "–"
+
+
+def _versions(records: Sequence[Record]) -> str:
+    """The code that made the records, in words."""
+    found = in_order([record for record in records if "version" in record], "version")
+    return f"Records of vrgcn {'; '.join(found)}." if found else "The version was not recorded."
