@@ -8,12 +8,12 @@ from datetime import datetime
 from typing import get_args, get_type_hints
 
 import pytest
+from lab.paper.version import code_version
 
 from lab.harness.units import Unit, read_records
 from lab.paper import reproduce
 from lab.paper.experiment import Choice, Experiment, Verdict
 from lab.paper.reproduce import EXPERIMENTS, find_experiment
-from lab.paper.version import code_version
 from vrgcn.cli.reproduce import ReproduceOptions, command
 from vrgcn.cli.reproduce import run as run_reproduce
 
