@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import get_args, get_type_hints
 
 import pytest
-from lab.paper.version import code_version
 
 from lab.harness.units import Unit, read_records
+from lab.harness.version import code_version
 from lab.paper import reproduce
 from lab.paper.experiment import Choice, Experiment, Verdict
 from lab.paper.reproduce import EXPERIMENTS, find_experiment
