@@ -15,6 +15,7 @@ from lab.league.search import run_search
 from vrgcn.baselines import RECIPES
 from vrgcn.baselines.problem import Problem
 from vrgcn.engine.estimators import ESTIMATORS
+from vrgcn.inference.fitting import fit_recipe
 from vrgcn.inference.predict import predict
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs.settings import Settings
@@ -42,8 +43,7 @@ class Row:
 def _baseline(name: str) -> Row:
     def run(entry: Entry) -> dict[str, Any]:
         problem = Problem.of(entry.graph, entry.metric)
-        model = RECIPES[name].fit(problem)
-        outputs = predict(model, entry.graph)
+        outputs = predict(fit_recipe(RECIPES[name], problem), entry.graph)
         return {"val": entry.scored(outputs, "val"), "test": entry.scored(outputs, "test")}
 
     return Row("baseline", run, RECIPES[name].available)

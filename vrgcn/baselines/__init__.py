@@ -15,7 +15,6 @@ from functools import partial
 from importlib.util import find_spec
 
 from vrgcn.baselines.baseline import Baseline
-from vrgcn.baselines.correct_and_smooth import CorrectAndSmooth, fit_correct_and_smooth
 from vrgcn.baselines.label_propagation import LabelPropagation, fit_label_propagation
 from vrgcn.baselines.link import Link, fit_link
 from vrgcn.baselines.logistic import Logistic, fit_logistic
@@ -27,7 +26,6 @@ BASELINES: dict[str, type[Baseline]] = {
     "trees": Trees,
     "link": Link,
     "label-propagation": LabelPropagation,
-    "correct-and-smooth": CorrectAndSmooth,
 }
 
 
@@ -38,11 +36,13 @@ class Recipe:
     fit: returns the fitted module
     words: what it is, for the leaderboard
     packages: import names, any one of which `fit` needs; empty where it needs none
+    smooth: True if its predictions are corrected and smoothed (inference/fitting.py)
     """
 
     fit: Callable[[Problem], Baseline]
     words: str
     packages: tuple[str, ...] = ()
+    smooth: bool = False
 
     @property
     def available(self) -> bool:
@@ -56,7 +56,9 @@ RECIPES: dict[str, Recipe] = {
     "linear": Recipe(partial(fit_logistic, hops=0), "linear, of a node's own features"),
     "linear-2": Recipe(partial(fit_logistic, hops=2), "linear, of two hops"),
     "labels": Recipe(fit_label_propagation, "labels, spread along the edges"),
-    "smoothed": Recipe(fit_correct_and_smooth, "linear of two hops, corrected and smoothed"),
+    "smoothed": Recipe(
+        partial(fit_logistic, hops=2), "linear of two hops, corrected and smoothed", smooth=True
+    ),
     "trees-2": Recipe(partial(fit_trees, hops=2), "boosted trees, of two hops", _TREES),
     "link": Recipe(fit_link, "linear, of who the neighbours are"),
     "trees": Recipe(partial(fit_trees, hops=0), "boosted trees, of its own features", _TREES),

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
     from vrgcn.graph.graph import Graph
     from vrgcn.graph.names import Names
-    from vrgcn.inference.average_sweeps import AverageSweeps
-    from vrgcn.inference.sweeps import ExactSweeps
+    from vrgcn.inference.predict import Sweeps
     from vrgcn.runs.run import Run
 
 
@@ -72,7 +71,7 @@ class Sweeping:
 
     graph: Graph
     nodes: Tensor | None
-    sweeps: ExactSweeps | AverageSweeps
+    sweeps: Sweeps
 
     @property
     def count(self) -> int:

@@ -118,6 +118,7 @@ def _train(
             Listeners(*listeners),
             resume=options.resume is not None,
             verbose=True,
+            smooth=options.smooth,
             check=None if watch is None else watch.check,
         )
     print(f"{result}\nwritten to {printable(folder)}")

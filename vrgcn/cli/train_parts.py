@@ -205,3 +205,5 @@ def _refuse_others(options: TrainOptions) -> None:
     for name in ("seeds", "ratio", "log"):
         if getattr(options, name) not in (None, "none"):
             raise ValueError(f"--{name} is for one process with the whole graph: leave it out")
+    if options.smooth == "always":
+        raise ValueError("--smooth always is for one process with the whole graph: leave it out")

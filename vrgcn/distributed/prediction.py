@@ -38,6 +38,11 @@ def part_sweeps(saved: SavedModel, part: Part, group: Group) -> PartSweeps:
             "an average of models is predicted for a graph as a whole, in one process: give that "
             f"with {setting('graph')}, or name a single model"
         )
+    if saved.smoothing is not None:
+        raise ValueError(
+            "a model whose outputs are corrected and smoothed is predicted for a graph as a whole, "
+            f"in one process: give that with {setting('graph')}"
+        )
     check_agreement(
         group,
         {

@@ -18,13 +18,17 @@ from torch import nn
 from vrgcn.files.checksums import value_checksum
 from vrgcn.files.kinds import OBJECT, TEXT, Kind, check_kinds, or_null, shown
 from vrgcn.files.parsing import read_json
-from vrgcn.files.writing import write_text
+from vrgcn.files.tensors import read_tensors, size_of, tensor_checksum, write_tensors
+from vrgcn.files.writing import new_file, write_text
 from vrgcn.graph.graph import Graph
 from vrgcn.inference import AVERAGE
 from vrgcn.inference.saved import SavedModel, load_model, save_model
+from vrgcn.inference.smoothing import Smoothing
 
-FORMAT, VERSION = "vrgcn-average", 1
-_CHECKSUM = "checksum"
+FORMAT = "vrgcn-average"
+VERSIONS = (1, 2)  # 2 has a smoothing, and is written only for one
+_CHECKSUM, _TENSORS = "checksum", "tensors"
+_SMOOTHING = "smoothing.safetensors"
 _MEMBERS = "members"  # the folder of their files
 
 
@@ -99,9 +103,13 @@ def save_average(average: Average, folder: Path) -> None:
         entries.append({"name": name, "file": file, "weight": weight})
     # Relative: both may be moved together.
     best = None if average.best is None else os.path.relpath(average.best, folder)
-    about: dict[str, Any] = {
-        "format": FORMAT, "version": VERSION, "best": best, "members": entries,
-    }  # fmt: skip
+    about: dict[str, Any] = {"format": FORMAT, "version": 1, "best": best, "members": entries}
+    if average.smoothing is not None:
+        tensors = average.smoothing.tensors
+        with new_file(folder / _SMOOTHING, size=size_of(tensors)) as opened:
+            write_tensors(opened, tensors)
+        sums = {name: tensor_checksum(tensor) for name, tensor in tensors.items()}
+        about |= {"version": 2, "smoothing": {**average.smoothing.settings, _TENSORS: sums}}
     about[_CHECKSUM] = value_checksum(about)
     write_text(folder / AVERAGE, json.dumps(about, indent=1) + "\n")
 
@@ -112,9 +120,10 @@ def load_average(folder: Path) -> Average:
     about = read_json(path)
     if not isinstance(about, dict) or about.get("format") != FORMAT:
         raise ValueError(f"{path}: was not written by vrgcn; it lacks the entry {FORMAT!r}")
-    if about.get("version") != VERSION:
+    if about.get("version") not in VERSIONS:
         raise ValueError(
-            f"{path}: is of version {shown(about.get('version'))}, and this vrgcn reads {VERSION}"
+            f"{path}: is of version {shown(about.get('version'))}, and this vrgcn reads "
+            f"{' and '.join(map(str, VERSIONS))}"
         )
     said = {name: value for name, value in about.items() if name != _CHECKSUM}
     if about.get(_CHECKSUM) != value_checksum(said):
@@ -133,7 +142,23 @@ def load_average(folder: Path) -> Average:
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     # As they were written: dividing by a sum that is nearly 1 would change last bits.
-    return replace(average, weights=tuple(weights.values()))
+    return replace(
+        average,
+        weights=tuple(weights.values()),
+        smoothing=_read_smoothing(folder / _SMOOTHING, about.get("smoothing")),
+    )
+
+
+def _read_smoothing(file: Path, about: dict[str, Any] | None) -> Smoothing | None:
+    """Read the smoothing of an average; None where average.json has none."""
+    if about is None:
+        return None
+    tensors = read_tensors(file)
+    if {name: tensor_checksum(tensor) for name, tensor in tensors.items()} != about[_TENSORS]:
+        raise ValueError(f"{file}: is damaged: its checksum is another; copy it again")
+    settings = {name: value for name, value in about.items() if name != _TENSORS}
+    check_kinds(f"{file.parent / AVERAGE}: smoothing", settings, Smoothing.kinds)
+    return Smoothing.of_file(file, settings, tensors)
 
 
 def _check_alike(members: dict[str, SavedModel]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -11,10 +12,15 @@ from torch import Tensor
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.mapped import zeros
 from vrgcn.inference.average import Average
-from vrgcn.inference.sweeps import ExactSweeps
 from vrgcn.tasks import find_task
 
 _ROWS = 65_536  # rows of outputs that are averaged, and returned, at a time
+
+
+class MemberSweeps(Protocol):
+    """Sweeps of one member."""
+
+    def stream(self, nodes: Tensor | None = None) -> Iterator[tuple[Tensor, Tensor]]: ...
 
 
 class AverageSweeps:
@@ -30,7 +36,7 @@ class AverageSweeps:
         self,
         average: Average,
         graph: Graph,
-        members: Sequence[Callable[[], ExactSweeps]],
+        members: Sequence[Callable[[], MemberSweeps]],
         *,
         directory: Path | None = None,
         on_chunk: Callable[[int], None] | None = None,

@@ -18,9 +18,9 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.graph.validation import check_nodes
 from vrgcn.inference.average_sweeps import AverageSweeps
-from vrgcn.inference.predict import check_all_outputs, single_sweeps
+from vrgcn.inference.predict import Sweeps, check_all_outputs, exact_sweeps
 from vrgcn.inference.saved import SavedModel
-from vrgcn.inference.sweeps import ExactSweeps
+from vrgcn.inference.smoothed_sweeps import SmoothedSweeps
 from vrgcn.models.config import is_whole
 
 
@@ -39,7 +39,7 @@ def embeddings(
     layer: counted as this file says; -2 is what the last `propagate` averages
     model, graph, nodes, propagation, directory, on_chunk: as in `predict`
     """
-    sweeps = single_sweeps(
+    sweeps = exact_sweeps(
         model, graph, propagation=propagation, directory=directory, on_chunk=on_chunk
     )
     asked = None if nodes is None else check_nodes(nodes, graph.num_nodes)
@@ -48,8 +48,10 @@ def embeddings(
     return found
 
 
-def find_layer(sweeps: ExactSweeps | AverageSweeps, layer: int) -> int | None:
+def find_layer(sweeps: Sweeps, layer: int) -> int | None:
     """The level that a layer is; None for the outputs."""
+    if isinstance(sweeps, SmoothedSweeps):
+        sweeps = sweeps.inner
     if isinstance(sweeps, AverageSweeps):
         sweeps.average.refuse_layers()
     if not is_whole(layer):

@@ -36,14 +36,17 @@ from vrgcn.files.writing import new_file
 from vrgcn.graph.propagation import PROPAGATIONS
 from vrgcn.graph.scaling import KINDS
 from vrgcn.inference.node_tables import TENSORS as ID_TENSORS
+from vrgcn.inference.smoothing import Smoothing, is_smoothing
 from vrgcn.models.models import ACTIVATIONS, JUMPING, MODELS, NORMS, GraphModel
 
 FORMAT = "vrgcn-model"
 # Versions that can be read. 2 predicts numbers, 3 is a custom model or has a custom matrix, 4 is a
-# baseline or has node tables, 5 scales features in blocks; each is written only for these.
-VERSIONS = (1, 2, 3, 4, 5)
+# baseline or has node tables, 5 scales features in blocks, 6 has a smoothing; each is written only
+# for these.
+VERSIONS = (1, 2, 3, 4, 5, 6)
 CHECKSUM = "checksum"  # covers tensors and description; older files have none
 _PREFIX = "model."
+_GONE = "correct-and-smooth"
 _SCALE = ("output_scale.mean", "output_scale.deviation")
 _GROUPS = "scaling.groups"
 # Tensors that scalings of some kinds have.
@@ -76,6 +79,8 @@ def read_model_file(path: Path) -> tuple[Description, Tensors]:
     _check_checksum(path, description, tensors)
     for key in ("regression", "own_matrix"):  # files from before there were such models
         description.setdefault(key, False)
+    description.setdefault("smoothing", None)
+    _refuse_gone(path, description)
     own = version >= 3 and description.get("model") is None
     check_kinds(str(path), description, _OWN_KINDS if own else _KINDS)
     if not own:
@@ -86,13 +91,22 @@ def read_model_file(path: Path) -> tuple[Description, Tensors]:
     if description["propagation"] is None and not (own or description["own_matrix"]):
         raise ValueError(f"{path}: does not say by what the model propagates")
     for name, tensor in tensors.items():
-        whole = own or description["model"] in BASELINES or name in (*ID_TENSORS, _GROUPS)
+        counted = name in (*ID_TENSORS, _GROUPS) or is_smoothing(name)
+        whole = own or description["model"] in BASELINES or counted
         if not whole and not tensor.is_floating_point():
             raise ValueError(f"{path}: {name} holds {tensor.dtype}, not floating-point numbers")
         if not torch.isfinite(tensor).all():
             raise ValueError(f"{path}: {name} holds NaN or infinite numbers; train the model again")
     _check_agreement(path, description, tensors)
     return description, tensors
+
+
+def _refuse_gone(path: Path, description: Description) -> None:
+    if description.get("model") == _GONE:
+        raise ValueError(
+            f"{path}: holds the baseline {_GONE!r} of an older vrgcn. Any model can be corrected "
+            "and smoothed now: fit it again"
+        )
 
 
 def write_model_file(path: Path, description: Description, tensors: Tensors) -> None:
@@ -169,6 +183,25 @@ def build_saved(path: Path, description: Description, tensors: Tensors) -> Graph
     return model
 
 
+def smoothing_of(path: Path, description: Description, tensors: Tensors) -> Smoothing | None:
+    """The smoothing that the file describes; None where it has none."""
+    settings = description["smoothing"]
+    if settings is None:
+        return None
+    check_kinds(f"{path}: smoothing", settings, Smoothing.kinds)
+    unknown = settings.keys() - Smoothing.kinds.keys()
+    if unknown:
+        raise ValueError(f"{path}: no smoothing has {shown(min(unknown))}")
+    found = Smoothing.of_file(path, settings, tensors)
+    outputs = (description["arguments"] or {}).get("classes")
+    if description["model"] is not None and found.errors.shape[1] != outputs:
+        raise ValueError(
+            f"{path}: its smoothing is of {found.errors.shape[1]} outputs, and the model has "
+            f"{outputs}"
+        )
+    return found
+
+
 def _check_shapes(path: Path, weights: Tensors, wanted: dict[str, tuple[int, ...]]) -> None:
     missing, foreign = wanted.keys() - weights.keys(), weights.keys() - wanted.keys()
     if missing:
@@ -194,7 +227,9 @@ def _check_agreement(path: Path, description: Description, tensors: Tensors) -> 
     if description["model"] is not None:
         columns = _check_names(path, description)
     wanted = {f"scaling.{name}" for name in _SCALED.get(description["scaling"], ())}
-    found = {name for name in tensors if not name.startswith(_PREFIX)} - {*ID_TENSORS}
+    found = {
+        name for name in tensors if not name.startswith(_PREFIX) and not is_smoothing(name)
+    } - {*ID_TENSORS}
     if found != wanted:
         raise ValueError(
             f"{path}: scaling {description['scaling']!r} has the tensors "
@@ -250,6 +285,7 @@ _KINDS = {
     "own_matrix": FLAG,
     "classes": NAMES,
     "features": NAMES,
+    "smoothing": or_null(OBJECT),
 }
 _OWN_KINDS = _KINDS | {
     "model": Kind(lambda value: value is None, "null"),

@@ -21,6 +21,13 @@ _IDS, _TEXT, _ENDS = "nodes.ids", "nodes.text", "nodes.ends"
 TENSORS = (_IDS, _TEXT, _ENDS)
 
 
+def places_of(ids: pa.Array, graph: Graph) -> Tensor:
+    """(ids,): the numbers that nodes have in a graph; -1 where it does not have them."""
+    known, there = _alike(ids, _ids(graph.names.nodes, graph.num_nodes))
+    places = pc.index_in(known, value_set=there).fill_null(-1)
+    return torch.from_numpy(places.to_numpy().astype(np.int64))
+
+
 def on_nodes(model: nn.Module, ours: pa.Array | None, graph: Graph) -> nn.Module:
     """The model with the rows of its tables in the order of the graph's nodes: itself where they
     are, else a copy. A node that the model has not seen has a row of zeros.
@@ -32,9 +39,7 @@ def on_nodes(model: nn.Module, ours: pa.Array | None, graph: Graph) -> nn.Module
         return model
     count = len(next(iter(tables.values())).rows)
     theirs = graph.names.nodes
-    known, wanted = _ids(ours, count), _ids(theirs, graph.num_nodes)
-    if known.type != wanted.type:
-        known, wanted = known.cast(pa.string()), wanted.cast(pa.string())
+    known, wanted = _alike(_ids(ours, count), _ids(theirs, graph.num_nodes))
     if known.equals(wanted):
         return model
     places = pc.index_in(wanted, value_set=known)
@@ -57,25 +62,40 @@ def _ids(names: pa.Array | None, count: int) -> pa.Array:
     return names.cast(pa.string()) if pa.types.is_large_string(names.type) else names
 
 
-def id_tensors(names: pa.Array | None) -> dict[str, Tensor]:
-    """Ids of nodes as tensors, for a file; none where they are the nodes' numbers."""
+def _alike(ids: pa.Array, others: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Ids of one type, so that they can be compared."""
+    ids, others = _ids(ids, 0), _ids(others, 0)
+    if ids.type == others.type:
+        return ids, others
+    return ids.cast(pa.string()), others.cast(pa.string())
+
+
+def id_tensors(names: pa.Array | None, prefix: str = "") -> dict[str, Tensor]:
+    """Ids of nodes as tensors, for a file; none where they are the nodes' numbers.
+
+    prefix: of the tensors' names
+    """
     if names is None:
         return {}
     if pa.types.is_integer(names.type):
-        return {_IDS: torch.from_numpy(names.cast(pa.int64()).to_numpy().copy())}
+        return {prefix + _IDS: torch.from_numpy(names.cast(pa.int64()).to_numpy().copy())}
     texts = [text.encode() for text in names.to_pylist()]
     ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
     joined = np.frombuffer(b"".join(texts) or b"\0", dtype=np.uint8)
-    return {_TEXT: torch.from_numpy(joined.copy()), _ENDS: torch.from_numpy(ends)}
+    return {
+        prefix + _TEXT: torch.from_numpy(joined.copy()),
+        prefix + _ENDS: torch.from_numpy(ends),
+    }
 
 
-def ids_of_tensors(path: Path, tensors: dict[str, Tensor]) -> pa.Array | None:
+def ids_of_tensors(path: Path, tensors: dict[str, Tensor], prefix: str = "") -> pa.Array | None:
     """The ids that a model file has; an error where they are none."""
-    if _IDS in tensors:
-        return pa.array(tensors[_IDS].numpy())
-    if _TEXT not in tensors or _ENDS not in tensors:
+    ids, joined, stops = prefix + _IDS, prefix + _TEXT, prefix + _ENDS
+    if ids in tensors:
+        return pa.array(tensors[ids].numpy())
+    if joined not in tensors or stops not in tensors:
         return None
-    text, ends = bytes(tensors[_TEXT].numpy()), tensors[_ENDS].tolist()
+    text, ends = bytes(tensors[joined].numpy()), tensors[stops].tolist()
     starts = [0, *ends[:-1]]
     ordered = all(0 <= a <= b <= len(text) for a, b in zip(starts, ends, strict=True))
     try:

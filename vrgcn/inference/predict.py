@@ -20,7 +20,10 @@ from vrgcn.inference.average import Average
 from vrgcn.inference.average_sweeps import AverageSweeps
 from vrgcn.inference.node_tables import on_nodes
 from vrgcn.inference.saved import SavedModel, fit_features
+from vrgcn.inference.smoothed_sweeps import SmoothedSweeps
 from vrgcn.inference.sweeps import ExactSweeps
+
+Sweeps = ExactSweeps | AverageSweeps | SmoothedSweeps
 
 _ROWS = 65_536  # outputs that are checked at a time
 
@@ -53,7 +56,7 @@ def predict(
 
 
 def check_all_outputs(
-    sweeps: ExactSweeps | AverageSweeps,
+    sweeps: Sweeps,
     nodes: Tensor | None,
     outputs: Tensor,
     what: str = "prediction",
@@ -99,8 +102,23 @@ def exact_sweeps(
     propagation: PropagationLike | None = None,
     directory: Path | None = None,
     on_chunk: Callable[[int], None] | None = None,
-) -> ExactSweeps | AverageSweeps:
+) -> Sweeps:
     """The sweeps that `predict` uses, for outputs that are wanted a chunk at a time."""
+    if isinstance(model, SavedModel) and model.smoothing is not None:
+        inner = _unsmoothed_sweeps(model, graph, propagation, directory)
+        return SmoothedSweeps(
+            inner, model.smoothing, model.task, directory=directory, on_chunk=on_chunk
+        )
+    return _unsmoothed_sweeps(model, graph, propagation, directory, on_chunk)
+
+
+def _unsmoothed_sweeps(
+    model: nn.Module | SavedModel,
+    graph: Graph,
+    propagation: PropagationLike | None,
+    directory: Path | None,
+    on_chunk: Callable[[int], None] | None = None,
+) -> ExactSweeps | AverageSweeps:
     if not isinstance(model, Average):
         return single_sweeps(
             model, graph, propagation=propagation, directory=directory, on_chunk=on_chunk
@@ -117,14 +135,12 @@ def exact_sweeps(
     return AverageSweeps(model, graph, members, directory=directory, on_chunk=on_chunk)
 
 
-def _member_sweeps(
-    member: SavedModel, graph: Graph, directory: Path | None, number: int
-) -> ExactSweeps:
+def _member_sweeps(member: SavedModel, graph: Graph, directory: Path | None, number: int) -> Sweeps:
     """directory: in which each member has its own"""
     if directory is not None:
         directory = directory / f"member-{number}"
         directory.mkdir(exist_ok=True)
-    return single_sweeps(member, graph, directory=directory)
+    return exact_sweeps(member, graph, directory=directory)
 
 
 def single_sweeps(
@@ -135,7 +151,7 @@ def single_sweeps(
     directory: Path | None = None,
     on_chunk: Callable[[int], None] | None = None,
 ) -> ExactSweeps:
-    """The sweeps of one model, which has layers."""
+    """The sweeps of one model, which has layers; its smoothing is left out."""
     if isinstance(model, Average):
         model.refuse_layers()
     if isinstance(model, SavedModel):

@@ -32,11 +32,13 @@ from vrgcn.inference.model_file import (
     Description,
     build_saved,
     read_model_file,
+    smoothing_of,
     weights_of,
     write_model_file,
 )
 from vrgcn.inference.node_tables import id_tensors, ids_of_tensors
 from vrgcn.inference.own_models import Factory, describe_own, make_own
+from vrgcn.inference.smoothing import Smoothing
 from vrgcn.models.node_table import node_tables
 from vrgcn.tasks import find_task, flagged_task
 
@@ -53,6 +55,7 @@ class SavedModel:
     regression: one number per node, in the unit of the labels, in place of classes
     own_matrix: whether it was trained by a propagation that no name stands for, to be given again
     nodes: ids of the nodes that its node tables have rows of; None: their numbers
+    smoothing: what its outputs are corrected and smoothed by; None: they are taken as they are
     """
 
     model: nn.Module
@@ -64,6 +67,7 @@ class SavedModel:
     regression: bool = False
     own_matrix: bool = False
     nodes: pa.Array | None = None
+    smoothing: Smoothing | None = None
 
     @property
     def task(self) -> str:
@@ -173,6 +177,9 @@ def save_model(model: nn.Module | SavedModel, path: str | Path) -> None:
     if saved.scaling.groups is not None:
         tensors["scaling.groups"] = saved.scaling.groups
     tensors |= id_tensors(saved.nodes)
+    if saved.smoothing is not None:
+        description["smoothing"] = saved.smoothing.settings
+        tensors |= saved.smoothing.tensors
     write_model_file(Path(path), description, tensors)
 
 
@@ -206,6 +213,7 @@ def load_model(path: str | Path, model: Factory | None = None) -> SavedModel:
         description["regression"],
         description["own_matrix"],
         ids_of_tensors(path, tensors),
+        smoothing_of(path, description, tensors),
     )
     note_trained_on(
         made,
@@ -226,6 +234,8 @@ def load_model(path: str | Path, model: Factory | None = None) -> SavedModel:
 def _version(saved: SavedModel, itself: bool) -> int:
     """Return the version of the file: the first that can hold the model. itself: True for a custom
     model"""
+    if saved.smoothing is not None:
+        return 6
     if saved.scaling.kind == "blocks":
         return 5
     if isinstance(saved.model, Baseline) or node_tables(saved.model):

@@ -30,6 +30,7 @@ from vrgcn.runs.interrupts import stop_requests
 from vrgcn.runs.lock import locked
 from vrgcn.runs.record import recorded
 from vrgcn.runs.settings import with_choice
+from vrgcn.runs.smoothing import check_smooth, smooth_run
 from vrgcn.training.batches import look_at
 from vrgcn.training.components import build_components
 from vrgcn.training.config import AUTO, TrainConfig
@@ -95,6 +96,7 @@ class Job:
         *,
         resume: bool = False,
         verbose: bool = False,
+        smooth: str = "never",
         check: Callable[[], None] | None = None,
     ) -> TrainResult:
         """Train, or resume training, and record everything in the folder of a run, which the caller
@@ -102,8 +104,11 @@ class Job:
 
         options: the settings that config.toml of the run has
         listener: called after the record is written
+        smooth: whether to correct and smooth the trained model, as `Settings.smooth` says
         check: called after each epoch and before each checkpoint; if it raises, the run stops
         """
+
+        check_smooth(smooth, self.graph)
 
         def train(told: Listener) -> TrainResult:
             place = folder / CHECKPOINTS
@@ -116,6 +121,7 @@ class Job:
             train,
             options=with_choice(options, self.config.estimator),
             listener=listener or Listener(),
+            finish=lambda result, note: smooth_run(self.model, self.graph, result, smooth, note),
             check=check,
         )
 

@@ -13,7 +13,7 @@ from torch import nn
 
 from vrgcn.files.writing import FULL, write_text
 from vrgcn.inference import MODEL
-from vrgcn.inference.saved import save_model
+from vrgcn.inference.saved import SavedModel, save_model
 from vrgcn.runs.checkpoint import checkpoints_in
 from vrgcn.runs.config_file import write_settings
 from vrgcn.runs.folder import CHECKPOINTS, CONFIG, METRICS, RESULT
@@ -22,6 +22,8 @@ from vrgcn.training.config import TrainConfig
 from vrgcn.training.listener import Callbacks, Listener, Listeners
 from vrgcn.training.result import TrainResult
 from vrgcn.training.state import Epoch
+
+Finish = Callable[[TrainResult, Callable[[str], None]], tuple[TrainResult, SavedModel]]
 
 
 class Record(Listener):
@@ -70,10 +72,10 @@ class Record(Listener):
         if self.check is not None:
             self.check()
 
-    def finish(self, result: TrainResult) -> None:
+    def finish(self, result: TrainResult, saved: nn.Module | SavedModel) -> None:
         """Write the model and the result."""
         self.metrics.finish(result.curve)
-        save_model(self.model, self.folder / MODEL)
+        save_model(saved, self.folder / MODEL)
         write_text(self.folder / RESULT, json.dumps(_scores(result), indent=2) + "\n")
 
     def _written(self, write: Callable[[], None]) -> bool:
@@ -96,12 +98,15 @@ def recorded(
     *,
     options: Mapping[str, Any],
     listener: Listener,
+    finish: Finish | None = None,
     check: Callable[[], None] | None = None,
 ) -> TrainResult:
     """Train and keep a record in the folder, except for the checkpoints.
 
     train: trains, calling the listener that it is given
     listener: called after the record is written
+    finish: makes the result and the model that are kept, from the result of the training and a
+        function that is called with notes; None: they are kept as they are
     others: see Record
     """
     if not listener.hears_notes:
@@ -110,7 +115,10 @@ def recorded(
     if not checkpoints_in(folder / CHECKPOINTS):
         record.begin()
     result = train(Listeners(record, listener))
-    record.finish(result)
+    saved: nn.Module | SavedModel = model
+    if finish is not None:
+        result, saved = finish(result, listener.note)
+    record.finish(result, saved)
     return result
 
 
@@ -120,6 +128,7 @@ def _scores(result: TrainResult) -> dict[str, Any]:
         "epoch": result.epoch,
         "val": result.val,
         "test": result.test,
+        "unsmoothed_val": result.unsmoothed,
         "seconds": result.seconds,
         "evaluation_seconds": result.evaluation_seconds,
         "diagnostics_seconds": result.diagnostics_seconds,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 # Values of settings that older runs lack, if they differ from the default.
-BEFORE = {"transform_first": "never", "average_weights": False}
+BEFORE = {"transform_first": "never", "average_weights": False, "smooth": "never"}
 
 # Entries of config.toml that are no settings: the checksum of a graph whose split the run drew, and
 # the estimator that `auto` stood for.
@@ -81,6 +81,10 @@ class Settings:
     verify: bool = True
     """Read all files of a graph on disk before training and compare their checksums, so that
     training never uses damaged data: one or two seconds per gigabyte."""
+    smooth: Literal["auto", "always", "never"] = "auto"
+    """Correct and smooth the trained model's predictions by the training labels (Correct & Smooth).
+    auto: if the validation score becomes better, and the graph is small enough to try it in some
+    seconds; always: in the way that is best on the validation nodes."""
     model: ModelConfig = field(default_factory=ModelConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
 

@@ -62,7 +62,14 @@ def train(
         if verbose:
             _print(opened.graph, opened.note, job)
         values = {**before, **described(found, opened.checksum)}
-        job.run(folder, values, Callbacks(on_epoch=on_epoch), resume=resume, verbose=verbose)
+        job.run(
+            folder,
+            values,
+            Callbacks(on_epoch=on_epoch),
+            resume=resume,
+            verbose=verbose,
+            smooth=found.smooth,
+        )
     return load_run(folder)
 
 

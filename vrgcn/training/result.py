@@ -24,6 +24,8 @@ class TrainResult:
         evaluation, of diagnostics and of writing checkpoints, which are not part of it
     weights: the kept weights
     metric: the metric of val and test
+    unsmoothed: if the model's predictions are corrected and smoothed, the validation score without
+        that; None if they are not
     stopped: the reason why training ended: its epochs, patience, its time limit, or a callback that
         raised StopTraining
     """
@@ -39,6 +41,7 @@ class TrainResult:
     metric: Metric = field(repr=False)
     checkpoint_seconds: float = 0.0
     stopped: Stopped = "epochs"
+    unsmoothed: float | None = None
 
     def __str__(self) -> str:
         """Return three lines: the scores, the loss, the time."""
@@ -48,6 +51,8 @@ class TrainResult:
         kept = f"kept epoch {self.epoch} of {len(self.curve)}"
         if self.val is not None:
             kept += f", validation {self.metric.title} {self.metric.text(self.val)}"
+        if self.unsmoothed is not None:
+            kept += f", before smoothing {self.metric.text(self.unsmoothed)}"
         first, last = self.curve[0], self.curve[-1]
         return (
             f"{test} ({kept})\n"

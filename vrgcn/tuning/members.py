@@ -20,8 +20,8 @@ from vrgcn.files.parsing import read_json
 from vrgcn.files.tensors import read_tensors, size_of, write_tensors
 from vrgcn.files.writing import new_file, write_text
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.trained_on import TrainedOn, note_trained_on
 from vrgcn.inference import MODEL
+from vrgcn.inference.fitting import fit_recipe
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel, load_model, save_model
 from vrgcn.runs.config_file import write_settings
@@ -80,11 +80,10 @@ def fit_baseline(
     # First: the options mark the folder as ours if we are killed.
     write_settings(folder / CONFIG, {**options, "baseline": name})
     try:
-        model = RECIPES[name].fit(problem).eval()
+        saved = fit_recipe(RECIPES[name], problem)
         if stopped():
             return None
-        note_trained_on(model, TrainedOn.of(problem.graph))
-        save_model(model, folder / MODEL)
+        save_model(saved, folder / MODEL)
         val = problem.score(predict(load_model(folder / MODEL), problem.graph, problem.graph.val))
     except (MemoryError, FloatingPointError, ValueError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and not is_out_of_memory(error):

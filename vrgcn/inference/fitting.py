@@ -1,0 +1,17 @@
+"""Baselines as saved models."""
+
+from __future__ import annotations
+
+from vrgcn.baselines import Recipe
+from vrgcn.baselines.problem import Problem
+from vrgcn.graph.trained_on import TrainedOn, note_trained_on
+from vrgcn.inference.choose_smoothing import smoothed
+from vrgcn.inference.saved import SavedModel
+
+
+def fit_recipe(recipe: Recipe, problem: Problem) -> SavedModel:
+    """Fit a baseline, corrected and smoothed if its recipe says so."""
+    model = recipe.fit(problem).eval()
+    note_trained_on(model, TrainedOn.of(problem.graph))
+    saved = SavedModel.of(model)
+    return smoothed(saved, problem, always=True) if recipe.smooth else saved

@@ -1,0 +1,55 @@
+"""Correct & Smooth at the end of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from torch import nn
+
+from vrgcn.baselines.problem import Problem
+from vrgcn.files.setting_names import setting
+from vrgcn.graph.graph import Graph
+from vrgcn.inference.choose_smoothing import choose_smoothing
+from vrgcn.inference.predict import predict
+from vrgcn.inference.saved import SavedModel
+from vrgcn.training.result import TrainResult
+
+
+def smooth_run(
+    model: nn.Module,
+    graph: Graph,
+    result: TrainResult,
+    smooth: str,
+    note: Callable[[str], None],
+) -> tuple[TrainResult, SavedModel]:
+    """Return the result and the saved model of a run, corrected and smoothed if `smooth` says so.
+
+    graph: features scaled; smooth: as `Settings.smooth`
+    note: called if nothing was tried
+    """
+    saved = SavedModel.of(model)
+    if smooth == "never" or not len(graph.val):
+        return result, saved
+    chosen = choose_smoothing(saved, Problem.of(graph, result.metric), always=smooth == "always")
+    if chosen.reason is not None:
+        note(
+            f"predictions are not smoothed: {chosen.reason}; {setting('smooth', 'always')} tries it"
+        )
+    if chosen.smoothing is None:
+        return result, saved
+    saved, test = replace(saved, smoothing=chosen.smoothing), result.test
+    if len(graph.test):
+        assert graph.labels is not None
+        outputs = predict(saved, graph, graph.test)
+        test = result.metric.compute(outputs, graph.labels[graph.test])
+    return replace(result, val=chosen.val, test=test, unsmoothed=chosen.alone), saved
+
+
+def check_smooth(smooth: str, graph: Graph) -> None:
+    """Raise before the training if it could not be smoothed after it as the settings say."""
+    if smooth == "always" and not len(graph.val):
+        raise ValueError(
+            f"{setting('smooth', 'always')} chooses how far to spread on the validation nodes, and "
+            "the graph has none: give it a val split, or leave the setting out"
+        )
