@@ -15,15 +15,19 @@ import torch
 from vrgcn.data import store
 from vrgcn.data.store import load_graph, save_graph
 from vrgcn.data.store_format import signed
+from vrgcn.graph.blocks import Block, Blocks
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.graph.scaling import scale_graph
+from vrgcn.graph.sparse import stored
 from vrgcn.graph.validation import SPLITS
 
 EDGES = torch.tensor([[1, 2, 3, 0, 0], [0, 0, 1, 3, 2]])
 WEIGHT = torch.tensor([0.5, 2.0, 1.0, 3.0, 0.25])
 DENSE = torch.arange(12, dtype=torch.float32).reshape(4, 3)
 SPARSE = torch.eye(4, 3)
+BLOCKS = Blocks.beside([DENSE, SPARSE.to_sparse_csr()])
+ROWS = Blocks((4, 9), [Block(SPARSE[:2].to_sparse_csr(), 1), Block(DENSE[:1], column=5, row=3)])
 CLASSES = torch.tensor([0, 2, -1, 1])
 SEVERAL = torch.tensor([[0, 1], [1, 1], [-1, -1], [0, 0]])
 NUMBERS = torch.tensor([0.5, 1e9 + 0.25, float("nan"), -3], dtype=torch.float64)
@@ -32,6 +36,8 @@ GRAPHS: dict[str, Callable[[], Graph]] = {
     "dense": lambda: Graph(EDGES, DENSE, CLASSES, train=[0], val=[1], test=[3]),
     "double": lambda: Graph(EDGES, DENSE.double(), CLASSES, train=[0, 3], test=[1]),
     "sparse": lambda: Graph(EDGES, SPARSE.to_sparse_csr(), CLASSES, train=[0, 1]),
+    "blocks": lambda: Graph(EDGES, BLOCKS, CLASSES, train=[0, 1]),
+    "rows in blocks": lambda: Graph(EDGES, ROWS, CLASSES, train=[0, 1]),
     "weighted": lambda: Graph(EDGES, DENSE, CLASSES, edge_weight=WEIGHT, train=[3]),
     "multilabel": lambda: Graph(EDGES, DENSE, SEVERAL, train=[0, 1]),
     "unlabelled": lambda: Graph(EDGES, DENSE),
@@ -51,8 +57,7 @@ def saved(tmp_path: Path) -> Path:
 def same(a: torch.Tensor | None, b: torch.Tensor | None) -> bool:
     if a is None or b is None:
         return a is b
-    if a.layout == torch.sparse_csr:
-        a, b = a.to_dense(), b.to_dense()
+    a, b = a.to_dense(), b.to_dense()
     return (
         a.dtype == b.dtype
         and torch.equal(a.isnan(), b.isnan())
@@ -90,6 +95,9 @@ def test_a_graph_comes_back_as_it_was(kind: str, tmp_path: Path) -> None:
     for name in ("indptr", "indices", "values"):
         assert same(getattr(loaded.adjacency, name), getattr(graph.adjacency, name)), name
     assert loaded.features.layout == graph.features.layout
+    assert [part.dtype for part in stored(loaded.features)] == [
+        part.dtype for part in stored(graph.features)
+    ]
     for name in ("num_classes", "weighted", "task", "multilabel", "num_nodes", "num_edges"):
         assert getattr(loaded, name) == getattr(graph, name), name
     assert repr(loaded) == repr(graph)
@@ -219,7 +227,7 @@ def test_another_meta_json_is_not_a_graph(text: str, saved: Path) -> None:
 def test_an_unknown_version_is_refused(saved: Path) -> None:
     edit_meta(saved, version=7)
     with pytest.raises(
-        ValueError, match=r"meta\.json has version 7 and this vrgcn reads version 1, 2 or 3"
+        ValueError, match=r"meta\.json has version 7 and this vrgcn reads version 1, 2, 3 or 4"
     ):
         load_graph(saved)
 

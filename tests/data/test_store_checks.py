@@ -197,6 +197,37 @@ def test_a_meta_that_cannot_be_is_refused(changes: dict, message: str, tmp_path:
         load_graph(tmp_path / "graph")
 
 
+PLACES = [
+    {"row": 0, "column": 0, "rows": 4, "width": 3, "entries": None},
+    {"row": 0, "column": 3, "rows": 4, "width": 3, "entries": 3},
+]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"blocks": None}, "blocks must be objects of counts: row, column, rows, width, entries"),
+        ({"blocks": []}, "blocks must be objects"),
+        ({"blocks": [PLACES[0], PLACES[1] | {"row": -1}]}, "blocks must be objects"),
+        ({"blocks": [PLACES[0], PLACES[1] | {"name": 1}]}, "blocks must be objects"),
+        ({"blocks": [PLACES[0], PLACES[1] | {"column": 4}]}, "block 1 lies outside"),
+        ({"blocks": [PLACES[0], PLACES[1] | {"column": 2}]}, "block 1 overlaps another one"),
+        ({"blocks": [PLACES[0] | {"rows": 3}, PLACES[1]]}, r"features_0\.npy has shape \(4, 3\)"),
+        (
+            {"blocks": [PLACES[0], PLACES[1] | {"width": 2}]},
+            r"indices_1\.npy: entry 2 is 2, outside",
+        ),
+        ({"blocks": PLACES, "version": 3}, "blocks must be objects"),
+    ],
+)
+def test_blocks_that_cannot_be_are_refused(changes: dict, message: str, tmp_path: Path) -> None:
+    save_graph(GRAPHS["blocks"](), tmp_path / "graph")
+    assert read_meta(tmp_path / "graph")["blocks"] == PLACES
+    edit_meta(tmp_path / "graph", **changes)
+    with pytest.raises(ValueError, match=message):
+        load_graph(tmp_path / "graph")
+
+
 def test_sparse_features_of_more_columns_than_can_be_are_refused(tmp_path: Path) -> None:
     save_graph(GRAPHS["sparse"](), tmp_path / "graph")
     edit_meta(tmp_path / "graph", width=2**53)  # no array has this many columns

@@ -10,6 +10,7 @@ when it is complete.
      reverse_weights.npy]                             graph that is not symmetric
     features.npy                                      dense features, (nodes, width); or sparse:
     feature_indptr.npy  feature_indices.npy  feature_values.npy
+                                                      in blocks, the same names with a number: _0
     [labels.npy]                                      (nodes,) or (nodes, classes); of regression
                                                       (nodes,) float64, NaN where unknown
     train.npy  val.npy  test.npy                      node numbers, ascending
@@ -22,6 +23,8 @@ from __future__ import annotations
 import json
 import mmap
 import os
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,13 +36,16 @@ from torch import Tensor
 from vrgcn.data.sources import META
 from vrgcn.data.store_checks import check_arrays, check_different, check_finite
 from vrgcn.data.store_derived import as_tensor, derived_tables, verify_derived
+from vrgcn.data.store_features import block_places, feature_arrays, features_from
 from vrgcn.data.store_format import (
-    ARRAYS,
     FORMAT,
     IDS,
+    IN_BLOCKS,
     VERSION,
+    BlockPlace,
     Meta,
     Source,
+    array_names,
     opened_store,
     read_meta,
     shapes_and_kinds,
@@ -52,7 +58,7 @@ from vrgcn.files.writing import new_folder
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.graph.propagation import is_symmetric
-from vrgcn.graph.sparse import CSR, is_sparse
+from vrgcn.graph.sparse import CSR
 from vrgcn.graph.validation import SPLITS
 from vrgcn.tasks import find_task
 
@@ -69,26 +75,42 @@ def save_graph(graph: Graph, path: str | Path) -> None:
     with new_folder(path) as folder:
         for name, tensor in _arrays(graph).items():
             write_array(folder, name, tensor.numpy())
-        write_meta(folder, graph.num_features, graph.num_classes, graph.names, graph.task)
+        write_meta(
+            folder,
+            graph.num_features,
+            graph.num_classes,
+            graph.names,
+            graph.task,
+            block_places(graph.features),
+        )
 
 
 def write_array(folder: Path, name: str, array: NDArray[Any]) -> None:
-    """One of `ARRAYS`, durable when this returns."""
+    """One of `array_names`, durable when this returns."""
     with open(folder / f"{name}.npy", "wb") as file:
         np.save(file, array)
         file.flush()
         os.fsync(file.fileno())
 
 
-def write_meta(folder: Path, width: int, num_classes: int, names: Names, task: str) -> None:
+def write_meta(
+    folder: Path,
+    width: int,
+    num_classes: int,
+    names: Names,
+    task: str,
+    blocks: Sequence[BlockPlace] | None = None,
+) -> None:
     """The last step: the user's ids, then `meta.json` about the arrays that are in the folder.
 
     width: feature columns, which the arrays of sparse features do not tell
+    blocks: of the features; None if they are one matrix
     """
     if names.nodes is not None:
         write_ids(names.nodes, folder / IDS)
     with open(folder / META, "w", encoding="utf-8") as file:
-        json.dump(signed(_describe(folder, width, num_classes, names, task)), file, indent=2)
+        described = _describe(folder, width, num_classes, names, task, blocks)
+        json.dump(signed(described), file, indent=2)
         file.flush()
         os.fsync(file.fileno())
 
@@ -110,18 +132,9 @@ def load_graph(path: Source, *, memory: Literal["ram", "disk"] = "ram") -> Graph
         names = _names(folder, meta)
         path = folder.path
     check_arrays(path, meta, arrays)
-    if meta["feature_layout"] == "sparse":
-        features = CSR(
-            arrays["feature_indptr"],
-            arrays["feature_indices"],
-            arrays["feature_values"],
-            meta["width"],
-        ).to_torch()
-    else:
-        features = arrays["features"]
     graph = Graph.from_parts(
         _adjacency(arrays, meta),
-        features,
+        features_from(arrays, meta),
         arrays.get("labels"),
         {name: arrays[name] for name in SPLITS},
         meta["num_classes"],
@@ -161,9 +174,9 @@ def verify_graph(path: Source) -> str | None:
         if meta["version"] >= VERSION:
             _verify_checksums(folder, meta, arrays)
         verify_derived(folder.path)
-        for name in ("features", "feature_values"):
-            if name in arrays:
-                check_finite(folder.path / f"{name}.npy", arrays[name])
+        for name, array in arrays.items():
+            if name.startswith(("features", "feature_values")):
+                check_finite(folder.path / f"{name}.npy", array)
         if meta["names"]["nodes"]:
             check_different(folder.path / IDS, read_ids(folder, meta["nodes"]))
         return unprotected(folder)
@@ -249,34 +262,36 @@ def _arrays(graph: Graph) -> dict[str, Tensor]:
         arrays |= {"reverse_indptr": reverse.indptr, "reverse_indices": reverse.indices}
         if reverse.values is not None:
             arrays["reverse_weights"] = reverse.values
-    if is_sparse(graph.features):
-        matrix = CSR.from_torch(graph.features)
-        arrays["feature_indptr"] = matrix.indptr
-        arrays["feature_indices"] = matrix.indices
-        arrays["feature_values"] = graph.features.values()
-    else:
-        arrays["features"] = graph.features
+    arrays |= feature_arrays(graph.features)
     if graph.labels is not None:
         arrays["labels"] = graph.labels
     return arrays | {name: graph.split(name) for name in SPLITS}
 
 
-def _describe(folder: Path, width: int, num_classes: int, names: Names, task: str) -> Meta:
+def _describe(
+    folder: Path,
+    width: int,
+    num_classes: int,
+    names: Names,
+    task: str,
+    blocks: Sequence[BlockPlace] | None,
+) -> Meta:
     """The contents of `meta.json`, but for its own checksum."""
     arrays = {
         name: map_array(folder / f"{name}.npy", read_only=True)
-        for name in ARRAYS
+        for name in array_names(blocks)
         if (folder / f"{name}.npy").exists()
     }
     files = [f"{name}.npy" for name in arrays] + ([IDS] if names.nodes is not None else [])
     sparse = "feature_values" in arrays
-    return {
+    layout = "blocks" if blocks is not None else "sparse" if sparse else "dense"
+    described: Meta = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": VERSION if blocks is None else IN_BLOCKS,
         "nodes": len(arrays["indptr"]) - 1,
         "edges": len(arrays["indices"]),
         "width": width,
-        "feature_layout": "sparse" if sparse else "dense",
+        "feature_layout": layout,
         "feature_entries": len(arrays["feature_values"]) if sparse else None,
         "num_classes": num_classes,
         "labelled": "labels" in arrays,
@@ -293,6 +308,7 @@ def _describe(folder: Path, width: int, num_classes: int, names: Names, task: st
         "dtypes": {name: str(array.dtype) for name, array in arrays.items()},
         "checksums": {name: file_checksum(folder / name) for name in files},
     }
+    return described if blocks is None else described | {"blocks": [asdict(b) for b in blocks]}
 
 
 def _map_arrays(folder: OpenFolder, meta: Meta, *, read_only: bool) -> dict[str, Tensor]:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
-from vrgcn.data.store_format import MATRICES, Matrix, Meta
+from vrgcn.data.store_format import Matrix, Meta, matrices
 from vrgcn.graph.validation import SPLITS
 from vrgcn.tasks import find_task
 
@@ -27,9 +27,8 @@ Arrays = dict[str, Tensor]
 
 def check_arrays(path: Path, meta: Meta, arrays: Arrays) -> None:
     """Refuse arrays, mapped and of the right shapes, that are no graph."""
-    for matrix in MATRICES:
-        if matrix.present(meta):
-            _check_matrix(path, matrix, arrays, meta[matrix.columns])
+    for matrix in matrices(meta):
+        _check_matrix(path, matrix, arrays)
     for name in ("weights", "reverse_weights"):
         if name in arrays:
             check_finite(path / f"{name}.npy", arrays[name])
@@ -71,7 +70,8 @@ def check_different(file: Path, ids: pa.Array) -> None:
     pa.default_memory_pool().release_unused()
 
 
-def _check_matrix(path: Path, matrix: Matrix, arrays: Arrays, columns: int) -> None:
+def _check_matrix(path: Path, matrix: Matrix, arrays: Arrays) -> None:
+    columns = matrix.columns
     indptr, indices = arrays[matrix.indptr], arrays[matrix.indices]
     starts, places = (path / f"{name}.npy" for name in (matrix.indptr, matrix.indices))
     if int(indptr[0]) != 0 or int(indptr[-1]) != len(indices):

@@ -5,9 +5,9 @@ A new array is a line in the tables below; writing, mapping, checking and checks
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,8 @@ from vrgcn.tasks import TASKS, find_task, flagged_task
 FORMAT = "vrgcn-graph"
 IDS = "ids.arrow"
 VERSION = 3  # written; it has checksums
-VERSIONS = (1, 2, VERSION)  # read; 2 had labels that are numbers
+IN_BLOCKS = 4  # written for features in blocks
+VERSIONS = (1, 2, VERSION, IN_BLOCKS)  # read; 2 had labels that are numbers
 CHECKSUM = "checksum"  # checksum of meta.json itself, without this entry
 # A number alone must not make a model of terabytes: the most without as many nodes, or entries.
 _MOST_CLASSES = 1 << 20
@@ -43,67 +44,106 @@ Source = str | Path | OpenFolder  # path of a graph, or its folder, already open
 
 
 @dataclass(frozen=True)
-class Matrix:
-    """A sparse matrix of a row for each node: the names of its three arrays.
+class BlockPlace:
+    """The place of a block of features, and its layout. entries: of a sparse block, else None"""
 
-    entries, columns: keys of `meta.json` that count them
+    row: int
+    column: int
+    rows: int
+    width: int
+    entries: int | None
+
+    def files(self, number: int) -> tuple[str, ...]:
+        """Names of the arrays of block `number` of a folder."""
+        names = ("features",) if self.entries is None else SPARSE_FEATURES
+        return tuple(f"{name}_{number}" for name in names)
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A sparse matrix of a folder, and its size.
+
+    names: of its arrays: starts of rows, columns, values
     kinds: the types that values may have
-    present, valued: whether a folder has the matrix, and values for it; without them all are 1
+    valued: whether there are values; without them all are 1
     ascending: whether the columns of each row ascend, none twice
     """
 
-    indptr: str
-    indices: str
-    values: str
-    entries: str
-    columns: str
+    names: tuple[str, ...]
+    rows: int
+    entries: int
+    columns: int
     kinds: tuple[str, ...]
-    present: Callable[[Meta], bool]
-    valued: Callable[[Meta], bool]
+    valued: bool
     ascending: bool
 
     @property
-    def names(self) -> tuple[str, str, str]:
-        return self.indptr, self.indices, self.values
+    def indptr(self) -> str:
+        return self.names[0]
 
-
-def _weighted(meta: Meta) -> bool:
-    return bool(meta["weighted"])
-
-
-def _sparse(meta: Meta) -> bool:
-    return bool(meta["feature_layout"] == "sparse")
+    @property
+    def indices(self) -> str:
+        return self.names[1]
 
 
 _FLOATS = ("float32", "float64")
 _DENSE = ("float16", *_FLOATS)
-# fmt: off
-MATRICES = (
-    Matrix("indptr", "indices", "weights", "edges", "nodes", ("float32",),
-           lambda meta: True, _weighted, ascending=True),
-    Matrix("reverse_indptr", "reverse_indices", "reverse_weights", "edges", "nodes", ("float32",),
-           lambda meta: bool(meta["reversed"]), _weighted, ascending=True),
-    Matrix("feature_indptr", "feature_indices", "feature_values", "feature_entries", "width",
-           _FLOATS, _sparse, _sparse, ascending=False),
+SPARSE_FEATURES = ("feature_indptr", "feature_indices", "feature_values")
+# Every array that a folder may hold, but for those of blocks.
+ARRAYS = (
+    *("indptr", "indices", "weights", "reverse_indptr", "reverse_indices", "reverse_weights"),
+    *(*SPARSE_FEATURES, "features", "labels", *SPLITS),
 )
-# fmt: on
 
-# Every array that a folder may hold.
-ARRAYS = (*(name for matrix in MATRICES for name in matrix.names), "features", "labels", *SPLITS)
+
+def array_names(blocks: Sequence[BlockPlace] | None) -> list[str]:
+    """Every array that a folder may hold. blocks: of its features, None if they are one matrix"""
+    files = (block.files(number) for number, block in enumerate(blocks or ()))
+    return [*ARRAYS, *(name for names in files for name in names)]
+
+
+def blocks_of(meta: Meta) -> list[BlockPlace] | None:
+    """The blocks of the features; None if they are one matrix."""
+    if meta["feature_layout"] != "blocks":
+        return None
+    return [BlockPlace(**block) for block in meta["blocks"]]
+
+
+def matrices(meta: Meta) -> list[Matrix]:
+    """The sparse matrices of a folder with this `meta.json`."""
+    nodes = meta["nodes"]
+
+    def adjacency(*names: str) -> Matrix:
+        return Matrix(names, nodes, meta["edges"], nodes, ("float32",), meta["weighted"], True)
+
+    def features(names: tuple[str, ...], rows: int, entries: int, columns: int) -> Matrix:
+        return Matrix(names, rows, entries, columns, _FLOATS, True, False)
+
+    found = [adjacency("indptr", "indices", "weights")]
+    if meta["reversed"]:
+        found.append(adjacency("reverse_indptr", "reverse_indices", "reverse_weights"))
+    if meta["feature_layout"] == "sparse":
+        found.append(features(SPARSE_FEATURES, nodes, meta["feature_entries"], meta["width"]))
+    for number, block in enumerate(blocks_of(meta) or ()):
+        if block.entries is not None:
+            found.append(features(block.files(number), block.rows, block.entries, block.width))
+    return found
 
 
 def shapes_and_kinds(meta: Meta) -> dict[str, tuple[tuple[int, ...], tuple[str, ...]]]:
     """The arrays that a folder with this `meta.json` must have: shape, and types it may have."""
     nodes, integers = meta["nodes"], ("int64",)
     arrays: dict[str, tuple[tuple[int, ...], tuple[str, ...]]] = {}
-    for matrix in MATRICES:
-        if matrix.present(meta):
-            arrays[matrix.indptr] = (nodes + 1,), integers
-            arrays[matrix.indices] = (meta[matrix.entries],), integers
-            if matrix.valued(meta):
-                arrays[matrix.values] = (meta[matrix.entries],), matrix.kinds
-    if not _sparse(meta):
+    for matrix in matrices(meta):
+        arrays[matrix.indptr] = (matrix.rows + 1,), integers
+        arrays[matrix.indices] = (matrix.entries,), integers
+        if matrix.valued:
+            arrays[matrix.names[2]] = (matrix.entries,), matrix.kinds
+    if meta["feature_layout"] == "dense":
         arrays["features"] = (nodes, meta["width"]), _DENSE
+    for number, block in enumerate(blocks_of(meta) or ()):
+        if block.entries is None:
+            arrays[block.files(number)[0]] = (block.rows, block.width), _FLOATS
     if meta["labelled"]:
         arrays["labels"] = find_task(meta["task"]).stored(nodes, meta["num_classes"])
     return arrays | {name: ((meta["splits"][name],), integers) for name in SPLITS}
@@ -166,10 +206,12 @@ def content_checksum(meta: Meta) -> str | None:
 
 def _check_agreement(file: Path, meta: Meta) -> None:
     names, task = meta["names"], find_task(meta["task"])
+    _check_blocks(file, meta)
+    sparse = meta["feature_layout"] == "sparse"
     wrong = {
         "multilabel does not agree with task": meta["multilabel"] != task.several,
         "numbers have no classes": not task.has_classes and meta["num_classes"] != 0,
-        "feature_entries must be a count": _sparse(meta) and meta["feature_entries"] is None,
+        "feature_entries must be a count": sparse and meta["feature_entries"] is None,
         "it has more classes than can be": meta["num_classes"] > max(_MOST_CLASSES, meta["nodes"]),
         "it has more features than can be": meta["width"]
         > max(_MOST_FEATURES, meta["feature_entries"] or 0),
@@ -184,6 +226,23 @@ def _check_agreement(file: Path, meta: Meta) -> None:
             raise ValueError(f"{file}: {text}")
 
 
+def _check_blocks(file: Path, meta: Meta) -> None:
+    """Refuse blocks of features outside of their matrix, or in each other's place."""
+    if meta["feature_layout"] != "blocks":
+        return
+    if meta["version"] < IN_BLOCKS or not _BLOCKS.good(meta.get("blocks")):
+        raise ValueError(f"{file}: blocks must be {_BLOCKS.words}")
+    blocks = blocks_of(meta) or []
+    for number, one in enumerate(blocks):
+        if one.row + one.rows > meta["nodes"] or one.column + one.width > meta["width"]:
+            raise ValueError(f"{file}: block {number} lies outside of the features")
+        for two in blocks[:number]:
+            rows = one.row < two.row + two.rows and two.row < one.row + one.rows
+            columns = one.column < two.column + two.width and two.column < one.column + one.width
+            if rows and columns:
+                raise ValueError(f"{file}: block {number} overlaps another one")
+
+
 def _one_each(names: list[str] | None, count: int) -> bool:
     return names is None or len(names) == count
 
@@ -192,12 +251,26 @@ _BY_NAME = Kind(
     lambda value: isinstance(value, dict) and all(isinstance(v, str) for v in value.values()),
     "a text for each file",
 )
+_PLACE = {field.name: field.name == "entries" for field in fields(BlockPlace)}
+_BLOCKS = Kind(
+    lambda value: (
+        isinstance(value, list)
+        and bool(value)
+        and all(
+            isinstance(block, dict)
+            and block.keys() == _PLACE.keys()
+            and all(is_count(block[n]) or (null and block[n] is None) for n, null in _PLACE.items())
+            for block in value
+        )
+    ),
+    f"objects of counts: {', '.join(_PLACE)} (null of a dense block)",
+)
 # Each entry that every version has.
 _KINDS = {
     "nodes": POSITIVE,
     "edges": COUNT,
     "width": POSITIVE,
-    "feature_layout": one_of("dense", "sparse"),
+    "feature_layout": one_of("dense", "sparse", "blocks"),
     "feature_entries": or_null(COUNT),
     "num_classes": COUNT,
     "labelled": FLAG,
