@@ -54,6 +54,7 @@ def run(bench: Bench) -> Section:
             parts=scale.evaluations,
             seed=seed,
             rounds=rounds(seed),
+            average_weights=scale.average_weights,
         )
         for seed in range(scale.runs)
     ]
@@ -65,6 +66,7 @@ def run(bench: Bench) -> Section:
             results[name]["memory"] = memory[name].as_dict()
     notes = [
         f"evaluated {bench.scale.evaluations} times an epoch; validation is not counted",
+        f"scored: {'averaged' if scale.average_weights else 'last'} weights",
         "memory: peak of a process of its own less its libraries; beyond graph, features, tables",
     ]
     if peer is not None:

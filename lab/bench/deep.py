@@ -88,6 +88,7 @@ def _race(bench: Bench) -> dict[str, Any]:
             inductive=False,
             parts=scale.evaluations,
             seed=seed,
+            average_weights=scale.average_weights,
             rounds=bench.track(rounds, f"deep: parts of epochs, run {seed + 1}/{scale.runs}"),
         )
         for seed in range(scale.runs)

@@ -51,11 +51,13 @@ def race_rates(
     seed: int,
     rounds: Iterable[object],
     inductive: bool = True,
+    average_weights: bool = True,
 ) -> dict[AtRate, Runner]:
     """Race every recipe at each of its learning rates, until all have reached the last target.
 
     limit: epochs after which a recipe gives up
     rounds: maximum number of rounds of the race, for showing progress
+    average_weights: score averaged weights, as training does by default
     """
     entries: dict[AtRate, Entry] = {}
     for name, recipe in recipes.items():
@@ -63,6 +65,7 @@ def race_rates(
         algorithm = Algorithm(
             validation.graph, recipe, architecture,
             inductive=inductive, seed=seed, learning_rate=first,
+            average_weights=average_weights,
         )  # fmt: skip
         entries[name, first] = Entry(algorithm, limit(recipe))
         for rate in others:

@@ -51,6 +51,7 @@ class Scale:
     hidden, batch, history_dtype: widths, minibatches and histories of the models
     epochs, slow_epochs: when time to accuracy gives up
     evaluations: validations per epoch; runs: seeds of time to accuracy
+    average_weights: time to accuracy scores averaged weights, as training does by default
     target: the validation score to reach; later: higher ones, whose times are reported too
     depths: layers of the section `deep`; deep_graph, deep_target: of its race at three layers
     memory: the algorithms whose peak memory is measured; None for all
@@ -84,6 +85,7 @@ class Scale:
     gemm: int
     copy: int
     history_dtype: str = "float16"
+    average_weights: bool = True
 
 
 FULL = Scale(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,6 +24,7 @@ from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.graph.graph import Graph
 from vrgcn.models.models import GraphSAGE
 from vrgcn.training.objective import loss_per_node
+from vrgcn.training.weight_average import WeightAverage
 
 
 @dataclass(frozen=True)
@@ -116,8 +118,10 @@ class Algorithm:
         inductive: bool = True,
         seed: int = 0,
         learning_rate: float = 0.01,
+        average_weights: bool = False,
     ) -> None:
-        self.recipe = recipe
+        """average_weights: score an average of the weights, as training does by default"""
+        self.recipe, self.average_weights = recipe, average_weights
         model = architecture.model(graph, seed, recipe.order)
         # Gradients with a history pass through unlabelled nodes too.
         through = find_estimator(recipe.estimator).gradient_history and not inductive
@@ -139,6 +143,7 @@ class Algorithm:
     def _start(self, model: GraphSAGE, batches: MiniBatches, learning_rate: float) -> None:
         self.model, self.batches = model, batches
         self.optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate, fused=True)
+        self.average = WeightAverage(model, len(batches)) if self.average_weights else None
         self._stream = self._endless()
 
     def sibling(self, learning_rate: float) -> Algorithm:
@@ -182,7 +187,13 @@ class Algorithm:
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
+        if self.average is not None:
+            self.average.stepped(self.batches.step + 1)
         batch.commit()
+
+    def evaluated(self) -> AbstractContextManager[None]:
+        """Give the model the averaged weights inside this context if they are averaged."""
+        return nullcontext() if self.average is None else self.average.applied()
 
     def milliseconds(self, steps: int) -> float:
         """Return the mean time of a step in a turn.

@@ -9,6 +9,7 @@ does.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import count
 from typing import NamedTuple, Protocol, TypeVar
@@ -43,6 +44,10 @@ class Training(Protocol):
 
     def run(self, steps: int) -> float:
         """Make this many steps; return their seconds."""
+
+    def evaluated(self) -> AbstractContextManager[None]:
+        """Give the model the weights that are scored, such as their average, inside this
+        context."""
 
 
 class Entry(NamedTuple):
@@ -99,8 +104,9 @@ class Validation:
         rule, model = training.propagation, training.model
         if rule not in self.setups:
             self.setups[rule] = set_up(model, self.graph, propagation=rule, preprocess=True)
-        sweeps = ExactSweeps(model, self.setups[rule])
-        return score(sweeps.outputs(self.graph.val), self.labels)
+        with training.evaluated():
+            outputs = ExactSweeps(model, self.setups[rule]).outputs(self.graph.val)
+        return score(outputs, self.labels)
 
 
 def race(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 from torch import nn
@@ -45,6 +46,11 @@ class EndlessTrainer:
     def epochs(self) -> float:
         """Epochs so far, including the part of the current one."""
         return self.trainer.minibatches.step / self.steps_per_epoch
+
+    def evaluated(self) -> AbstractContextManager[None]:
+        """Give the model the averaged weights inside this context if the config averages them."""
+        average = self.trainer.average
+        return nullcontext() if average is None else average.applied()
 
     def run(self, steps: int) -> float:
         """Make this many steps, or fewer if it diverges; return their seconds."""

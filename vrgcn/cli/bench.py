@@ -59,6 +59,8 @@ class BenchOptions(Options):
     """The same for NS (10, 25) and exact, whose epochs take longer. None: 4, quick 3."""
     evaluations: int | None = None
     """Validations per epoch. None: 4, quick 2."""
+    average_weights: bool = True
+    """Score averaged weights in runs to the target, as `vrgcn train` does by default."""
     history_dtype: Literal["float32", "float16", "bfloat16"] = "float16"
     """Precision of the histories in all sections except `histories`, which compares precisions."""
     seeds: int | None = None

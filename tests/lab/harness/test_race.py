@@ -12,8 +12,10 @@ from lab.paper.experiment import Choice
 from lab.paper.runs import train_run
 from lab.paper.settings import open_graph, setting
 from vrgcn.graph.graph import Graph
+from vrgcn.inference.predict import predict
 from vrgcn.runs.fit import fit
 from vrgcn.training.config import TrainConfig
+from vrgcn.training.objective import score
 
 PAPER = setting("communities")
 NAMES = {"mlp": "MLP", "cvd": "CVD+PP", "ns": "NS", "two_way": "two-way"}
@@ -129,3 +131,23 @@ def test_a_graph_without_validation_nodes_is_refused(graph):
 def test_the_first_turn_that_reaches_the_target_counts():
     assert turns_to(0.9, [0.5, 0.9, 0.8, 0.95]) == 2
     assert turns_to(0.96, [0.5, 0.9]) is None
+
+
+@pytest.mark.parametrize("average", [True, False])
+def test_the_weights_that_training_would_keep_are_scored(bench, average):
+    """Averaged ones by default; the steps go on with their own."""
+    graph, recipe = bench.graph, ALGORITHMS["CVD+PP"]
+    model = bench.architecture.model(graph)
+    config = TrainConfig(estimator="cvd", inductive=True, average_weights=average, threads=1)
+    for training in (
+        Algorithm(graph, recipe, bench.architecture, average_weights=average),
+        EndlessTrainer(model, graph, config),
+    ):
+        training.run(training.steps_per_epoch)
+        last = [p.detach().clone() for p in training.model.parameters()]
+        with training.evaluated():
+            outputs = predict(training.model, graph, graph.val)
+            same = all(map(torch.equal, last, training.model.parameters()))
+        assert same is not average
+        assert Validation(graph)(training) == score(outputs, graph.labels[graph.val])
+        assert all(map(torch.equal, last, training.model.parameters()))
