@@ -205,6 +205,13 @@ def check_scaling(names: dict[str, Any]) -> None:
     assert Path("tables/outputs.bin").stat().st_size == names["outputs"].numel() * 4
 
 
+def check_several_tables(names: dict[str, Any]) -> None:
+    graph = names["graph"]
+    assert dict(graph.kinds.sizes) == {"user": 3, "item": 2}
+    assert list(graph.relations)[::2] == ["user-bought-item", "user-follows-user"]
+    assert graph.names.classes == ["no", "yes"]
+
+
 def check_training(names: dict[str, Any]) -> None:
     assert names["result"].stopped == "epochs"
     assert names["config"].schedule == "cosine"
@@ -245,6 +252,7 @@ CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "docs/reliability.md": check_reliability,
     "docs/report.md": check_report,
     "docs/scaling.md": check_scaling,
+    "docs/several-tables.md": check_several_tables,
     "docs/training.md": check_training,
     "docs/tune.md": check_tune,
 }

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Self
 
 from vrgcn.cli.command import Options
 from vrgcn.cli.early_checks import check_file, check_new, check_utf8
 from vrgcn.cli.flags import Repeated
 from vrgcn.data.sources import check_graph
+from vrgcn.data.tables.schema import files_of
 from vrgcn.data.tables.spec import ImportSpec
 
 _TOO_LARGE = """there is not enough memory to import these tables. What takes less:
@@ -23,6 +25,14 @@ Features, and edges but for a part at a time, do not have to fit."""
 class ImportOptions(ImportSpec, Options):
     """Flags of `vrgcn import`."""
 
+    # With several kinds of nodes these flags take a value for each, and may be repeated.
+    edges: Repeated[tuple[Path, ...]]  # type: ignore[assignment]
+    nodes: Repeated[tuple[Path, ...]] = ()  # type: ignore[assignment]
+    features_file: Repeated[tuple[Path, ...]] = ()  # type: ignore[assignment]
+    id: Repeated[tuple[str, ...]] = ()  # type: ignore[assignment]
+    source: Repeated[tuple[str, ...]] = ()  # type: ignore[assignment]
+    target: Repeated[tuple[str, ...]] = ()  # type: ignore[assignment]
+    weight: Repeated[tuple[str, ...]] = ()  # type: ignore[assignment]
     # These flags may be repeated, once for each column.
     column: Repeated[tuple[str, ...]] = ()
     fill: Repeated[tuple[str, ...]] = ()
@@ -38,11 +48,11 @@ class ImportOptions(ImportSpec, Options):
 
     def checked(self) -> Self:
         """Raise if a file does not exist, if --like is no graph, or if --out exists."""
-        files = {"edges": self.edges, "nodes": self.nodes, "features-file": self.features_file}
-        for name, path in files.items():
-            if path is not None:
-                check_file(path, f"--{name}")
-                check_utf8(path, f"--{name}", "PyArrow")
+        for name in ("edges", "nodes", "features_file"):
+            flag = f"--{name.replace('_', '-')}"
+            for owner, [path, *_] in files_of(name, getattr(self, name)).items():
+                check_file(path, f"{flag} {owner}=" if owner else flag)
+                check_utf8(path, flag, "PyArrow")
         if self.like is not None:
             check_graph(self.like, "--like: ")
         check_new(self.out, "folder")

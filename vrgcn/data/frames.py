@@ -42,7 +42,36 @@ def graph_from_pandas(
         tables["nodes"] = _frame_table("nodes", nodes)
         if id_column is not None:
             options["id"] = id_column
-    return _imported(tables, out, verbose, options)
+    return _imported(tables, out, verbose, options, _one_table(tables))
+
+
+def graph_from_tables(
+    nodes: Mapping[str, Any],
+    edges: Mapping[tuple[str, str, str], Any],
+    *,
+    out: str | Path | None,
+    verbose: bool,
+    **options: Any,
+) -> Graph:
+    """See `Graph.from_tables`."""
+    tables, ids = {}, []
+    for kind, frame in nodes.items():
+        _check_frame(kind, frame)
+        own = [name.removeprefix(f"{kind}.") for name in _listed(options.get("id"))]
+        named = {"id": next(iter(own), None)} if own != _listed(options.get("id")) else {}
+        with_index, column = _with_index(frame, named, kind)
+        tables[f"{kind}={kind}"] = _frame_table(kind, with_index)
+        ids += [f"{kind}.{column}"] if column is not None else []
+    for triple, frame in edges.items():
+        title = triple if isinstance(triple, str) else "-".join(triple)
+        tables[f"{title}={title}"] = _frame_table(title, frame)
+    given = [*_listed(options.pop("id", None)), *ids]
+    spec = {
+        "nodes": tuple(f"{kind}={kind}" for kind in nodes) or None,
+        "edges": tuple(list(tables)[len(nodes) :]),
+        "id": tuple(dict.fromkeys(given)) or None,
+    }
+    return _imported(tables, out, verbose, options, spec)
 
 
 def graph_from_networkx(
@@ -88,7 +117,7 @@ def graph_from_networkx(
         "edges": ColumnTable("the edges", linked, [(s, t) for s, t, _ in ends]),
     }
     given = {"id": id_column, "directed": G.is_directed(), **options}
-    graph = _imported(tables, out, verbose, given)
+    graph = _imported(tables, out, verbose, given, _one_table(tables))
     return _constant(graph) if features == "constant" else graph
 
 
@@ -139,20 +168,27 @@ def _check_frame(name: str, frame: Any) -> None:
         raise TypeError(f"{name} must be a pandas DataFrame, not {type(frame).__name__}")
 
 
-def _with_index(nodes: Any, options: Mapping[str, Any]) -> tuple[Any, str | None]:
+def _with_index(
+    nodes: Any, options: Mapping[str, Any], name_of: str = "nodes"
+) -> tuple[Any, str | None]:
     """The frame with its index for a column of ids, and that column's name; as it is where a column
-    has the ids."""
+    has the ids.
+
+    name_of: what the frame is called in errors
+    """
     named = options.get("id")
     if named is not None and named != getattr(nodes.index, "name", None):
         return nodes, None
     if named is None and "id" in nodes.columns:
         return nodes, None
     if nodes.index.nlevels > 1:
-        raise ValueError("nodes has an index of several levels: nodes.reset_index(), and give id=")
+        raise ValueError(
+            f"{name_of} has an index of several levels: {name_of}.reset_index(), and give id="
+        )
     name = "id" if nodes.index.name is None else str(nodes.index.name)
     if name in nodes.columns:
         raise ValueError(
-            f"nodes has a column and an index called {name!r}: rename one, or give id="
+            f"{name_of} has a column and an index called {name!r}: rename one, or give id="
         )
     with_index = nodes.copy(deep=False)
     with_index.insert(0, name, nodes.index)
@@ -191,23 +227,43 @@ def _distinct_ids(names: Sequence[Any]) -> list[Any]:
     return ids
 
 
+def _one_table(tables: Mapping[str, Table]) -> dict[str, Any]:
+    """The files of a spec of one table of nodes, or none, and one of edges."""
+    return {name: Path(table.name) for name, table in tables.items()}
+
+
 def _imported(
-    tables: Mapping[str, Table], out: str | Path | None, verbose: bool, options: dict[str, Any]
+    tables: Mapping[str, Table],
+    out: str | Path | None,
+    verbose: bool,
+    options: dict[str, Any],
+    files: dict[str, Any],
 ) -> Graph:
-    """The graph of the tables; in the folder `out`, or in memory alone."""
+    """The graph of the tables; in the folder `out`, or in memory alone.
+
+    tables: by "nodes" and "edges", or by NAME=NAME where there are several kinds
+    files: the settings of an import that name them
+    """
     if out is not None:
-        return _written(tables, Path(out), verbose, options)
+        return _written(tables, Path(out), verbose, options, files)
     with tempfile.TemporaryDirectory() as folder:
-        graph = _written(tables, Path(folder) / "graph", verbose, options)
+        graph = _written(tables, Path(folder) / "graph", verbose, options, files)
         return copy.deepcopy(graph)  # mapped arrays are about to be removed
 
 
 def _written(
-    tables: Mapping[str, Table], out: Path, verbose: bool, options: dict[str, Any]
+    tables: Mapping[str, Table],
+    out: Path,
+    verbose: bool,
+    options: dict[str, Any],
+    files: dict[str, Any],
 ) -> Graph:
-    nodes = Path(tables["nodes"].name) if "nodes" in tables else None
-    spec = ImportSpec(edges=Path(tables["edges"].name), nodes=nodes, out=out, **_options(options))
-    summary = run_import(spec, _ignored, _ignored, lambda path, name, *_: tables[name])
+    spec = ImportSpec(**_options(options) | files, out=out)
+
+    def opened(path: Path, name: str, *_: Any) -> Table:
+        return tables[name if name in tables else f"{path}={path}"]
+
+    summary = run_import(spec, _ignored, _ignored, opened)
     if verbose:
         print(summary)
     return load_graph(out)

@@ -45,10 +45,10 @@ def generate_graph(
         order = np.arange(spec.nodes)  # place -> node
         if spec.order == "random":
             order = _random(spec, _ORDER).permutation(spec.nodes)
-        with Pairs("generated edges", folder, spec.nodes, weighted=False) as pairs:
-            for done, (source, target) in _pairs(spec):
-                pairs.append(order[source], order[target], None)
-                tell(0.3 * done)
+        pairs = Pairs("generated edges", folder, spec.nodes, weighted=False)
+        for done, (source, target) in _pairs(spec):
+            pairs.append(order[source], order[target], None)
+            tell(0.3 * done)
         edges = write_adjacency(pairs, folder, directed=False).entries
         tell(0.7)
         labels = np.empty(spec.nodes, np.int64)

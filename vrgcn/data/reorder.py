@@ -81,17 +81,17 @@ def _write_edges(
     A = graph.adjacency
     directed = not is_symmetric(A)
     before = after = 0
-    with Pairs("edges", folder, graph.num_nodes, A.values is not None) as pairs:
-        for source, target, weight, done in _edges(graph):
-            before += int(((source - target).abs() <= block).sum())
-            # One direction of an undirected edge is enough; it is then written as two.
-            kept = slice(None) if directed else source <= target
-            new_source, new_target = place[source[kept]], place[target[kept]]
-            close = int(((new_source - new_target).abs() <= block).sum())
-            after += close if directed else 2 * close - int((new_source == new_target).sum())
-            weights = None if weight is None else weight[kept].double().numpy()
-            pairs.append(new_source.numpy(), new_target.numpy(), weights)
-            tell(0.5 * done)
+    pairs = Pairs("edges", folder, graph.num_nodes, A.values is not None)
+    for source, target, weight, done in _edges(graph):
+        before += int(((source - target).abs() <= block).sum())
+        # One direction of an undirected edge is enough; it is then written as two.
+        kept = slice(None) if directed else source <= target
+        new_source, new_target = place[source[kept]], place[target[kept]]
+        close = int(((new_source - new_target).abs() <= block).sum())
+        after += close if directed else 2 * close - int((new_source == new_target).sum())
+        weights = None if weight is None else weight[kept].double().numpy()
+        pairs.append(new_source.numpy(), new_target.numpy(), weights)
+        tell(0.5 * done)
     write_adjacency(pairs, folder, directed)
     tell(1.0)
     edges = max(graph.num_edges, 1)

@@ -15,13 +15,13 @@ when it is complete.
                                                       (nodes,) float64, NaN where unknown
     train.npy  val.npy  test.npy                      node numbers, ascending
     [ids.arrow]                                       the user's own node ids, column `id`
+    [relation-0/ ...  ids_0.arrow ...]                of several kinds of nodes: store_kinds.py
     [derived/]                                        what was computed from it: store_derived.py
 """
 
 from __future__ import annotations
 
 import json
-import mmap
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -29,7 +29,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -39,9 +38,9 @@ from vrgcn.data.store_derived import as_tensor, derived_tables, verify_derived
 from vrgcn.data.store_features import block_places, feature_arrays, features_from
 from vrgcn.data.store_format import (
     FORMAT,
-    IDS,
     IN_BLOCKS,
     VERSION,
+    WITH_KINDS,
     BlockPlace,
     Meta,
     Source,
@@ -50,6 +49,16 @@ from vrgcn.data.store_format import (
     read_meta,
     shapes_and_kinds,
     signed,
+)
+from vrgcn.data.store_ids import id_files, names_from, read_ids, write_names
+from vrgcn.data.store_kinds import (
+    RelationPlace,
+    described_kinds,
+    given_relations,
+    place_of,
+    relation_arrays,
+    relation_folder,
+    relations_from,
 )
 from vrgcn.files.checksums import file_checksum, stream_checksum
 from vrgcn.files.folder import OpenFolder
@@ -73,6 +82,9 @@ def save_graph(graph: Graph, path: str | Path) -> None:
             "save graph.with_features(graph.features)"
         )
     with new_folder(path) as folder:
+        given = given_relations(graph.relations)
+        for number in range(len(given)):
+            relation_folder(folder, number).mkdir()
         for name, tensor in _arrays(graph).items():
             write_array(folder, name, tensor.numpy())
         write_meta(
@@ -82,6 +94,7 @@ def save_graph(graph: Graph, path: str | Path) -> None:
             graph.names,
             graph.task,
             block_places(graph.features),
+            [place_of(relation) for relation in given],
         )
 
 
@@ -100,16 +113,17 @@ def write_meta(
     names: Names,
     task: str,
     blocks: Sequence[BlockPlace] | None = None,
+    relations: Sequence[RelationPlace] = (),
 ) -> None:
     """The last step: the user's ids, then `meta.json` about the arrays that are in the folder.
 
     width: feature columns, which the arrays of sparse features do not tell
     blocks: of the features; None if they are one matrix
+    relations: of a graph of several kinds, which `names` has
     """
-    if names.nodes is not None:
-        write_ids(names.nodes, folder / IDS)
+    ids = write_names(names, folder)
     with open(folder / META, "w", encoding="utf-8") as file:
-        described = _describe(folder, width, num_classes, names, task, blocks)
+        described = _describe(folder, width, num_classes, names, task, blocks, relations, ids)
         json.dump(signed(described), file, indent=2)
         file.flush()
         os.fsync(file.fileno())
@@ -129,17 +143,19 @@ def load_graph(path: Source, *, memory: Literal["ram", "disk"] = "ram") -> Graph
     with opened_store(path) as folder:
         meta = read_meta(folder)
         arrays = _map_arrays(folder, meta, read_only=memory == "disk")
-        names = _names(folder, meta)
+        names = names_from(folder, meta)
         path = folder.path
     check_arrays(path, meta, arrays)
     graph = Graph.from_parts(
-        _adjacency(arrays, meta),
+        _adjacency(arrays, meta) if names.kinds is None else None,
         features_from(arrays, meta),
         arrays.get("labels"),
         {name: arrays[name] for name in SPLITS},
         meta["num_classes"],
         names,
         meta["task"],
+        names.kinds,
+        relations_from(arrays, meta),
     )
     if memory == "disk":
         graph.derived = derived_tables(path, meta)
@@ -177,14 +193,14 @@ def verify_graph(path: Source) -> str | None:
         for name, array in arrays.items():
             if name.startswith(("features", "feature_values")):
                 check_finite(folder.path / f"{name}.npy", array)
-        if meta["names"]["nodes"]:
-            check_different(folder.path / IDS, read_ids(folder, meta["nodes"]))
+        for file, count in id_files(meta).items():
+            check_different(folder.path / file, read_ids(folder, count, file))
         return unprotected(folder)
 
 
 def _verify_checksums(folder: OpenFolder, meta: Meta, arrays: dict[str, Tensor]) -> None:
     # Our own names, not those of the file: nothing outside of the folder is opened.
-    names = [*(f"{name}.npy" for name in arrays), *([IDS] if meta["names"]["nodes"] else [])]
+    names = [*(f"{name}.npy" for name in arrays), *id_files(meta)]
     for name in names:
         with folder.open(name) as file:
             found = stream_checksum(file)
@@ -207,53 +223,19 @@ def unprotected(path: Source) -> str | None:
     )
 
 
-def write_ids(ids: pa.Array, file: Path) -> None:
-    """The user's node ids as an Arrow file, which is read back without a copy."""
-    table = pa.table({"id": ids})
-    with open(file, "wb") as sink:
-        with pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table)
-        sink.flush()
-        os.fsync(sink.fileno())
-
-
-def _names(folder: OpenFolder, meta: Meta) -> Names:
-    names = meta["names"]
-    return Names(
-        read_ids(folder, meta["nodes"]) if names["nodes"] else None,
-        names["classes"],
-        names["features"],
-    )
-
-
-def read_ids(folder: OpenFolder, count: int) -> pa.Array:
-    """The ids of `count` nodes that `write_ids` wrote to a folder."""
-    file = folder.path / IDS
-    if not folder.is_file(IDS):
-        raise FileNotFoundError(f"{file} is missing; {META} says that the graph has it")
-    try:
-        with folder.open(IDS) as opened:
-            mapped = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
-        table = pa.ipc.open_file(pa.BufferReader(pa.py_buffer(mapped))).read_all()
-        # Arrow reads offsets as they are, and a wrong one leads anywhere.
-        table.validate(full=True)
-        ids = table.column("id").combine_chunks()
-    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
-        raise ValueError(f"{file} cannot be read as node ids: {_first_line(error)}") from None
-    if ids.type not in (pa.string(), pa.large_string(), pa.int64()) or ids.null_count:
-        raise ValueError(f"{file} must hold a text or a whole number for each node, not {ids.type}")
-    if len(ids) != count:
-        raise ValueError(f"{file} has {len(ids)} ids where {META} says {count} nodes")
-    return ids
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
-
-
 def _arrays(graph: Graph) -> dict[str, Tensor]:
     """File name without its ending -> what is in it."""
-    A = graph.adjacency
+    if graph.kinds is not None:
+        arrays = relation_arrays(given_relations(graph.relations))
+    else:
+        arrays = _adjacency_arrays(graph.adjacency)
+    arrays |= feature_arrays(graph.features)
+    if graph.labels is not None:
+        arrays["labels"] = graph.labels
+    return arrays | {name: graph.split(name) for name in SPLITS}
+
+
+def _adjacency_arrays(A: CSR) -> dict[str, Tensor]:
     arrays = {"indptr": A.indptr, "indices": A.indices}
     if A.values is not None:
         arrays["weights"] = A.values
@@ -262,10 +244,7 @@ def _arrays(graph: Graph) -> dict[str, Tensor]:
         arrays |= {"reverse_indptr": reverse.indptr, "reverse_indices": reverse.indices}
         if reverse.values is not None:
             arrays["reverse_weights"] = reverse.values
-    arrays |= feature_arrays(graph.features)
-    if graph.labels is not None:
-        arrays["labels"] = graph.labels
-    return arrays | {name: graph.split(name) for name in SPLITS}
+    return arrays
 
 
 def _describe(
@@ -275,21 +254,26 @@ def _describe(
     names: Names,
     task: str,
     blocks: Sequence[BlockPlace] | None,
+    relations: Sequence[RelationPlace],
+    ids: Sequence[str],
 ) -> Meta:
-    """The contents of `meta.json`, but for its own checksum."""
+    """The contents of `meta.json`, but for its own checksum. ids: the files of ids"""
     arrays = {
         name: map_array(folder / f"{name}.npy", read_only=True)
-        for name in array_names(blocks)
+        for name in array_names(blocks, relations)
         if (folder / f"{name}.npy").exists()
     }
-    files = [f"{name}.npy" for name in arrays] + ([IDS] if names.nodes is not None else [])
+    files = [*(f"{name}.npy" for name in arrays), *ids]
+    kinds = names.kinds
     sparse = "feature_values" in arrays
     layout = "blocks" if blocks is not None else "sparse" if sparse else "dense"
     described: Meta = {
         "format": FORMAT,
         "version": VERSION if blocks is None else IN_BLOCKS,
-        "nodes": len(arrays["indptr"]) - 1,
-        "edges": len(arrays["indices"]),
+        "nodes": len(arrays["indptr"]) - 1 if kinds is None else kinds.num_nodes,
+        "edges": len(arrays["indices"])
+        if kinds is None
+        else sum(relation.edges for relation in relations),
         "width": width,
         "feature_layout": layout,
         "feature_entries": len(arrays["feature_values"]) if sparse else None,
@@ -297,7 +281,7 @@ def _describe(
         "labelled": "labels" in arrays,
         "task": task,
         "multilabel": find_task(task).several,
-        "weighted": "weights" in arrays,
+        "weighted": "weights" in arrays or any(relation.weighted for relation in relations),
         "reversed": "reverse_indptr" in arrays,
         "splits": {name: len(arrays[name]) for name in SPLITS},
         "names": {
@@ -308,7 +292,11 @@ def _describe(
         "dtypes": {name: str(array.dtype) for name, array in arrays.items()},
         "checksums": {name: file_checksum(folder / name) for name in files},
     }
-    return described if blocks is None else described | {"blocks": [asdict(b) for b in blocks]}
+    if blocks is not None:
+        described |= {"blocks": [asdict(b) for b in blocks]}
+    if kinds is not None:
+        described |= {"version": WITH_KINDS, **described_kinds(kinds, [*names.by_kind], relations)}
+    return described
 
 
 def _map_arrays(folder: OpenFolder, meta: Meta, *, read_only: bool) -> dict[str, Tensor]:

@@ -29,9 +29,8 @@ def check_arrays(path: Path, meta: Meta, arrays: Arrays) -> None:
     """Refuse arrays, mapped and of the right shapes, that are no graph."""
     for matrix in matrices(meta):
         _check_matrix(path, matrix, arrays)
-    for name in ("weights", "reverse_weights"):
-        if name in arrays:
-            check_finite(path / f"{name}.npy", arrays[name])
+        if matrix.ascending and matrix.valued:
+            check_finite(path / f"{matrix.names[2]}.npy", arrays[matrix.names[2]])
     if "labels" in arrays:
         _check_labels(path / "labels.npy", meta, arrays["labels"])
     _check_splits(path, meta, arrays)
@@ -71,7 +70,6 @@ def check_different(file: Path, ids: pa.Array) -> None:
 
 
 def _check_matrix(path: Path, matrix: Matrix, arrays: Arrays) -> None:
-    columns = matrix.columns
     indptr, indices = arrays[matrix.indptr], arrays[matrix.indices]
     starts, places = (path / f"{name}.npy" for name in (matrix.indptr, matrix.indices))
     if int(indptr[0]) != 0 or int(indptr[-1]) != len(indices):
@@ -87,12 +85,21 @@ def _check_matrix(path: Path, matrix: Matrix, arrays: Arrays) -> None:
                 f"{starts}: row {at} ends at {int(indptr[at + 1])}, before it starts, at "
                 f"{int(indptr[at])}"
             )
+    allowed = range(matrix.columns)
+    if matrix.within is not None:
+        rows, allowed = matrix.within
+        if int(indptr[rows.start]) != 0 or int(indptr[rows.stop]) != len(indices):
+            raise ValueError(
+                f"{starts} has entries outside of the rows {rows.start}..{rows.stop - 1} of the "
+                "relation's target kind"
+            )
     for start, piece in _pieces(indices):
         least, most = (int(x) for x in torch.aminmax(piece))
-        if least < 0 or most >= columns:
-            at = int(((piece < 0) | (piece >= columns)).nonzero()[0, 0])
+        if least < allowed.start or most >= allowed.stop:
+            at = int(((piece < allowed.start) | (piece >= allowed.stop)).nonzero()[0, 0])
             raise ValueError(
-                f"{places}: entry {start + at} is {int(piece[at])}, outside 0..{columns - 1}"
+                f"{places}: entry {start + at} is {int(piece[at])}, outside "
+                f"{allowed.start}..{allowed.stop - 1}"
             )
     if matrix.ascending:
         _check_ascending(places, indptr, indices)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vrgcn.data.sources import META
+from vrgcn.data.store_kinds import RelationPlace, check_described, kinds_of, relations_of
 from vrgcn.files.checksums import value_checksum
 from vrgcn.files.folder import OpenFolder, opened_folder
 from vrgcn.files.kinds import (
@@ -33,7 +34,8 @@ FORMAT = "vrgcn-graph"
 IDS = "ids.arrow"
 VERSION = 3  # written; it has checksums
 IN_BLOCKS = 4  # written for features in blocks
-VERSIONS = (1, 2, VERSION, IN_BLOCKS)  # read; 2 had labels that are numbers
+WITH_KINDS = 5  # written for several kinds of nodes
+VERSIONS = (1, 2, VERSION, IN_BLOCKS, WITH_KINDS)  # read; 2 had labels that are numbers
 CHECKSUM = "checksum"  # checksum of meta.json itself, without this entry
 # A number alone must not make a model of terabytes: the most without as many nodes, or entries.
 _MOST_CLASSES = 1 << 20
@@ -67,6 +69,7 @@ class Matrix:
     kinds: the types that values may have
     valued: whether there are values; without them all are 1
     ascending: whether the columns of each row ascend, none twice
+    within: the ranges of rows and of columns that have entries; None for all
     """
 
     names: tuple[str, ...]
@@ -76,6 +79,7 @@ class Matrix:
     kinds: tuple[str, ...]
     valued: bool
     ascending: bool
+    within: tuple[range, range] | None = None
 
     @property
     def indptr(self) -> str:
@@ -96,9 +100,12 @@ ARRAYS = (
 )
 
 
-def array_names(blocks: Sequence[BlockPlace] | None) -> list[str]:
+def array_names(
+    blocks: Sequence[BlockPlace] | None, relations: Sequence[RelationPlace] = ()
+) -> list[str]:
     """Every array that a folder may hold. blocks: of its features, None if they are one matrix"""
-    files = (block.files(number) for number, block in enumerate(blocks or ()))
+    files = [block.files(number) for number, block in enumerate(blocks or ())]
+    files += [names for number, each in enumerate(relations) for names in each.files(number)]
     return [*ARRAYS, *(name for names in files for name in names)]
 
 
@@ -116,10 +123,20 @@ def matrices(meta: Meta) -> list[Matrix]:
     def adjacency(*names: str) -> Matrix:
         return Matrix(names, nodes, meta["edges"], nodes, ("float32",), meta["weighted"], True)
 
+    def relation(number: int, place: RelationPlace) -> Iterator[Matrix]:
+        kinds = kinds_of(meta)
+        assert kinds is not None
+        ranges = kinds.range(place.target), kinds.range(place.source)
+        for names, within in zip(place.files(number), (ranges, ranges[::-1]), strict=False):
+            size = nodes, place.edges, nodes
+            yield Matrix(names, *size, ("float32",), place.weighted, True, within)
+
     def features(names: tuple[str, ...], rows: int, entries: int, columns: int) -> Matrix:
         return Matrix(names, rows, entries, columns, _FLOATS, True, False)
 
-    found = [adjacency("indptr", "indices", "weights")]
+    found = [] if "kinds" in meta else [adjacency("indptr", "indices", "weights")]
+    for number, place in enumerate(relations_of(meta)):
+        found += relation(number, place)
     if meta["reversed"]:
         found.append(adjacency("reverse_indptr", "reverse_indices", "reverse_weights"))
     if meta["feature_layout"] == "sparse":
@@ -207,11 +224,14 @@ def content_checksum(meta: Meta) -> str | None:
 def _check_agreement(file: Path, meta: Meta) -> None:
     names, task = meta["names"], find_task(meta["task"])
     _check_blocks(file, meta)
+    if meta["version"] >= WITH_KINDS or "kinds" in meta:
+        check_described(file, meta)
     sparse = meta["feature_layout"] == "sparse"
     wrong = {
         "multilabel does not agree with task": meta["multilabel"] != task.several,
         "numbers have no classes": not task.has_classes and meta["num_classes"] != 0,
         "feature_entries must be a count": sparse and meta["feature_entries"] is None,
+        "width must be at least 1": not meta["width"] and "kinds" not in meta,
         "it has more classes than can be": meta["num_classes"] > max(_MOST_CLASSES, meta["nodes"]),
         "it has more features than can be": meta["width"]
         > max(_MOST_FEATURES, meta["feature_entries"] or 0),
@@ -269,7 +289,7 @@ _BLOCKS = Kind(
 _KINDS = {
     "nodes": POSITIVE,
     "edges": COUNT,
-    "width": POSITIVE,
+    "width": COUNT,
     "feature_layout": one_of("dense", "sparse", "blocks"),
     "feature_entries": or_null(COUNT),
     "num_classes": COUNT,

@@ -17,8 +17,9 @@ from torch import Tensor
 
 from vrgcn import __version__
 from vrgcn.data.sources import META
-from vrgcn.data.store import write_array, write_ids, write_meta
+from vrgcn.data.store import write_array, write_meta
 from vrgcn.data.store_format import IDS
+from vrgcn.data.store_ids import write_ids
 from vrgcn.data.tables.growing import GrowingArray
 from vrgcn.distributed.parts import (
     ARRAYS,

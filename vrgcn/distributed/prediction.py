@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from vrgcn import __version__
-from vrgcn.data.store import read_ids
 from vrgcn.data.store_format import IDS
+from vrgcn.data.store_ids import read_ids
 from vrgcn.distributed.group import Group
 from vrgcn.distributed.halo import Halo
 from vrgcn.distributed.parts import CHECKSUM, Part, read_parts

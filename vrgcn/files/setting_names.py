@@ -17,6 +17,8 @@ from contextvars import ContextVar
 from typing import Any
 
 _flags = ContextVar("_flags", default=False)
+# The owner of columns, such as a kind of nodes, and the settings that name them as OWNER.COLUMN.
+_owner: ContextVar[tuple[str, tuple[str, ...]]] = ContextVar("_owner", default=("", ()))
 _NO_VALUE: Any = object()
 
 
@@ -51,6 +53,10 @@ def setting(
     command: which the flag belongs to, where it may not be the one that runs, such as train
     python: what Python has in its place, where that is not an argument of this name
     """
+    owner, owned = _owner.get()
+    if name in owned and isinstance(value, str):
+        value = type(value)(owner + value)
+        typed = None if typed is None else f"{owner}{typed}"
     if not _flags.get():
         return python or f"{name}={'' if value is _NO_VALUE else _argument(value)}"
     flag = _flag(name.replace("_", "-"), value if typed is None else str(typed))
@@ -65,6 +71,16 @@ def flags_in_messages() -> Iterator[None]:
         yield
     finally:
         _flags.reset(before)
+
+
+@contextmanager
+def columns_of(owner: str, settings: tuple[str, ...]) -> Iterator[None]:
+    """Inside, messages name columns as OWNER.COLUMN in some settings; as they are if it is ""."""
+    before = _owner.set((f"{owner}." if owner else "", settings))
+    try:
+        yield
+    finally:
+        _owner.reset(before)
 
 
 def _argument(value: Any) -> str:

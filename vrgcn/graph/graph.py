@@ -321,6 +321,29 @@ class Graph:
         return graph_from_pandas(nodes, edges, out=out, verbose=verbose, **options)
 
     @classmethod
+    def from_tables(
+        cls,
+        nodes: Mapping[str, Any],
+        edges: Mapping[tuple[str, str, str], Any],
+        *,
+        out: str | Path | None = None,
+        verbose: bool = False,
+        **options: Any,
+    ) -> Graph:
+        """A graph from several DataFrames: one for each kind of nodes and each relation.
+
+        nodes: {kind: DataFrame}, ids as in `from_pandas`; a kind without a table has the nodes that
+            edges name
+        edges: {(source kind, relation, target kind): DataFrame}, ids as in `from_pandas`, or in
+            columns that are called as the kinds
+        options: those of `vrgcn import` by name, columns with their kind: label="user.churned",
+            fill="item.price=median", drop=["user.zip"], weight="bought.amount"
+        """
+        from vrgcn.data.frames import graph_from_tables
+
+        return graph_from_tables(nodes, edges, out=out, verbose=verbose, **options)
+
+    @classmethod
     def from_networkx(
         cls,
         G: Any,

@@ -7,17 +7,19 @@ Files are read in batches and features go straight to the graph's folder, so tha
 memory work. Memory holds the ids, the labels, and one range of the edges at a time.
 
     spec                    settings of an import
+    schema, narrowing       kinds and relations that it names; the settings of each table
     reading, delimited, parquet     files as batches of columns
     columns, values         roles of columns; columns as texts and as numbers
     overrides               settings about single columns
     encoders                columns to features, a class for each kind
     proposal                the encoder that is proposed for each column
-    recipe                  how an import was done, stored so that it can be repeated
+    recipe, recipe_file     how an import was done, stored so that it can be repeated
     problems, wording       errors that name file, column and row; counts in words
     ids, labels, splits, features, nodes    one pass over the nodes
     edges, adjacency        rows to pairs of nodes, and these to a sorted matrix
-    telling, summary        the columns and files that were used; counts, with warnings
-    importing               the whole import
+    edge_means, rows        columns of edges as features of nodes; rows of edges as nodes
+    telling, summary, kinds_summary     the columns and files that were used; counts, with warnings
+    opening, read_tables, importing     the whole import: open, read, write
 """
 
 from __future__ import annotations

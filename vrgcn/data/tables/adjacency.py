@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,10 +36,12 @@ class Pairs:
 
     name: the file that the edges come from, for errors
     notes: remarks about the edges for the user
+    folder: where the matrix is written too
     """
 
     def __init__(self, name: str, folder: Path, nodes: int, weighted: bool) -> None:
         self.name = name
+        self.folder = folder
         self.nodes = nodes
         self.weighted = weighted
         self.notes: list[str] = []
@@ -47,15 +49,8 @@ class Pairs:
         self.into = np.zeros(nodes, np.int64)
         self.out_of = np.zeros(nodes, np.int64)
         self._names = [folder / "pairs", folder / "pair-weights"][: 1 + weighted]
-        self._files: list[BinaryIO] = []
-
-    def __enter__(self) -> Pairs:
-        self._open = ExitStack()  # closes all even if closing one fails (full disk)
-        self._files = [self._open.enter_context(open(name, "wb")) for name in self._names]  # noqa: SIM115
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._open.close()
+        for file in self._names:
+            file.touch(exist_ok=False)
 
     def append(self, source: Int64s, target: Int64s, weight: Float64s | None) -> None:
         """Append edges, given by their nodes; edges with an unknown node, -1, are counted as
@@ -70,11 +65,16 @@ class Pairs:
         self.loops += int(loop.sum())
         self.into += np.bincount(target, minlength=self.nodes)
         self.out_of += np.bincount(source[~loop], minlength=self.nodes)
-        self._files[0].write((target * self.nodes + source).data)
+        self._write(0, target * self.nodes + source)
         if weight is not None:
             self.zero += int((weight == 0).sum())
             self.negative += int((weight < 0).sum())
-            self._files[1].write(weight.data)
+            self._write(1, np.ascontiguousarray(weight))
+
+    def _write(self, place: int, values: NDArray[Any]) -> None:
+        # Opened each time: hundreds of relations would be more files than a process may have open.
+        with open(self._names[place], "ab") as file:
+            file.write(values.data)
 
     def chunks(self) -> Iterator[tuple[Int64s, Int64s, Float64s | None]]:
         """Yield sources, targets and weights in the order in which they were appended."""

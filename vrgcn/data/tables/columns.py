@@ -50,22 +50,37 @@ class EdgeColumns:
     """Roles of the columns of an edge table.
 
     aside: columns that are left out although no setting asks for it
+    relation: column that names the relation of each edge; None if all are of one
+    features: columns that become features of the nodes at the ends
     """
 
     source: str
     target: str
     weight: str | None
     aside: list[str]
+    relation: str | None = None
+    features: tuple[str, ...] = ()
 
     @property
     def used(self) -> list[str]:
-        return list(dict.fromkeys([self.source, self.target, *filter(None, [self.weight])]))
+        optional = [self.weight, self.relation]
+        used = [self.source, self.target, *filter(None, optional), *self.features]
+        return list(dict.fromkeys(used))
+
+    def with_features(self, features: Sequence[str]) -> EdgeColumns:
+        """Return the same columns with some that were left aside as features."""
+        aside = [column for column in self.aside if column not in features]
+        return replace(self, features=tuple(features), aside=aside)
 
 
-def node_columns(table: Table, spec: ImportSpec, chosen: list[str] | None = None) -> NodeColumns:
+def node_columns(
+    table: Table, spec: ImportSpec, chosen: list[str] | None = None, labelled: bool = True
+) -> NodeColumns:
     """Find the columns of the id, the features, the labels and the split.
 
     chosen: the feature columns; None to find them by the settings
+    labelled: False if nodes of another kind have the labels: a column `label` is then a feature
+        like any other, and a column `split` is left aside
     """
     left = _without_dropped(table, spec.drop)
     id_column, label, split, features = left[0], [], None, []
@@ -76,6 +91,8 @@ def node_columns(table: Table, spec: ImportSpec, chosen: list[str] | None = None
         label = _left(table, spec.label, "label", left) or [c for c in left if c == "label"]
     with missing.step():
         split = _named(table, spec.split, "split") or ("split" if "split" in left else None)
+    if not labelled:
+        label, split = [], None
     with missing.step():
         features = _left(table, spec.features, "features", left)
     said = {
@@ -97,8 +114,8 @@ def node_columns(table: Table, spec: ImportSpec, chosen: list[str] | None = None
         features = []
     else:
         # A column without a name is an index that some other program wrote.
-        features = [column for column in rest if column]
-        rest = [column for column in rest if not column]
+        features = [column for column in rest if column and (labelled or column != "split")]
+        rest = [column for column in rest if column not in features]
     columns = NodeColumns(id_column, features, label, split, rest)
     _check_roles(table, columns)
     for name, patterns in said.items():
@@ -108,7 +125,11 @@ def node_columns(table: Table, spec: ImportSpec, chosen: list[str] | None = None
     return columns
 
 
-def edge_columns(table: Table, spec: ImportSpec) -> EdgeColumns:
+def edge_columns(table: Table, spec: ImportSpec, kinds: tuple[str, str] = ("", "")) -> EdgeColumns:
+    """Find the columns of the two ends, the weight and the relation.
+
+    kinds: names of the kinds at the ends; columns may be called by them, such as user and item_id
+    """
     left = _without_dropped(table, spec.drop)
     found: dict[str, str | None] = {}
     missing = Collected()  # errors, reported together
@@ -116,23 +137,31 @@ def edge_columns(table: Table, spec: ImportSpec) -> EdgeColumns:
         ("source", spec.source),
         ("target", spec.target),
         ("weight", spec.weight),
+        ("relation_column", spec.relation_column),
     ):
         with missing.step():
             found[name] = _named(table, given, name)
     missing.raise_if_any()
+    relation = found.pop("relation_column")
+    left = [column for column in left if column != relation]
     for name, given in found.items():
         if given is None and name in left and name not in found.values():
             found[name] = name
     if found["source"] is found["target"] is None:
         pair = next((pair for pair in ENDS if set(pair) <= set(left)), (None, None))
         found["source"], found["target"] = pair
+    if kinds[0] != kinds[1]:
+        for name, kind in zip(("source", "target"), kinds, strict=True):
+            called = [c for c in left if c not in found.values() and _called(c, kind)]
+            if found[name] is None and len(called) == 1:
+                found[name] = called[0]
     ends = [name for name in ("source", "target") if found[name] is None]
     free = [column for column in left if column not in found.values()]
     doubt = f"; {table.header_doubt}" if table.header_doubt else ""
     if len(free) < len(ends):
         raise ValueError(
             f"{table.name} has no column for the {ends[-1]} of an edge; it has "
-            f"{_listed(table.columns)}. Is the delimiter right? See {setting('delimiter')}"
+            f"{shown_columns(table.columns)}. Is the delimiter right? See {setting('delimiter')}"
         )
     if ends and len(free) > len(ends):
         both = " and ".join(setting(end, COLUMN) for end in ends)
@@ -141,8 +170,8 @@ def edge_columns(table: Table, spec: ImportSpec) -> EdgeColumns:
             for end, column in zip(ends, free, strict=False)
         )
         raise ValueError(
-            f"{table.name}: which of {_listed(free)} is the {' and the '.join(ends)} of an edge? "
-            f"Give {both}, such as {example}{doubt}"
+            f"{table.name}: which of {shown_columns(free)} is the {' and the '.join(ends)} of an "
+            f"edge? Give {both}, such as {example}{doubt}"
         )
     found.update(zip(ends, free, strict=False))
     source, target, weight = found["source"], found["target"], found["weight"]
@@ -153,8 +182,19 @@ def edge_columns(table: Table, spec: ImportSpec) -> EdgeColumns:
     kind = table.kind(weight) if weight else pa.float64()
     if not (is_number(kind) or is_text(kind)):
         raise ValueError(f"{table.name}: column {weight!r} holds {kind}, which is no number")
+    if source == target and kinds[0] != kinds[1]:
+        raise ValueError(
+            f"{table.name}: column {source!r} cannot be the source, a {kinds[0]}, and the target, "
+            f"a {kinds[1]}; see {setting('source', COLUMN)} and {setting('target', COLUMN)}"
+        )
     aside = [column for column in left if column not in (source, target, weight)]
-    return EdgeColumns(source, target, weight, aside)
+    return EdgeColumns(source, target, weight, aside, relation)
+
+
+def _called(column: str, kind: str) -> bool:
+    """True if a column of edges is called by a kind: user, user_id, UserId, users."""
+    plain = column.lower().replace("_", "").replace(" ", "").removesuffix("id").removesuffix("s")
+    return plain == kind.lower().replace("_", "").removesuffix("s")
 
 
 def check_dropped(tables: Sequence[Table], patterns: Sequence[str]) -> None:
@@ -167,7 +207,7 @@ def check_dropped(tables: Sequence[Table], patterns: Sequence[str]) -> None:
             raise _missing(tables[0], pattern, "drop")
         close = get_close_matches(pattern, columns, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
-        have = "; ".join(f"{table.name} has {_listed(table.columns)}" for table in tables)
+        have = "; ".join(f"{table.name} has {shown_columns(table.columns)}" for table in tables)
         raise ValueError(f"{setting('drop')}: there is no column {pattern!r}{hint or ';'} {have}")
 
 
@@ -218,7 +258,7 @@ def _left(table: Table, patterns: Sequence[str], name: str, left: list[str]) -> 
     found = _matching(table, patterns, name)
     twice = [pattern for pattern in patterns if pattern in table.columns and pattern not in left]
     if twice:
-        raise ValueError(f"{setting('drop')} and {setting(name)} both name {_listed(twice)}")
+        raise ValueError(f"{setting('drop')} and {setting(name)} both name {shown_columns(twice)}")
     kept = [column for column in found if column in left]
     if found and not kept:
         raise ValueError(
@@ -233,11 +273,12 @@ def _missing(table: Table, column: str, name: str) -> ValueError:
     doubt = f"; {table.header_doubt}" if table.header_doubt else ""
     return ValueError(
         f"{table.name} has no column {column!r} ({setting(name)}); {hint} "
-        f"{_listed(table.columns)}{doubt}"
+        f"{shown_columns(table.columns)}{doubt}"
     )
 
 
-def _listed(columns: list[str]) -> str:
+def shown_columns(columns: list[str]) -> str:
+    """Return the first ten names, and how many more there are."""
     shown = ", ".join(map(repr, columns[:10]))
     return shown if len(columns) <= 10 else f"{shown} and {len(columns) - 10} more"
 
@@ -259,8 +300,8 @@ def _check_features(
         found = _matching(table, [pattern], name)
         if not set(found) & set(features):
             raise ValueError(
-                f"{table.name}: {setting(name)} is about features, and of {_listed(found)} none is "
-                "made: it is the id, the label or the split, or is left out"
+                f"{table.name}: {setting(name)} is about features, and of {shown_columns(found)} "
+                "none is made: it is the id, the label or the split, or is left out"
             )
 
 

@@ -3,9 +3,9 @@ number."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from vrgcn.data.tables.adjacency import Pairs
 from vrgcn.data.tables.columns import EdgeColumns
+from vrgcn.data.tables.edge_means import EdgeMeans
 from vrgcn.data.tables.encoders.numbers import sure_decimal
 from vrgcn.data.tables.ids import NodeIds, tidied, tidying_that_finds
 from vrgcn.data.tables.problems import Problems
@@ -22,61 +23,134 @@ from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec, Tidying
 from vrgcn.data.tables.values import cell_bytes, comma_advice, is_text, to_numbers, to_text
 from vrgcn.data.tables.wording import counted
-from vrgcn.files.setting_names import setting
+from vrgcn.files.setting_names import COLUMN, setting
 
+MOST_RELATIONS = 10_000  # each is a matrix of its own
 LOOKUP_ROWS = 2_000_000
 LOOKUP_BYTES = 512 << 20
 TRIED = 100_000  # unknown ids that are tried in other spellings
 
 
+@dataclass(frozen=True)
+class End:
+    """The nodes at one end of a relation.
+
+    kind: their kind; "" if there is one kind
+    owner: the file that their ids come from, for errors
+    start: the number of the kind's first node among all nodes
+    """
+
+    kind: str
+    ids: NodeIds
+    owner: str
+    start: int = 0
+
+
 def read_edges(
     table: Table,
     columns: EdgeColumns,
-    ids: NodeIds,
-    owner: str,
+    ends: tuple[End, End],
+    pairs: Mapping[str, Pairs],
+    means: EdgeMeans | None,
+    others: Sequence[End],
     spec: ImportSpec,
-    folder: Path,
     on_rows: Callable[[str, int], None],
-) -> tuple[Pairs, Problems]:
-    """Read all edges as pairs of nodes; return them and the problems of the table.
+) -> Problems:
+    """Read all edges as pairs of nodes; return the problems of the table.
 
-    owner: the file that the ids come from, for errors
-    folder: for the temporary files
+    ends: the nodes at the source and at the target
+    pairs: where the edges go, by the name of their relation; "" if the table names none
+    means: collects the columns that become features of the ends; None if there are none
+    others: the nodes of all kinds, in which unknown ids are looked for
     """
-    pairs = Pairs(table.name, folder, len(ids), weighted=columns.weight is not None)
-    ends = _Ends(table, ids, owner, spec.unknown_nodes == "skip", spec.tidy_ids)
     names = (columns.source, columns.target)
+    skip = spec.unknown_nodes == "skip"
+    checks = [_Ends(table, end, skip, spec.tidy_ids, others) for end in ends]
+    problems = checks[0].problems
+    for check in checks:
+        check.problems = problems
+    checks[1].skipped_problems = checks[0].skipped_problems
     decimal = spec.decimal
-    with pairs, ThreadPoolExecutor(len(names)) as pool:
-        for start, batch in _large_batches(table, columns, ids):
+    with ThreadPoolExecutor(len(names)) as pool:
+        for start, batch in _large_batches(table, columns, [end.ids for end in ends]):
             texts = [_texts(batch.column(name)) for name in names]
-            source, target = pool.map(lambda text: ids.places(tidied(text, spec.tidy_ids)), texts)
-            for name, text, places in zip(names, texts, (source, target), strict=True):
-                ends.check(name, start, text, places)
+            places = list(
+                pool.map(lambda end, text: end.ids.places(tidied(text, spec.tidy_ids)), ends, texts)
+            )
+            for check, name, text, own in zip(checks, names, texts, places, strict=True):
+                check.check(name, start, text, own)
             weight = None
             if columns.weight is not None:
                 if start == 0 and decimal is None:
                     decimal = _seen_decimal(table, columns.weight, batch)
-                weight = _weights(columns.weight, start, batch, decimal, ends.problems)
-            pairs.append(source, target, weight)
+                weight = _weights(columns.weight, start, batch, decimal, problems)
+            source, target = (_shifted(own, end) for own, end in zip(places, ends, strict=True))
+            block = None if means is None else means.block(start, batch)
+            for name, rows in _by_relation(columns, start, batch, pairs, problems):
+                own = None if weight is None else weight[rows]
+                pairs[name].append(source[rows], target[rows], own)
+                if means is not None and block is not None:
+                    means.add(name, block[rows], places[0][rows], places[1][rows])
             on_rows(table.name, start + len(batch))
-    pairs.notes += ends.skipped(pairs)
-    return pairs, ends.problems
+    checks[0].note_skipped(pairs.values())
+    return problems
+
+
+def _shifted(places: NDArray[np.int64], end: End) -> NDArray[np.int64]:
+    """Places within a kind as numbers among all nodes; unknown ones stay -1."""
+    return places if end.start == 0 else np.where(places < 0, -1, places + end.start)
+
+
+def _by_relation(
+    columns: EdgeColumns,
+    start: int,
+    batch: pa.Table,
+    pairs: Mapping[str, Pairs],
+    problems: Problems,
+) -> Iterator[tuple[str, NDArray[np.int64] | slice]]:
+    """Yield the name of each relation in a batch and its rows."""
+    if columns.relation is None:
+        yield next(iter(pairs)), slice(None)
+        return
+    text = _texts(batch.column(columns.relation))
+    codes = pc.index_in(text, value_set=pa.array(list(pairs), pa.string())).fill_null(-1).to_numpy()
+    advice = f"name the relation of each edge, or leave {setting('relation_column')} out"
+    problems.add("is empty", columns.relation, start + np.flatnonzero(codes < 0), advice=advice)
+    order = np.argsort(codes, kind="stable")
+    present, first = np.unique(codes[order], return_index=True)
+    names = list(pairs)
+    for code, rows in zip(present, np.split(order, first[1:]), strict=True):
+        if code >= 0:
+            yield names[code], rows
+
+
+def relation_names(table: Table, column: str, on_rows: Callable[[str, int], None]) -> list[str]:
+    """Return the different texts of a column that names relations, sorted."""
+    found = pa.array([], pa.string())
+    for start, batch in table.batches([column]):
+        found = pc.unique(pa.concat_arrays([found, pc.unique(to_text(batch.column(column)))]))
+        if len(found) > MOST_RELATIONS:
+            raise ValueError(
+                f"{table.name}: column {column!r} names more than {MOST_RELATIONS:,} relations; is "
+                f"{setting('relation_column', column)} right?"
+            )
+        on_rows(table.name, start + len(batch))
+    return sorted(name for name in found.to_pylist() if name)
 
 
 class _Ends:
     """Notes the ends of edges that are no known node, as problems or as edges to be skipped."""
 
     def __init__(
-        self, table: Table, ids: NodeIds, owner: str, skip: bool, tidy: Sequence[Tidying]
+        self, table: Table, end: End, skip: bool, tidy: Sequence[Tidying], others: Sequence[End]
     ) -> None:
         self.problems = Problems(table)
+        self.skipped_problems = Problems(table)
         self._tidy = tidy
         self._table = table
-        self._ids = ids
-        self._owner = owner
+        self._end = end
+        self._others = [other for other in others if other.kind != end.kind]
         self._skip = skip
-        self._skipped = Problems(table)
         self._advice: dict[str, str] = {}
 
     def check(
@@ -88,38 +162,47 @@ class _Ends:
         cells = text.take(pa.array(unknown)).combine_chunks()
         empty = pc.equal(tidied(cells, self._tidy), "").to_numpy(zero_copy_only=False)
         named = cells.filter(pa.array(~empty))
-        home = self._skipped if self._skip else self.problems
+        home = self.skipped_problems if self._skip else self.problems
         advice = (
             "" if self._skip else f"leave such edges out with {setting('unknown_nodes', 'skip')}"
         )
         home.add("is empty", column, start + unknown[empty], advice=advice)
         if len(named) and column not in self._advice:
             self._advice[column] = self._how_to_find(named)
-        what = f"names a node that {self._owner} does not have"
+        what = f"names a node that {self._end.owner} does not have"
         home.add(what, column, start + unknown[~empty], named, self._advice.get(column, ""))
 
-    def skipped(self, pairs: Pairs) -> list[str]:
-        """Return the lines that report skipped edges; refuse to skip all of them."""
-        if not self._skip or not pairs.skipped:
-            return []
-        whole = pairs.rows + pairs.skipped
-        if not pairs.rows:
-            lines = "\n".join(self._skipped.lines())
+    def note_skipped(self, pairs: Iterable[Pairs]) -> None:
+        """Add the lines that report skipped edges to the first pairs; refuse to skip all edges."""
+        every = list(pairs)
+        read, skipped = sum(each.rows for each in every), sum(each.skipped for each in every)
+        if not self._skip or not skipped:
+            return
+        whole = read + skipped
+        if not read:
+            lines = "\n".join(self.skipped_problems.lines())
             raise ValueError(
                 f"{setting('unknown_nodes', 'skip')}: leaves none of the {whole:,} rows of "
                 f"{self._table.name}; are the columns right?\n{lines}"
             )
-        share = f"{pairs.skipped / whole:.1%}"
         rows = counted(whole, "row")
-        skipped = f"{self._table.name}: skipped {pairs.skipped:,} of {rows} ({share})"
-        return [skipped, *self._skipped.lines()]
+        told = f"{self._table.name}: skipped {skipped:,} of {rows} ({skipped / whole:.1%})"
+        every[0].notes += [told, *self.skipped_problems.lines()]
 
     def _how_to_find(self, named: pa.Array) -> str:
-        ways = tidying_that_finds(tidied(named[:TRIED], self._tidy), self._ids)
+        tried = tidied(named[:TRIED], self._tidy)
+        ways = tidying_that_finds(tried, self._end.ids)
         advice = []
         if ways:
             tidy = setting("tidy_ids", [*self._tidy, *ways])
             advice.append(f"in another spelling it has some: give {tidy}")
+        for other in self._others:
+            found = int((other.ids.places(tried) >= 0).sum())
+            if found == len(tried):
+                advice.append(
+                    f"all of them are ids of {other.kind!r}: is {self._end.kind!r} the right kind, "
+                    f"and are {setting('source', COLUMN)} and {setting('target', COLUMN)} right?"
+                )
         if not self._skip:
             advice.append(
                 f"leave such edges out with {setting('unknown_nodes', 'skip')}, or make nodes of "
@@ -129,13 +212,14 @@ class _Ends:
 
 
 def _large_batches(
-    table: Table, columns: EdgeColumns, ids: NodeIds
+    table: Table, columns: EdgeColumns, ids: Sequence[NodeIds]
 ) -> Iterator[tuple[int, pa.Table]]:
     """Join the table's batches into larger ones: each look-up builds a table of all node ids
     anew."""
     parts: list[pa.RecordBatch] = []
     first = rows = size = 0
-    most = (max(LOOKUP_ROWS, len(ids)), max(LOOKUP_BYTES, 4 * ids.text.nbytes))
+    known = max(map(len, ids)), max(each.text.nbytes for each in ids)
+    most = (max(LOOKUP_ROWS, known[0]), max(LOOKUP_BYTES, 4 * known[1]))
     for start, batch in table.batches(columns.used):
         if rows >= most[0] or size >= most[1]:
             yield first, pa.Table.from_batches(parts)

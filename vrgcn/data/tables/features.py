@@ -5,7 +5,7 @@ All three end in the graph's `features.npy`, (nodes, width) float32, a chunk of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from vrgcn.data.store import write_array
+from vrgcn.data.store_format import BlockPlace
 from vrgcn.data.tables.adjacency import Adjacency
 from vrgcn.data.tables.encoders.encoder import Encoder
 from vrgcn.data.tables.growing import GrowingArray
@@ -23,6 +25,7 @@ from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.wording import counted
 from vrgcn.files.npy import map_array
 from vrgcn.files.setting_names import Placeholder, setting
+from vrgcn.graph.kinds import Kinds
 
 FEATURES = "features.npy"
 UNKNOWN_NODE = "(not in the nodes table)"  # the feature that marks nodes that only edges name
@@ -170,6 +173,46 @@ def add_rows(folder: Path, row: NDArray[np.float32], count: int) -> None:
     with GrowingArray.reopened(folder / FEATURES) as file:
         for start in range(0, count, _ROWS):
             file.append(np.tile(row, (min(_ROWS, count - start), 1)))
+
+
+def append_columns(folder: Path, columns: NDArray[np.float32]) -> None:
+    """Write further columns, (nodes, width), after the features in a folder, which may have none
+    yet."""
+    file, width = folder / FEATURES, columns.shape[1]
+    if not file.exists():
+        with GrowingArray(file, np.float32, (width,)) as out:
+            out.append(columns)
+        return
+    before = map_array(file, read_only=True)
+    wider = folder / f"wider-{FEATURES}"
+    with GrowingArray(wider, np.float32, (before.shape[1] + width,)) as out:
+        for start in range(0, len(columns), _ROWS):
+            rows = slice(start, start + _ROWS)
+            out.append(np.concatenate([before[rows], columns[rows]], axis=1))
+    wider.replace(file)
+
+
+def join_features(
+    folders: Mapping[str, Path], kinds: Kinds, folder: Path
+) -> list[BlockPlace] | None:
+    """Move the features of each kind to the graph's folder, as a block of those of all nodes.
+
+    folders: where the features of a kind are, by its name; they are removed
+    Returns the places of the blocks; None if the features are one matrix.
+    """
+    blocks: list[BlockPlace] = []
+    for kind, own in folders.items():
+        rows, columns = kinds.range(kind), kinds.columns(kind)
+        if len(columns):
+            block = BlockPlace(rows.start, columns.start, len(rows), len(columns), None)
+            [name] = block.files(len(blocks))
+            one = len(rows) == kinds.num_nodes
+            (own / FEATURES).replace(folder / (FEATURES if one else f"{name}.npy"))
+            blocks += [] if one else [block]
+        own.rmdir()
+    if not sum(kinds.widths.values()):
+        write_array(folder, "features", np.empty((kinds.num_nodes, 0), np.float32))
+    return blocks or None
 
 
 def distinct(names: Sequence[str]) -> list[str]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vrgcn.data.tables.columns import EdgeColumns
 from vrgcn.data.tables.problems import EXAMPLES, Problems
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import Tidying
@@ -203,28 +203,37 @@ def _repeated(text: pa.Array) -> NDArray[np.int64]:
     return np.flatnonzero(again)
 
 
+@dataclass(frozen=True)
+class EndColumns:
+    """The columns of an edge table that hold ids of one kind of nodes: one, or both ends."""
+
+    table: Table
+    columns: tuple[str, ...]
+
+
 def ids_of_edges(
-    table: Table,
-    columns: EdgeColumns,
+    ends: Sequence[EndColumns],
     tidy: Sequence[Tidying],
     on_rows: Callable[[str, int], None],
 ) -> NodeIds:
     """Return the ids that the edges name, sorted by number if all are whole numbers, or else by
     text.
 
-    If an id has several spellings, the first is kept: row by row, the source before the target.
+    If an id has several spellings, the first is kept: table by table, row by row, the source
+    before the target.
     """
     known = pa.array([], pa.string())  # all different once they are tidied
     fresh: list[pa.Array] = []
-    for start, batch in table.batches([columns.source, columns.target]):
-        ends = [to_text(batch.column(name)) for name in (columns.source, columns.target)]
-        text = pa.concat_arrays(ends)
-        if tidy:  # row by row, so that the first spelling does not depend on the batches
-            text = text.take(pa.array(np.arange(len(text)).reshape(2, -1).T.ravel()))
-        fresh.append(_distinct(text, tidy))
-        if sum(map(len, fresh)) > max(1_000_000, len(known)):
-            known, fresh = _distinct(joined([known, *fresh]), tidy), []
-        on_rows(table.name, start + len(batch))
+    for end in ends:
+        width = len(end.columns)
+        for start, batch in end.table.batches(list(end.columns)):
+            text = pa.concat_arrays([to_text(batch.column(name)) for name in end.columns])
+            if tidy:  # row by row, so that the first spelling does not depend on the batches
+                text = text.take(pa.array(np.arange(len(text)).reshape(width, -1).T.ravel()))
+            fresh.append(_distinct(text, tidy))
+            if sum(map(len, fresh)) > max(1_000_000, len(known)):
+                known, fresh = _distinct(joined([known, *fresh]), tidy), []
+            on_rows(end.table.name, start + len(batch))
     own = _distinct(joined([known, *fresh]), tidy)
     ids = NodeIds(tidied(own, tidy), own if tidy else None)
     ids = ids.chosen(pc.indices_nonzero(pc.not_equal(ids.text, "")))

@@ -1,77 +1,45 @@
-"""The whole import: check the columns, read the nodes, read the edges, write the graph."""
+"""The whole import: check the columns, read the nodes, read the edges, write the graph.
+
+Every kind of nodes is read by the same code, and so is every relation. A graph of one table has one
+kind, whose files lie in the graph's folder; otherwise each kind is read in a folder of its own, and
+its features become a block of those of all nodes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from vrgcn.data.store import write_array, write_meta
-from vrgcn.data.tables.adjacency import Adjacency, write_adjacency
-from vrgcn.data.tables.columns import (
-    EdgeColumns,
-    NodeColumns,
-    check_asked_for,
-    check_dropped,
-    edge_columns,
-    node_columns,
-)
-from vrgcn.data.tables.edges import read_edges
-from vrgcn.data.tables.encoders.encoder import Encoder
+from vrgcn.data.store_kinds import RelationPlace, relation_folder
 from vrgcn.data.tables.features import (
-    FeatureColumns,
     Features,
+    append_columns,
     copy_features,
-    open_features,
+    join_features,
     structural_features,
 )
 from vrgcn.data.tables.ids import look_alikes
+from vrgcn.data.tables.kinds_summary import summarise_kinds
 from vrgcn.data.tables.limits import respect_limit
-from vrgcn.data.tables.nodes import (
-    Nodes,
-    add_unknown,
-    check_split,
-    nodes_of_edges,
-    read_nodes,
-)
+from vrgcn.data.tables.opening import KindSource, Opener, Plan, Source, open_source
 from vrgcn.data.tables.overrides import parse_fills
-from vrgcn.data.tables.problems import Collected, Problems
-from vrgcn.data.tables.proposal import propose, rows_of
-from vrgcn.data.tables.reading import Table, check_headerless, open_table
-from vrgcn.data.tables.recipe import Recipe, read_recipe
+from vrgcn.data.tables.problems import Collected
+from vrgcn.data.tables.read_tables import ReadKind, ReadRelation, Watch, read_kinds, read_relations
+from vrgcn.data.tables.reading import open_table
+from vrgcn.data.tables.recipe import Recipe
+from vrgcn.data.tables.recipe_file import write_recipes
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.summary import ImportSummary, summarise
-from vrgcn.data.tables.telling import taken_from
-from vrgcn.files.writing import new_folder
+from vrgcn.data.tables.telling import remarks, taken_from, two_kinds_in_one
+from vrgcn.files.writing import flush_folder, new_folder
+from vrgcn.graph.kinds import Kinds
 from vrgcn.graph.names import Names
 from vrgcn.graph.validation import SPLITS
 from vrgcn.tasks import DEFAULT, find_task
-
-Watch = Callable[[str, int], None]
-Plan = Callable[[str, list[tuple[str, str, str]]], None]
-Opener = Callable[[Path, str, str | None, bool], Table]  # called like `open_table`
-
-
-@dataclass(frozen=True)
-class Source:
-    """The opened tables, and the role of each of their columns.
-
-    node_table, node: None if the nodes are those that the edges name
-    encoders: encoders of the feature columns
-    marked: a feature marks the nodes that the table of nodes lacks
-    recipe: how the graph of --like was made; None without --like
-    """
-
-    spec: ImportSpec
-    edge_table: Table
-    edge: EdgeColumns
-    node_table: Table | None
-    node: NodeColumns | None
-    encoders: Sequence[Encoder]
-    marked: bool
-    recipe: Recipe | None
 
 
 def run_import(
@@ -83,181 +51,165 @@ def run_import(
     """
     respect_limit()
     # Report every error that the first lines show before the long reading begins.
-    source = _opened(spec, on_plan, opened)
-    spec = source.spec
-    with new_folder(spec.out) as folder:
+    source = open_source(spec, on_plan, opened)
+    with new_folder(source.spec.out) as folder:
         found = Collected()
-        nodes = _nodes(source, folder, on_rows, found)
-        owner = str(spec.nodes or spec.features_file)
-        pairs, problems = read_edges(
-            source.edge_table, source.edge, nodes.ids, owner, spec, folder, on_rows
-        )
-        found.add(problems)
-        found.raise_if_any()
-        adjacency = write_adjacency(pairs, folder, spec.directed)
-        features = _features(source, nodes, adjacency, folder)
-        _write_labels(nodes, folder)
-        classes, task = _classes(source, nodes)
-        names = Names(nodes.ids.natural(), classes, features.names)
-        recipe = source.recipe or Recipe.of(
-            *(spec, source.node, source.edge, source.encoders, source.marked),
-            *(features.mean, classes, task),
-        )
-        recipe.write(folder)
-        write_meta(folder, features.width, len(classes or []), names, task)
-        notes = [*_notes(source), *nodes.notes, *pairs.notes]
-        alike = look_alikes(nodes.ids, spec.tidy_ids)
-        notes += [alike] if alike is not None else []
-        columns = taken_from(
-            *(source.node_table, source.node, source.edge_table, source.edge, spec),
-            find_task(nodes.labels.task).drawn if nodes.labels is not None else "",
-        )
-        return summarise(
-            *(spec.out, nodes, pairs, adjacency, features, columns, spec.task, notes),
-            to_predict=source.recipe is not None,
-        )
+        kinds = read_kinds(source, folder, on_rows, found)
+        relations, recipes = read_relations(source, kinds, folder, on_rows, found)
+        kinds = [_with_features(source, kind, relations) for kind in kinds]
+        classes, task = _write_labels(source, kinds, folder)
+        own = {
+            kind.source.name: kind.source.recipe or _recipe(source, kind, classes, task)
+            for kind in kinds
+        }
+        write_recipes(own | recipes if source.named else own, folder)
+        notes = remarks(source)
+        notes += [note for kind in kinds for note in kind.nodes.notes]
+        notes += [note for relation in relations for note in relation.pairs.notes]
+        alike = [look_alikes(kind.nodes.ids, source.spec.tidy_ids) for kind in kinds]
+        notes += [note for note in alike if note is not None]
+        if not source.named:
+            return _finish(source, kinds[0], relations[0], classes, task, notes, folder)
+        _write_kinds(source, kinds, relations, classes, task, folder)
+        return summarise_kinds(source, kinds, relations, notes)
 
 
-def _opened(spec: ImportSpec, on_plan: Plan, opener: Opener) -> Source:
-    """Open the tables and find the roles of their columns; report all their errors at once."""
-    recipe = read_recipe(spec.like, spec.decimal) if spec.like is not None else None
-    asked = spec  # the user's settings, without those that --like adds
-    if recipe is not None:
-        spec = recipe.applied(spec)
-    found = Collected()
-    with found.step():
-        check_asked_for(asked)
-    edge_table = node_table = edge = node = None
-    with found.step():
-        edge_table = opener(spec.edges, "edges", spec.delimiter, not spec.headerless)
-    if spec.nodes is not None:
-        with found.step():
-            node_table = opener(spec.nodes, "nodes", spec.delimiter, not spec.headerless_nodes)
-    tables = [table for table in (edge_table, node_table) if table is not None]
-    if len(tables) == 1 + (spec.nodes is not None):
-        with found.step():
-            check_dropped(tables, asked.drop)
-        with found.step():
-            for name, said, path in (
-                ("headerless", asked.headerless, asked.edges),
-                ("headerless_nodes", asked.headerless_nodes, asked.nodes),
-            ):
-                if said and path is not None:
-                    check_headerless(path, name)
-    if edge_table is not None:
-        with found.step():
-            for_edges = recipe.for_edges(spec) if recipe is not None else spec
-            edge = edge_columns(edge_table, for_edges)
-    if spec.features_file is not None:
-        with found.step():
-            open_features(spec.features_file)
-    encoders: Sequence[Encoder] = []
-    if node_table is not None:
-        with found.step():
-            if recipe is not None:
-                spec = recipe.with_columns(spec, node_table)
-            node, encoders = _node_columns(node_table, spec, recipe, on_plan)
-    found.raise_if_any()
-    assert edge_table is not None
-    assert edge is not None
-    marked = spec.unknown_nodes == "add" and bool(encoders or spec.features_file)
-    if recipe is not None:
-        marked = recipe.marked
-    return Source(spec, edge_table, edge, node_table, node, encoders, marked, recipe)
-
-
-def _node_columns(
-    table: Table, spec: ImportSpec, recipe: Recipe | None, on_plan: Plan
-) -> tuple[NodeColumns, Sequence[Encoder]]:
-    if recipe is not None:
-        columns = node_columns(table, spec, [encoder.column for encoder in recipe.encoders])
-        check_split(table, columns, spec)
-        if columns.label:
-            recipe.check_labels(table, columns.label, spec)
-        return columns, recipe.encoders
-    columns = node_columns(table, spec)
-    check_split(table, columns, spec)
-    proposal = propose(table, columns.features, spec)
-    if proposal.columns:
-        on_plan(proposal.title, rows_of(proposal.columns))
-    return columns.without(proposal.left_out), proposal.encoders
-
-
-def _nodes(source: Source, folder: Path, on_rows: Watch, found: Collected) -> Nodes:
-    """Read the nodes, and collect their errors in `found` so that the edges are checked too."""
-    spec, recipe = source.spec, source.recipe
-    edges = (source.edge_table, source.edge)
-    if source.node_table is None or source.node is None:
-        return nodes_of_edges(*edges, spec, on_rows)
-    problems = Problems(source.node_table)
-    features = FeatureColumns(source.node_table, source.encoders, problems, source.marked)
-    classes = recipe.classes if recipe is not None else None
-    nodes = None
-    with found.step():
-        nodes = read_nodes(
-            *(source.node_table, source.node, features, classes, spec, folder, on_rows, problems)
-        )
-    found.add(problems)
-    if nodes is None:
-        return nodes_of_edges(*edges, spec, on_rows)
-    if spec.unknown_nodes == "add":
-        mean = recipe.mean if recipe is not None else None
-        nodes = add_unknown(nodes, *edges, spec, mean, folder, on_rows)
-    return nodes
-
-
-def _features(source: Source, nodes: Nodes, adjacency: Adjacency, folder: Path) -> Features:
-    spec, recipe = source.spec, source.recipe
-    if nodes.features is not None:
-        features = nodes.features
-    elif spec.features_file is not None:
+def _with_features(source: Source, kind: ReadKind, relations: Sequence[ReadRelation]) -> ReadKind:
+    """Write the features that are not in the kind's folder yet."""
+    spec, recipe, nodes = kind.source.spec, kind.source.recipe, kind.nodes
+    features = nodes.features
+    if features is None and spec.features_file is not None:
         fills = parse_fills(spec.fill)
         features = copy_features(
             spec.features_file,
             len(nodes.ids) - nodes.added,
-            folder,
+            kind.folder,
             fills[0][1].value if fills else None,
             nodes.added,
-            source.marked,
+            kind.source.marked,
             recipe.mean if recipe is not None else None,
         )
-    else:
-        features = structural_features(adjacency, folder)
-    if recipe is not None and features.width != len(recipe.mean):
-        raise ValueError(
-            f"there are {features.width} features, and {recipe.origin} has {len(recipe.mean)}"
-        )
-    return features
+    elif features is None and not source.named:
+        features = structural_features(relations[0].adjacency, kind.folder)
+    width = 0 if features is None else features.width
+    if recipe is not None and width != len(recipe.mean):
+        raise ValueError(f"there are {width} features, and {recipe.origin} has {len(recipe.mean)}")
+    own = features
+    more = [
+        means
+        for relation in relations
+        for end, means in zip((0, 2), relation.means or (), strict=False)
+        if relation.triple[end] == kind.source.name
+    ]
+    if more:
+        columns = np.concatenate([means.values for means in more], axis=1)
+        names = [name for means in more for name in means.names]
+        append_columns(kind.folder, columns)
+        features = _joined(features, names, columns)
+    return replace(kind, own=own, features=features)
 
 
-def _classes(source: Source, nodes: Nodes) -> tuple[list[str] | None, str]:
-    """Return the names of the classes and the task; without labels, those of the graph of
-    --like."""
+def _joined(features: Features | None, names: list[str], columns: np.ndarray) -> Features:
+    """Describe features with further columns after them."""
+    constant = np.flatnonzero(columns.min(0) == columns.max(0))
+    mean = columns.mean(0, dtype=np.float64).astype(np.float32)
+    if features is None:
+        return Features(len(names), names, constant, mean)
+    own = features.names or [features.label(place) for place in range(features.width)]
+    return Features(
+        features.width + len(names),
+        [*own, *names],
+        np.concatenate([features.constant, constant + features.width]),
+        np.concatenate([features.mean, mean]),
+    )
+
+
+def _recipe(source: Source, kind: ReadKind, classes: list[str] | None, task: str) -> Recipe:
+    own, edges = kind.source, None if source.named else source.relations[0].columns
+    mean = kind.own.mean if kind.own is not None else np.empty(0, np.float32)
+    labelled = not source.named or own.name == source.labelled
+    return Recipe.of(
+        *(own.spec, own.columns, edges, own.encoders, own.marked, mean),
+        *((classes, task) if labelled else (None, DEFAULT)),
+    )
+
+
+def _write_labels(
+    source: Source, kinds: Sequence[ReadKind], folder: Path
+) -> tuple[list[str] | None, str]:
+    """Write labels and splits over the numbering of all nodes; return the names of the classes and
+    the task: without labels those of the graph of --like."""
+    total = sum(len(kind.nodes.ids) for kind in kinds)
+    one = next((kind for kind in kinds if kind.source.name == source.labelled), kinds[0])
+    nodes, recipe = one.nodes, one.source.recipe
+    if source.named and source.labelled is None:
+        recipe = next((k.source.recipe for k in kinds if _has_classes(k.source)), None)
+        nodes = replace(nodes, labels=None, split=None)
     if nodes.labels is not None:
-        return nodes.labels.classes, nodes.labels.task
-    if source.recipe is None:
-        return None, DEFAULT
-    return source.recipe.classes, source.recipe.task
-
-
-def _notes(source: Source) -> list[str]:
-    """Return warnings about how the tables are read."""
-    notes = []
-    for table in (source.node_table, source.edge_table):
-        if table is not None and table.header_doubt:
-            notes.append(f"{table.name}: {table.header_doubt}; some names of columns are numbers")
-    recipe, edges = source.recipe, source.edge_table
-    if recipe is not None and source.edge.weight is None and "weight" in edges.columns:
-        notes.append(f"{edges.name}: left aside 'weight', since {recipe.origin} has no weights")
-    nodes, node = source.node_table, source.node
-    if recipe is not None and nodes is not None and node is not None and not node.label:
-        notes += recipe.lacking_labels(nodes, source.spec.drop)
-    return notes
-
-
-def _write_labels(nodes: Nodes, folder: Path) -> None:
-    if nodes.labels is not None:
-        nodes.labels.write(folder)
+        nodes.labels.within(one.start, total).write(folder)
     for code, name in enumerate(SPLITS):
         members = nodes.split == code if nodes.split is not None else np.empty(0, bool)
-        write_array(folder, name, np.flatnonzero(members).astype(np.int64))
+        write_array(folder, name, np.flatnonzero(members).astype(np.int64) + one.start)
+    if nodes.labels is not None:
+        return nodes.labels.classes, nodes.labels.task
+    return (None, DEFAULT) if recipe is None else (recipe.classes, recipe.task)
+
+
+def _has_classes(kind: KindSource) -> bool:
+    return kind.recipe is not None and bool(kind.recipe.label)
+
+
+def _finish(
+    source: Source,
+    kind: ReadKind,
+    relation: ReadRelation,
+    classes: list[str] | None,
+    task: str,
+    notes: list[str],
+    folder: Path,
+) -> ImportSummary:
+    """Write the description of a graph of one table, and summarise the import."""
+    spec, features = source.spec, kind.features
+    assert features is not None
+    names = Names(kind.nodes.ids.natural(), classes, features.names)
+    write_meta(folder, features.width, len(classes or []), names, task)
+    labels = kind.nodes.labels
+    columns = taken_from(source, find_task(labels.task).drawn if labels is not None else "")
+    notes = [*notes, *two_kinds_in_one(source, kind.nodes.ids)]
+    return summarise(
+        *(spec.out, kind.nodes, relation.pairs, relation.adjacency, features, columns),
+        *(spec.task, notes),
+        to_predict=source.like,
+    )
+
+
+def _write_kinds(
+    source: Source,
+    kinds: Sequence[ReadKind],
+    relations: Sequence[ReadRelation],
+    classes: list[str] | None,
+    task: str,
+    folder: Path,
+) -> None:
+    """Write the description of a graph of several kinds."""
+    target = source.labelled
+    if target is None:
+        target = next((k.source.name for k in kinds if _has_classes(k.source)), None)
+    widths = {k.source.name: k.features.width for k in kinds if k.features is not None}
+    numbering = Kinds({k.source.name: len(k.nodes.ids) for k in kinds}, target, widths)
+    features = [
+        f"{kind.source.name}.{kind.features.label(place)}"
+        for kind in kinds
+        if kind.features is not None
+        for place in range(kind.features.width)
+    ]
+    ids = {kind.source.name: kind.nodes.ids.natural() for kind in kinds}
+    names = Names(classes=classes, features=features, kinds=numbering, by_kind=ids)
+    blocks = join_features({k.source.name: k.folder for k in kinds}, numbering, folder)
+    places = [
+        RelationPlace(*relation.triple, relation.adjacency.entries, relation.pairs.weighted)
+        for relation in relations
+    ]
+    for number in range(len(places)):
+        flush_folder(relation_folder(folder, number))
+    write_meta(folder, len(features), len(classes or []), names, task, blocks, places)

@@ -71,6 +71,13 @@ class Labels:
         """Return the labels extended by `count` nodes whose classes are unknown."""
         return replace(self, known=np.append(self.known, np.zeros(count, bool)))
 
+    def within(self, start: int, count: int) -> Labels:
+        """Return the labels as those of `count` nodes, of which these begin at `start`; the classes
+        of the others are unknown."""
+        known = np.zeros(count, bool)
+        known[start : start + len(self.known)] = self.known
+        return replace(self, known=known, nodes=self.nodes + start)
+
     def known_of_some(self) -> Labels:
         """Return the same labels; if there are no classes, with no node known: there is nothing to
         learn."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vrgcn.data.tables.columns import EdgeColumns, NodeColumns
+from vrgcn.data.tables.columns import NodeColumns
 from vrgcn.data.tables.features import (
     UNKNOWN_NODE,
     FeatureColumns,
@@ -20,7 +20,7 @@ from vrgcn.data.tables.features import (
     add_rows,
     open_features,
 )
-from vrgcn.data.tables.ids import IdReader, NodeIds, ids_of_edges, whole_numbers
+from vrgcn.data.tables.ids import EndColumns, IdReader, NodeIds, ids_of_edges, whole_numbers
 from vrgcn.data.tables.labels import Labels, label_reader
 from vrgcn.data.tables.numbers import Numbers
 from vrgcn.data.tables.problems import Problems
@@ -103,8 +103,7 @@ def read_nodes(
 
 def add_unknown(
     nodes: Nodes,
-    table: Table,
-    columns: EdgeColumns,
+    ends: Sequence[EndColumns],
     spec: ImportSpec,
     mean: NDArray[np.float32] | None,
     folder: Path,
@@ -115,7 +114,7 @@ def add_unknown(
 
     mean: (width,) means of the features; None to use those of `nodes`
     """
-    named = ids_of_edges(table, columns, spec.tidy_ids, on_rows)
+    named = ids_of_edges(ends, spec.tidy_ids, on_rows)
     new = named.chosen(pa.array(np.flatnonzero(nodes.ids.places(named.text) < 0)))
     if not len(new):
         return nodes
@@ -128,6 +127,7 @@ def add_unknown(
             features = replace(features, constant=features.constant[varying])
         add_rows(folder, row, len(new))
     split = nodes.split
+    tables = ", ".join(dict.fromkeys(end.table.name for end in ends))
     return replace(
         nodes,
         ids=nodes.ids.with_more(new),
@@ -137,7 +137,8 @@ def add_unknown(
         added=len(new),
         notes=[
             *nodes.notes,
-            f"{table.name}: names {counted(len(new), 'node')} that {spec.nodes} does not have, "
+            f"{tables}: {'name' if len(ends) > 1 else 'names'} {counted(len(new), 'node')} that "
+            f"{spec.nodes} does not have, "
             f"added without labels: {', '.join(map(repr, new.own[:3].to_pylist()))}"
             f"{', ...' if len(new) > 3 else ''}",
         ],
@@ -188,14 +189,14 @@ def check_split(table: Table, columns: NodeColumns, spec: ImportSpec) -> None:
 
 
 def nodes_of_edges(
-    table: Table, columns: EdgeColumns, spec: ImportSpec, on_rows: Callable[[str, int], None]
+    ends: Sequence[EndColumns], spec: ImportSpec, on_rows: Callable[[str, int], None]
 ) -> Nodes:
     """Return the nodes that the edges name, in the order of their ids.
 
     With a file of features, ids that are all valid row numbers of the file are taken as row
     numbers. Every row is then a node, even one that no edge names.
     """
-    ids = ids_of_edges(table, columns, spec.tidy_ids, on_rows)
+    ids = ids_of_edges(ends, spec.tidy_ids, on_rows)
     if spec.features_file is not None:
         rows = len(open_features(spec.features_file))
         numbers = whole_numbers(ids.text)

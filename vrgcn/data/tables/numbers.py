@@ -44,6 +44,13 @@ class Numbers:
         """Return the labels extended by `count` nodes whose numbers are unknown."""
         return Numbers(np.append(self.values, np.full(count, np.nan)))
 
+    def within(self, start: int, count: int) -> Numbers:
+        """Return the labels as those of `count` nodes, of which these begin at `start`; the numbers
+        of the others are unknown."""
+        values = np.full(count, np.nan)
+        values[start : start + len(self.values)] = self.values
+        return Numbers(values)
+
     def write(self, folder: Path) -> None:
         """Write the labels as the graph's `labels.npy`."""
         write_array(folder, "labels", self.values)

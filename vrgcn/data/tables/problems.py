@@ -79,6 +79,10 @@ class Problems:
         )
 
 
+class KnownError(ValueError):
+    """Raised where an error that was collected before leaves nothing to look at."""
+
+
 class Collected:
     """Errors of several steps, raised together so that the user can correct all of them at once."""
 
@@ -90,6 +94,8 @@ class Collected:
         """Collect an error raised inside the `with` block, so that the next step is still tried."""
         try:
             yield
+        except KnownError:
+            pass
         except (ValueError, OSError) as error:
             self._errors.append(error)
 

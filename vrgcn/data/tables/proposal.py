@@ -72,8 +72,14 @@ class Proposal:
         return [each.column for each in self.columns if each.encoder is None]
 
 
-def propose(table: Table, columns: Sequence[str], spec: ImportSpec) -> Proposal:
-    """Propose an encoder for each column; raise one error for all columns that need a setting."""
+def propose(
+    table: Table, columns: Sequence[str], spec: ImportSpec, edges: bool = False
+) -> Proposal:
+    """Propose an encoder for each column; raise one error for all columns that need a setting.
+
+    edges: the columns are those of edges, whose means become features; unless the user gives their
+        kind, columns of which a mean says little are left out
+    """
     title = f"feature columns of {table.name}"
     if not columns:
         return Proposal(title, [])
@@ -87,6 +93,8 @@ def propose(table: Table, columns: Sequence[str], spec: ImportSpec) -> Proposal:
             proposals.append(_proposed(column, sample[column], overrides[column], spec))
         except ValueError as error:
             doubts.append(f"{table.name}: column {column!r} {error}")
+    if edges:
+        proposals = [p if overrides[p.column] else _of_edges(p) for p in proposals]
     doubts += _useless_fills(table, proposals, spec)
     if doubts:
         raise ValueError("\n".join(doubts))
@@ -94,6 +102,14 @@ def propose(table: Table, columns: Sequence[str], spec: ImportSpec) -> Proposal:
         own = [proposal.column for proposal in proposals if proposal.kind == kind]
         find_encoder(kind).check(table.name, own, spec)
     return Proposal(title, proposals)
+
+
+def _of_edges(proposed: Proposed) -> Proposed:
+    if proposed.encoder is None or proposed.encoder.averaged:
+        return proposed
+    kind = f"{proposed.column}={proposed.encoder.kind}"
+    advice = f"{setting('column', kind)} keeps it"
+    return replace(proposed, encoder=None, look=replace(proposed.look, advice=advice))
 
 
 def rows_of(proposals: Sequence[Proposed]) -> list[tuple[str, str, str]]:

@@ -1,50 +1,28 @@
-"""The recipe of an import, stored beside its graph, so that later tables are imported the same way.
-
-import.json            columns, options, classes, and what each encoder learned
-import.safetensors     means of the features, and the arrays of the encoders of texts
-"""
+"""The recipe of an import, stored beside its graph (`recipe_file`), so that later tables are
+imported the same way."""
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from pathlib import Path
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from vrgcn.data.tables.columns import EdgeColumns, NodeColumns, dropped
-from vrgcn.data.tables.encoders import ENCODERS, find_encoder
 from vrgcn.data.tables.encoders.encoder import Encoder
 from vrgcn.data.tables.labels import column_per_class, label_task
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.wording import counted
-from vrgcn.files.checksums import file_checksum, value_checksum
-from vrgcn.files.parsing import read_json
 from vrgcn.files.setting_names import setting
-from vrgcn.files.tensors import read_tensors, write_tensors
 from vrgcn.tasks import find_task
 
-FILE = "import.json"
-ARRAYS = "import.safetensors"
-FORMAT = "vrgcn-import"
-VERSION = 1
-CHECKSUM = "checksum"  # checksum of import.json without this entry
-ARRAYS_CHECKSUM = "arrays_checksum"
-_MEAN = "mean"
 # Options that also apply to a later import, unless it is given others.
-_OPTIONS = (
+OPTIONS = (
     *("delimiter", "headerless", "headerless_nodes", "decimal", "tidy_ids", "unknown_nodes"),
     *("drop", "missing", "label_delimiter", "task", "directed", "fill"),
-)
-_KEPT = (
-    *("id", "label", "split", "source", "target", "weight"),
-    *("features", "marked", "task", "classes"),
 )
 _NODE_OPTIONS = ("headerless_nodes", "unknown_nodes", "label_delimiter", "task")
 
@@ -62,6 +40,9 @@ class Recipe:
     marked: a last feature marks nodes that the table lacks
     mean: (width,) means of the features
     classes, task: classes and task of the labels, see `Graph`
+    relation_column: column that names the relation of each edge
+    relations: names of the relations in a table of edges of several kinds
+    marks: for each of them whether nodes without edges have a mark, see `EdgeMeans`
     """
 
     origin: str
@@ -78,12 +59,15 @@ class Recipe:
     mean: NDArray[np.float32]
     classes: list[str] | None
     task: str
+    relation_column: str | None = None
+    relations: Sequence[str] = ()
+    marks: dict[str, list[bool]] = field(default_factory=dict)
 
     @staticmethod
     def of(
         spec: ImportSpec,
         node: NodeColumns | None,
-        edge: EdgeColumns,
+        edge: EdgeColumns | None,
         encoders: Sequence[Encoder],
         marked: bool,
         mean: NDArray[np.float32],
@@ -92,7 +76,7 @@ class Recipe:
     ) -> Recipe:
         """Make the recipe of an import."""
         features = "file" if spec.features_file is not None else "columns" if encoders else "edges"
-        options = {name: getattr(spec, name) for name in _OPTIONS}
+        options = {name: getattr(spec, name) for name in OPTIONS}
         if features != "file":
             options["fill"] = ()  # the encoder of a column stores its fill
         return Recipe(
@@ -101,9 +85,9 @@ class Recipe:
             id=node.id if node is not None else None,
             label=tuple(node.label) if node is not None else (),
             split=node.split if node is not None else None,
-            source=edge.source,
-            target=edge.target,
-            weight=edge.weight,
+            source=edge.source if edge is not None else "",
+            target=edge.target if edge is not None else "",
+            weight=edge.weight if edge is not None else None,
             features=features,
             encoders=encoders,
             marked=marked,
@@ -136,8 +120,16 @@ class Recipe:
         }
         if spec.nodes is None:
             stored = {name: value for name, value in stored.items() if name not in _NODE_OPTIONS}
-        taken = {n: v for n, v in stored.items() if getattr(spec, n) == defaults[n]}
+        taken = {n: v for n, v in stored.items() if getattr(spec, n) == defaults[n] and v != ""}
         return replace(spec, like=None, **taken)
+
+    def applied_to_edges(self, spec: ImportSpec) -> ImportSpec:
+        """Return the options of one relation's table, with the recipe's values for options that
+        were not given."""
+        columns = {"source": self.source, "target": self.target, "weight": self.weight}
+        taken: dict[str, Any] = {n: getattr(spec, n) or value for n, value in columns.items()}
+        drop = spec.drop or self.options["drop"]
+        return self.for_edges(replace(spec, like=None, drop=drop, **taken))
 
     def for_edges(self, spec: ImportSpec) -> ImportSpec:
         """Return the options for the table of edges: without weights if the recipe has none.
@@ -217,105 +209,6 @@ class Recipe:
             f"labelled: {_shown(left)}"
         ]
 
-    def write(self, folder: Path) -> None:
-        """Write the recipe into the folder of a graph."""
-        arrays: dict[str, NDArray[Any]] = {_MEAN: self.mean}
-        columns = []
-        for place, encoder in enumerate(self.encoders):
-            state = encoder.state()
-            columns.append({"column": encoder.column, "kind": encoder.kind, **state})
-            for name, array in encoder.arrays().items():
-                arrays[f"{place}.{name}"] = np.ascontiguousarray(array)
-        description: dict[str, Any] = {
-            **{"format": FORMAT, "version": VERSION},
-            **{name: getattr(self, name) for name in (*_KEPT, "options")},
-            "columns": columns,
-        }
-        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-        with open(folder / ARRAYS, "wb") as file:
-            description[ARRAYS_CHECKSUM] = write_tensors(file, tensors)
-            file.flush()
-            os.fsync(file.fileno())
-        with open(folder / FILE, "wb") as file:
-            signed = description | {CHECKSUM: value_checksum(description)}
-            file.write(json.dumps(signed, indent=2).encode())
-            file.flush()
-            os.fsync(file.fileno())
-
 
 def _shown(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
-
-
-def read_recipe(folder: Path, decimal: str | None = None) -> Recipe:
-    """Read the recipe of the graph in a folder.
-
-    decimal: replaces the recipe's decimal comma or point; None to keep it
-    """
-    file, arrays = folder / FILE, folder / ARRAYS
-    if not folder.is_dir():
-        raise FileNotFoundError(f"{setting('like')}: there is no folder {folder}")
-    for needed in (file, arrays):
-        if not needed.is_file():
-            raise FileNotFoundError(
-                f"{setting('like')}: {folder} has no {needed.name}; only graphs that "
-                "`vrgcn import` wrote have one"
-            )
-    found = read_json(file)
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise ValueError(f"{setting('like')}: {file} does not say format {FORMAT!r}")
-    if found.get("version") != VERSION:
-        version = found.get("version")
-        raise ValueError(
-            f"{setting('like')}: {file} has version {version!r}; this vrgcn reads {VERSION}"
-        )
-    checksum = found.pop(CHECKSUM, None)
-    whole = checksum == value_checksum(found)
-    if not whole or found.get(ARRAYS_CHECKSUM) != file_checksum(arrays):
-        damaged = arrays if whole else file
-        raise ValueError(
-            f"{setting('like')}: {damaged} is damaged, or was changed by hand: its checksum is "
-            "another; import the graph again"
-        )
-    try:
-        tensors = {name: tensor.numpy() for name, tensor in read_tensors(arrays).items()}
-        return _recipe(folder, _with_decimal(found, decimal), tensors)
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-        raise ValueError(f"{setting('like')}: {file} cannot be read: {error!r}") from None
-
-
-def _with_decimal(found: dict[str, Any], decimal: str | None) -> dict[str, Any]:
-    """Return the stored recipe with another decimal in its options and in the columns that have
-    one."""
-    if decimal is None:
-        return found
-    columns = [c | {"decimal": decimal} if "decimal" in c else c for c in found["columns"]]
-    return found | {"columns": columns, "options": found["options"] | {"decimal": decimal}}
-
-
-def _recipe(folder: Path, found: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Recipe:
-    encoders = []
-    for place, column in enumerate(found["columns"]):
-        own = {
-            name.partition(".")[2]: array
-            for name, array in arrays.items()
-            if name.startswith(f"{place}.")
-        }
-        if column["kind"] not in ENCODERS:
-            name, kind = column["column"], column["kind"]
-            raise ValueError(f"column {name!r} is of the unknown kind {kind!r}")
-        made = find_encoder(column["kind"]).from_state(column["column"], column, own)
-        encoders.append(made)
-    options = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in found["options"].items()
-        if name in _OPTIONS
-    }
-    kept = {name: found[name] for name in _KEPT}
-    kept["label"] = tuple(kept["label"])
-    width = sum(len(encoder.names) for encoder in encoders) + kept["marked"]
-    if encoders and arrays[_MEAN].shape != (width,):
-        raise ValueError(f"its columns make {width} features, and it has {arrays[_MEAN].shape}")
-    return Recipe(
-        origin=str(folder), options=options, encoders=encoders, mean=arrays[_MEAN], **kept
-    )

@@ -1,14 +1,21 @@
 """Settings of an import. This file imports no Arrow: the command line reads it before loading
-anything."""
+anything.
+
+With several tables, settings about files name the kind or relation (`nodes=("user=users.csv",
+...)`) and settings about columns its table (`label=("user.churned",)`). `narrowing` makes of them
+the settings of each table, which name one file and its columns, as those of a single table do.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from vrgcn.data.tables.overrides import Override, parse_fills
+from vrgcn.data.tables.schema import Schema, files_of, parse_schema
 from vrgcn.files.setting_names import FILE, SHARES, setting
 from vrgcn.tasks import TASKS, find_task
 
@@ -27,11 +34,14 @@ class ImportSpec:
     """Make a graph of your own tables: CSV, TSV or Parquet files of nodes and edges."""
 
     edges: Path
-    """File with a row for each edge: .csv, .tsv, .txt (or with .gz: .csv.gz) or .parquet."""
+    """File with a row for each edge: .csv, .tsv, .txt (or with .gz: .csv.gz) or .parquet. With
+    several kinds of nodes a file for each relation: user-bought-item=orders.csv ..."""
     out: Path
     """Folder to write the graph to; it must not exist yet."""
     nodes: Path | None = None
-    """File with a row for each node. None: the nodes are those that the edges name."""
+    """File with a row for each node. None: the nodes are those that the edges name. With several
+    kinds of nodes a file for each: user=users.csv item=items.parquet ...; other settings then name
+    a column as user.age."""
     like: Path | None = None
     """A graph that was imported before: its columns become the same features again, in the same
     order, and its classes keep their names, so that a model trained on it predicts on this one."""
@@ -68,7 +78,7 @@ class ImportSpec:
     """Seed of what is drawn at random to turn texts into features."""
     features_file: Path | None = None
     """A .npy file with the features in place of columns: row by row as the nodes file, or without
-    one in the order of the sorted ids."""
+    one in the order of the sorted ids. With several kinds: item=x.npy ..."""
     fill: tuple[str, ...] = ()
     """What to put where a number is missing or infinite: mean, median or a number, each also with
     +mark for a feature that tells where; or error. For all columns, or for one: age=median+mark.
@@ -100,14 +110,62 @@ class ImportSpec:
     two."""
     weight: str | None = None
     """Column of the edges' weights. None: `weight` if there is one."""
+    relation_column: str | None = None
+    """Column of an edges file that names the relation of each edge, such as that of triples. Each
+    name makes a relation of its own."""
+    rows_as_nodes: tuple[str, ...] = ()
+    """Relations whose rows become nodes: of user-bought-item the kind `bought`, with the features
+    that the columns make, between user-from-bought and bought-to-item."""
     headerless: bool = False
     """The edges file has no first line that names its columns; they are called 1, 2, 3."""
     directed: bool = False
     """A node averages over the edges into it alone. Otherwise an edge counts in both directions."""
 
+    @cached_property
+    def schema(self) -> Schema:
+        """The kinds of nodes and the relations."""
+        return parse_schema(self.nodes, self.edges, self.relation_column, self.rows_as_nodes)
+
     def __post_init__(self) -> None:
-        for name in ("edges", "out", "nodes", "like", "features_file"):
+        self._normalise()
+        self._check_texts()
+        asked = asked_task(self)
+        if self.label_delimiter is not None and asked is not None and not asked.several:
+            raise ValueError(
+                f"{setting('label_delimiter')}: {setting('task', self.task)} takes one label per "
+                "node"
+            )
+        if self.split is not None and self.ratio is not None:
+            raise ValueError(f"{setting('split')} and {setting('ratio')}: give one of them")
+        for text in self.column:
+            Override.parse(text)
+        parse_fills(self.fill)
+        if self.like is not None:
+            self._check_like()
+        if self.ratio is not None:
+            check_ratio(self.ratio)
+        check_split_seed(self.split_seed, self.ratio)
+        if self.schema.named:
+            self._check_named()
+            return
+        self._check_columns()
+        if self.nodes is None:
+            self._check_no_node_file()
+            if self.task != "auto":
+                raise _needs_nodes("task")
+
+    def _normalise(self) -> None:
+        """Make paths of texts, and single values of settings that may have several."""
+        for name in ("out", "like"):
             object.__setattr__(self, name, _path(name, getattr(self, name)))
+        if not self.schema.named:
+            for name in ("edges", "nodes", "features_file"):
+                object.__setattr__(self, name, _only_file(name, getattr(self, name)))
+        for name in ONE_COLUMN:
+            object.__setattr__(self, name, _only(name, getattr(self, name), self.schema))
+
+    def _check_texts(self) -> None:
+        """Refuse delimiters, decimals and tasks that do not exist."""
         delimiter = {"tab": "\t", "\\t": "\t"}.get(self.delimiter or "", self.delimiter)
         object.__setattr__(self, "delimiter", delimiter)
         if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
@@ -126,24 +184,6 @@ class ImportSpec:
             raise ValueError(
                 f"{setting('task')}: {self.task!r} is none of {', '.join(get_args(LabelTask))}"
             )
-        asked = asked_task(self)
-        if self.label_delimiter is not None and asked is not None and not asked.several:
-            raise ValueError(
-                f"{setting('label_delimiter')}: {setting('task', self.task)} takes one label per "
-                "node"
-            )
-        if self.split is not None and self.ratio is not None:
-            raise ValueError(f"{setting('split')} and {setting('ratio')}: give one of them")
-        self._check_columns()
-        if self.like is not None:
-            self._check_like()
-        if self.ratio is not None:
-            check_ratio(self.ratio)
-        check_split_seed(self.split_seed, self.ratio)
-        if self.nodes is None:
-            self._check_no_node_file()
-            if self.task != "auto":
-                raise _needs_nodes("task")
 
     def _check_columns(self) -> None:
         """Refuse contradictory or invalid settings about feature columns."""
@@ -156,8 +196,6 @@ class ImportSpec:
                 raise ValueError(
                     f"{setting(name)} and {setting('features_file')}: give one of them"
                 )
-        for text in self.column:
-            Override.parse(text)
         fills = parse_fills(self.fill)
         if self.features_file is not None and (
             len(fills) > 1 or any(p is not None or f.how != "constant" or f.mark for p, f in fills)
@@ -168,6 +206,14 @@ class ImportSpec:
         for name, least in (("max_categories", 1), ("text_seed", 0)):
             if (value := getattr(self, name)) < least:
                 raise ValueError(f"{setting(name)}: must be at least {least}, not {value}")
+
+    def _check_named(self) -> None:
+        """Refuse settings that mean nothing with several kinds of nodes."""
+        if self.directed:
+            raise ValueError(
+                f"{setting('directed', True)}: a relation has a direction and gets its reverse; "
+                "leave it out"
+            )
 
     def _check_like(self) -> None:
         """Refuse settings that the graph of --like decides."""
@@ -212,6 +258,8 @@ def asked_task(spec: ImportSpec) -> Task | None:
     return None if spec.task == "auto" else find_task(spec.task)
 
 
+# Settings that name a column of one table; of several tables each may have one.
+ONE_COLUMN = ("id", "split", "source", "target", "weight", "relation_column")
 _DEFAULTS = {field.name: field.default for field in fields(ImportSpec)}
 
 
@@ -227,6 +275,29 @@ def _path(name: str, given: object) -> Path | None:
     if not isinstance(given, str):
         raise TypeError(f"{name}: {given!r} is not the path of a file or folder")
     return Path(given)
+
+
+def _only_file(name: str, given: Any) -> Path | None:
+    """Return the one file of a setting that may name several."""
+    files = files_of(name, given)
+    if not files:
+        return None
+    if list(files) != [""] or len(files[""]) > 1:
+        raise ValueError(
+            f"{setting(name)}: names {', '.join(filter(None, files)) or 'several files'}, and "
+            f"there is one kind of nodes; give one file"
+        )
+    return files[""][0]
+
+
+def _only(name: str, given: Any, schema: Schema) -> Any:
+    """Return the one column of a setting that may name several; all of them with several tables."""
+    words = (given,) if isinstance(given, str) else tuple(given or ())
+    if len(words) <= 1:
+        return words[0] if words else None
+    if not schema.named:
+        raise ValueError(f"{setting(name)}: takes one column, not {', '.join(words)}")
+    return words
 
 
 def check_split_seed(seed: int, ratio: tuple[float, ...] | None) -> None:

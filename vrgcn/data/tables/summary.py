@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,6 +74,11 @@ class ImportSummary:
         """The number of different pairs of nodes, ordered pairs in a directed graph."""
         return self.rows - self.duplicates - self.reciprocal
 
+    @property
+    def labelled(self) -> int:
+        """The number of nodes with a known label."""
+        return self.nodes - self.unlabelled
+
     def __str__(self) -> str:
         return "\n".join(self._lines())
 
@@ -129,7 +135,7 @@ class ImportSummary:
         classes = counted(len(counts), "class", "classes")
         yield f"{classes}{several}; {self.unlabelled:,} of the nodes unlabelled"
         order = sorted(counts.items(), key=lambda item: -item[1])
-        labelled = max(self.nodes - self.unlabelled, 1)
+        labelled = max(self.labelled, 1)
         most = max(counts.values(), default=1)
         for name, count in order[:CLASSES_SHOWN]:
             shown = f"{printable(name)[:17]:>17}"
@@ -155,15 +161,6 @@ def summarise(
     notes: warnings from earlier steps
     to_predict: the graph is for a model that is already trained
     """
-    labels = nodes.labels
-    classes = numbers = None
-    if isinstance(labels, Numbers):
-        numbers = Spread.of(labels.values[labels.known]) if labels.known.any() else None
-    elif labels is not None:
-        classes = dict(zip(labels.classes, labels.counts().tolist(), strict=True))
-    sizes = dict.fromkeys(SPLITS, 0)
-    if nodes.split is not None:
-        sizes = {name: int((nodes.split == code).sum()) for code, name in enumerate(SPLITS)}
     return ImportSummary(
         out=out,
         nodes=len(nodes.ids),
@@ -178,19 +175,35 @@ def summarise(
         weighted=pairs.weighted,
         histogram=degree_histogram(adjacency.degree),
         width=features.width,
-        classes=classes,
-        multilabel=labels is not None and find_task(labels.task).several,
-        numbers=numbers,
-        unlabelled=0 if labels is None else int((~labels.known).sum()),
-        splits=sizes,
+        **label_counts(nodes),
         columns=columns,
         warnings=[
             *notes,
-            *_edge_warnings(pairs, adjacency),
-            *([] if to_predict else _feature_warnings(features)),
-            *([] if to_predict else _label_warnings(nodes, task)),
+            *edge_warnings(pairs, adjacency),
+            *([] if to_predict else feature_warnings(features)),
+            *([] if to_predict else label_warnings(nodes, task)),
         ],
     )
+
+
+def label_counts(nodes: Nodes) -> dict[str, Any]:
+    """Return the fields of a summary that are about labels and splits."""
+    labels = nodes.labels
+    classes = numbers = None
+    if isinstance(labels, Numbers):
+        numbers = Spread.of(labels.values[labels.known]) if labels.known.any() else None
+    elif labels is not None:
+        classes = dict(zip(labels.classes, labels.counts().tolist(), strict=True))
+    sizes = dict.fromkeys(SPLITS, 0)
+    if nodes.split is not None:
+        sizes = {name: int((nodes.split == code).sum()) for code, name in enumerate(SPLITS)}
+    return {
+        "classes": classes,
+        "multilabel": labels is not None and find_task(labels.task).several,
+        "numbers": numbers,
+        "unlabelled": 0 if labels is None else int((~labels.known).sum()),
+        "splits": sizes,
+    }
 
 
 def degree_histogram(degree: NDArray[np.int64]) -> list[tuple[int, int, int]]:
@@ -202,13 +215,14 @@ def degree_histogram(degree: NDArray[np.int64]) -> list[tuple[int, int, int]]:
     return [(least, greatest, n) for (least, greatest), n in zip(bounds, counts, strict=True)]
 
 
-def _edge_warnings(pairs: Pairs, adjacency: Adjacency) -> Iterator[str]:
+def edge_warnings(pairs: Pairs, adjacency: Adjacency, isolated: bool = True) -> Iterator[str]:
+    """Yield warnings about edges. isolated: warn if most nodes have none"""
     if pairs.loops > SELF_LOOPS * pairs.rows:
         yield (
             f"{pairs.loops / pairs.rows:.0%} of the edges are self-loops; are the source and the "
             "target column right?"
         )
-    if adjacency.isolated > len(adjacency.degree) / 2:
+    if isolated and adjacency.isolated > len(adjacency.degree) / 2:
         yield f"{adjacency.isolated / len(adjacency.degree):.0%} of the nodes are isolated"
     if pairs.weighted and adjacency.reciprocal:
         yield (
@@ -225,7 +239,8 @@ def _edge_warnings(pairs: Pairs, adjacency: Adjacency) -> Iterator[str]:
         )
 
 
-def _feature_warnings(features: Features) -> Iterator[str]:
+def feature_warnings(features: Features) -> Iterator[str]:
+    """Yield a warning if features are the same for all nodes."""
     constant = features.constant
     if len(constant):
         shown = ", ".join(features.label(int(column)) for column in constant[:5])
@@ -234,7 +249,8 @@ def _feature_warnings(features: Features) -> Iterator[str]:
         yield f"{some} the same for all nodes: {shown}{more}"
 
 
-def _label_warnings(nodes: Nodes, task: str) -> Iterator[str]:
+def label_warnings(nodes: Nodes, task: str) -> Iterator[str]:
+    """Yield warnings about labels and splits. task: as the user gave it"""
     labels = nodes.labels
     if labels is None:
         yield "without labels there is nothing to train on"

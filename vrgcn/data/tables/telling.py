@@ -1,25 +1,35 @@
-"""Report, in words, which columns and files an import used for what."""
+"""Report, in words, which columns and files an import used for what, and what looks odd."""
 
 from __future__ import annotations
 
-from vrgcn.data.tables.columns import EdgeColumns, NodeColumns
+import re
+
+import pyarrow as pa
+
+from vrgcn.data.tables.ids import EndColumns, NodeIds, ids_of_edges, whole_numbers
+from vrgcn.data.tables.opening import Source
 from vrgcn.data.tables.reading import Table
-from vrgcn.data.tables.spec import ImportSpec, asked_task
+from vrgcn.data.tables.spec import asked_task
 from vrgcn.files.setting_names import COLUMN, setting
 
+DENSE = 0.8  # share of the numbers from the first to the last that a column of ids has
+DIFFERENT = 0.95  # the columns of one kind end at about the same number
+# Columns that name an end of an edge and no kind of nodes.
+_ENDS = {
+    *("source", "target", "src", "dst", "from", "to", "head", "tail", "u", "v", "i", "j", "a", "b"),
+    *("node1", "node2", "parent", "child", "start", "end", "left", "right", "subject", "object"),
+    *("x", "y", "s", "t", "origin", "destination", "sender", "receiver"),
+}
 
-def taken_from(
-    node_table: Table | None,
-    node: NodeColumns | None,
-    edge_table: Table,
-    edge: EdgeColumns,
-    spec: ImportSpec,
-    drawn: str,
-) -> list[str]:
-    """Return lines that report which columns and files were used for what.
+
+def taken_from(source: Source, drawn: str) -> list[str]:
+    """Return lines that report which columns and files were used for what, in a graph of one table.
 
     drawn: words for how a split by `ratio` was drawn
     """
+    [kind], [relation] = source.kinds, source.relations
+    node_table, node, spec = kind.table, kind.columns, source.spec
+    edge_table, edge = relation.table, relation.columns
     lines = []
     features = "the edges (degrees)"
     if spec.features_file is not None:
@@ -54,6 +64,75 @@ def taken_from(
         if table is not None:
             lines += [f"{table.name}: {note}" for note in table.notes]
     return lines
+
+
+def remarks(source: Source) -> list[str]:
+    """Return warnings about how the tables are read."""
+    notes = [
+        f"{table.name}: {table.header_doubt}; some names of columns are numbers"
+        for table in source.tables()
+        if table.header_doubt
+    ]
+    for relation in source.relations:
+        recipe, edges = relation.recipe, relation.table
+        if recipe is not None and relation.columns.weight is None and "weight" in edges.columns:
+            notes.append(f"{edges.name}: left aside 'weight', since {recipe.origin} has no weights")
+    for kind in source.kinds:
+        if kind.recipe is not None and kind.table is not None and kind.columns is not None:
+            lacking = kind.recipe.lacking_labels(kind.table, kind.spec.drop)
+            notes += [] if kind.columns.label else lacking
+    return notes
+
+
+def two_kinds_in_one(source: Source, ids: NodeIds) -> list[str]:
+    """Return a warning if the two columns of edges seem to hold ids of different kinds: user 5 and
+    item 5 would be one node."""
+    [kind], [relation] = source.kinds, source.relations
+    ends = relation.columns.source, relation.columns.target
+    names = [_kind_name(column) for column in ends]
+    if not all(names) or names[0] == names[1] or _related(*names):
+        return []
+    numbers = whole_numbers(ids.text)
+    if numbers is None or not _both_counted(relation.table, ends):
+        return []
+    path = relation.file.path
+    own = kind.spec.nodes
+    nodes = "" if own is None else f"{setting('nodes', f'{names[0]}={own}')} "
+    command = f"{nodes}{setting('edges', f'{names[0]}-NAME-{names[1]}={path}')}"
+    return [
+        f"{relation.table.name}: {ends[0]!r} and {ends[1]!r} both count from the same number, so "
+        f"that {names[0]} {numbers[0].as_py()} and {names[1]} {numbers[0].as_py()} are one node "
+        f"here; if they are different kinds of nodes, give {command}"
+    ]
+
+
+def _kind_name(column: str) -> str:
+    """The name of a kind that a column of ids seems to have; "" of columns such as source."""
+    plain = re.sub(r"[ _]?(id|ids|number|no|nr)$", "", column.strip().lower()).strip("_ ")
+    name = re.sub(r"\W", "_", plain)
+    return "" if name in _ENDS or not name or name.isdigit() else name
+
+
+def _related(one: str, other: str) -> bool:
+    """True if names say that both ends are of one kind: citing and cited, user1 and user2."""
+    return one[:3] == other[:3] or one[-4:] == other[-4:]
+
+
+def _both_counted(table: Table, ends: tuple[str, str]) -> bool:
+    """True if both columns hold numbers counted from 0 or 1, almost without gaps, and not as many
+    in one as in the other."""
+    values = [whole_numbers(_distinct(table, column)) for column in ends]
+    arrays = [each.to_numpy() for each in values if each is not None and len(each)]
+    if len(arrays) < len(ends):
+        return False
+    first = {int(array.min()) for array in arrays}
+    counted = all(len(array) > DENSE * (array.max() - array.min() + 1) for array in arrays)
+    most = sorted(int(array.max()) for array in arrays)
+    return len(first) == 1 and first <= {0, 1} and counted and most[0] < DIFFERENT * most[1]
+
+
+def _distinct(table: Table, column: str) -> pa.Array:
+    return ids_of_edges([EndColumns(table, (column,))], (), lambda name, rows: None).text
 
 
 def _listed(columns: list[str]) -> str:

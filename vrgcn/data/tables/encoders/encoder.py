@@ -69,6 +69,7 @@ class Encoder(ABC):
     turn: place in the order in which encoders are asked for a column, the lowest first; the first
         that does not reject the column takes it
     plural: words for the content of several such columns; "" to use the kind
+    averaged: the mean of its features over several cells says something
     unfilled: how missing cells are encoded if no number fills them; continues "this column "
     column: name of the column that it encodes
     """
@@ -77,6 +78,7 @@ class Encoder(ABC):
     option: ClassVar[str] = ""
     turn: ClassVar[int]
     plural: ClassVar[str] = ""
+    averaged: ClassVar[bool] = True
     unfilled: ClassVar[str] = ""
 
     def __init__(self, column: str, **options: Any) -> None:

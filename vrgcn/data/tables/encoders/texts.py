@@ -51,6 +51,7 @@ class TextColumn(Encoder):
 
     kind: ClassVar[str] = "text"
     option: ClassVar[str] = "how many features"
+    averaged: ClassVar[bool] = False
     turn: ClassVar[int] = 60
     fitted = False
     unfilled: ClassVar[str] = "holds texts: its empty cells are texts without words, all 0"

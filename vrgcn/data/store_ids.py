@@ -1,0 +1,81 @@
+"""The user's own node ids in the folder of a graph: Arrow files, read back without a copy."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from pathlib import Path
+
+import pyarrow as pa
+
+from vrgcn.data.sources import META
+from vrgcn.data.store_format import IDS, Meta
+from vrgcn.data.store_kinds import ids_name, kinds_of
+from vrgcn.files.folder import OpenFolder
+from vrgcn.graph.names import Names
+
+
+def id_files(meta: Meta) -> dict[str, int]:
+    """The files of ids that a folder has, and the number of ids in each."""
+    if "kinds" not in meta:
+        return {IDS: meta["nodes"]} if meta["names"]["nodes"] else {}
+    own = enumerate(meta["kinds"])
+    return {ids_name(number): kind["nodes"] for number, kind in own if kind["ids"]}
+
+
+def names_from(folder: OpenFolder, meta: Meta) -> Names:
+    """The names of nodes, classes and features of a graph."""
+    ids = {file: read_ids(folder, count, file) for file, count in id_files(meta).items()}
+    names, kinds = meta["names"], kinds_of(meta)
+    if kinds is None:
+        return Names(ids.get(IDS), names["classes"], names["features"])
+    numbers = {ids_name(number): kind for number, kind in enumerate(kinds.names)}
+    by_kind = {numbers[file]: array for file, array in ids.items()}
+    return Names(None, names["classes"], names["features"], kinds, by_kind)
+
+
+def write_names(names: Names, folder: Path) -> list[str]:
+    """Write the ids of all nodes; return the names of the files."""
+    if names.kinds is None:
+        given = {} if names.nodes is None else {IDS: names.nodes}
+    else:
+        places = enumerate(names.kinds.names)
+        given = {ids_name(n): names.by_kind[k] for n, k in places if k in names.by_kind}
+    for file, ids in given.items():
+        write_ids(ids, folder / file)
+    return list(given)
+
+
+def write_ids(ids: pa.Array, file: Path) -> None:
+    """The user's node ids as an Arrow file, which is read back without a copy."""
+    table = pa.table({"id": ids})
+    with open(file, "wb") as sink:
+        with pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+        sink.flush()
+        os.fsync(sink.fileno())
+
+
+def read_ids(folder: OpenFolder, count: int, name: str = IDS) -> pa.Array:
+    """The ids of `count` nodes that `write_ids` wrote to a file of a folder."""
+    file = folder.path / name
+    if not folder.is_file(name):
+        raise FileNotFoundError(f"{file} is missing; {META} says that the graph has it")
+    try:
+        with folder.open(name) as opened:
+            mapped = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+        table = pa.ipc.open_file(pa.BufferReader(pa.py_buffer(mapped))).read_all()
+        # Arrow reads offsets as they are, and a wrong one leads anywhere.
+        table.validate(full=True)
+        ids = table.column("id").combine_chunks()
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+        raise ValueError(f"{file} cannot be read as node ids: {_first_line(error)}") from None
+    if ids.type not in (pa.string(), pa.large_string(), pa.int64()) or ids.null_count:
+        raise ValueError(f"{file} must hold a text or a whole number for each node, not {ids.type}")
+    if len(ids) != count:
+        raise ValueError(f"{file} has {len(ids)} ids where {META} says {count} nodes")
+    return ids
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -1,0 +1,215 @@
+"""Read all tables of an import: the nodes of each kind, then the edges of each relation.
+
+Every kind is read by the same code, and so is every relation; all errors of all tables are raised
+together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from vrgcn.data.store_kinds import relation_folder
+from vrgcn.data.tables.adjacency import Adjacency, Pairs, write_adjacency
+from vrgcn.data.tables.edge_means import EdgeMeans, NodeMeans
+from vrgcn.data.tables.edges import End, read_edges, relation_names
+from vrgcn.data.tables.features import FeatureColumns, Features
+from vrgcn.data.tables.ids import EndColumns, check_count
+from vrgcn.data.tables.narrowing import naming
+from vrgcn.data.tables.nodes import Nodes, add_unknown, nodes_of_edges, read_nodes
+from vrgcn.data.tables.opening import KindSource, RelationSource, Source
+from vrgcn.data.tables.problems import Collected, Problems
+from vrgcn.data.tables.recipe import Recipe
+from vrgcn.tasks import DEFAULT
+
+Watch = Callable[[str, int], None]
+
+
+@dataclass(frozen=True)
+class ReadKind:
+    """The nodes of a kind as they were read.
+
+    folder: of the kind's files
+    start: the number of its first node among all nodes
+    own: the features that its table or file made; None if there are none
+    features: these, and those that columns of edges made after them
+    """
+
+    source: KindSource
+    folder: Path
+    nodes: Nodes
+    start: int = 0
+    own: Features | None = None
+    features: Features | None = None
+
+
+@dataclass(frozen=True)
+class ReadRelation:
+    """A relation as it was read.
+
+    name: of the relation, between those of its kinds; "" in a graph of one table
+    means: features that its columns make for nodes of the source kind and of the target kind
+    """
+
+    source: RelationSource
+    name: str
+    pairs: Pairs
+    adjacency: Adjacency
+    means: tuple[NodeMeans, NodeMeans] | None = None
+
+    @property
+    def triple(self) -> tuple[str, str, str]:
+        return self.source.file.source, self.name, self.source.file.target
+
+
+def read_kinds(source: Source, folder: Path, on_rows: Watch, found: Collected) -> list[ReadKind]:
+    """Read the nodes of all kinds; collect their errors so that the edges are checked too."""
+    kinds: list[ReadKind] = []
+    start = 0
+    for place, kind in enumerate(source.kinds):
+        own = folder / f"kind-{place}" if source.named else folder
+        own.mkdir(exist_ok=True)
+        ends = _ends_of(source, kind.name)
+        with naming(kind.name):
+            nodes = _nodes(kind, ends, own, on_rows, found)
+        if source.named and not len(nodes.ids):
+            with found.step():
+                raise ValueError(f"the kind {kind.name!r} has no nodes: no edge names one")
+        kinds.append(ReadKind(kind, own, nodes, start))
+        start += len(nodes.ids)
+    check_count(start)
+    return kinds
+
+
+def _ends_of(source: Source, kind: str) -> list[EndColumns]:
+    """The columns of edges that hold ids of a kind."""
+    ends = []
+    for each in source.relations:
+        sides = ((each.file.source, each.columns.source), (each.file.target, each.columns.target))
+        columns = tuple(column for end, column in sides if end == kind)
+        ends += [EndColumns(each.table, columns)] if columns else []
+    return ends
+
+
+def _nodes(
+    kind: KindSource, ends: Sequence[EndColumns], folder: Path, on_rows: Watch, found: Collected
+) -> Nodes:
+    spec, recipe = kind.spec, kind.recipe
+    if kind.table is None or kind.columns is None:
+        return nodes_of_edges(ends, spec, on_rows)
+    problems = Problems(kind.table)
+    features = FeatureColumns(kind.table, kind.encoders, problems, kind.marked)
+    classes = recipe.classes if recipe is not None else None
+    nodes = None
+    with found.step():
+        nodes = read_nodes(
+            *(kind.table, kind.columns, features, classes, spec, folder, on_rows, problems)
+        )
+    found.add(problems)
+    if nodes is None:
+        return nodes_of_edges(ends, spec, on_rows)
+    if spec.unknown_nodes == "add":
+        mean = recipe.mean if recipe is not None else None
+        nodes = add_unknown(nodes, ends, spec, mean, folder, on_rows)
+    return nodes
+
+
+def read_relations(
+    source: Source,
+    kinds: Sequence[ReadKind],
+    folder: Path,
+    on_rows: Watch,
+    found: Collected,
+) -> tuple[list[ReadRelation], dict[str, Recipe]]:
+    """Read the edges of all relations and write their matrices; raise all errors of all tables.
+
+    Returns the relations, and a recipe for each table of edges.
+    """
+    total = sum(len(kind.nodes.ids) for kind in kinds)
+    ends = {
+        kind.source.name: End(kind.source.name, kind.nodes.ids, kind.source.owner, kind.start)
+        for kind in kinds
+    }
+    read: list[tuple[RelationSource, dict[str, Pairs], EdgeMeans | None]] = []
+    place = 0
+    for each in source.relations:
+        with found.step(), naming(source.spec.schema.short(each.file)):
+            names = _names(each, on_rows) if source.named else [""]
+            own: dict[str, Pairs] = {}
+            for name in names:
+                home = relation_folder(folder, place) if source.named else folder
+                home.mkdir(exist_ok=True)
+                weighted = each.columns.weight is not None
+                own[name] = Pairs(each.table.name, home, total, weighted)
+                place += 1
+            sides = ends[each.file.source], ends[each.file.target]
+            means = _means(each, sides, on_rows)
+            problems = read_edges(
+                *(each.table, each.columns, sides, own, means),
+                *(list(ends.values()), each.spec, on_rows),
+            )
+            found.add(problems)
+            if means is not None:
+                found.add(means.problems)
+            read.append((each, own, means))
+    found.raise_if_any()
+    directed = source.named or source.spec.directed
+    relations: list[ReadRelation] = []
+    recipes: dict[str, Recipe] = {}
+    for each, pairs, means in read:
+        made = []
+        for name, own_pairs in pairs.items():
+            adjacency = write_adjacency(own_pairs, own_pairs.folder, directed)
+            features = None if means is None else means.finish(name)
+            made.append(ReadRelation(each, name, own_pairs, adjacency, features))
+        relations += made
+        recipes[each.file.title] = each.recipe or _edge_recipe(each, made, means)
+    return relations, recipes
+
+
+def _names(relation: RelationSource, on_rows: Watch) -> list[str]:
+    """The names of the relations in a table of edges."""
+    if relation.file.name is not None:
+        return [relation.file.name]
+    if relation.recipe is not None:
+        return list(relation.recipe.relations)
+    column = relation.columns.relation
+    assert column is not None
+    names = relation_names(relation.table, column, on_rows)
+    if not names:
+        raise ValueError(f"{relation.table.name}: column {column!r} names no relation")
+    return names
+
+
+def _means(relation: RelationSource, ends: tuple[End, End], on_rows: Watch) -> EdgeMeans | None:
+    if not relation.encoders:
+        return None
+    recipe = relation.recipe
+    means = EdgeMeans(
+        relation.table,
+        relation.encoders,
+        (len(ends[0].ids), len(ends[1].ids)),
+        recipe.marks if recipe is not None else None,
+        recipe.mean if recipe is not None else None,
+    )
+    means.fit(on_rows)
+    return means
+
+
+def _edge_recipe(
+    relation: RelationSource, made: Sequence[ReadRelation], means: EdgeMeans | None
+) -> Recipe:
+    mean = means.usual if means is not None else np.empty(0, np.float32)
+    recipe = Recipe.of(
+        *(relation.spec, None, relation.columns, relation.encoders, False, mean, None, DEFAULT)
+    )
+    marks = {each.name: [end.marked for end in each.means] for each in made if each.means}
+    return replace(
+        recipe,
+        relation_column=relation.columns.relation,
+        relations=[each.name for each in made],
+        marks=marks,
+    )
