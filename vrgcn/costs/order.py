@@ -19,10 +19,12 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import CSR, sparse_columns
 from vrgcn.models.config import ModelConfig
 from vrgcn.models.models import MODELS, GraphModel, build_model
+from vrgcn.models.relational import RelationalModel, build_relational
 
 _COUNTED = 256  # nodes whose rows of P X are counted
 # A further hop takes a node as long as this many entries, beside the entries that it reads. P X is
@@ -33,13 +35,29 @@ _HOP = 50
 _WORTH = 3.0
 
 
-def build_for(config: ModelConfig, graph: Graph, outputs: int, seed: int) -> GraphModel:
-    """Build the model of the config for a graph, in the order that `auto` stands for there.
+def build_for(
+    config: ModelConfig, graph: Graph, outputs: int, seed: int
+) -> GraphModel | RelationalModel:
+    """Build the model of the config for a graph, in the order that `auto` stands for there; a
+    relational model where the graph has relations.
 
     outputs: number of outputs of the model for a node; seed: of its weights
     """
     settled = settle_order(config, graph)
+    if graph.kinds is not None and config.model != "mlp":
+        return build_relational(settled, graph.kinds, graph.relations.values(), outputs, seed)
+    _check_no_relations(config, graph)
     return build_model(settled, graph.num_features, outputs, seed, graph.num_nodes)
+
+
+def _check_no_relations(config: ModelConfig, graph: Graph) -> None:
+    if graph.kinds is not None and not graph.kinds.widths.get(graph.target or "", 0):
+        raise ValueError(f"model mlp has nothing to learn from: {graph.target!r} has no features")
+    for name in ("node_embeddings", "bases"):
+        if getattr(config, name):
+            raise ValueError(
+                f"{setting(name)} is for graphs of several kinds and models that look at neighbours"
+            )
 
 
 def settle_order(config: ModelConfig, graph: Graph) -> ModelConfig:

@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from vrgcn.graph.blocks import Blocks
 from vrgcn.graph.mapped import Derived, Tell, zeros
 from vrgcn.graph.propagation import Propagation, chunks
 from vrgcn.graph.sparse import full_precision, is_dense, select_rows
@@ -35,7 +36,8 @@ class AveragedFeatures:
         self.P = P
         self.features = features
         self.file = file
-        self.derived = derived if isinstance(rule, str) and is_dense(features) else None
+        kept = isinstance(rule, str) and is_dense(features) and not P.partial
+        self.derived = derived if kept else None
         self.rule = rule
         self.values: Tensor | None = None
         self._known: Tensor | None = None
@@ -48,8 +50,9 @@ class AveragedFeatures:
 
     def fill(self, nodes: Tensor | None = None) -> None:
         """Compute all rows, or those of some nodes; others stay zero until they are asked for."""
-        if not is_dense(self.features):
-            self.values = self.P @ self.features if self.values is None else self.values
+        if not self._by_row:
+            if self.values is None:
+                self.values = self._part() if self.P.partial else self.P @ self.features
             return
         if self.find():
             return
@@ -71,18 +74,32 @@ class AveragedFeatures:
 
         Computed rows of sparse features are not kept: they would not be sparse any more.
         """
-        if self.values is None and (not is_dense(self.features) or not keep):
+        if self.values is None and (not self._by_row or not keep):
             rows = self._product(nodes)
         else:
-            if is_dense(self.features):
+            if self._by_row:
                 self._keep(nodes)
             rows = select_rows(self.table, nodes)
         return rows.to(full_precision(rows.dtype))
 
     def know(self, nodes: Tensor) -> None:
         """Compute the rows of some nodes, where they are not known yet."""
-        if is_dense(self.features):
+        if self._by_row:
             self._keep(nodes)
+
+    @property
+    def _by_row(self) -> bool:
+        """Whether there is a table with a row for every node, that is filled row by row."""
+        return is_dense(self.features) and not self.P.partial
+
+    def _part(self) -> Tensor:
+        """P X of a relation that only some nodes have: a block of their rows."""
+        nodes = torch.arange(self.P.num_nodes)
+        reached = self.P.reached(nodes)
+        assert reached is not None
+        product = Blocks.of(self._product(reached)).spread_rows(reached, len(nodes))
+        filled = [block for block in product.blocks if block.num_rows]
+        return Blocks(product.shape, filled or product.blocks[:1])
 
     def _keep(self, nodes: Tensor) -> None:
         """Compute rows of dense features that are not known yet."""

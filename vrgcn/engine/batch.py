@@ -98,7 +98,13 @@ class Batch:
         setup, estimator = self._source.setup, self._source.estimator
         plan = self.plan.to(setup.device)
         inputs = setup.inputs(self.plan.levels[0].nodes)
-        rows = GraphRows([level.nodes for level in self.plan.levels], setup.P, setup.device)
+        known = {
+            (number, over): hop.rows
+            for number, level in enumerate(plan.levels, start=1)
+            for over, hop in level.hops.items()
+        }
+        nodes = [level.nodes for level in self.plan.levels]
+        rows = GraphRows(nodes, setup.P, setup.device, setup.graph.schema, known)
         # Without dropout, or where it meets no estimate, h is its own mean, and cvd is cv.
         residual = estimator.dropout_residual and setup.training.random and plan.hops
         if not (residual and model.training):

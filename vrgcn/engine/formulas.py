@@ -6,7 +6,7 @@ from torch import Tensor
 
 from vrgcn.engine.estimators import Backward, Estimator
 from vrgcn.engine.plan import Hop
-from vrgcn.graph.sparse import first_rows, scale_rows
+from vrgcn.graph.sparse import scale_rows
 
 
 def sampled(hop: Hop, h: Tensor, backward: Backward = "sampled") -> Tensor:
@@ -54,4 +54,4 @@ def add_own(hop: Hop, h: Tensor, others: Tensor) -> Tensor:
 
 def own_part(hop: Hop, h: Tensor) -> Tensor:
     """own h: (sources, width) -> (targets, width)."""
-    return scale_rows(hop.own, first_rows(h, hop.targets))
+    return scale_rows(hop.own, hop.own_rows(h))

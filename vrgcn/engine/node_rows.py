@@ -15,7 +15,8 @@ from torch.autograd.function import once_differentiable
 
 from vrgcn.engine.plan import Relation
 from vrgcn.graph.propagation import Propagation
-from vrgcn.graph.sparse import CSR, offsets
+from vrgcn.graph.relations import Schema
+from vrgcn.graph.sparse import CSR, offsets, stacked
 
 
 class NodeRows(Protocol):
@@ -30,25 +31,59 @@ class NodeRows(Protocol):
     def average(self, level: int, table: Tensor, over: Relation) -> Tensor:
         """P without its diagonal times a table (all nodes, width): (nodes of the level, width)."""
 
+    def reached(self, level: int, over: Relation) -> Tensor | None:
+        """(rows,) which nodes of the level have neighbours over a relation, ascending; None where
+        the relation is one that all nodes have."""
+
+    def averages(self, level: int, table: Tensor, relations: Sequence[str]) -> list[Tensor]:
+        """Averages over each relation, for the nodes that it reaches alone; edges of a node to
+        itself count.
+
+        table: (nodes of one kind, width), the kind that the relations come from
+        """
+
+    @property
+    def schema(self) -> Schema:
+        """The kinds and relations of the graph."""
+
 
 class LonelyRows:
     """Rows of nodes without neighbours, for looking at a model.
 
     sizes: of the levels
+    asked: the relations that tables and degrees are asked for
     """
 
-    def __init__(self, sizes: Sequence[int], device: torch.device) -> None:
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        device: torch.device,
+        schema: Schema | None = None,
+        asked: set[Relation] | None = None,
+    ) -> None:
         self._sizes = sizes
         self._device = device
+        self.schema = schema or Schema()
+        self.asked = set() if asked is None else asked
 
     def ids(self, level: int) -> Tensor:
         return torch.zeros(self._sizes[level], dtype=torch.int64, device=self._device)
 
     def degrees(self, level: int, over: Relation) -> Tensor:
+        self.asked.add(over)
         return self.ids(level)
 
     def average(self, level: int, table: Tensor, over: Relation) -> Tensor:
+        self.asked.add(over)
         return table.new_zeros((self._sizes[level], table.shape[1]))
+
+    def reached(self, level: int, over: Relation) -> Tensor | None:
+        if over not in self.schema.ends:
+            return None
+        return torch.arange(self._sizes[level], device=self._device)
+
+    def averages(self, level: int, table: Tensor, relations: Sequence[str]) -> list[Tensor]:
+        return [self.average(level, table, over) for over in relations]
 
 
 class GraphRows:
@@ -57,6 +92,8 @@ class GraphRows:
     levels: (nodes of the level,) ids, from the input up
     P: the matrices by relation
     device: of the model
+    schema: kinds and relations of the graph
+    known: rows of the next level that a plan's hops have, by level and relation
     """
 
     def __init__(
@@ -64,11 +101,15 @@ class GraphRows:
         levels: Sequence[Tensor],
         P: Mapping[Relation, Propagation],
         device: torch.device,
+        schema: Schema | None = None,
+        known: Mapping[tuple[int, Relation], Tensor | None] | None = None,
     ) -> None:
         self._levels = levels
         self._P = P
         self._device = device
         self._rows: dict[tuple[int, Relation], CSR] = {}
+        self._reached = dict(known or {})
+        self.schema = schema or Schema()
 
     def ids(self, level: int) -> Tensor:
         return self._levels[level].to(self._device)
@@ -89,6 +130,42 @@ class GraphRows:
             return rows @ table
         averaged: Tensor = _TableProduct.apply(table, rows)
         return averaged
+
+    def reached(self, level: int, over: Relation) -> Tensor | None:
+        if (level, over) not in self._reached:
+            found = self._P[over].reached(self._levels[level])
+            self._reached[level, over] = None if found is None else found.to(self._device)
+        return self._reached[level, over]
+
+    def averages(self, level: int, table: Tensor, relations: Sequence[str]) -> list[Tensor]:
+        parts = []
+        for over in relations:
+            places, nodes = self.reached(level, over), self._levels[level]
+            assert places is not None
+            rows = self._P[over].whole_rows(nodes[places.to(nodes.device)])
+            first = self._first(over, table)
+            parts.append(rows.with_columns(rows.indices - first, table.shape[0]))
+        if not parts:
+            return []
+        # One product for all: its gradient is one sparse tensor, however many relations there are.
+        matrix = stacked(parts).to(self._device)
+        if table.requires_grad and table.is_leaf and torch.is_grad_enabled():
+            averaged: Tensor = _TableProduct.apply(table, matrix)
+        else:
+            averaged = matrix @ table
+        return list(averaged.split([part.num_rows for part in parts]))
+
+    def _first(self, over: str, table: Tensor) -> int:
+        """The first node of the kind that a relation comes from, whose rows the table has."""
+        assert self.schema.kinds is not None
+        source = self.schema.ends[over][0]
+        own = self.schema.kinds.range(source)
+        if table.shape[0] != len(own):
+            raise ValueError(
+                f"propagate.tables over {over!r} takes a table with a row for each of the "
+                f"{len(own):,} nodes of kind {source!r}, not {table.shape[0]:,}"
+            )
+        return own.start
 
     def _rows_of(self, level: int, over: Relation) -> CSR:
         # The nodes of a level start with those of the next: rows are drawn once for a level.

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from vrgcn.graph.sparse import CSR, is_dense, scale_rows
+from vrgcn.graph.sparse import CSR, first_rows, is_dense, scale_rows, select_rows
 
 # The name in `propagate(h, over=...)`; None if a model has one matrix.
 Relation = str | None
@@ -28,6 +28,8 @@ class Hop:
     edges: (targets, sources) CSR, sampled entries of P (columns are places among the sources)
     scale: (targets,), R: own * h + R * (edges @ h) has the mean P h
     history: (targets, nodes) CSR, the rows of P for the history average; None where not used
+    rows: (targets,) ascending, of a relation that only some nodes have: which nodes of the next
+        level the targets are; None: all
 
     `combine(pick(h))` is R P̂ h. What is picked are rows for each entry where that is less work than
     the rows of all sources, as with one sampled neighbour each; else h itself.
@@ -37,6 +39,7 @@ class Hop:
     edges: CSR
     scale: Tensor
     history: CSR | None
+    rows: Tensor | None = None
 
     @property
     def targets(self) -> int:
@@ -72,7 +75,16 @@ class Hop:
             self.edges.to(device),
             self.scale.to(device),
             None if self.history is None else self.history.to(device),
+            None if self.rows is None else self.rows.to(device),
         )
+
+    def own_rows(self, x: Tensor) -> Tensor:
+        """The rows of (sources, ...) of the targets themselves."""
+        return first_rows(x, self.targets) if self.rows is None else select_rows(x, self.rows)
+
+    def count(self, batch: int) -> int:
+        """How many of its targets are among the first `batch` nodes of the level."""
+        return batch if self.rows is None else int(torch.searchsorted(self.rows, batch))
 
 
 @dataclass(frozen=True)
@@ -97,15 +109,19 @@ class Back:
     rows: (batch, nodes) CSR, rows of Pᵀ = diag(right) Aᵀ diag(left) without its last factor, so
         that those of an unweighted graph need no weight per entry
     left: (batch,), that factor: what a gradient is multiplied by before it is kept; None where all
-        are 1
+        are 1; of a relation that only some nodes have, for the targets of its hop
+    places: (rows,) ascending, of such a relation: which nodes of the minibatch `rows` are of; None:
+        all
     """
 
     rows: CSR
     left: Tensor | None
+    places: Tensor | None = None
 
     def to(self, device: torch.device) -> Back:
         left = None if self.left is None else self.left.to(device)
-        return Back(self.rows.to(device), left)
+        places = None if self.places is None else self.places.to(device)
+        return Back(self.rows.to(device), left, places)
 
 
 @dataclass(frozen=True)

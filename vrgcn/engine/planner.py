@@ -113,7 +113,8 @@ class Planner:
         smaller than the others.
         """
         top = self.matrices[-1] if self.matrices else {}
-        if self.sampler.shared or not top or len(batches) <= 1:
+        partial = any(P.partial for P in top.values())  # hops have rows of some targets only
+        if self.sampler.shared or partial or not top or len(batches) <= 1:
             return list(range(len(batches) + 1))
         nodes = torch.cat(list(batches))
         counts = sum((P.degrees(nodes) for P in top.values()), start=torch.zeros_like(nodes))
@@ -165,6 +166,9 @@ class Planner:
         """How gradients come back to `nodes`. hops: those to them, from the level below"""
         found = {}
         for over, (P, transposed) in self._transposed.items():
+            if P.partial:
+                found[over] = self._part_back(P, transposed, nodes, generator)
+                continue
             known = hops[over].history if over in hops else None
             A = P.adjacency
             same = transposed.adjacency is A and A.values is None
@@ -178,6 +182,17 @@ class Planner:
             found[over] = Back(rows, left)
         return found
 
+    def _part_back(
+        self, P: Propagation, transposed: Propagation, nodes: Tensor, generator: torch.Generator
+    ) -> Back:
+        """The way back over a relation that only some nodes have."""
+        places, targets = transposed.reached(nodes), P.reached(nodes)
+        assert places is not None
+        assert targets is not None
+        rows = history_rows(transposed, nodes[places], self.history_cap, generator)
+        left = None if P.left is None else P.left.index_select(0, nodes[targets])
+        return Back(rows, left, places)
+
     def _hops(
         self,
         targets: Tensor,
@@ -188,12 +203,14 @@ class Planner:
         """Hops whose edges still have nodes as columns."""
         hops = {}
         for over, P in self.matrices[number].items():
-            sample = self.sampler.sample(P, targets, number, generator)
+            rows = P.reached(targets)
+            asked = targets if rows is None else targets[rows]
+            sample = self.sampler.sample(P, asked, number, generator)
             history = None
             if self.history:
                 known = above[over].history if above and over in above else None
-                history = self._history(P, targets, generator, known)
-            hops[over] = Hop(sample.own, sample.edges, sample.scale, history)
+                history = self._history(P, asked, generator, known)
+            hops[over] = Hop(sample.own, sample.edges, sample.scale, history, rows)
         return hops
 
     def _history(
@@ -220,7 +237,7 @@ def _level(sources: Tensor, hops: Mapping[Relation, Hop], edges: Sequence[CSR]) 
     placed = zip(hops.items(), edges, strict=True)
     return Level(
         sources,
-        {over: Hop(hop.own, edge, hop.scale, hop.history) for (over, hop), edge in placed},
+        {over: replace(hop, edges=edge) for (over, hop), edge in placed},
     )
 
 

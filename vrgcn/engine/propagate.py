@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+import torch
 from torch import Tensor
 
 from vrgcn.engine.node_rows import NodeRows
 from vrgcn.engine.plan import Relation
-from vrgcn.graph.sparse import concatenate, first_rows
+from vrgcn.graph.sparse import concatenate, first_rows, spread_rows
 
-# From a level, a relation and the activations of the level to (estimated) averages for the next.
+# From a level, a relation and the activations of the level to (estimated) averages for the next; of
+# a relation that only some nodes have, for those that it reaches.
 Answer = Callable[[int, Relation, Tensor], Tensor]
 
 
@@ -46,9 +48,26 @@ class Propagate:
 
         over: the name of a relation, for models that have several matrices
         """
+        rows, answer = self._ask(h, over)
+        return answer if rows is None else spread_rows(answer, rows, self._sizes[self._levels])
+
+    def reached(self, h: Tensor, over: str) -> tuple[Tensor, Tensor]:
+        """`propagate(h, over)` for those nodes alone that the relation reaches.
+
+        (rows,) their places among the nodes of the next level, and (rows, width) their averages:
+        less work than averages of all nodes where relations are many. To be used even if there are
+        no rows: gradients go back through them.
+        """
+        rows, answer = self._ask(h, over)
+        if rows is None:
+            rows = torch.arange(answer.shape[0], device=answer.device)
+        return rows, answer
+
+    def _ask(self, h: Tensor, over: Relation) -> tuple[Tensor | None, Tensor]:
         if h is not self._latest:
             self._enter(h)
-        return self._answer(self._levels - 1, over, h)
+        answer = self._answer(self._levels - 1, over, h)
+        return self._rows.reached(self._levels, over), answer
 
     def own(self, h: Tensor) -> Tensor:
         """The rows of h for the nodes that `propagate(h)` answers for, before or after that call.
@@ -95,6 +114,38 @@ class Propagate:
         gradient, of the neighbours' rows alone.
         """
         return self._rows.average(self._levels, table, over)
+
+    def tables(self, table: Tensor, relations: Sequence[str]) -> list[tuple[Tensor, Tensor]]:
+        """Averages of neighbours' rows of a table over several relations, exactly, for those nodes
+        alone that each relation reaches: for each, (rows,) places among the nodes at hand and
+        (rows, width).
+
+        table: (nodes of one kind, width), the kind that the relations come from; a parameter that
+            is given as it is gets one sparse gradient
+        """
+        found = self._rows.averages(self._levels, table, relations)
+        places = [self._rows.reached(self._levels, over) for over in relations]
+        return [(p, y) for p, y in zip(places, found, strict=True) if p is not None]
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """Names of the graph's relations; none in a graph without kinds."""
+        return tuple(self._rows.schema.ends)
+
+    def into(self, kind: str) -> tuple[str, ...]:
+        """Names of the relations whose edges end in a kind of nodes."""
+        ends = self._rows.schema.ends.items()
+        return tuple(name for name, (_, target) in ends if target == kind)
+
+    def of_kind(self, kind: str) -> tuple[Tensor, Tensor]:
+        """(rows,) places among the nodes at hand of those of a kind, and (rows,) their numbers
+        within it."""
+        kinds, nodes = self._rows.schema.kinds, self.nodes
+        if kinds is None:
+            raise ValueError(f"the graph has no kinds of nodes, and the model asks for {kind!r}")
+        own = kinds.range(kind)
+        rows = ((nodes >= own.start) & (nodes < own.stop)).nonzero()[:, 0]
+        return rows, nodes[rows] - own.start
 
     def check_finished(self) -> None:
         """Refuse a pass that ended at an earlier level than the minibatch's."""

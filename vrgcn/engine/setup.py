@@ -3,7 +3,7 @@ diagnostics."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,13 @@ from vrgcn.engine.averages import AveragedFeatures
 from vrgcn.engine.plan import Relation
 from vrgcn.engine.trace import Trace, device_of, trace
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.propagation import Propagation, PropagationLike, build_propagation
+from vrgcn.graph.propagation import (
+    Propagation,
+    PropagationLike,
+    Rule,
+    build_propagation,
+    of_relation,
+)
 from vrgcn.graph.read_ahead import read_ahead
 from vrgcn.graph.sparse import is_dense, select_rows
 from vrgcn.graph.trained_on import check_scaled, find_trained_on
@@ -68,10 +74,13 @@ class Setup:
             for over in relations:
                 self.averages[over].know(nodes)
         tables = [self.averages[over].table for over in relations]
-        if len(tables) != 1 or not is_dense(features) or features.requires_grad:
+        plain = is_dense(features) and all(map(is_dense, tables))
+        if len(tables) != 1 or not plain or features.requires_grad:
+            asked = (self.P[over].reached(nodes) for over in relations)
+            wanted = [nodes, *(nodes if rows is None else nodes[rows] for rows in asked)]
             x, *averaged = (
-                select_rows(table, nodes).to(self.device, self.graph.dtype)
-                for table in (features, *tables)
+                select_rows(table, some).to(self.device, self.graph.dtype)
+                for table, some in zip((features, *tables), wanted, strict=True)
             )
             return Inputs(x, features, dict(zip(relations, averaged, strict=True)))
         width = features.shape[1]
@@ -93,7 +102,7 @@ class Setup:
             return
         reached = None
         if self.inductive:
-            train = self.graph.train
+            train = self.graph.seen
             reached = train if visited is None else torch.cat([train, visited]).unique()
         for over in self.training.levels[0]:
             self.averages[over].fill(reached)
@@ -110,7 +119,7 @@ class Setup:
         """The same model for evaluation: of an inductive one, P has the edges of all nodes."""
         if not self.inductive:
             return self
-        P = _matrices(self.rule, self.graph)
+        P = _matrices(self.rule, self.graph, self.P)
         averages = _averages(P, self.rule, self.graph, self.directory)
         return replace(self, P=P, averages=averages, inductive=False)
 
@@ -195,8 +204,11 @@ def look(
     check_scaled(model, graph)
     rule = propagation_of(model) if propagation is None else propagation
     _check_inductive(rule, inductive)
-    P = _matrices(rule, graph.among(graph.train) if inductive else graph)
-    training, evaluation = (trace(model, graph.features, training=mode) for mode in (True, False))
+    training, evaluation = (
+        trace(model, graph.features, training=mode, schema=graph.schema) for mode in (True, False)
+    )
+    visible = graph.among(graph.seen) if inductive else graph
+    P = _matrices(rule, visible, _asked(training, evaluation))
     _check_relations(training, P)
     if preprocess and training.depth and not training.features_first:
         raise ValueError(NOT_THE_FEATURES)
@@ -233,12 +245,41 @@ def note_propagation(model: nn.Module, name: str) -> None:
     setattr(model, _PROPAGATION, name)
 
 
-def _matrices(rule: PropagationLike, graph: Graph) -> dict[Relation, Propagation]:
+def _asked(*traces: Trace) -> list[Relation]:
+    """The relations that a model averages something over."""
+    found = [over for one in traces for level in one.levels for over in level]
+    tables = [over for one in traces for over in one.tables]
+    return list(dict.fromkeys([*found, *sorted(tables, key=str)]))
+
+
+def _matrices(
+    rule: PropagationLike, graph: Graph, asked: Iterable[Relation]
+) -> dict[Relation, Propagation]:
+    """The matrices by relation. asked: in a graph with relations, those that the model names"""
+    if graph.kinds is not None and not isinstance(rule, Mapping):
+        return {over: _of_kinds(rule, graph, over) for over in asked}
     if not isinstance(rule, Mapping):
         return {None: build_propagation(rule, graph)}
     if not rule:
         raise ValueError("propagation names no relation: give a matrix for each")
     return {over: build_propagation(part, graph) for over, part in rule.items()}
+
+
+def _of_kinds(rule: Rule, graph: Graph, over: Relation) -> Propagation:
+    """The matrix of a relation; without a name, that of all edges."""
+    if over is None:
+        return build_propagation(rule, graph)
+    if over not in graph.relations:
+        raise ValueError(
+            f"the model propagates over {over!r}, which is no relation of this graph; it has "
+            f"{', '.join(graph.relations) or 'none'}"
+        )
+    if not isinstance(rule, str):
+        raise ValueError(
+            "one matrix cannot stand for several relations: give the name of a rule, or a dict "
+            "with a matrix for each relation"
+        )
+    return of_relation(rule, graph, graph.relations[over])
 
 
 def _averages(

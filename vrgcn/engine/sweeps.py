@@ -115,7 +115,8 @@ def _forward(
     x = select_rows(setup.graph.features, chunk).to(setup.device, setup.graph.dtype)
     received: list[Tensor] = []
     # A sweep that stops at the first table needs no row of P where P X is known.
-    rows_over = cache(lambda over: rows(setup.P[over], chunk).to(setup.device))
+    reached = cache(lambda over: _reached(setup.P[over], chunk))
+    rows_over = cache(lambda over: rows(setup.P[over], reached(over)[1]).to(setup.device))
 
     def answer(level: int, over: Relation, h: Tensor) -> Tensor:
         if level == len(received):
@@ -123,18 +124,27 @@ def _forward(
         if level == stop:
             raise PassEnded
         if level < setup.evaluation.first_table:
-            return setup.averages[over].rows(chunk, keep=keep_averages).to(setup.device)
+            asked = reached(over)[1]
+            return setup.averages[over].rows(asked, keep=keep_averages).to(setup.device)
         average = tables.table(level, h.shape[1]).average(rows_over(over), h.dtype)
-        own = setup.P[over].own_rows(chunk)
+        places, asked = reached(over)
+        own = setup.P[over].own_rows(asked)
         if isinstance(own, Tensor):
             own = own.to(setup.device)
         elif own == 0:
             return average
-        return scale_rows(own, h) + average
+        mine = h if places is None else h.index_select(0, places.to(h.device))
+        return scale_rows(own, mine) + average
 
     outputs = None
     with suppress(PassEnded):
         levels = setup.evaluation.depth + 1
-        nodes = GraphRows([chunk] * levels, setup.P, setup.device)
+        nodes = GraphRows([chunk] * levels, setup.P, setup.device, setup.graph.schema)
         outputs = model(x, Propagate([len(chunk)] * levels, answer, nodes))
     return Swept(chunk, received, outputs)
+
+
+def _reached(P: Propagation, nodes: Tensor) -> tuple[Tensor | None, Tensor]:
+    """The places among the nodes that P is asked for, None for all, and these nodes."""
+    places = P.reached(nodes)
+    return places, nodes if places is None else nodes[places]

@@ -14,6 +14,7 @@ from vrgcn.engine.node_rows import LonelyRows
 from vrgcn.engine.plan import Relation
 from vrgcn.engine.propagate import Answer, Propagate
 from vrgcn.graph.randomness import default_generator, default_state, drawing_from
+from vrgcn.graph.relations import Schema
 from vrgcn.graph.sparse import first_rows, full_precision, select_rows
 
 _MOST_LEVELS = 1000
@@ -26,6 +27,7 @@ class Trace:
     random: whether it draws random numbers, as dropout does
     default_random: whether from PyTorch's default generator, as `torch.nn.Dropout` does
     widths: of what it propagates, for each level
+    tables: the relations that it averages tables of all nodes over
     """
 
     levels: tuple[tuple[Relation, ...], ...]
@@ -33,6 +35,7 @@ class Trace:
     random: bool
     default_random: bool = False
     widths: tuple[int, ...] = ()
+    tables: frozenset[Relation] = frozenset()
 
     @property
     def depth(self) -> int:
@@ -45,8 +48,16 @@ class Trace:
         return 1 if self.features_first else 0
 
 
-def trace(model: nn.Module, features: Tensor, *, training: bool) -> Trace:
+def trace(
+    model: nn.Module,
+    features: Tensor,
+    *,
+    training: bool,
+    schema: Schema | None = None,
+) -> Trace:
     """Run the model on two nodes with P = I and note what it asks for.
+
+    schema: kinds and relations of the graph
 
     Nothing remains of it: modes and random numbers are as before, and no statistics are updated.
     """
@@ -59,6 +70,7 @@ def trace(model: nn.Module, features: Tensor, *, training: bool) -> Trace:
     before = version(x)
     received: list[Tensor] = []
     levels: list[list[Relation]] = []
+    tables: set[Relation] = set()
 
     def answer(level: int, over: Relation, h: Tensor) -> Tensor:
         if level == len(levels):
@@ -70,7 +82,7 @@ def trace(model: nn.Module, features: Tensor, *, training: bool) -> Trace:
         return h.clone()
 
     def asking(sizes: list[int], answer: Answer) -> Propagate:
-        return Propagate(sizes, answer, LonelyRows(sizes, device))
+        return Propagate(sizes, answer, LonelyRows(sizes, device, schema, tables))
 
     own = torch.Generator(device).manual_seed(0)
     with (
@@ -102,6 +114,7 @@ def trace(model: nn.Module, features: Tensor, *, training: bool) -> Trace:
         drew_own or drew_default or not torch.equal(output, again),
         drew_default,
         tuple(h.shape[1] for h in received),
+        frozenset(tables),
     )
 
 

@@ -34,7 +34,7 @@ from vrgcn.graph.sparse import CSR, scale_rows
 class WayBack:
     """The way back of one hop in one minibatch.
 
-    nodes: (batch,) B
+    nodes: (batch,) B; targets: those of B that the hop has rows for, its first targets
     corrected: whether sampled neighbours are given what the history lacks
     size: over how many nodes the loss is a mean; None: those of B
     inside: (sources,) bool, which of them a gradient comes to by Pᵀ ḡ, as other processes visit
@@ -58,6 +58,8 @@ class WayBack:
         self.hop = hop
         self.back = back
         self.nodes = nodes
+        count = hop.count(len(nodes))
+        self.targets = nodes if hop.rows is None else nodes[hop.rows[:count]]
         self.table = table
         self.corrected = corrected and hop.edges.num_entries > 0
         self.step = step
@@ -87,7 +89,7 @@ class WayBack:
     def _residual(self, g: Tensor) -> tuple[Tensor, Tensor | None]:
         """The gradients of h and of μ. Pᵀ ḡ goes through h, which is what exact training has."""
         self._write(g)
-        self.written = g[: len(self.nodes)]
+        self.written = g[: len(self.targets)]
         if not self.corrected:
             return self._with_history(None, g), None
         drawn = self._corrections(g, root=True)
@@ -99,7 +101,7 @@ class WayBack:
         # came from the first pass's own next level was not written: within B it goes by the sample.
         assert self.written is not None
         rows = self._sampling()
-        rows = rows[rows < len(self.nodes)]
+        rows = rows[rows < len(self.targets)]
         unwritten = g.index_select(0, rows) - self.written.index_select(0, rows)
         return self._corrections(g) + self._sampled(unwritten, rows, self.hop.scale, inside=True)
 
@@ -110,17 +112,21 @@ class WayBack:
                 "what one pass gives; add the losses up, or run the batch again"
             )
         per_node = self.size if self.back.left is None else self.back.left * self.size
-        rows = scale_rows(per_node, g[: len(self.nodes)])
-        self.replaced = self.table.replace(self.nodes, rows, self.step)
+        rows = scale_rows(per_node, g[: len(self.targets)])
+        self.replaced = self.table.replace(self.targets, rows, self.step)
 
     def _with_history(self, others: Tensor | None, g: Tensor) -> Tensor:
         count = len(self.nodes)
         average = self.table.average(self.back.rows, g.dtype).div_(self.size)
-        if others is None and self.hop.edges.columns == count:
+        places = self.back.places
+        if others is None and places is None and self.hop.edges.columns == count:
             return average
         if others is None:
             others = g.new_zeros((self.hop.edges.columns, g.shape[1]))
-        others[:count] += average
+        if places is None:
+            others[:count] += average
+        else:
+            others.index_add_(0, places, average)
         return others
 
     def _sampling(self) -> Tensor:
@@ -132,7 +138,7 @@ class WayBack:
         assert self.replaced is not None
         rows = self._sampling()
         delta = g.index_select(0, rows)
-        visited = rows[rows < len(self.nodes)]
+        visited = rows[rows < len(self.targets)]
         before = self.replaced.values.index_select(0, visited.to(self.replaced.values.device))
         before = before.to(g.device, g.dtype) / self.size
         if self.back.left is not None:
@@ -154,7 +160,7 @@ class WayBack:
         visited = edges.indices < count
         if self.inside is not None:
             visited |= self.inside.index_select(0, edges.indices)
-        within = (edges.spread(rows) < count) & visited
+        within = (edges.spread(rows) < len(self.targets)) & visited
         weights = weights.masked_fill(within != inside, 0)
         return CSR(edges.indptr, edges.indices, weights, edges.columns).transposed @ delta
 

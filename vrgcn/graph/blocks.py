@@ -160,6 +160,15 @@ class Blocks(Tensor):
         places = (own >= 0).nonzero()[:, 0]
         return Block(select_rows(block.values, own[places]), block.column, places=places)
 
+    def spread_rows(self, places: Tensor, count: int) -> Blocks:
+        """(count, columns): these rows at ascending places; the others are zero."""
+        rows = torch.arange(self.shape[0], device=places.device)
+        blocks = [
+            Block(block.values, block.column, places=places[block.rows_of(rows)])
+            for block in self.blocks
+        ]
+        return Blocks((count, self.shape[1]), blocks)
+
     def first_rows(self, count: int) -> Blocks:
         """The first `count` rows."""
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from vrgcn.graph.edges import build_adjacency, edges_among
 from vrgcn.graph.kinds import Kinds
 from vrgcn.graph.names import Names
-from vrgcn.graph.relations import Relation, among, union
+from vrgcn.graph.relations import Relation, Schema, among, union
 from vrgcn.graph.sparse import CSR, full_precision, layout_word
 from vrgcn.graph.validation import (
     SPLITS,
@@ -182,6 +182,12 @@ class Graph:
         return None if self.kinds is None else self.kinds.target
 
     @property
+    def schema(self) -> Schema:
+        """The kinds, and between which of them each relation lies."""
+        ends = {name: (part.source, part.target) for name, part in self.relations.items()}
+        return Schema(self.kinds, ends)
+
+    @property
     def seen(self) -> Tensor:
         """The nodes that inductive training sees: the training nodes, and all of other kinds."""
         if self.kinds is None:
@@ -254,6 +260,12 @@ class Graph:
             part.relations = among(self.relations, lambda A: edges_among(A, inside))
         part.scaling = self.scaling
         return part
+
+    def only(self, relation: Relation) -> Graph:
+        """The same nodes with the edges of one relation, as a graph without kinds."""
+        graph = self._replaced(relation.adjacency, self.features)
+        graph.kinds, graph.relations = None, {}
+        return graph
 
     def with_features(self, features: Tensor, scaling: Scaling | None = None) -> Graph:
         """The same graph with other features (nodes, width); their names are kept where there are

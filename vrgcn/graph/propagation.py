@@ -11,7 +11,7 @@ neighbours are sampled or read from the history.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +20,7 @@ from torch import Tensor
 
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
+from vrgcn.graph.relations import Relation
 from vrgcn.graph.sparse import CSR, full_precision, offsets, scale_rows, select_rows
 
 CHUNK_COST = 1 << 20  # entries of P plus a little per node: some tens of megabytes
@@ -34,6 +35,7 @@ class Propagation:
     left, right: (nodes,); None where all are 1
     adjacency: (nodes, nodes) CSR, nothing on its diagonal, columns ascending
     dtype: of the entries of P
+    partial: P is of a relation that only some nodes have: it is asked for their rows alone
     """
 
     own: Tensor | float
@@ -41,6 +43,7 @@ class Propagation:
     adjacency: CSR
     right: Tensor | None
     dtype: torch.dtype
+    partial: bool = False
 
     @property
     def num_nodes(self) -> int:
@@ -51,6 +54,16 @@ class Propagation:
         indptr = self.adjacency.indptr
         return indptr.index_select(0, nodes + 1) - indptr.index_select(0, nodes)
 
+    def reached(self, nodes: Tensor) -> Tensor | None:
+        """(rows,) ascending: the places among `nodes` of those whose rows are not zero, where P is
+        of a relation that only some have; None where all rows count."""
+        if not self.partial:
+            return None
+        some = self.degrees(nodes) > 0
+        if isinstance(self.own, Tensor):
+            some |= self.own.index_select(0, nodes) != 0
+        return some.nonzero()[:, 0]
+
     def own_rows(self, nodes: Tensor) -> Tensor | float:
         """(len(nodes),): the weights of the nodes' own activations, or one number for all."""
         return self.own.index_select(0, nodes) if isinstance(self.own, Tensor) else self.own
@@ -58,6 +71,19 @@ class Propagation:
     def rows(self, nodes: Tensor) -> CSR:
         """Rows of P without its diagonal: (len(nodes), nodes)."""
         return self.take(nodes, *self.adjacency.entries(nodes))
+
+    def whole_rows(self, nodes: Tensor) -> CSR:
+        """Rows of P with its diagonal: (len(nodes), nodes)."""
+        others, own = self.rows(nodes), self.own_rows(nodes)
+        if not isinstance(own, Tensor) and own == 0:
+            return others
+        if not isinstance(own, Tensor):
+            own = torch.full((len(nodes),), own, dtype=self.dtype)
+        rows = torch.cat([others.row_of_entry, torch.arange(len(nodes))])
+        order = torch.argsort(rows, stable=True)
+        indices = torch.cat([others.indices, nodes])[order]
+        values = torch.cat([others.weights(self.dtype), own])[order]
+        return CSR(offsets(others.counts + 1), indices, values, others.columns)
 
     def take(self, nodes: Tensor, indptr: Tensor, entries: Tensor) -> CSR:
         """Part of these rows: the entries at given positions of the adjacency, (len(nodes), nodes).
@@ -90,7 +116,9 @@ class Propagation:
         """Pᵀ = diag(own) + diag(right) · Aᵀ · diag(left); Aᵀ is A itself where it is symmetric."""
         A = self.adjacency
         reversed_edges = A if is_symmetric(A) else A.transposed
-        return Propagation(self.own, self.right, reversed_edges, self.left, self.dtype)
+        return Propagation(
+            self.own, self.right, reversed_edges, self.left, self.dtype, self.partial
+        )
 
     def to_dense(self) -> Tensor:
         """(nodes, nodes), for small graphs."""
@@ -165,6 +193,25 @@ def adjacency(graph: Graph) -> Propagation:
     others, loops = without_loops(graph.adjacency)
     own = 0.0 if loops is None else loops.to(graph.dtype)
     return Propagation(own, None, others, None, graph.dtype)
+
+
+def of_relation(name: str, graph: Graph, relation: Relation) -> Propagation:
+    """The matrix of a rule for one relation of a graph: its edges alone, normalised by themselves.
+
+    gcn: no self-loop is added, D^-1/2 A D^-1/2: a node's own activation is not of the relation
+    """
+    edges = graph.only(relation)
+    if name == "gcn":
+        _refuse_negative(edges, name)
+        left, right = (
+            torch.where(sums > 0, sums, 1).rsqrt() for sums in (row_sums(edges), column_sums(edges))
+        )
+        others, loops = without_loops(relation.adjacency)
+        own = 0.0 if loops is None else (loops * left * right).to(graph.dtype)
+        found = Propagation(own, left.to(graph.dtype), others, right.to(graph.dtype), graph.dtype)
+    else:
+        found = build_propagation(name, edges)
+    return replace(found, partial=True)
 
 
 PROPAGATIONS: dict[str, Callable[[Graph], Propagation]] = {

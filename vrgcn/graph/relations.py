@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -57,6 +57,18 @@ class Relation:
         transpose."""
         adjacency = self.adjacency.transposed.with_transposed(self.adjacency)
         return Relation(reverse_triple(self.triple), adjacency, self.name)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What a model may know of a graph of several kinds.
+
+    kinds: None in a graph without kinds
+    ends: source and target kind of each relation, by name
+    """
+
+    kinds: Kinds | None = None
+    ends: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
 def relation_name(triple: Triple) -> str:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, TypeGuard
 
 import torch
@@ -336,6 +337,36 @@ def first_rows(x: Tensor, count: int) -> Tensor:
     return _sparse_csr_tensor(
         matrix.indptr[: count + 1], matrix.indices[:end], x.values()[:end], shape
     )
+
+
+def spread_rows(x: Tensor, places: Tensor, count: int) -> Tensor:
+    """(count, columns): the rows of x, of any layout, at ascending places; the others are zero."""
+    if in_blocks(x):
+        return x.spread_rows(places, count)
+    if not is_sparse(x):
+        return x.new_zeros((count, *x.shape[1:])).index_copy(0, places, x)
+    matrix = CSR.from_torch(x)
+    counts = torch.zeros(count, dtype=torch.int64, device=x.device)
+    counts[places] = matrix.counts
+    return _sparse_csr_tensor(offsets(counts), matrix.indices, x.values(), (count, x.shape[1]))
+
+
+def stacked(matrices: Sequence[CSR]) -> CSR:
+    """The rows of all matrices, of as many columns each, one matrix after the other."""
+    if len(matrices) == 1:
+        return matrices[0]
+    starts = [0, *accumulate(m.num_entries for m in matrices)]
+    indptr = [m.indptr[1:] + start for m, start in zip(matrices, starts, strict=False)]
+    indices = torch.cat([m.indices for m in matrices])
+    zero, columns = matrices[0].indptr[:1], matrices[0].columns
+    values, scale = None, None
+    if all(m.values is None and m.scale is not None for m in matrices):
+        scale = torch.cat([m.scale for m in matrices if m.scale is not None])
+    elif any(m.values is not None or m.scale is not None for m in matrices):
+        kinds = (m.scale if m.values is None else m.values for m in matrices)
+        dtype = next(kind.dtype for kind in kinds if kind is not None)
+        values = torch.cat([m.weights(dtype) for m in matrices])
+    return CSR(torch.cat([zero, *indptr]), indices, values, columns, scale)
 
 
 def scale_rows(scale: Tensor | float, x: Tensor) -> Tensor:

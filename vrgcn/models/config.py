@@ -44,6 +44,12 @@ class ModelConfig:
     jumping: Literal["none", "cat", "max"] = "none"
     """Jumping knowledge: predict from the outputs of all graph layers, side by side (cat) or their
     maximum (max), with one more dense layer."""
+    node_embeddings: bool = False
+    """Learn a row for each node as its own input beside its features, in graphs of several kinds.
+    Kinds without features always have learned rows."""
+    bases: int = 0
+    """Matrices that the weights of all relations are sums of, in graphs with many relations. 0:
+    each relation has a matrix of its own."""
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -53,6 +59,8 @@ class ModelConfig:
                 "graphsage or gcn"
             )
         check_sizes(hidden=self.hidden, layers=self.layers, dense=self.dense)
+        if self.bases < 0:
+            raise ValueError(f"bases must be at least 0, not {self.bases}")
         check_dropout(self.dropout)
 
 

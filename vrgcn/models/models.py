@@ -400,6 +400,8 @@ def build_model(
     If `transform_first` is still "auto", the features are propagated first.
     """
     arguments = asdict(config)
+    for name in ("node_embeddings", "bases"):  # of relational models alone
+        del arguments[name]
     arguments["transform_first"] = config.transform_first == "always"
     tables = config.learned_rows or config.neighbour_labels
     kind = MODELS[arguments.pop("model")]

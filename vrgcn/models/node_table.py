@@ -10,6 +10,7 @@ class NodeTable(nn.Module):
     """Rows that belong to nodes: a parameter (learned rows), or numbers that are known.
 
     rows: (nodes, width)
+    kind: the kind that the nodes are of; None: all nodes of the graph
 
     A saved model keeps the rows under the user's node ids. On another graph, rows follow their
     nodes, and a node that the model has not seen has a row of zeros.
@@ -17,8 +18,9 @@ class NodeTable(nn.Module):
 
     rows: Tensor
 
-    def __init__(self, rows: Tensor, *, learned: bool) -> None:
+    def __init__(self, rows: Tensor, *, learned: bool, kind: str | None = None) -> None:
         super().__init__()
+        self.kind = kind
         if learned:
             self.rows = nn.Parameter(rows)
         else:
@@ -30,9 +32,9 @@ class NodeTable(nn.Module):
         self.rows = nn.Parameter(rows) if learned else rows
 
     @staticmethod
-    def drawn(nodes: int, width: int, deviation: float) -> NodeTable:
+    def drawn(nodes: int, width: int, deviation: float, kind: str | None = None) -> NodeTable:
         """Rows to be learned, drawn from PyTorch's default generator."""
-        return NodeTable(torch.randn(nodes, width) * deviation, learned=True)
+        return NodeTable(torch.randn(nodes, width) * deviation, learned=True, kind=kind)
 
 
 def node_tables(model: nn.Module) -> dict[str, NodeTable]:

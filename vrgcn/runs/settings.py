@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from vrgcn.files.folder import OpenFolder
     from vrgcn.graph.graph import Graph
     from vrgcn.models.models import GraphModel
+    from vrgcn.models.relational import RelationalModel
     from vrgcn.runs.job import Job
     from vrgcn.training.objective import Objective
 
@@ -153,7 +154,7 @@ class Settings:
         objective = build_objective(graph, config)
         return prepare(self.build_model(graph, objective), graph, config, objective=objective)
 
-    def build_model(self, graph: Graph, objective: Objective) -> GraphModel:
+    def build_model(self, graph: Graph, objective: Objective) -> GraphModel | RelationalModel:
         """Build the model with new weights, which depend on the seed."""
         from vrgcn.costs.order import build_for
         from vrgcn.costs.out_of_memory import memory_explained

@@ -29,6 +29,7 @@ from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel
 from vrgcn.models.config import ModelConfig
 from vrgcn.models.models import GraphModel
+from vrgcn.models.relational import RelationalModel
 from vrgcn.runs.fit import fit
 from vrgcn.scikit.masks import as_mask, row_weights, set_aside, split_of
 from vrgcn.scikit.rows import (
@@ -88,7 +89,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
     device: str = TrainConfig.device
 
     # Attributes that `fit` sets; they are no parameters.
-    model_: ClassVar[GraphModel]
+    model_: ClassVar[GraphModel | RelationalModel]
     result_: ClassVar[TrainResult]
     graph_: ClassVar[Graph | None]
     n_iter_: ClassVar[int]

@@ -30,6 +30,7 @@ from vrgcn.files.writing import remove_folder, remove_partial, write_text
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.average import Average
 from vrgcn.models.models import GraphModel
+from vrgcn.models.relational import RelationalModel
 from vrgcn.runs.folder import BASELINES, BEST, CHECKPOINTS, CONFIG, LEADERBOARD, TRIAL, TRIALS
 from vrgcn.runs.interrupts import Interrupted, StopRequest, stop_requests
 from vrgcn.runs.job import Job, prepare
@@ -357,7 +358,7 @@ class Tuner:
         train, _ = choose_estimator(self._build(settings), self.graph, settings.train)
         return replace(settings, train=train)
 
-    def _build(self, settings: Settings) -> GraphModel:
+    def _build(self, settings: Settings) -> GraphModel | RelationalModel:
         return build_for(settings.model, self.graph, self.objective.outputs, settings.train.seed)
 
     def _refuse_too_large(self, job: Job) -> None:

@@ -1,0 +1,291 @@
+"""Models of graphs with several kinds of nodes and several relations (R-GCN).
+
+    h'_u = activation( h_u W_kind(u)  +  sum over relations r into u of  (P_r h)_u W_r )
+
+P_r is normalised per relation. The entrance brings every kind to a common width: x W, with columns
+of its own for each kind, plus a learned row of each node of kinds that have no features. It is
+linear, so it is applied after the first propagation: P_r X is computed once and exact, and P_r of
+learned rows reads the rows themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from vrgcn.files.setting_names import setting
+from vrgcn.graph.kinds import Kinds
+from vrgcn.graph.randomness import default_generator
+from vrgcn.graph.relations import Relation
+from vrgcn.models.config import ModelConfig, check_sizes
+from vrgcn.models.dropout import Dropout
+from vrgcn.models.models import JUMPING, NORMS, Dense, InputLinear, Linear
+from vrgcn.models.node_table import NodeTable
+from vrgcn.models.output_scale import OutputScale
+
+# Places among some nodes, and a row for each: what a relation, or a kind, adds to these nodes.
+Part = tuple[Tensor, Tensor]
+
+
+class RelationalLinear(nn.Module):
+    """The sum of a node's own row times the weights of its kind, and of its averages over relations
+    times the weights of each relation.
+
+    kinds, relations: how many
+    bases: weights of relations are sums of so many matrices that all relations share (basis
+        decomposition); 0: each relation has a matrix of its own
+    """
+
+    def __init__(
+        self, width: int, out: int, kinds: int, relations: int, *, bases: int, bias: bool
+    ) -> None:
+        super().__init__()
+        self.own = nn.Parameter(torch.empty(kinds, width, out))
+        self.weight = nn.Parameter(torch.empty(bases or relations, width, out))
+        self.shares = nn.Parameter(torch.empty(relations, bases)) if bases else None
+        self.bias = nn.Parameter(torch.zeros(kinds, out)) if bias else None
+        for matrix in (*self.own, *self.weight):
+            nn.init.xavier_uniform_(matrix)
+        if self.shares is not None:
+            nn.init.normal_(self.shares, std=bases**-0.5)
+
+    def forward(self, own: Sequence[Part], averages: Sequence[Part], count: int) -> Tensor:
+        """(count, out). own: by kind; averages: by relation"""
+        weight: Tensor = self.weight
+        if self.shares is not None:
+            weight = torch.einsum("rb,bio->rio", self.shares, weight)
+        biases = [None] * len(own) if self.bias is None else self.bias.unbind()
+        y: Tensor | None = None
+        for (rows, h), matrix, bias in zip(own, self.own.unbind(), biases, strict=True):
+            part = h @ matrix if bias is None else torch.addmm(bias, h, matrix)
+            if y is None and len(own) == 1:
+                y = part
+            else:
+                y = part.new_zeros(count, part.shape[1]) if y is None else y
+                y = y.index_add(0, rows, part)
+        assert y is not None
+        for (rows, h), matrix in zip(averages, weight.unbind(), strict=True):
+            y = y.index_add(0, rows, h @ matrix)
+        return y
+
+
+class RelationalModel(nn.Module):
+    """Base of relational GCN and GraphSAGE: `layers` graph layers of `dense` dense layers each.
+
+    kinds: feature columns of each kind of nodes, in the order of the graph; 0 where it has none
+    relations: (source kind, relation, target kind) of each
+    target: the kind that is predicted
+    rows: how many nodes each kind has that gets learned rows; all kinds without features do
+    bases: see `RelationalLinear`
+    transform_first: multiply the features by the entrance's weights before they are propagated, for
+        sparse features whose averages would be dense; products have a history then
+    others: as in `models.GraphModel`
+
+    A layer has weights of those relations alone that the outputs of the target depend on.
+    """
+
+    propagation = "mean"
+
+    def __init__(
+        self,
+        kinds: Mapping[str, int],
+        relations: Sequence[Sequence[str]],
+        target: str,
+        hidden: int,
+        classes: int,
+        *,
+        rows: Mapping[str, int] | None = None,
+        layers: int = ModelConfig.layers,
+        dense: int = ModelConfig.dense,
+        dropout: float = ModelConfig.dropout,
+        layer_norm: bool = ModelConfig.layer_norm,
+        bias: bool = ModelConfig.bias,
+        activation: str = "relu",
+        transform_first: bool = False,
+        norm: str = ModelConfig.norm,
+        skip: bool = ModelConfig.skip,
+        jumping: str = ModelConfig.jumping,
+        bases: int = ModelConfig.bases,
+    ) -> None:
+        super().__init__()
+        rows = dict(rows or {})
+        check_sizes(hidden=hidden, classes=classes, layers=layers, dense=dense)
+        if norm not in ("auto", *NORMS):
+            raise ValueError(f"norm {norm!r} is none of auto, {', '.join(NORMS)}")
+        if jumping not in JUMPING:
+            raise ValueError(f"jumping {jumping!r} is none of {', '.join(JUMPING)}")
+        if target not in kinds:
+            raise ValueError(f"target {target!r} is none of the kinds {', '.join(kinds)}")
+        in_features = sum(kinds.values())
+        self.arguments: dict[str, Any] = {
+            "kinds": dict(kinds), "relations": [list(one) for one in relations], "target": target,
+            "hidden": hidden, "classes": classes, "rows": rows, "layers": layers, "dense": dense,
+            "dropout": dropout, "layer_norm": layer_norm, "bias": bias, "activation": activation,
+            "transform_first": transform_first, "norm": norm, "skip": skip, "jumping": jumping,
+            "bases": bases,
+        }  # fmt: skip
+        self.kinds, self.width = dict(kinds), hidden
+        self.sources = {"-".join(one): one[0] for one in relations}
+        self.used = used_relations(relations, target, layers)
+        self.transform_first = transform_first
+        self.skip, self.jumping = skip, jumping
+        self.dropout = Dropout(dropout)
+        if norm == "auto":
+            norm = "layer" if layer_norm else "none"
+        self.encoder = InputLinear(in_features, hidden, bias=False) if in_features else None
+        self.rows = nn.ModuleList(
+            NodeTable.drawn(count, hidden, hidden**-0.5, kind=kind) for kind, count in rows.items()
+        )
+        ends = jumping == "none"  # with the last graph layer
+        self.layers = nn.ModuleList()
+        for layer in range(layers):
+            last = ends and layer == layers - 1
+            widths = [hidden] * dense + [classes if last else hidden]
+            part = Dense(
+                widths, dropout=dropout, norm=norm, bias=bias, activation=activation, last=last
+            )
+            part.linears[0] = RelationalLinear(
+                hidden, widths[1], len(kinds), len(self.used[layer]), bases=bases, bias=bias
+            )
+            self.layers.append(part)
+        self.head: Linear | None = None
+        if not ends:
+            self.head = Linear(hidden * (layers if jumping == "cat" else 1), classes, bias=bias)
+        self.output_scale = OutputScale()
+
+    def set_output_scale(self, mean: float, deviation: float) -> None:
+        """From now on the outputs are multiplied by `deviation` and moved by `mean`."""
+        self.output_scale.set(mean, deviation, next(self.parameters()).device)
+
+    def forward(self, x: Tensor, propagate: Any) -> Tensor:
+        seen: list[Tensor] = []
+        h = x
+        for place, layer in enumerate(self.layers):
+            assert isinstance(layer, Dense)
+            if place == 0:
+                own, averages = self._entrance(x, propagate)
+            else:
+                averages = [propagate.reached(h, over) for over in self.used[place]]
+                own = propagate.own(h) if averages else h
+            dropped = self.dropout(own)
+            kinds = [self._of_kind(kind, dropped, propagate) for kind in self.kinds]
+            given = [(rows, self.dropout(y)) for rows, y in averages]
+            h = layer.after_first(layer.linears[0](kinds, given, len(own)))
+            if self.skip and place > 0 and (self.head is not None or layer is not self.layers[-1]):
+                h = h + own
+            seen.append(h)
+        if self.head is not None:
+            parts = [propagate.own(part) for part in seen]
+            joined = torch.cat(parts, 1) if self.jumping == "cat" else torch.stack(parts).amax(0)
+            h = self.head(self.dropout(joined))
+        scaled: Tensor = self.output_scale(h)
+        return scaled
+
+    def _of_kind(self, kind: str, own: Tensor, propagate: Any) -> Part:
+        if len(self.kinds) == 1:
+            return own[:0], own  # all rows: their places are not needed
+        rows, _ = propagate.of_kind(kind)
+        return rows, own.index_select(0, rows)
+
+    def _entrance(self, x: Tensor, propagate: Any) -> tuple[Tensor, list[Part]]:
+        """The nodes' own rows of the common width, and their averages over each relation."""
+        given = x
+        if self.encoder is not None and self.transform_first:
+            given = self.encoder(x)
+        found: dict[str, Part] = {}
+        for over in self.used[0]:
+            if self.kinds[self.sources[over]]:
+                rows, y = propagate.reached(given, over)
+                found[over] = rows, self._encoded(y)
+        own = propagate.own(given) if found else given
+        for table in self.rows:
+            assert isinstance(table, NodeTable)
+            overs = [over for over in self.used[0] if self.sources[over] == table.kind]
+            for over, (rows, y) in zip(overs, propagate.tables(table.rows, overs), strict=True):
+                found[over] = (rows, found[over][1] + y) if over in found else (rows, y)
+        return self._with_rows(own, propagate), [found[over] for over in self.used[0]]
+
+    def _encoded(self, x: Tensor) -> Tensor:
+        if self.encoder is None or self.transform_first:
+            return x
+        encoded: Tensor = self.encoder(x)
+        return encoded
+
+    def _with_rows(self, own: Tensor, propagate: Any) -> Tensor:
+        """The features of the nodes at hand in the common width, and their learned rows."""
+        if self.encoder is not None:
+            h = self._encoded(own)
+        else:
+            h = next(self.parameters()).new_zeros(own.shape[0], self.width)
+        for table in self.rows:
+            assert isinstance(table, NodeTable)
+            rows, numbers = propagate.of_kind(table.kind)
+            h = h.index_add(0, rows, F.embedding(numbers, table.rows, sparse=True))
+        return h
+
+
+class RelationalGCN(RelationalModel):
+    """R-GCN with P_r = D^-1/2 A_r D^-1/2, by each relation's own degrees."""
+
+    propagation = "gcn"
+
+
+class RelationalSAGE(RelationalModel):
+    """R-GCN as published: P_r is the mean over a relation's neighbours."""
+
+
+RELATIONAL: dict[str, type[RelationalModel]] = {
+    "relational-gcn": RelationalGCN,
+    "relational-graphsage": RelationalSAGE,
+}
+
+
+def used_relations(relations: Sequence[Sequence[str]], target: str, layers: int) -> list[list[str]]:
+    """For each layer, the names of the relations that outputs of the target depend on."""
+    needed, found = {target}, []
+    for _ in range(layers):
+        into = [one for one in relations if one[2] in needed]
+        found.append(["-".join(one) for one in into])
+        needed |= {one[0] for one in into}
+    return found[::-1]
+
+
+def build_relational(
+    config: ModelConfig, kinds: Kinds, relations: Iterable[Relation], classes: int, seed: int
+) -> RelationalModel:
+    """Build the relational model that a config describes, with weights that depend only on the
+    seed.
+
+    kinds, relations: of the graph, whose kind with labels is predicted
+    """
+    if kinds.target is None:
+        raise ValueError("no kind of nodes has labels: name the kind that is to be predicted")
+    if config.order != "after":
+        raise ValueError("relational models drop after the propagation: order must be 'after'")
+    for name, instead in (("learned_rows", "node_embeddings"), ("neighbour_labels", "")):
+        if getattr(config, name):
+            use = f"; use {setting(instead)}" if instead else ""
+            raise ValueError(f"relational models have no {setting(name)}{use}")
+    columns = {kind: kinds.widths.get(kind, 0) for kind in kinds.names}
+    rows = {k: n for k, n in kinds.sizes.items() if config.node_embeddings or not columns[k]}
+    arguments = {
+        name: getattr(config, name)
+        for name in (
+            *("hidden", "layers", "dense", "dropout", "layer_norm", "bias", "norm", "skip"),
+            *("jumping", "bases"),
+        )
+    }
+    with default_generator(torch.device("cpu"), seed):
+        return RELATIONAL[f"relational-{config.model}"](
+            columns,
+            [part.triple for part in relations],
+            kinds.target,
+            classes=classes,
+            rows=rows,
+            transform_first=config.transform_first == "always",
+            **arguments,
+        )
