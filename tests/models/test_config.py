@@ -9,6 +9,7 @@ import torch
 
 from vrgcn.models.config import ModelConfig
 from vrgcn.models.models import MODELS, build_model
+from vrgcn.models.relational import RelationalSAGE
 
 
 def test_a_model_made_by_hand_has_the_defaults_of_the_config():
@@ -16,9 +17,15 @@ def test_a_model_made_by_hand_has_the_defaults_of_the_config():
     kind = MODELS[defaults.pop("model")]
     # Which order is less work is known of a graph, and a model is made without one.
     assert defaults.pop("transform_first") == "auto"
+    assert defaults.pop("node_embeddings") is False  # of graphs of several kinds
+    bases = defaults.pop("bases")
     made = kind(5, defaults["hidden"], 3).arguments
     assert {name: made[name] for name in defaults} == defaults
     assert (made["dropout"], made["layer_norm"], made["transform_first"]) == (0.2, True, False)
+    model = RelationalSAGE({"user": 2}, [["user", "follows", "user"]], "user", 128, 3)
+    made = defaults | {"bases": bases} | model.arguments
+    assert {name: made[name] for name in defaults} == defaults
+    assert made["bases"] == bases
 
 
 @pytest.mark.parametrize("name", MODELS)

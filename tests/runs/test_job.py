@@ -25,9 +25,9 @@ def model(seed: int = 0) -> GraphSAGE:
 def test_a_model_is_looked_at_once_in_each_mode_before_the_first_step(monkeypatch) -> None:
     traced, looked = setup.trace, []
 
-    def trace(*given, training: bool):
+    def trace(*given, training: bool, **named):
         looked.append(training)
-        return traced(*given, training=training)
+        return traced(*given, training=training, **named)
 
     monkeypatch.setattr(setup, "trace", trace)
     before_first: list[int] = []

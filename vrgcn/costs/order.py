@@ -54,9 +54,11 @@ def _check_no_relations(config: ModelConfig, graph: Graph) -> None:
     if graph.kinds is not None and not graph.kinds.widths.get(graph.target or "", 0):
         raise ValueError(f"model mlp has nothing to learn from: {graph.target!r} has no features")
     for name in ("node_embeddings", "bases"):
-        if getattr(config, name):
+        value = getattr(config, name)
+        if value:
             raise ValueError(
-                f"{setting(name)} is for graphs of several kinds and models that look at neighbours"
+                f"{setting(name, value)} is for graphs of several kinds, and for models that look "
+                "at neighbours"
             )
 
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from vrgcn.engine.batch import Batch, Position
 from vrgcn.engine.estimators import Estimator, find_estimator
 from vrgcn.engine.history import Histories
+from vrgcn.engine.plan import Relation
 from vrgcn.engine.planner import Planner
 from vrgcn.engine.samplers import (
     build_sampler,
@@ -30,6 +31,7 @@ from vrgcn.graph.propagation import PropagationLike, with_neighbours
 from vrgcn.graph.sparse import is_dense, select_rows
 from vrgcn.graph.validation import check_nodes
 
+_MOST_RELATIONS = 100  # with tables of gradients for each
 _ROWS = 65_536  # rows of features that are copied at a time
 
 
@@ -128,6 +130,8 @@ class MiniBatches:
                 f"the sampler {estimator.sampler} draws a node's own edge like any other, and the "
                 "history is of the others alone: use it with forward 'sampled'"
             )
+        if estimator.gradient_history:
+            check_relations(self.setup.matrices)
         self.planner = Planner(
             self.setup.matrices,
             sampler,
@@ -269,6 +273,17 @@ class MiniBatches:
         """The random numbers of one purpose, independent of those of any other."""
         seed = np.random.SeedSequence((self.seed, *key)).generate_state(1, np.uint64)[0]
         return torch.Generator().manual_seed(int(seed))
+
+
+def check_relations(matrices: Sequence[Mapping[Relation, Any]]) -> None:
+    """Refuse so many relations that tables of gradients of each would fill the memory."""
+    most = max(map(len, matrices), default=0)
+    if most > _MOST_RELATIONS:
+        raise ValueError(
+            f"an estimator with a history of gradients keeps a table for each level and relation, "
+            f"and the model has {most} relations at a level, more than {_MOST_RELATIONS}: use the "
+            f"estimator exact, ns, cv or cvd"
+        )
 
 
 def _visited(graph: Graph, nodes: Any, inductive: bool) -> Tensor:

@@ -63,6 +63,8 @@ def trace(
     """
     _check_dtypes(model, features)
     _check_width(model, features)
+    if schema is not None:
+        _check_kinds(model, schema)
     device = device_of(model)
     nodes = torch.tensor([0, min(1, features.shape[0] - 1)], device=features.device)
     dtype = full_precision(features.dtype)
@@ -139,6 +141,21 @@ def _check_width(model: nn.Module, features: Tensor) -> None:
             f"the model was made for {width} feature columns (in_features), and the graph has "
             f"{features.shape[1]}"
         )
+
+
+def _check_kinds(model: nn.Module, schema: Schema) -> None:
+    """Refuse a graph of other kinds than a relational model was made for."""
+    wanted = getattr(model, "arguments", {}).get("kinds")
+    if not isinstance(wanted, dict):
+        return
+    kinds = schema.kinds
+    found = {} if kinds is None else {kind: kinds.widths.get(kind, 0) for kind in kinds.names}
+    if list(found.items()) != list(wanted.items()):
+        mine, theirs = (
+            ", ".join(f"{kind} ({width} columns)" for kind, width in part.items()) or "none"
+            for part in (wanted, found)
+        )
+        raise ValueError(f"the model was made for the kinds {mine}, and the graph has {theirs}")
 
 
 @contextmanager

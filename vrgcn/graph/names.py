@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 
 from vrgcn.graph.kinds import Kinds
 
+BETWEEN = "\x1f"  # kind and id, where both are one text
+
 
 @dataclass(frozen=True)
 class Names:
@@ -77,6 +79,17 @@ class Names:
             ids = self.ids_of(kind).take(pa.array(kinds.within(kind, nodes[own]).numpy()))
             texts[own.numpy()] = [f"{kind} {node}" for node in ids.to_pylist()]
         return pa.array(texts.tolist(), pa.string())
+
+    def unique(self) -> pa.Array | None:
+        """An id of each node that no other has: `nodes`, or where nodes are of several kinds texts
+        of the kind and the id; None where nodes have numbers alone."""
+        if self.kinds is None:
+            return self.nodes
+        parts = [
+            pc.binary_join_element_wise(kind, self.ids_of(kind).cast(pa.string()), BETWEEN)
+            for kind in self.kinds.names
+        ]
+        return pa.concat_arrays(parts)
 
     def ids_of(self, kind: str) -> pa.Array:
         """The user's ids of all nodes of a kind."""

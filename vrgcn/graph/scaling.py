@@ -176,6 +176,8 @@ class Scaling:
 
 def scale_graph(graph: Graph, kind: str) -> tuple[Graph, Scaling]:
     """The graph with its features scaled, and the scaling, learned from its training nodes."""
+    if not graph.num_features:  # kinds without features
+        return graph, Scaling()
     hidden = torch.cat([graph.val, graph.test])
     scaling = Scaling.fit(kind, graph.features, graph.train, hidden)
     return scaling.apply_to(graph), scaling

@@ -39,7 +39,7 @@ class TrainedOn:
         """The note for a model that is trained on this graph as it is."""
         names, scaling = graph.names, graph.scaling or Scaling()
         return TrainedOn(
-            scaling, graph.task, names.classes, names.features, own_matrix, names.nodes
+            scaling, graph.task, names.classes, names.features, own_matrix, names.unique()
         )
 
 

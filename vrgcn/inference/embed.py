@@ -16,9 +16,8 @@ from torch import Tensor, nn
 
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
-from vrgcn.graph.validation import check_nodes
 from vrgcn.inference.average_sweeps import AverageSweeps
-from vrgcn.inference.predict import Sweeps, check_all_outputs, exact_sweeps
+from vrgcn.inference.predict import Sweeps, asked_nodes, check_all_outputs, exact_sweeps
 from vrgcn.inference.saved import SavedModel
 from vrgcn.inference.smoothed_sweeps import SmoothedSweeps
 from vrgcn.models.config import is_whole
@@ -30,6 +29,7 @@ def embeddings(
     layer: int = -2,
     nodes: Any = None,
     *,
+    kind: str | None = None,
     propagation: PropagationLike | None = None,
     directory: Path | None = None,
     on_chunk: Callable[[int], None] | None = None,
@@ -37,12 +37,13 @@ def embeddings(
     """(nodes, width): exact activations of a layer, a row for each node asked for, in that order.
 
     layer: counted as this file says; -2 is what the last `propagate` averages
+    kind: as in `predict`; "all" for the nodes of all kinds, in their order
     model, graph, nodes, propagation, directory, on_chunk: as in `predict`
     """
     sweeps = exact_sweeps(
         model, graph, propagation=propagation, directory=directory, on_chunk=on_chunk
     )
-    asked = None if nodes is None else check_nodes(nodes, graph.num_nodes)
+    asked = asked_nodes(graph, nodes, kind)
     found = sweeps.outputs(asked, find_layer(sweeps, layer))
     check_all_outputs(sweeps, asked, found, "embedding")
     return found

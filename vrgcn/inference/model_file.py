@@ -38,12 +38,13 @@ from vrgcn.graph.scaling import KINDS
 from vrgcn.inference.node_tables import TENSORS as ID_TENSORS
 from vrgcn.inference.smoothing import Smoothing, is_smoothing
 from vrgcn.models.models import ACTIVATIONS, JUMPING, MODELS, NORMS, GraphModel
+from vrgcn.models.relational import RELATIONAL, RelationalModel, num_columns
 
 FORMAT = "vrgcn-model"
 # Versions that can be read. 2 predicts numbers, 3 is a custom model or has a custom matrix, 4 is a
-# baseline or has node tables, 5 scales features in blocks, 6 has a smoothing; each is written only
-# for these.
-VERSIONS = (1, 2, 3, 4, 5, 6)
+# baseline or has node tables, 5 scales features in blocks, 6 has a smoothing, 7 is relational; each
+# is written only for these.
+VERSIONS = (1, 2, 3, 4, 5, 6, 7)
 CHECKSUM = "checksum"  # covers tensors and description; older files have none
 _PREFIX = "model."
 _GONE = "correct-and-smooth"
@@ -157,7 +158,9 @@ def weights_of(tensors: Tensors) -> Tensors:
     }
 
 
-def build_saved(path: Path, description: Description, tensors: Tensors) -> GraphModel | Baseline:
+def build_saved(
+    path: Path, description: Description, tensors: Tensors
+) -> GraphModel | RelationalModel | Baseline:
     """The model with the file's weights."""
     weights, arguments = weights_of(tensors), description["arguments"]
     # The tensors of a baseline are as many whatever its arguments say.
@@ -258,15 +261,20 @@ def _check_names(path: Path, description: Description) -> int:
     arguments = description["arguments"]
     if description["regression"] and arguments["classes"] != 1:
         raise ValueError(f"{path}: a model of numbers has one output and no classes")
-    for key, count in (("classes", arguments["classes"]), ("features", arguments["in_features"])):
+    columns = num_columns(arguments)
+    for key, count in (("classes", arguments["classes"]), ("features", columns)):
         names = description[key]
         if names is not None and len(names) != count:
             raise ValueError(f"{path}: names {len(names)} {key}, and the model has {count}")
-    return int(arguments["in_features"])
+    assert columns is not None
+    return columns
 
 
 def _check_arguments(path: Path, model: str, arguments: dict[str, Any]) -> None:
-    kinds = BASELINES[model].kinds if model in BASELINES else _ARGUMENTS
+    if model in BASELINES:
+        kinds = BASELINES[model].kinds
+    else:
+        kinds = _RELATIONAL if model in RELATIONAL else _ARGUMENTS
     check_kinds(str(path), arguments, kinds)
     unknown = arguments.keys() - kinds.keys()
     if unknown:
@@ -274,7 +282,11 @@ def _check_arguments(path: Path, model: str, arguments: dict[str, Any]) -> None:
 
 
 # Models that files name: they are made without a class of the user's.
-SAVED: dict[str, type[GraphModel] | type[Baseline]] = {**MODELS, **BASELINES}
+SAVED: dict[str, type[GraphModel] | type[RelationalModel] | type[Baseline]] = {
+    **MODELS,
+    **RELATIONAL,
+    **BASELINES,
+}
 _KINDS = {
     "model": one_of(*SAVED),
     "arguments": OBJECT,
@@ -311,4 +323,25 @@ _ARGUMENTS = {
     "nodes": COUNT,
     "norm": one_of("auto", *NORMS),
     "jumping": one_of(*JUMPING),
+}
+_COUNTS = Kind(
+    lambda v: isinstance(v, dict) and all(type(n) is int and n >= 0 for n in v.values()),
+    "an object of whole numbers",
+)
+_RELATIONAL = {
+    **{
+        name: _ARGUMENTS[name]
+        for name in (
+            *("hidden", "classes", "layers", "dense", "dropout", "layer_norm", "bias"),
+            *("activation", "transform_first", "norm", "skip", "jumping"),
+        )
+    },
+    "kinds": _COUNTS,
+    "rows": _COUNTS,
+    "relations": Kind(
+        lambda v: isinstance(v, list) and all(isinstance(r, list) and len(r) == 3 for r in v),
+        "a list of source kind, relation and target kind",
+    ),
+    "target": TEXT,
+    "bases": COUNT,
 }

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from vrgcn.graph.graph import Graph
+from vrgcn.graph.names import BETWEEN
 from vrgcn.graph.trained_on import find_trained_on, note_trained_on
-from vrgcn.models.node_table import node_tables
+from vrgcn.models.node_table import NodeTable, node_tables
 
 _IDS, _TEXT, _ENDS = "nodes.ids", "nodes.text", "nodes.ends"
 TENSORS = (_IDS, _TEXT, _ENDS)
@@ -23,7 +24,7 @@ TENSORS = (_IDS, _TEXT, _ENDS)
 
 def places_of(ids: pa.Array, graph: Graph) -> Tensor:
     """(ids,): the numbers that nodes have in a graph; -1 where it does not have them."""
-    known, there = _alike(ids, _ids(graph.names.nodes, graph.num_nodes))
+    known, there = _alike(ids, _ids(graph.names.unique(), graph.num_nodes))
     places = pc.index_in(known, value_set=there).fill_null(-1)
     return torch.from_numpy(places.to_numpy().astype(np.int64))
 
@@ -38,15 +39,15 @@ def on_nodes(model: nn.Module, ours: pa.Array | None, graph: Graph) -> nn.Module
     if not tables:
         return model
     count = len(next(iter(tables.values())).rows)
-    theirs = graph.names.nodes
+    theirs = graph.names.unique()
     known, wanted = _alike(_ids(ours, count), _ids(theirs, graph.num_nodes))
     if known.equals(wanted):
         return model
-    places = pc.index_in(wanted, value_set=known)
-    new = torch.from_numpy(places.is_null().to_numpy(zero_copy_only=False))
-    place = torch.from_numpy(places.fill_null(0).to_numpy().astype(np.int64))
     moved = copy.deepcopy(model)
     for table in node_tables(moved).values():
+        places = pc.index_in(_of_kind(wanted, table), value_set=_of_kind(known, table))
+        new = torch.from_numpy(places.is_null().to_numpy(zero_copy_only=False))
+        place = torch.from_numpy(places.fill_null(0).to_numpy().astype(np.int64))
         rows = table.rows.detach().index_select(0, place.to(table.rows.device))
         rows[new.to(rows.device)] = 0
         table.set(rows)
@@ -54,6 +55,13 @@ def on_nodes(model: nn.Module, ours: pa.Array | None, graph: Graph) -> nn.Module
     if trained_on is not None:
         note_trained_on(moved, replace(trained_on, nodes=theirs))
     return moved
+
+
+def _of_kind(ids: pa.Array, table: NodeTable) -> pa.Array:
+    """The ids of those nodes that a table has rows of."""
+    if table.kind is None:
+        return ids
+    return ids.filter(pc.starts_with(ids, table.kind + BETWEEN))
 
 
 def _ids(names: pa.Array | None, count: int) -> pa.Array:

@@ -33,6 +33,7 @@ def predict(
     graph: Graph,
     nodes: Any = None,
     *,
+    kind: str | None = None,
     propagation: PropagationLike | None = None,
     directory: Path | None = None,
     on_chunk: Callable[[int], None] | None = None,
@@ -41,7 +42,9 @@ def predict(
 
     model: a saved model, as `load_model` gives it, for a graph as it was loaded; or a bare one for
         a graph whose features are as it was trained on them, else it is refused
-    nodes: ids; all nodes if None
+    nodes: numbers; all nodes if None
+    kind: of the nodes, in a graph of several kinds, where `nodes` are numbers within it; None: the
+        kind that has labels
     propagation: as in training; if None, the model's own (`model.propagation`), else "gcn"
     directory: keep the tables and the outputs in files there instead of in memory
     on_chunk: called with the number of nodes after each chunk of each sweep
@@ -49,10 +52,28 @@ def predict(
     sweeps = exact_sweeps(
         model, graph, propagation=propagation, directory=directory, on_chunk=on_chunk
     )
-    asked = None if nodes is None else check_nodes(nodes, graph.num_nodes)
+    asked = asked_nodes(graph, nodes, kind)
     outputs = sweeps.outputs(asked)
     check_all_outputs(sweeps, asked, outputs)
     return outputs
+
+
+def asked_nodes(graph: Graph, nodes: Any = None, kind: str | None = None) -> Tensor | None:
+    """Numbers among all nodes of those that a prediction is asked for; None: all.
+
+    nodes, kind: as in `predict`; kind "all" stands for the nodes of all kinds
+    """
+    kinds = graph.kinds
+    if kinds is None or (kind == "all" and "all" not in kinds.sizes):
+        if kinds is None and kind is not None:
+            raise ValueError(f"the graph has no kinds of nodes, and {kind!r} is asked for")
+        return None if nodes is None else check_nodes(nodes, graph.num_nodes)
+    kind = kind or kinds.target
+    if kind is None:
+        raise ValueError(f"say which kind of nodes: kind= one of {', '.join(kinds.names)}, or all")
+    if nodes is None:
+        return kinds.nodes(kind)
+    return check_nodes(nodes, len(kinds.range(kind))) + kinds.range(kind).start
 
 
 def check_all_outputs(

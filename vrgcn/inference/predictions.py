@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from vrgcn.data.predictions import PredictionRows
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
-from vrgcn.graph.validation import check_nodes
-from vrgcn.inference.predict import predict
+from vrgcn.inference.predict import asked_nodes, predict
 from vrgcn.inference.saved import SavedModel
 from vrgcn.tasks import find_task, flagged_task
 from vrgcn.tasks.task import Task
@@ -70,15 +69,21 @@ class Predictions:
 
 
 def predictions(
-    model: nn.Module | SavedModel, graph: Graph, nodes: Any = None, **given: Any
+    model: nn.Module | SavedModel,
+    graph: Graph,
+    nodes: Any = None,
+    *,
+    kind: str | None = None,
+    **given: Any,
 ) -> Predictions:
     """The predictions of `predict`, with the names of nodes and classes.
 
-    nodes, given: as in `predict`
+    nodes, kind, given: as in `predict`
     """
     saved = model if isinstance(model, SavedModel) else SavedModel.of(model)
-    outputs = predict(model, graph, nodes, **given)
-    asked = torch.arange(graph.num_nodes) if nodes is None else check_nodes(nodes, graph.num_nodes)
+    outputs = predict(model, graph, nodes, kind=kind, **given)
+    asked = asked_nodes(graph, nodes, kind)
+    asked = torch.arange(graph.num_nodes) if asked is None else asked
     classes = None
     if find_task(saved.task).has_classes:
         classes = saved.classes or [str(i) for i in range(outputs.shape[1])]

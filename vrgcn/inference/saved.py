@@ -40,6 +40,7 @@ from vrgcn.inference.node_tables import id_tensors, ids_of_tensors
 from vrgcn.inference.own_models import Factory, describe_own, make_own
 from vrgcn.inference.smoothing import Smoothing
 from vrgcn.models.node_table import node_tables
+from vrgcn.models.relational import RelationalModel, num_columns
 from vrgcn.tasks import find_task, flagged_task
 
 
@@ -104,7 +105,10 @@ class SavedModel:
         names, mean = self.features, self.scaling.mean
         known = None if names is None else len(names)
         known = len(mean) if known is None and mean is not None else known
-        return self._argument("in_features", known)
+        if type(self.model) not in SAVED.values():
+            return known
+        arguments: Any = self.model.arguments
+        return num_columns(arguments)
 
     @property
     def num_classes(self) -> int | None:
@@ -234,6 +238,8 @@ def load_model(path: str | Path, model: Factory | None = None) -> SavedModel:
 def _version(saved: SavedModel, itself: bool) -> int:
     """Return the version of the file: the first that can hold the model. itself: True for a custom
     model"""
+    if isinstance(saved.model, RelationalModel):
+        return 7
     if saved.smoothing is not None:
         return 6
     if saved.scaling.kind == "blocks":

@@ -31,6 +31,9 @@ from vrgcn.models.output_scale import OutputScale
 Part = tuple[Tensor, Tensor]
 
 
+_DEVIATION = 0.03  # initial standard deviation of learned rows
+
+
 class RelationalLinear(nn.Module):
     """The sum of a node's own row times the weights of its kind, and of its averages over relations
     times the weights of each relation.
@@ -138,7 +141,7 @@ class RelationalModel(nn.Module):
             norm = "layer" if layer_norm else "none"
         self.encoder = InputLinear(in_features, hidden, bias=False) if in_features else None
         self.rows = nn.ModuleList(
-            NodeTable.drawn(count, hidden, hidden**-0.5, kind=kind) for kind, count in rows.items()
+            NodeTable.drawn(count, hidden, _DEVIATION, kind) for kind, count in rows.items()
         )
         ends = jumping == "none"  # with the last graph layer
         self.layers = nn.ModuleList()
@@ -238,6 +241,15 @@ class RelationalSAGE(RelationalModel):
     """R-GCN as published: P_r is the mean over a relation's neighbours."""
 
 
+def num_columns(arguments: Mapping[str, Any]) -> int | None:
+    """How many feature columns a model takes that was made with these arguments; None where
+    nothing tells."""
+    if "kinds" in arguments:
+        return sum(arguments["kinds"].values())
+    found: int | None = arguments.get("in_features")
+    return found
+
+
 RELATIONAL: dict[str, type[RelationalModel]] = {
     "relational-gcn": RelationalGCN,
     "relational-graphsage": RelationalSAGE,
@@ -268,8 +280,8 @@ def build_relational(
         raise ValueError("relational models drop after the propagation: order must be 'after'")
     for name, instead in (("learned_rows", "node_embeddings"), ("neighbour_labels", "")):
         if getattr(config, name):
-            use = f"; use {setting(instead)}" if instead else ""
-            raise ValueError(f"relational models have no {setting(name)}{use}")
+            use = f"; use {setting(instead, True)}" if instead else ""
+            raise ValueError(f"relational models do not know {setting(name, True)}{use}")
     columns = {kind: kinds.widths.get(kind, 0) for kind in kinds.names}
     rows = {k: n for k, n in kinds.sizes.items() if config.node_embeddings or not columns[k]}
     arguments = {

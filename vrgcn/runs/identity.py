@@ -58,10 +58,21 @@ def fingerprint(graph: Graph) -> dict[str, Any]:
     return {
         "nodes": graph.num_nodes,
         "edges": graph.num_edges,
-        "adjacency": _digest(_sparse(graph.adjacency)),
+        **_edges(graph),
         "features": _digest(_features(graph.features)),
         "labels": None if graph.labels is None else _digest([graph.labels]),
         **{f"split {name}": _digest([graph.split(name)]) for name in SPLITS},
+    }
+
+
+def _edges(graph: Graph) -> dict[str, Any]:
+    """Return the SHA-256 of the edges, of each relation by itself where there are several."""
+    if graph.kinds is None:
+        return {"adjacency": _digest(_sparse(graph.adjacency))}
+    given = (part for part in graph.relations.values() if part.reverse_of is None)
+    return {
+        "kinds": dict(graph.kinds.sizes),
+        **{f"relation {part.name}": _digest(_sparse(part.adjacency)) for part in given},
     }
 
 
@@ -122,7 +133,8 @@ def _matrix(P: Propagation, graph: Graph) -> Iterator[Tensor]:
     for part in (P.own, P.left, P.right):
         if part is not None:
             yield torch.as_tensor(part)
-    if P.adjacency.indices is not graph.adjacency.indices:  # else it is in the graph's fingerprint
+    known = [part.adjacency for part in graph.relations.values()] or [graph.adjacency]
+    if all(P.adjacency.indices is not A.indices for A in known):  # else it is in the fingerprint
         yield from _sparse(P.adjacency)
 
 

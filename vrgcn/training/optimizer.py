@@ -12,17 +12,21 @@ from vrgcn.models.node_table import node_tables
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.row_adam import RowAdam
 
-# Rates of learned rows as shares of the learning rate: at the full rate they memorise the training
-# labels within two epochs (tolokers, amazon_computers).
+# Rate of rows that neighbours read beside their features, as a share of the learning rate: at the
+# full rate they memorise the training labels within two epochs (tolokers, amazon_computers). Rows
+# of a kind are the only input of its nodes, and learn at the full rate.
 _RATE_OF_ROWS = 0.1
 
 
 def build_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
     """Build Adam or SGD, with weight decay on all weights or only on the first matrix."""
-    tables = [t.rows for t in node_tables(model).values() if t.rows.requires_grad]
-    rows = {id(table) for table in tables}
+    learned = [t for t in node_tables(model).values() if t.rows.requires_grad]
+    tables, inputs = (
+        [t.rows for t in learned if (t.kind is not None) == of_kind] for of_kind in (False, True)
+    )
+    rows = {id(table.rows) for table in learned}
     parameters = [p for p in model.parameters() if p.requires_grad and id(p) not in rows]
-    if not parameters and not tables:
+    if not parameters and not learned:
         raise ValueError("the model has no parameters to train")
     if config.decay == "all":
         decayed, free = parameters, []
@@ -34,13 +38,14 @@ def build_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimi
         {"params": decayed, "weight_decay": config.weight_decay},
         {"params": free, "weight_decay": 0.0},
         {"params": tables, "weight_decay": 0.0, "lr": _RATE_OF_ROWS * rate},
+        {"params": inputs, "weight_decay": 0.0},
     ]
     groups = [group for group in groups if group["params"]]
     if config.optimizer == "sgd":
         return torch.optim.SGD(groups, lr=rate)
     # One kernel instead of a dozen small ones per parameter: three times as fast on the CPU.
-    fused = (parameters or tables)[0].device.type in ("cpu", "cuda")
-    kind = RowAdam if tables else torch.optim.Adam
+    fused = (parameters or tables or inputs)[0].device.type in ("cpu", "cuda")
+    kind = RowAdam if learned else torch.optim.Adam
     return kind(groups, lr=rate, fused=fused)
 
 
