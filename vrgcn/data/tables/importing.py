@@ -15,11 +15,9 @@ import numpy as np
 
 from vrgcn.data.store import write_array, write_meta
 from vrgcn.data.store_kinds import RelationPlace, relation_folder
+from vrgcn.data.tables.feature_files import append_columns, join_features, name_blocks
 from vrgcn.data.tables.features import (
-    Features,
-    append_columns,
     copy_features,
-    join_features,
     structural_features,
 )
 from vrgcn.data.tables.ids import look_alikes
@@ -104,24 +102,8 @@ def _with_features(source: Source, kind: ReadKind, relations: Sequence[ReadRelat
     if more:
         columns = np.concatenate([means.values for means in more], axis=1)
         names = [name for means in more for name in means.names]
-        append_columns(kind.folder, columns)
-        features = _joined(features, names, columns)
+        features = append_columns(kind.folder, features, names, columns)
     return replace(kind, own=own, features=features)
-
-
-def _joined(features: Features | None, names: list[str], columns: np.ndarray) -> Features:
-    """Describe features with further columns after them."""
-    constant = np.flatnonzero(columns.min(0) == columns.max(0))
-    mean = columns.mean(0, dtype=np.float64).astype(np.float32)
-    if features is None:
-        return Features(len(names), names, constant, mean)
-    own = features.names or [features.label(place) for place in range(features.width)]
-    return Features(
-        features.width + len(names),
-        [*own, *names],
-        np.concatenate([features.constant, constant + features.width]),
-        np.concatenate([features.mean, mean]),
-    )
 
 
 def _recipe(source: Source, kind: ReadKind, classes: list[str] | None, task: str) -> Recipe:
@@ -172,7 +154,8 @@ def _finish(
     spec, features = source.spec, kind.features
     assert features is not None
     names = Names(kind.nodes.ids.natural(), classes, features.names)
-    write_meta(folder, features.width, len(classes or []), names, task)
+    blocks = name_blocks(folder, features, len(kind.nodes.ids))
+    write_meta(folder, features.width, len(classes or []), names, task, blocks)
     labels = kind.nodes.labels
     columns = taken_from(source, find_task(labels.task).drawn if labels is not None else "")
     notes = [*notes, *two_kinds_in_one(source, kind.nodes.ids)]
@@ -205,7 +188,9 @@ def _write_kinds(
     ]
     ids = {kind.source.name: kind.nodes.ids.natural() for kind in kinds}
     names = Names(classes=classes, features=features, kinds=numbering, by_kind=ids)
-    blocks = join_features({k.source.name: k.folder for k in kinds}, numbering, folder)
+    blocks = join_features(
+        {k.source.name: (k.folder, k.features) for k in kinds}, numbering, folder
+    )
     places = [
         RelationPlace(*relation.triple, relation.adjacency.entries, relation.pairs.weighted)
         for relation in relations

@@ -144,6 +144,7 @@ def summarise_kinds(
         weighted=any(r.pairs.weighted for r in relations),
         histogram=degree_histogram(degree),
         width=sum(k.features.width for k in kinds if k.features is not None),
+        sparse=sum(k.features.sparse for k in kinds if k.features is not None),
         **label_counts(nodes),
         columns=_columns(source),
         warnings=[*notes, *_warnings(source, kinds, relations, nodes)],

@@ -12,14 +12,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vrgcn.data.tables.columns import NodeColumns
-from vrgcn.data.tables.features import (
-    UNKNOWN_NODE,
-    FeatureColumns,
-    FeatureFile,
-    Features,
-    add_rows,
-    open_features,
-)
+from vrgcn.data.tables.feature_files import Features, add_rows
+from vrgcn.data.tables.features import UNKNOWN_NODE, FeatureColumns, open_features
 from vrgcn.data.tables.ids import EndColumns, IdReader, NodeIds, ids_of_edges, whole_numbers
 from vrgcn.data.tables.labels import Labels, label_reader
 from vrgcn.data.tables.numbers import Numbers
@@ -74,7 +68,7 @@ def read_nodes(
     with ExitStack() as stack:
         out = None
         if features.columns:
-            out = stack.enter_context(FeatureFile(folder, len(features.names)))
+            out = stack.enter_context(features.files(folder))
         for start, batch in table.batches(columns.used):
             ids.add(start, batch)
             if labels is not None:
@@ -82,7 +76,7 @@ def read_nodes(
             if split is not None:
                 split.add(start, batch)
             if out is not None:
-                out.append(features.block(start, batch))
+                out.append(features.rows(start, batch))
             on_rows(table.name, start + len(batch))
     known_ids = ids.finish()
     known_labels = labels.finish() if labels is not None else None
@@ -110,7 +104,7 @@ def add_unknown(
     on_rows: Callable[[str, int], None],
 ) -> Nodes:
     """Add the nodes that only the edges name: without labels, in no split, with the mean of every
-    feature.
+    dense feature and none of the sparse ones.
 
     mean: (width,) means of the features; None to use those of `nodes`
     """
@@ -120,12 +114,13 @@ def add_unknown(
         return nodes
     features = nodes.features
     if features is not None:
-        row = (features.mean if mean is None else mean).copy()
-        if features.names is not None and features.names[-1] == UNKNOWN_NODE:
+        row = (features.mean if mean is None else mean)[: features.dense].copy()
+        last = features.dense - 1
+        if features.names is not None and last >= 0 and features.names[last] == UNKNOWN_NODE:
             row[-1] = 1
-            varying = features.constant != features.width - 1
+            varying = features.constant != last
             features = replace(features, constant=features.constant[varying])
-        add_rows(folder, row, len(new))
+        add_rows(folder, features, row, len(new))
     split = nodes.split
     tables = ", ".join(dict.fromkeys(end.table.name for end in ends))
     return replace(

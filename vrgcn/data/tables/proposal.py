@@ -90,7 +90,7 @@ def propose(
     proposals, doubts = [], []
     for column in columns:
         try:
-            proposals.append(_proposed(column, sample[column], overrides[column], spec))
+            proposals.append(_proposed(column, sample[column], overrides[column], spec, edges))
         except ValueError as error:
             doubts.append(f"{table.name}: column {column!r} {error}")
     if edges:
@@ -169,11 +169,11 @@ def _override(column: str, spec: ImportSpec) -> Override | None:
 
 
 def _proposed(
-    column: str, cells: pa.Array, override: Override | None, spec: ImportSpec
+    column: str, cells: pa.Array, override: Override | None, spec: ImportSpec, edges: bool
 ) -> Proposed:
     if pa.types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
-    sample = Sample(column, cells, spec)
+    sample = Sample(column, cells, spec, edges)
     encoder, look = recognise(sample)
     if override is not None and override.kind == DROP:
         return Proposed(column, replace(look, doubt=""), None)

@@ -16,7 +16,8 @@ from vrgcn.data.store_kinds import relation_folder
 from vrgcn.data.tables.adjacency import Adjacency, Pairs, write_adjacency
 from vrgcn.data.tables.edge_means import EdgeMeans, NodeMeans
 from vrgcn.data.tables.edges import End, read_edges, relation_names
-from vrgcn.data.tables.features import FeatureColumns, Features
+from vrgcn.data.tables.feature_files import Features
+from vrgcn.data.tables.features import FeatureColumns
 from vrgcn.data.tables.ids import EndColumns, check_count
 from vrgcn.data.tables.narrowing import naming
 from vrgcn.data.tables.nodes import Nodes, add_unknown, nodes_of_edges, read_nodes

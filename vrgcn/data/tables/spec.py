@@ -71,9 +71,9 @@ class ImportSpec:
     """What feature columns hold, where the import does not see it itself: COLUMN=KIND, KIND one of
     number, boolean, category, categories, numbers, date, text, drop; such as age=number or
     bio=text:64 or born=date:%d.%m.%Y or tags=categories:;"""
-    max_categories: int = 50
+    max_categories: int | None = None
     """How many categories of a column get a feature each, the most frequent ones; the others share
-    one."""
+    one. None: 50; of a column of lists 65,536."""
     text_seed: int = 0
     """Seed of what is drawn at random to turn texts into features."""
     features_file: Path | None = None
@@ -204,7 +204,7 @@ class ImportSpec:
                 f"{setting('fill')}: with {setting('features_file')} it must be one number"
             )
         for name, least in (("max_categories", 1), ("text_seed", 0)):
-            if (value := getattr(self, name)) < least:
+            if (value := getattr(self, name)) is not None and value < least:
                 raise ValueError(f"{setting(name)}: must be at least {least}, not {value}")
 
     def _check_named(self) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vrgcn.data.tables.adjacency import Adjacency, Pairs
-from vrgcn.data.tables.features import Features
+from vrgcn.data.tables.feature_files import Features
 from vrgcn.data.tables.labels import Labels
 from vrgcn.data.tables.nodes import Nodes
 from vrgcn.data.tables.numbers import Numbers
@@ -46,6 +46,7 @@ class ImportSummary:
     unlabelled: nodes without a known label
     splits: name -> nodes
     columns: lines that report which columns and files were used for what
+    sparse: features that are stored sparse
     """
 
     out: Path
@@ -67,6 +68,7 @@ class ImportSummary:
     unlabelled: int
     splits: dict[str, int]
     columns: list[str]
+    sparse: int = 0
     warnings: list[str] = field(default_factory=list)
 
     @property
@@ -98,7 +100,8 @@ class ImportSummary:
                 f"reversed  {self.entries:>14,}   entries once more, for gradients to go back "
                 f"along: {size / 1e6:,.1f} MB"
             )
-        yield f"features  {self.width:>14,}"
+        sparse = f"   {self.sparse:,} of them sparse" if self.sparse else ""
+        yield f"features  {self.width:>14,}{sparse}"
         yield from self._histogram()
         yield from self._labels()
         yield from (f"warning: {printable(warning)}" for warning in self.warnings)
@@ -177,6 +180,7 @@ def summarise(
         width=features.width,
         **label_counts(nodes),
         columns=columns,
+        sparse=features.sparse,
         warnings=[
             *notes,
             *edge_warnings(pairs, adjacency),

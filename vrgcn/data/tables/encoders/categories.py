@@ -32,6 +32,10 @@ from vrgcn.data.tables.wording import counted
 from vrgcn.files.setting_names import setting
 
 NAMES = 0.9  # share of different cells above which they count as names
+# More features than this, of which at most this share is not 0, are stored sparse: they take less
+# memory and time so.
+WIDE = 100
+FILLED = 0.1
 
 
 class CategoryColumn(Encoder):
@@ -39,7 +43,8 @@ class CategoryColumn(Encoder):
 
     All others share the feature `x=(other)`, if there are others; missing cells have `x=(missing)`,
     if there are some. In a later table, unseen categories count as others; without that feature
-    they are all zeros, because a model learns nothing about a feature that no node had.
+    they are all zeros, because a model learns nothing about a feature that no node had. Many
+    features of which few are 1 are sparse: see WIDE.
 
     most: number of categories with a feature of their own
     delimiter: the text between several categories in a cell, see `cell_lists`
@@ -61,6 +66,7 @@ class CategoryColumn(Encoder):
         self._counts: Counter[str] = Counter()
         self._unseen: Counter[str] = Counter()
         self._gaps = 0
+        self._rows = self._unknown = 0
 
     @classmethod
     def allows(cls, option: str) -> bool:
@@ -74,7 +80,7 @@ class CategoryColumn(Encoder):
     def recognise(cls, sample: Sample) -> Look | Rejection:
         if not sample.is_text:
             return Rejection()
-        most, cells = sample.spec.max_categories, len(sample.known)
+        most, cells = sample.most_categories, len(sample.known)
         different = pc.count_distinct(sample.known).as_py()
         if (different == cells > 1) or (different > most and different > NAMES * cells):
             advice = f"to keep it: {setting('column', f'{sample.column}=text')}"
@@ -85,7 +91,7 @@ class CategoryColumn(Encoder):
 
     @classmethod
     def told(cls, sample: Sample, option: str, found: Look) -> Look:
-        options = {"most": int(option or sample.spec.max_categories)}
+        options = {"most": int(option or sample.most_categories)}
         return Look(found.words, found.missing, options=options)
 
     @property
@@ -93,11 +99,16 @@ class CategoryColumn(Encoder):
         extra = ["(other)"] * self.other + ["(missing)"] * self.missing
         return [f"{self.column}={name}" for name in (*self.categories, *extra)]
 
+    @property
+    def _width(self) -> int:
+        return len(self.categories) + self.other + self.missing
+
     def fit(self, cells: pa.Array) -> None:
         _, values, known, _ = self._values(cells)
         for pair in pc.value_counts(values).to_pylist():
             self._counts[pair["values"]] += pair["counts"]
-        self.missing |= not known.all()
+        self._rows += len(known)
+        self._unknown += int((~known).sum())
 
     def finish(self) -> None:
         if self.fitted:
@@ -105,6 +116,9 @@ class CategoryColumn(Encoder):
         ranked = sorted(self._counts, key=lambda name: (-self._counts[name], name))
         self.categories = sorted(ranked[: self.most])
         self.other = len(ranked) > self.most
+        self.missing = self._unknown > 0
+        ones = self._counts.total() + self._unknown
+        self.sparse = self._width > WIDE and ones <= FILLED * self._width * self._rows
         self._counts.clear()
         if not self.names:
             raise ValueError(
@@ -114,24 +128,35 @@ class CategoryColumn(Encoder):
         self.fitted = True
 
     def encode(self, cells: pa.Array, out: NDArray[np.float32], tell: Tell) -> None:
+        out[:] = 0
+        out[self._ones(cells, tell)] = 1
+
+    def ones(self, cells: pa.Array, tell: Tell) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        rows, places = self._ones(cells, tell)
+        return np.divmod(np.unique(rows * self._width + places), self._width)
+
+    def _ones(self, cells: pa.Array, tell: Tell) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the places of all categories: twice if a list has one twice."""
         rows, values, known, wrong = self._values(cells)
         if len(wrong):
             what = "is no list"
             advice = f"give {setting('column', f'{self.column}=category')}, or "
             tell(what, wrong, cells.take(pa.array(wrong)), advice + drop_advice(self.column))
-        out[:] = 0
         found = pc.index_in(values, pa.array(self.categories, pa.string())).fill_null(-1)
-        place = found.to_numpy()
-        out[rows[place >= 0], place[place >= 0]] = 1
+        place = found.to_numpy().astype(np.int64)
         if self.other:
-            out[rows[place < 0], len(self.categories)] = 1
+            place[place < 0] = len(self.categories)
         else:
             for pair in pc.value_counts(values.filter(pa.array(place < 0))).to_pylist():
                 self._unseen[pair["values"]] += pair["counts"]
+        rows, place = rows[place >= 0], place[place >= 0]
+        gaps = np.flatnonzero(~known)
         if self.missing:
-            out[~known, -1] = 1
+            rows = np.append(rows, gaps)
+            place = np.append(place, np.full(len(gaps), self._width - 1))
         else:
-            self._gaps += int((~known).sum())
+            self._gaps += len(gaps)
+        return rows, place
 
     def plan(self) -> str:
         return f"a feature for each, {self.most:,} at most"
@@ -157,6 +182,7 @@ class CategoryColumn(Encoder):
             "other": self.other,
             "missing": self.missing,
             "delimiter": self.delimiter,
+            **({"sparse": True} if self.sparse else {}),
         }
 
     @classmethod
@@ -164,6 +190,7 @@ class CategoryColumn(Encoder):
         made = cls(column, len(state["categories"]), state["delimiter"])
         made.categories = list(state["categories"])
         made.other, made.missing, made.fitted = state["other"], state["missing"], True
+        made.sparse = state.get("sparse", False)
         return made
 
     def _values(
@@ -199,7 +226,7 @@ class CategoriesColumn(CategoryColumn):
         lists = sample.lists
         if lists is None:
             return Rejection()
-        options = {"most": sample.spec.max_categories, "delimiter": lists.delimiter}
+        options = {"most": sample.most_listed, "delimiter": lists.delimiter}
         look = Look(lists.words, sample.gaps + lists.missing, options=options)
         return Rejection(look, final=True) if lists.empty else look
 
@@ -207,7 +234,7 @@ class CategoriesColumn(CategoryColumn):
     def told(cls, sample: Sample, option: str, found: Look) -> Look:
         delimiter = told_delimiter(sample.cells, cls.kind, option, found.options.get("delimiter"))
         lists = describe_lists(sample.cells, delimiter, sample.spec.decimal)
-        options = {"most": sample.spec.max_categories, "delimiter": delimiter}
+        options = {"most": sample.most_listed, "delimiter": delimiter}
         return Look(lists.words, lists.missing, options=options)
 
     def _values(

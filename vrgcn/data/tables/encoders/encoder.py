@@ -70,6 +70,8 @@ class Encoder(ABC):
         that does not reject the column takes it
     plural: words for the content of several such columns; "" to use the kind
     averaged: the mean of its features over several cells says something
+    sparse: True if few of its features are not 0 in a row: then they are stored as sparse rows, see
+        `ones`; known once the encoder is fitted
     unfilled: how missing cells are encoded if no number fills them; continues "this column "
     column: name of the column that it encodes
     """
@@ -80,6 +82,7 @@ class Encoder(ABC):
     plural: ClassVar[str] = ""
     averaged: ClassVar[bool] = True
     unfilled: ClassVar[str] = ""
+    sparse: bool = False
 
     def __init__(self, column: str, **options: Any) -> None:
         self.column = column
@@ -146,6 +149,11 @@ class Encoder(ABC):
     @abstractmethod
     def encode(self, cells: pa.Array, out: NDArray[np.float32], tell: Tell) -> None:
         """Write the features of some cells to `out`, (cells, features)."""
+
+    def ones(self, cells: pa.Array, tell: Tell) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the places of a sparse encoder's features that are 1, all others being 0: rows and
+        columns, none twice."""
+        raise NotImplementedError(f"{self.kind} has no sparse features")
 
     @abstractmethod
     def plan(self) -> str:

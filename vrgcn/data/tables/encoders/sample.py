@@ -12,6 +12,8 @@ from vrgcn.data.tables.encoders.cells import BRACKETS, Lists, describe_lists
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.values import is_list, is_nothing, is_text, to_text
 
+CATEGORIES = 50
+LISTED = 65_536  # lists have thousands of tags, and are stored sparse
 PROSE = 4  # words in a cell on average
 VECTOR = 8  # least count of numbers with spaces between them that are a vector
 
@@ -23,11 +25,13 @@ class Sample:
     column: name of the column
     cells: the first cells, decoded if they were in a dictionary
     spec: the user's settings
+    edges: the column is one of edges, whose means become dense features
     """
 
     column: str
     cells: pa.Array
     spec: ImportSpec
+    edges: bool = False
 
     @cached_property
     def is_text(self) -> bool:
@@ -59,6 +63,16 @@ class Sample:
     @property
     def is_empty(self) -> bool:
         return not self.plain_numbers and self.missing == len(self.cells)
+
+    @property
+    def most_categories(self) -> int:
+        """The most categories of a column that get a feature each."""
+        return self.spec.max_categories or CATEGORIES
+
+    @property
+    def most_listed(self) -> int:
+        """The same of a column of lists."""
+        return self.spec.max_categories or (CATEGORIES if self.edges else LISTED)
 
     @cached_property
     def plain_numbers(self) -> bool:

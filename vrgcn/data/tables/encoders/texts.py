@@ -80,7 +80,7 @@ class TextColumn(Encoder):
             return Rejection()
         words, cells = mean_words(sample.known), len(sample.known)
         different = pc.count_distinct(sample.known).as_py()
-        if words < PROSE or not (different == cells > 1 or different > sample.spec.max_categories):
+        if words < PROSE or not (different == cells > 1 or different > sample.most_categories):
             return Rejection()
         found = Look(f"text of {words:.0f} words on average", sample.missing)
         return cls.told(sample, "", found)
