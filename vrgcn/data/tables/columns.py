@@ -184,8 +184,9 @@ def edge_columns(table: Table, spec: ImportSpec, kinds: tuple[str, str] = ("", "
         raise ValueError(f"{table.name}: column {weight!r} holds {kind}, which is no number")
     if source == target and kinds[0] != kinds[1]:
         raise ValueError(
-            f"{table.name}: column {source!r} cannot be the source, a {kinds[0]}, and the target, "
-            f"a {kinds[1]}; see {setting('source', COLUMN)} and {setting('target', COLUMN)}"
+            f"{table.name}: column {source!r} cannot be both the source, of kind {kinds[0]!r}, and "
+            f"the target, of kind {kinds[1]!r}; see {setting('source', COLUMN)} and "
+            f"{setting('target', COLUMN)}"
         )
     aside = [column for column in left if column not in (source, target, weight)]
     return EdgeColumns(source, target, weight, aside, relation)

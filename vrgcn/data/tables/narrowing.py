@@ -16,7 +16,7 @@ from typing import Any
 
 from vrgcn.data.tables.columns import dropped, shown_columns
 from vrgcn.data.tables.overrides import matches
-from vrgcn.data.tables.problems import Collected
+from vrgcn.data.tables.problems import Collected, KnownError
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.schema import Schema, files_of
 from vrgcn.data.tables.spec import ONE_COLUMN, ImportSpec
@@ -38,6 +38,17 @@ def naming(owner: str) -> Iterator[None]:
     """Inside, messages name columns as OWNER.COLUMN; as they are if there is one table."""
     with columns_of(owner, COLUMN_SETTINGS):
         yield
+
+
+@contextmanager
+def naming_file(name: str, owner: str, path: Path | None) -> Iterator[None]:
+    """Add the setting that names a file of several to its errors."""
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        if not owner or isinstance(error, KnownError):
+            raise
+        raise type(error)(f"{error} ({setting(name, f'{owner}={path}')})") from None
 
 
 class Narrowing:

@@ -20,7 +20,7 @@ from vrgcn.data.tables.columns import (
 )
 from vrgcn.data.tables.encoders.encoder import Encoder
 from vrgcn.data.tables.features import open_features
-from vrgcn.data.tables.narrowing import Narrowing, naming
+from vrgcn.data.tables.narrowing import Narrowing, naming, naming_file
 from vrgcn.data.tables.nodes import check_split
 from vrgcn.data.tables.problems import Collected, KnownError
 from vrgcn.data.tables.proposal import Proposal, propose, rows_of
@@ -148,7 +148,8 @@ def _open_tables(spec: ImportSpec, opener: Opener, found: Collected) -> dict[Key
         with found.step():
             table = opened.get(relation.path)
             if table is None:
-                table = opener(relation.path, "edges", spec.delimiter, not spec.headerless)
+                with naming_file("edges", relation.title, relation.path):
+                    table = opener(relation.path, "edges", spec.delimiter, not spec.headerless)
                 opened[relation.path] = table
             tables["edges", relation.title] = table
     for kind, path in schema.kinds.items():
@@ -159,7 +160,8 @@ def _open_tables(spec: ImportSpec, opener: Opener, found: Collected) -> dict[Key
                 tables["nodes", kind] = opened[path]
             else:
                 header = not spec.headerless_nodes
-                tables["nodes", kind] = opener(path, "nodes", spec.delimiter, header)
+                with naming_file("nodes", kind, path):
+                    tables["nodes", kind] = opener(path, "nodes", spec.delimiter, header)
     return tables
 
 

@@ -19,7 +19,7 @@ from vrgcn.data.tables.edges import End, read_edges, relation_names
 from vrgcn.data.tables.feature_files import Features
 from vrgcn.data.tables.features import FeatureColumns
 from vrgcn.data.tables.ids import EndColumns, check_count
-from vrgcn.data.tables.narrowing import naming
+from vrgcn.data.tables.narrowing import naming, naming_file
 from vrgcn.data.tables.nodes import Nodes, add_unknown, nodes_of_edges, read_nodes
 from vrgcn.data.tables.opening import KindSource, RelationSource, Source
 from vrgcn.data.tables.problems import Collected, Problems
@@ -74,7 +74,7 @@ def read_kinds(source: Source, folder: Path, on_rows: Watch, found: Collected) -
         own = folder / f"kind-{place}" if source.named else folder
         own.mkdir(exist_ok=True)
         ends = _ends_of(source, kind.name)
-        with naming(kind.name):
+        with naming_file("nodes", kind.name, kind.spec.nodes), naming(kind.name):
             nodes = _nodes(kind, ends, own, on_rows, found)
         if source.named and not len(nodes.ids):
             with found.step():
@@ -137,7 +137,9 @@ def read_relations(
     read: list[tuple[RelationSource, dict[str, Pairs], EdgeMeans | None]] = []
     place = 0
     for each in source.relations:
-        with found.step(), naming(source.spec.schema.short(each.file)):
+        title, path = each.file.title, each.file.path
+        short = source.spec.schema.short(each.file)
+        with found.step(), naming_file("edges", title, path), naming(short):
             names = _names(each, on_rows) if source.named else [""]
             own: dict[str, Pairs] = {}
             for name in names:
