@@ -7,6 +7,7 @@ import json
 import pytest
 import torch
 
+from vrgcn.data.id_columns import IdColumns
 from vrgcn.data.predictions import PredictionRows
 from vrgcn.graph.names import Names
 from vrgcn.tasks import find_task
@@ -15,7 +16,7 @@ OUTPUTS = torch.tensor([[1.0, 1.0, -1.0], [-1.0, 1.0, 1.0], [-1.0, -1.0, -1.0]])
 
 
 def labels(classes: list[str]) -> list[str]:
-    rows = PredictionRows(Names(), find_task("multilabel"), classes, top=None)
+    rows = PredictionRows(IdColumns(Names()), find_task("multilabel"), classes, top=None)
     return rows.batch(torch.arange(3), OUTPUTS).column("label").to_pylist()
 
 

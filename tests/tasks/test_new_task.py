@@ -21,6 +21,7 @@ from vrgcn import (
     save_graph,
 )
 from vrgcn.data import store_format
+from vrgcn.data.id_columns import IdColumns
 from vrgcn.data.predictions import PredictionRows
 from vrgcn.files.kinds import one_of
 from vrgcn.graph.names import Names
@@ -88,7 +89,9 @@ def test_a_new_task_is_split_stored_trained_and_shown(counted: Graph, tmp_path: 
     outputs = predict(model, graph, nodes)
     means = [float(graph.labels[kind::2].nanmean()) for kind in (0, 1)]
     assert outputs[:, 0].exp().tolist() == pytest.approx(means, rel=0.15)
-    rows = PredictionRows(Names(), find_task("counts"), [], top=None).batch(nodes, outputs)
+    rows = PredictionRows(IdColumns(Names()), find_task("counts"), [], top=None).batch(
+        nodes, outputs
+    )
     assert rows.schema.names == ["id", "prediction"]
 
 

@@ -57,8 +57,10 @@ class Problem:
         task = find_task(graph.task)
         chosen, truth = metric or task.find_metric(), graph.labels[graph.val]
         splits = {"train": graph.train, "val": graph.val, "test": graph.test[:0]}
+        edges = None if graph.kinds is not None else graph.adjacency
         blind = Graph.from_parts(
-            graph.adjacency, graph.features, None, splits, graph.num_classes, graph.names, task.name
+            *(edges, graph.features, None, splits, graph.num_classes, graph.names, task.name),
+            *(graph.kinds, graph.relations),
         )
         blind.scaling, blind.derived, blind.sums = graph.scaling, graph.derived, graph.sums
         return Problem(

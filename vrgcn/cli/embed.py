@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from vrgcn.cli.exact_run import ExactOptions, opened_sweeps, shown, too_large
+from vrgcn.cli.exact_run import ALL, ExactOptions, opened_sweeps, shown, too_large
 from vrgcn.files.printable import printable
 
 
@@ -19,6 +19,9 @@ class EmbedOptions(ExactOptions):
     layer: int = -2
     """Activations to write: -2 is what the model propagates last, for gcn and graphsage the last
     hidden layer; -1 its outputs; 0 what it propagates first; 1 what it propagates next."""
+    of: str | None = None
+    """Kind of nodes to embed, in a graph of several kinds. None: all kinds; with --nodes the kind
+    that has labels."""
 
 
 def run(options: EmbedOptions) -> None:
@@ -40,7 +43,8 @@ def _embed(options: EmbedOptions) -> None:
     use_threads(options.threads)
     run = open_run(options.run, find_device(options.device))
     check_path(options.out)
-    with opened_sweeps(run, options) as opened:
+    of = options.of or (ALL if options.nodes is None else None)
+    with opened_sweeps(run, options, of) as opened:
         sweeps, nodes = opened.sweeps, opened.nodes
         layer = find_layer(sweeps, options.layer)
         with shown("embedding", sweeps.work(nodes, layer)) as advance:
@@ -48,9 +52,7 @@ def _embed(options: EmbedOptions) -> None:
             chunks = sweeps.stream(nodes, layer)
             first = next(chunks)
             width = first[1].shape[1]
-            with embedding_file(
-                options.out, opened.graph.names, count=opened.count, width=width
-            ) as file:
+            with embedding_file(options.out, opened.ids, count=opened.count, width=width) as file:
                 for chunk, h in chain([first], chunks):
                     check_outputs(opened.graph, chunk, h, what="embedding")
                     file.write(chunk, h)

@@ -28,10 +28,13 @@ from vrgcn.runs.run import check_run
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from vrgcn.data.id_columns import IdColumns
     from vrgcn.graph.graph import Graph
     from vrgcn.graph.names import Names
     from vrgcn.inference.predict import Sweeps
     from vrgcn.runs.run import Run
+
+ALL = "all"  # in place of a kind: nodes of all kinds
 
 
 @dataclass(frozen=True)
@@ -67,10 +70,13 @@ class ExactOptions(Options):
 
 @dataclass(frozen=True)
 class Sweeping:
-    """graph: as the model takes it; nodes: those asked for, None for all; count: of them"""
+    """graph: as the model takes it; nodes: those asked for, None for all; count: of them
+    ids: the columns that name them in a file
+    """
 
     graph: Graph
     nodes: Tensor | None
+    ids: IdColumns
     sweeps: Sweeps
 
     @property
@@ -79,8 +85,12 @@ class Sweeping:
 
 
 @contextmanager
-def opened_sweeps(run: Run, options: ExactOptions) -> Iterator[Sweeping]:
-    """Yield the sweeps that the options ask for; temporary files are deleted afterwards."""
+def opened_sweeps(run: Run, options: ExactOptions, of: str | None) -> Iterator[Sweeping]:
+    """Yield the sweeps that the options ask for; temporary files are deleted afterwards.
+
+    of: kind of nodes, or ALL; None: the kind that has labels, in a graph of several kinds
+    """
+    from vrgcn.data.id_columns import IdColumns
     from vrgcn.files.scratch import table_folder
     from vrgcn.inference.predict import exact_sweeps
     from vrgcn.runs.run import open_run_graph
@@ -98,10 +108,33 @@ def opened_sweeps(run: Run, options: ExactOptions) -> Iterator[Sweeping]:
         )
         print_note(opened.note)
         graph = opened.graph
-        nodes = None
-        if options.nodes is not None:
-            nodes = read_nodes(options.nodes, graph.names, graph.num_nodes)
-        yield Sweeping(graph, nodes, exact_sweeps(run.saved, graph, directory=folder))
+        kind = asked_kind(graph, of)
+        if options.nodes is None:
+            nodes = None if kind is None or graph.kinds is None else graph.kinds.nodes(kind)
+        elif kind is None and graph.kinds is not None:
+            raise ValueError(
+                f"--nodes: ids belong to a kind; say which with --of, one of "
+                f"{', '.join(graph.kinds.names)}"
+            )
+        else:
+            nodes = read_nodes(options.nodes, graph.names, graph.num_nodes, kind)
+        sweeps = exact_sweeps(run.saved, graph, directory=folder)
+        yield Sweeping(graph, nodes, IdColumns(graph.names, kind), sweeps)
+
+
+def asked_kind(graph: Graph, of: str | None) -> str | None:
+    """Return the kind of nodes that --of asks for; None for nodes of all kinds."""
+    if graph.kinds is None:
+        if of not in (None, ALL):
+            raise ValueError(f"--of {of}: the graph has no kinds of nodes; leave it out")
+        return None
+    if of == ALL and ALL not in graph.kinds.names:
+        return None
+    try:
+        graph.kinds.check(of or graph.kinds.target or "")
+    except ValueError as error:
+        raise ValueError(f"--of: {error}") from None
+    return of or graph.kinds.target
 
 
 @contextmanager
@@ -125,8 +158,11 @@ def too_large(options: ExactOptions, what: str) -> str:
     return "\n".join(lines)
 
 
-def read_nodes(path: Path, names: Names, count: int) -> Tensor:
-    """Return the nodes whose ids a text file lists, one per line."""
+def read_nodes(path: Path, names: Names, count: int, kind: str | None = None) -> Tensor:
+    """Return the nodes whose ids a text file lists, one per line.
+
+    kind: of the nodes, in a graph of several kinds
+    """
     import torch
 
     try:
@@ -140,4 +176,4 @@ def read_nodes(path: Path, names: Names, count: int) -> Tensor:
     ids = [line for line in lines if line.strip()]
     if not ids:
         raise ValueError(f"--nodes: {path} names no nodes")
-    return torch.from_numpy(names.places(ids, f"--nodes: {path}", count))
+    return torch.from_numpy(names.places(ids, f"--nodes: {path}", count, kind))

@@ -23,6 +23,9 @@ class PredictOptions(ExactOptions):
     .npy (only the probabilities or numbers)."""
     top: int | None = None
     """Write only this many of the most probable classes, each with its probability."""
+    of: str | None = None
+    """Kind of nodes to predict, in a graph of several kinds, or all. None: the kind that has
+    labels."""
 
     takes_parts: ClassVar[bool] = True
 
@@ -53,12 +56,12 @@ def _predict(options: PredictOptions) -> None:
     saved = run.saved
     task, classes = find_task(saved.task), class_names(saved)
     check_prediction(options.out, task, len(classes), options.top)
-    with opened_sweeps(run, options) as opened:
+    with opened_sweeps(run, options, options.of) as opened:
         graph, sweeps = opened.graph, opened.sweeps
         with (
             shown("predicting", sweeps.work(opened.nodes)) as advance,
             prediction_file(
-                options.out, graph.names, task, classes, count=opened.count, top=options.top
+                options.out, opened.ids, task, classes, count=opened.count, top=options.top
             ) as file,
         ):
             sweeps.on_chunk = advance

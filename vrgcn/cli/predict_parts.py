@@ -10,6 +10,7 @@ import torch
 from vrgcn.cli.exact_run import read_nodes
 from vrgcn.cli.predict import PredictOptions, class_names
 from vrgcn.cli.train_parts import check_launch, check_size, told_once
+from vrgcn.data.id_columns import IdColumns
 from vrgcn.data.predictions import check_prediction, prediction_file
 from vrgcn.distributed.config import DistributedConfig
 from vrgcn.distributed.group import joined
@@ -55,7 +56,7 @@ def run_predict_parts(options: PredictOptions, folder: Path) -> None:
                 out = stack.enter_context(
                     prediction_file(
                         options.out,
-                        whole_names(folder, part),
+                        IdColumns(whole_names(folder, part)),
                         task,
                         classes,
                         count=asked,

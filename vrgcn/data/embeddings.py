@@ -10,25 +10,24 @@ from typing import BinaryIO
 import pyarrow as pa
 from torch import Tensor
 
+from vrgcn.data.id_columns import IdColumns
 from vrgcn.data.predictions import (
     TableWriter,
     Writer,
     array_header,
     arrow_writer,
     check_path,
-    id_kind,
 )
 from vrgcn.files.writing import new_file
-from vrgcn.graph.names import Names
 
 
 @contextmanager
-def embedding_file(path: Path, names: Names, *, count: int, width: int) -> Iterator[Writer]:
+def embedding_file(path: Path, ids: IdColumns, *, count: int, width: int) -> Iterator[Writer]:
     """A writer for `count` rows of `width` numbers; the file appears under its name when all are
     written.
 
-    Columns of .parquet and .csv: `id`, and `e_0`, `e_1`, ... A .npy file holds the numbers alone:
-    (count, width), float32.
+    Columns of .parquet and .csv: `id` (and `kind` before it, see `IdColumns`), and `e_0`, `e_1`,
+    ... A .npy file holds the numbers alone: (count, width), float32.
     """
     check_path(path)
     with new_file(path, replace=False) as file:
@@ -36,7 +35,7 @@ def embedding_file(path: Path, names: Names, *, count: int, width: int) -> Itera
             array_header(file, "<f4", (count, width))
             yield _Array(file)
         else:
-            columns = _Columns(names, width)
+            columns = _Columns(ids, width)
             with arrow_writer(path.suffix, file, columns.schema) as writer:
                 yield TableWriter(writer, columns)
 
@@ -52,11 +51,11 @@ class _Array:
 class _Columns:
     """Turns activations (chunk, width) into the columns of a table."""
 
-    def __init__(self, names: Names, width: int) -> None:
-        self._names = names
+    def __init__(self, ids: IdColumns, width: int) -> None:
+        self._ids = ids
         numbers = [(f"e_{place}", pa.float32()) for place in range(width)]
-        self.schema = pa.schema([("id", id_kind(names)), *numbers])
+        self.schema = pa.schema([*ids.fields, *numbers])
 
     def batch(self, nodes: Tensor, outputs: Tensor) -> pa.RecordBatch:
         numbers = [pa.array(column.contiguous().numpy()) for column in outputs.float().t()]
-        return pa.record_batch([self._names.node_ids(nodes.numpy()), *numbers], schema=self.schema)
+        return pa.record_batch([*self._ids.arrays(nodes), *numbers], schema=self.schema)

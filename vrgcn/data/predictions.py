@@ -15,9 +15,9 @@ import pyarrow.parquet
 import torch
 from torch import Tensor
 
+from vrgcn.data.id_columns import IdColumns
 from vrgcn.files.setting_names import setting
 from vrgcn.files.writing import new_file
-from vrgcn.graph.names import Names
 from vrgcn.tasks.task import Task
 
 SUFFIXES = (".parquet", ".csv", ".npy")
@@ -30,14 +30,14 @@ class Writer(Protocol):
 
 @contextmanager
 def prediction_file(
-    path: Path, names: Names, task: Task, classes: list[str], *, count: int, top: int | None
+    path: Path, ids: IdColumns, task: Task, classes: list[str], *, count: int, top: int | None
 ) -> Iterator[Writer]:
     """A writer for `count` predictions; the file appears under its name when all are written.
 
-    Columns of .parquet and .csv: `id`, `label`, and `p_CLASS` for each class; with `top`, instead
-    `label_1`, `p_1`, ... from the most probable down. A node of several classes has its labels
-    joined by "|", or as a list in JSON where a class has "|" in its name. A .npy file holds the
-    probabilities alone: (count, classes), float32.
+    Columns of .parquet and .csv: `id` (and `kind` before it, see `IdColumns`), `label`, and
+    `p_CLASS` for each class; with `top`, instead `label_1`, `p_1`, ... from the most probable down.
+    A node of several classes has its labels joined by "|", or as a list in JSON where a class has
+    "|" in its name. A .npy file holds the probabilities alone: (count, classes), float32.
 
     Columns of numbers are `id` and `prediction`, their .npy file holds (count,), float64.
 
@@ -50,7 +50,7 @@ def prediction_file(
             array_header(file, nothing.dtype.str, (count, *nothing.shape[1:]))
             yield _Array(file, task)
         else:
-            rows = PredictionRows(names, task, classes, top)
+            rows = PredictionRows(ids, task, classes, top)
             with arrow_writer(path.suffix, file, rows.schema) as writer:
                 yield TableWriter(writer, rows)
 
@@ -101,13 +101,13 @@ class Rows(Protocol):
 class PredictionRows:
     """Rows of predictions under the nodes' own ids, see `prediction_file`."""
 
-    def __init__(self, names: Names, task: Task, classes: list[str], top: int | None) -> None:
-        self._names = names
+    def __init__(self, ids: IdColumns, task: Task, classes: list[str], top: int | None) -> None:
+        self._ids = ids
         self._columns = task.columns(classes, top)
-        self.schema = pa.schema([("id", id_kind(names)), *self._columns.fields])
+        self.schema = pa.schema([*ids.fields, *self._columns.fields])
 
     def batch(self, nodes: Tensor, outputs: Tensor) -> pa.RecordBatch:
-        columns = [self._names.node_ids(nodes.numpy()), *self._columns.arrays(outputs)]
+        columns = [*self._ids.arrays(nodes), *self._columns.arrays(outputs)]
         return pa.record_batch(columns, schema=self.schema)
 
 
@@ -118,10 +118,6 @@ class TableWriter:
 
     def write(self, nodes: Tensor, outputs: Tensor) -> None:
         self._writer.write_batch(self._rows.batch(nodes, outputs))
-
-
-def id_kind(names: Names) -> pa.DataType:
-    return names.node_ids(np.empty(0, dtype=np.int64)).type
 
 
 def array_header(file: BinaryIO, kind: str, shape: tuple[int, ...]) -> None:

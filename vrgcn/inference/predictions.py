@@ -9,6 +9,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor, nn
 
+from vrgcn.data.id_columns import IdColumns
 from vrgcn.data.predictions import PredictionRows
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
@@ -48,7 +49,8 @@ class Predictions:
         """
         classes = self.classes or []
         self._task.check_top(top, len(classes))
-        rows = PredictionRows(self.names, self._task, classes, top)
+        ids = IdColumns.about(self.names, self.nodes)
+        rows = PredictionRows(ids, self._task, classes, top)
         return pa.Table.from_batches([rows.batch(self.nodes, self.outputs)])
 
     def to_pandas(self, top: int | None = None) -> pandas.DataFrame:
@@ -58,7 +60,7 @@ class Predictions:
         except ImportError:
             raise ImportError("to_pandas needs pandas: pip install 'vrgcn[pandas]'") from None
         frame: pandas.DataFrame = self.to_arrow(top).to_pandas()
-        return frame.set_index("id")
+        return frame.set_index(["kind", "id"] if "kind" in frame.columns[:1] else "id")
 
     @property
     def _task(self) -> Task:

@@ -29,7 +29,7 @@ def smooth_run(
     note: called if nothing was tried
     """
     saved = SavedModel.of(model)
-    if smooth == "never" or not len(graph.val):
+    if smooth == "never" or not len(graph.val) or graph.kinds is not None:
         return result, saved
     chosen = choose_smoothing(saved, Problem.of(graph, result.metric), always=smooth == "always")
     if chosen.reason is not None:
@@ -48,6 +48,11 @@ def smooth_run(
 
 def check_smooth(smooth: str, graph: Graph) -> None:
     """Raise before the training if it could not be smoothed after it as the settings say."""
+    if smooth == "always" and graph.kinds is not None:
+        raise ValueError(
+            f"{setting('smooth', 'always')} spreads labels between nodes of one kind, and the "
+            "graph has several kinds; leave the setting out"
+        )
     if smooth == "always" and not len(graph.val):
         raise ValueError(
             f"{setting('smooth', 'always')} chooses how far to spread on the validation nodes, and "

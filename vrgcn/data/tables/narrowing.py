@@ -16,7 +16,7 @@ from typing import Any
 
 from vrgcn.data.tables.columns import dropped, shown_columns
 from vrgcn.data.tables.overrides import matches
-from vrgcn.data.tables.problems import Collected, KnownError
+from vrgcn.data.tables.problems import Collected
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.schema import Schema, files_of
 from vrgcn.data.tables.spec import ONE_COLUMN, ImportSpec
@@ -46,7 +46,7 @@ def naming_file(name: str, owner: str, path: Path | None) -> Iterator[None]:
     try:
         yield
     except (ValueError, OSError) as error:
-        if not owner or isinstance(error, KnownError):
+        if not owner or type(error) not in (ValueError, FileNotFoundError):
             raise
         raise type(error)(f"{error} ({setting(name, f'{owner}={path}')})") from None
 
