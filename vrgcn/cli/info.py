@@ -13,11 +13,15 @@ from vrgcn.files.printable import printable
 from vrgcn.files.sizes import bytes_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rich.table import Table
     from torch import nn
 
     from vrgcn.data.statistics import Average, Statistics
     from vrgcn.graph.graph import Graph
+
+RELATIONS_SHOWN = 20
 
 
 @dataclass(frozen=True)
@@ -50,8 +54,13 @@ def run(options: InfoOptions) -> None:
     if options.dataset is not None:
         print(f"{options.dataset}: {find_dataset(options.dataset).description}")
     print_note(opened.note)
+    for table in _kinds(opened.graph):
+        print_table(table)
     print_table(_table_1(found))
     lines = _lines(found, opened.scaling)
+    if opened.graph.kinds is not None:
+        del lines["entries"]
+        lines["edges"] = _edges_of_relations(opened.graph, found)
     width = max(map(len, lines))
     for heading, text in lines.items():
         print(f"{heading:<{width}}  {text}")
@@ -94,6 +103,44 @@ def _print_refusal(model: nn.Module, graph: Graph) -> None:
         build_propagation(str(model.propagation), graph)
     except ValueError as error:
         print(f"vrgcn train cannot train here: {printable(str(error))}")
+
+
+def _kinds(graph: Graph) -> Iterator[Table]:
+    """Yield the tables of kinds and of relations, in a graph of several kinds."""
+    from vrgcn.pages.terminal import text_table
+
+    kinds = graph.kinds
+    if kinds is None:
+        return
+    known = {name: int(graph.labelled[kinds.nodes(name)].sum()) for name in kinds.names}
+    rows = [
+        (printable(name), f"{size:,}", f"{kinds.widths.get(name, 0):,}", f"{known[name]:,}")
+        for name, size in kinds.sizes.items()
+    ]
+    yield text_table("kinds of nodes", ("kind", "nodes", "features", "labelled"), rows)
+    given = [each for each in graph.relations.values() if each.reverse_of is None]
+    shown = sorted(given, key=lambda each: -each.num_edges)[:RELATIONS_SHOWN]
+    rows = [
+        (
+            printable(each.name) + (", weighted" if each.weighted else ""),
+            f"{each.num_edges:,}",
+            f"{each.num_edges / kinds.sizes[each.source]:.1f}",
+            f"{each.num_edges / kinds.sizes[each.target]:.1f}",
+        )
+        for each in (given if len(given) <= RELATIONS_SHOWN else shown)
+    ]
+    title = f"{len(given):,} relations, each with its reverse"
+    if len(given) > RELATIONS_SHOWN:
+        title += f"; the largest {RELATIONS_SHOWN}"
+    yield text_table(title, ("relation", "edges", "per source", "per target"), rows)
+
+
+def _edges_of_relations(graph: Graph, found: Statistics) -> str:
+    given = sum(each.reverse_of is None for each in graph.relations.values())
+    return (
+        f"{graph.num_edges:,} of {given:,} relations; E counts pairs of nodes that any relation "
+        f"joins, in both directions; {found.isolated:,} nodes without any"
+    )
 
 
 def _table_1(found: Statistics) -> Table:

@@ -1,0 +1,118 @@
+"""Several tables from the command line: import, info, train, predict, embed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+from vrgcn import embeddings, load_graph, load_model, predictions
+
+Run = Callable[..., tuple[int, str, str]]
+IMPORT = (
+    *("import", "--nodes", "item=items.csv", "user=users.csv"),
+    *("--edges", "user-bought-item=orders.csv", "user-follows-user=follows.csv"),
+    *("--label", "user.churned", "--ratio", 0.5, 0.25, 0.25, "--out", "store"),
+)
+
+
+@pytest.fixture
+def tables(tmp_path: Path, vrgcn: Run) -> Path:
+    rng = np.random.default_rng(0)
+    users = [f"{i},{rng.integers(20, 60)},{'yes' if i % 3 else 'no'}" for i in range(1, 25)]
+    items = [f"{i},{rng.random():.3f}" for i in range(1, 9)]
+    orders = [f"{rng.integers(1, 25)},{rng.integers(1, 9)}" for _ in range(60)]
+    follows = [f"{rng.integers(1, 25)},{rng.integers(1, 25)}" for _ in range(40)]
+    for name, header, rows in (
+        ("users", "id,age,churned", users),
+        ("items", "id,price", items),
+        ("orders", "user,item", orders),
+        ("follows", "source,target", follows),
+    ):
+        (tmp_path / f"{name}.csv").write_text("\n".join([header, *rows, ""]))
+    return tmp_path
+
+
+def test_predictions_are_those_of_the_labelled_kind_under_its_own_ids(
+    vrgcn: Run, tables: Path
+) -> None:
+    code, out, err = vrgcn(*IMPORT)
+    assert code == 0, err
+    assert "user.age" in out
+    code, out, err = vrgcn("info", "store", "--verify")
+    assert code == 0, err
+    assert "2 relations, each with its reverse" in out
+    assert "user-follows-user" in out
+    flags = ("--epochs", 2, "--no-baseline", "--out", "run")
+    assert vrgcn("train", "store", *flags)[0] == 0
+    code, out, err = vrgcn("predict", "run", "--out", "p.parquet")
+    assert code == 0, err
+    assert "24 nodes" in out
+    table = pyarrow.parquet.read_table("p.parquet")
+    assert table.column_names == ["id", "label", "p_no", "p_yes"]
+    assert table["id"].to_pylist() == list(range(1, 25))
+    graph, model = load_graph("store"), load_model("run/model.safetensors")
+    wanted = predictions(model, graph).to_arrow()
+    assert table["p_yes"].to_pylist() == pytest.approx(wanted["p_yes"].to_pylist(), abs=1e-6)
+
+
+def test_embeddings_are_those_of_one_kind_or_of_all(vrgcn: Run, tables: Path) -> None:
+    vrgcn(*IMPORT)
+    vrgcn("train", "store", "--epochs", 1, "--no-baseline", "--out", "run")
+    assert vrgcn("embed", "run", "--out", "all.csv")[0] == 0
+    every = pyarrow.csv.read_csv("all.csv")
+    assert every.column_names[:2] == ["kind", "id"]
+    assert every["kind"].to_pylist() == ["item"] * 8 + ["user"] * 24
+    assert every["id"].to_pylist() == [*range(1, 9), *range(1, 25)]
+    assert vrgcn("embed", "run", "--of", "item", "--out", "items.parquet")[0] == 0
+    items = pyarrow.parquet.read_table("items.parquet")
+    assert items["id"].to_pylist() == list(range(1, 9))
+    graph, model = load_graph("store"), load_model("run/model.safetensors")
+    wanted = embeddings(model, graph, kind="item")
+    assert items["e_3"].to_pylist() == pytest.approx(wanted[:, 3].tolist(), abs=1e-6)
+
+
+def test_nodes_are_chosen_by_kind_and_id(vrgcn: Run, tables: Path) -> None:
+    vrgcn(*IMPORT)
+    vrgcn("train", "store", "--epochs", 1, "--no-baseline", "--out", "run")
+    Path("ids.txt").write_text("5\n3\n")
+    assert vrgcn("predict", "run", "--nodes", "ids.txt", "--out", "p.csv")[0] == 0
+    assert vrgcn("embed", "run", "--of", "item", "--nodes", "ids.txt", "--out", "e.csv")[0] == 0
+    users, items = pyarrow.csv.read_csv("p.csv"), pyarrow.csv.read_csv("e.csv")
+    assert users["id"].to_pylist() == items["id"].to_pylist() == [5, 3]
+    graph, model = load_graph("store"), load_model("run/model.safetensors")
+    wanted = predictions(model, graph, [4, 2]).to_arrow()  # the numbers of users 5 and 3
+    assert users["p_yes"].to_pylist() == pytest.approx(wanted["p_yes"].to_pylist(), abs=1e-5)
+    Path("ids.txt").write_text("12\n")  # a user, and no item
+    code, _, err = vrgcn("embed", "run", "--of", "item", "--nodes", "ids.txt", "--out", "f.csv")
+    assert code == 1
+    assert "1 nodes are not in the graph of kind 'item', first: '12'" in err
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (("--of", "itm"), "--of: there is no kind 'itm'; there are item, user; did you mean"),
+        (("--of", "all", "--nodes", "users.csv"), "--nodes: ids belong to a kind; say which"),
+    ],
+)
+def test_a_wrong_kind_is_told(flags: tuple[str, ...], told: str, vrgcn: Run, tables: Path) -> None:
+    vrgcn(*IMPORT)
+    vrgcn("train", "store", "--epochs", 1, "--no-baseline", "--out", "run")
+    code, _, err = vrgcn("predict", "run", *flags, "--out", "p.csv")
+    assert code == 1
+    assert told in err
+    assert not Path("p.csv").exists()
+
+
+def test_a_file_of_a_kind_that_is_missing_is_told_before_anything_is_loaded(
+    vrgcn: Run, tables: Path
+) -> None:
+    (tables / "items.csv").unlink()
+    code, _, err = vrgcn(*IMPORT)
+    assert code == 1
+    assert "--nodes item=: there is no file items.csv" in err
