@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from vrgcn import Graph, GraphSAGE, ModelConfig, load_model, predict, train
+from vrgcn import Graph, GraphSAGE, ModelConfig, TrainConfig, load_model, predict, train
+from vrgcn.costs.epoch_cost import epoch_costs
 from vrgcn.costs.order import averaged_entries, build_for, settle_order
+from vrgcn.graph.blocks import Blocks
 from vrgcn.graph.propagation import build_propagation
 from vrgcn.runs.folder import CONFIG
 
@@ -82,3 +84,25 @@ def test_a_run_from_before_there_was_a_choice_resumes_as_it_began(tmp_path: Path
     config.write_text("".join(kept))
     train(graph, out=folder, resume=True, epochs=2)
     assert load_model(folder).model.arguments["transform_first"] is False
+
+
+def test_blocks_cost_their_sparse_entries_and_their_dense_columns() -> None:
+    sparse = wide(2)
+    both = sparse.with_features(Blocks.beside([torch.ones(60, 5), sparse.features]))
+    costs = [
+        epoch_costs(
+            build_for(ModelConfig(), graph, 3, seed=0),
+            graph,
+            TrainConfig(batch_size=10),
+            ["cv"],
+        )["cv"]
+        for graph in (sparse, both)
+    ]
+    assert costs[0].entries == costs[1].entries > 0
+    for part in ("features", "averaged features"):
+        assert costs[1].memory[part] == costs[0].memory[part] + 60 * 5 * 4
+    # Three copies of the dense columns of at most ten nodes and their neighbours, and no more.
+    assert 0 < costs[1].memory["a minibatch"] - costs[0].memory["a minibatch"] <= 3 * 30 * 5 * 4
+    many = wide(50)
+    dense = many.with_features(Blocks.beside([torch.ones(60, 5), many.features]))
+    assert settle_order(ModelConfig(), dense).transform_first == "always"
