@@ -24,6 +24,7 @@ from vrgcn.graph.scaling import scale_graph, suitable_scaling
 from vrgcn.graph.validation import SPLITS
 from vrgcn.tasks import find_task
 from vrgcn.tasks.metrics import Metric
+from vrgcn.tasks.task import Task
 
 RATIO = (0.6, 0.2, 0.2)
 NAMES = {"valid": "val"}  # of splits in the tables, and ours
@@ -61,8 +62,12 @@ class Entry:
     asked: str | None = None
 
     @property
+    def task(self) -> Task:
+        return find_task(self.graph.task)
+
+    @property
     def metric(self) -> Metric:
-        return find_task(self.graph.task).find_metric(self.asked)
+        return self.task.find_metric(self.asked)
 
     def scored(self, outputs: torch.Tensor, split: str) -> float:
         """Score of outputs (all nodes, columns) on the nodes of a split."""
