@@ -11,13 +11,9 @@ from vrgcn.data.tables import import_tables
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.graph.graph import Graph
 
-_WIDEST = 100_000  # every number in the lists of a column gets a feature
-_LISTS = "feat_idx"
-
 
 def spec_of(name: str, split: int, folder: Path, out: Path) -> ImportSpec:
-    """Return the settings of the import: what `vrgcn import` needs to know about these tables."""
-    lists = (folder / name / "features_csr.npz").is_file()
+    """Return the settings of the import: which columns are features, the label and the split."""
     official = GRAPHS[name].official if name in GRAPHS else ()
     return ImportSpec(
         folder / name / "edges.parquet",
@@ -25,8 +21,6 @@ def spec_of(name: str, split: int, folder: Path, out: Path) -> ImportSpec:
         nodes=folder / name / "nodes.parquet",
         label=("label",),
         features=("f*",),
-        column=(f"{_LISTS}=categories",) if lists else (),
-        max_categories=_WIDEST if lists else 50,
         split=official[split] if official else None,
         ratio=None if official else RATIO,
         split_seed=0 if official else split,
