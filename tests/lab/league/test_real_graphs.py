@@ -63,17 +63,17 @@ def test_a_graph_or_a_split_that_is_not_in_the_league_is_refused() -> None:
 def write_tables(folder: Path) -> None:
     """Twenty nodes with lists of columns, and the same as a matrix."""
     folder.mkdir()
-    lists = [[i % 5, 5 + i % 2] for i in range(20)]
+    lists = [[i % 5, *([5] if i % 3 else [6, 7])] for i in range(20)]  # of different lengths
     nodes = {"id": range(20), "label": [i % 2 for i in range(20)], "feat_idx": lists}
     pq.write_table(pa.table(nodes), folder / "nodes.parquet")
     ends = {"src": range(20), "dst": [(i + 1) % 20 for i in range(20)]}
     pq.write_table(pa.table(ends), folder / "edges.parquet")
     np.savez(
         folder / "features_csr.npz",
-        indptr=np.arange(0, 41, 2),
-        indices=np.array(lists).reshape(-1),
-        data=np.ones(40),
-        shape=(20, 7),
+        indptr=np.cumsum([0, *map(len, lists)]),
+        indices=np.concatenate(lists),
+        data=np.ones(sum(map(len, lists))),
+        shape=(20, 8),
     )
 
 
