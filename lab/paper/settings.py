@@ -19,6 +19,7 @@ from vrgcn.data import DATASETS, find_dataset, root_folder
 from vrgcn.data.synthetic import COMMUNITIES, community_graph
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.scaling import scale_graph
+from vrgcn.graph.sparse import is_dense
 from vrgcn.models.config import ModelConfig
 from vrgcn.models.models import GraphModel, build_model
 from vrgcn.training.config import TrainConfig
@@ -70,7 +71,13 @@ class Setting:
         """Build the untrained model of an algorithm; changes: of ModelConfig, such as
         dropout=0.0."""
         config = replace(self.model, order=ALGORITHMS[algorithm].order, **changes)
-        return build_model(config, graph.num_features, graph.num_classes, seed)
+        return build_model(
+            config,
+            graph.num_features,
+            graph.num_classes,
+            seed,
+            sparse_features=not is_dense(graph.features),
+        )
 
     def config(self, algorithm: str, seed: int, **changes: Any) -> TrainConfig:
         """Return how an algorithm trains; changes: of TrainConfig, such as epochs=3."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor
 
 from tests.theory.problems import random_graph
 from vrgcn import (
@@ -23,7 +24,7 @@ from vrgcn import (
 )
 from vrgcn.costs.epoch_cost import epoch_costs
 from vrgcn.graph.propagation import mean
-from vrgcn.graph.sparse import CSR
+from vrgcn.graph.sparse import CSR, stored
 from vrgcn.pages.costs import cost_line
 from vrgcn.training.batches import build_minibatches
 
@@ -130,13 +131,25 @@ def test_a_graph_on_disk_takes_no_memory(tmp_path: Path) -> None:
     assert "as needed" not in cost_line("two-way", theirs)
 
 
-SPARSE = GRAPH.with_features((GRAPH.features * (GRAPH.features > 0.5)).to_sparse_csr())
+# Sparse features whose averages are not.
+DENSE = GRAPH.with_features((GRAPH.features * (GRAPH.features > 0.5)).to_sparse_csr())
+
+
+def spread(times: int = 40) -> Tensor:
+    """The same entries, each node's in one of `times` ranges of columns."""
+    nodes, width = GRAPH.features.shape
+    features = torch.zeros(nodes, times, width, dtype=GRAPH.features.dtype)
+    features[torch.arange(nodes), torch.arange(nodes) % times] = DENSE.features.to_dense()
+    return features.flatten(1).to_sparse_csr()
+
+
+SPARSE = GRAPH.with_features(spread())
 
 
 def sparse_model(*, transform_first: bool) -> GraphSAGE:
     torch.manual_seed(0)
     return GraphSAGE(
-        GRAPH.num_features, 16, GRAPH.num_classes, dropout=0.2, transform_first=transform_first
+        SPARSE.num_features, 16, GRAPH.num_classes, dropout=0.2, transform_first=transform_first
     )
 
 
@@ -147,7 +160,7 @@ def test_entries_of_sparse_features_and_of_their_averages_are_counted(
 ) -> None:
     config = TrainConfig(**(vars(CONFIG) | {"estimator": name, "epochs": 6}))
     counts = CSR.from_torch(SPARSE.features).counts
-    averaged = (mean(SPARSE) @ SPARSE.features).to_dense().count_nonzero(1)
+    averaged = CSR.from_torch(mean(SPARSE) @ SPARSE.features).counts
     entries = nodes = 0
 
     def count(batch: Batch) -> None:
@@ -172,15 +185,27 @@ def test_entries_of_sparse_features_and_of_their_averages_are_counted(
 def test_averages_of_sparse_features_take_the_bytes_that_were_told() -> None:
     net = sparse_model(transform_first=False)
     batches = build_minibatches(net, SPARSE, replace(CONFIG, estimator="cv"))
-    held = CSR.from_torch(batches.setup.averages[None].table)
-    assert held.values is not None
-    size = held.indptr.nbytes + held.indices.nbytes + held.values.nbytes
+    size = sum(part.nbytes for part in stored(batches.setup.averages[None].table))
     for memory in ("ram", "disk"):  # there they are in memory too
         cost = epoch_costs(net, SPARSE, replace(CONFIG, memory=memory), ["cv"])["cv"]
         assert cost.memory["averaged features"] == size
         assert "averaged features" not in cost.files
     other = epoch_costs(sparse_model(transform_first=True), SPARSE, CONFIG, ["cv"])["cv"]
     assert "averaged features" not in other.memory
+
+
+def test_dense_averages_of_sparse_features_take_their_bytes_and_a_third_of_their_entries() -> None:
+    net = GraphSAGE(DENSE.num_features, 16, GRAPH.num_classes)
+    config = replace(CONFIG, estimator="cv")
+    table = build_minibatches(net, DENSE, config).setup.averages[None].table
+    cost = epoch_costs(net, DENSE, config, ["cv"])["cv"]
+    assert cost.memory["averaged features"] == table.nbytes
+    on_disk = epoch_costs(net, DENSE, replace(config, memory="disk"), ["cv"])["cv"]
+    assert on_disk.files["averaged features"] == table.nbytes
+    own = float(CSR.from_torch(DENSE.features).counts.double().mean())
+    shallow = GraphSAGE(DENSE.num_features, 16, GRAPH.num_classes, layers=1)
+    one = epoch_costs(shallow, DENSE, CONFIG, ["exact"])["exact"]  # a row for each node
+    assert one.entries == pytest.approx(one.nodes * (own + DENSE.num_features / 3), rel=0.1)
 
 
 def test_a_minibatch_of_wide_sparse_rows_takes_the_memory_of_their_entries() -> None:

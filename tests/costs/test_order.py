@@ -12,6 +12,7 @@ from vrgcn.costs.epoch_cost import epoch_costs
 from vrgcn.costs.order import averaged_entries, build_for, settle_order
 from vrgcn.graph.blocks import Blocks
 from vrgcn.graph.propagation import build_propagation
+from vrgcn.models.models import build_model
 from vrgcn.runs.folder import CONFIG
 
 
@@ -61,6 +62,30 @@ def test_a_model_without_neighbours_and_an_order_that_was_asked_for_stay() -> No
         assert settle_order(config, graph) is config
         model = build_for(config, graph, 3, seed=0)
         assert model.arguments["transform_first"] is (order == "always")
+
+
+@pytest.mark.parametrize("model", ["gcn", "graphsage", "mlp"])
+def test_a_model_for_sparse_features_has_the_weights_and_outputs_of_any_other(model: str) -> None:
+    graph = wide(2)
+    config = ModelConfig(model=model, hidden=8)  # type: ignore[arg-type]
+    sparse, usual = build_for(config, graph, 3, seed=0), build_model(config, 9000, 3, seed=0)
+    assert sparse.arguments == usual.arguments | {"sparse_features": True}
+    assert next(sparse.parameters()).shape == next(usual.parameters()).T.shape  # row by row
+    ours, theirs = sparse.state_dict(), usual.state_dict()
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    torch.testing.assert_close(predict(sparse, graph), predict(usual, graph))
+    dense = graph.with_features(graph.features.to_dense())
+    torch.testing.assert_close(predict(sparse, dense), predict(usual, graph))
+
+
+def test_few_columns_whose_averages_are_dense_are_propagated_first() -> None:
+    """As words of amazon_computers: a third of 767 columns is less work than a further hop."""
+    graph = wide(20, columns=600, entries=200)
+    assert averaged_entries(graph.features, graph.adjacency, own=False) > 590
+    assert settle_order(ModelConfig(), graph).transform_first == "never"
+    assert (
+        settle_order(ModelConfig(), wide(20, columns=6000, entries=200)).transform_first == "always"
+    )
 
 
 def test_a_run_trains_and_predicts_in_the_order_that_auto_stands_for(tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ def test_the_size_that_is_named_is_about_what_training_takes() -> None:
 
 
 def test_the_other_order_of_the_first_product_is_advised_where_averages_are_kept() -> None:
-    features = (torch.rand(60, 40) * (torch.rand(60, 40) < 0.2)).to_sparse_csr()
+    features = (torch.rand(60, 40) * (torch.rand(60, 40) < 0.05)).to_sparse_csr()
     edges = torch.stack([torch.arange(60), (torch.arange(60) * 7 + 1) % 60])
     graph = Graph(edges, features, torch.arange(60) % 3, train=range(60), undirected=True)
     config = TrainConfig(estimator="cv", batch_size=20)

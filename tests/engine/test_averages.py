@@ -65,11 +65,24 @@ def test_a_part_that_is_filled_leaves_the_rest_at_zero() -> None:
     assert torch.allclose(averages.table, expected, atol=1e-12)
 
 
-def test_averages_of_sparse_features_are_sparse() -> None:
-    averages = AveragedFeatures(P, GRAPH.features.to_sparse_csr())
+def test_averages_of_sparse_features_are_sparse_where_less_than_a_third_is_not_zero() -> None:
+    features = torch.zeros(GRAPH.num_nodes, 400, dtype=torch.float64)
+    features[torch.arange(GRAPH.num_nodes), torch.arange(GRAPH.num_nodes) * 6] = 1.0
+    averages = AveragedFeatures(P, features.to_sparse_csr())
     averages.fill()
     assert averages.table.layout == torch.sparse_csr
-    assert torch.allclose(averages.table.to_dense(), PX, atol=1e-12)
+    nodes = torch.tensor([7, 2, 2])
+    rows = averages.rows(nodes, keep=True)
+    assert rows.layout == torch.sparse_csr
+    assert torch.allclose(rows.to_dense(), P.product(features, nodes), atol=1e-12)
+
+
+def test_averages_of_sparse_features_are_dense_where_more_than_a_third_is_not_zero() -> None:
+    averages = AveragedFeatures(P, GRAPH.features.to_sparse_csr())
+    assert averages.rows(torch.tensor([3]), keep=False).layout == torch.strided
+    averages.fill()
+    assert averages.table.layout == torch.strided
+    assert torch.allclose(averages.table, PX, atol=1e-12)
 
 
 def test_a_file_holds_the_table(tmp_path: Any) -> None:

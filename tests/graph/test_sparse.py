@@ -12,6 +12,8 @@ from vrgcn.graph.sparse import (
     CSR,
     concatenate,
     first_rows,
+    for_rows,
+    in_blocks,
     offsets,
     scale_rows,
     select_columns,
@@ -238,7 +240,15 @@ class TestEitherLayout:
         right = random_dense(6, 3, 12)
         other = right if layout == "dense" else right.to_sparse_csr()
         result = concatenate(self.given(layout), other)
-        self.check(result, torch.cat([self.x, right], dim=1), layout)
+        assert in_blocks(result) is (layout == "sparse")
+        assert torch.equal(result.to_dense(), torch.cat([self.x, right], dim=1))
+
+    @pytest.mark.parametrize("nodes", [[5, 0, 3], [2, 2], []])
+    def test_rows_are_the_same_of_a_matrix_that_is_made_for_reading_them(self, layout, nodes):
+        nodes = torch.tensor(nodes, dtype=torch.int64)
+        table = for_rows(self.given(layout))
+        assert layout == "dense" or table.col_indices().dtype == torch.int32
+        self.check(select_rows(table, nodes), self.x[nodes], layout)
 
 
 def test_dense_first_rows_and_scale_rows_carry_gradients():
@@ -331,3 +341,18 @@ def test_split_into_runs_of_rows(size):
     for part, rows in zip(parts, wanted, strict=True):
         assert part.indptr[0] == 0
         assert torch.equal(part.to_torch().to_dense(), rows)
+
+
+@pytest.mark.parametrize("dtype", [None, torch.float64, torch.float16, torch.bfloat16])
+def test_entries_of_a_column_keep_their_order_in_the_transpose(dtype):
+    indices = torch.tensor([3, 0, 3, 3, 1, 0])  # not ascending, and 3 twice in a row
+    values = None if dtype is None else torch.arange(6).to(dtype)
+    matrix = CSR(torch.tensor([0, 3, 3, 6]), indices, values, 5)
+    transposed = matrix.transpose()
+    assert transposed.indptr.tolist() == [0, 2, 3, 3, 6, 6]
+    assert transposed.indices.tolist() == [0, 2, 2, 0, 0, 2]
+    if dtype is None:
+        assert transposed.values is None
+    else:
+        assert transposed.values.dtype == dtype
+        assert transposed.values.tolist() == [1, 5, 4, 0, 2, 3]

@@ -65,13 +65,26 @@ def test_averages_are_kept_for_the_nodes_that_were_needed(products: list[int]) -
     assert GRAPH.num_nodes <= sum(products) <= near + GRAPH.num_nodes
 
 
-def test_one_sweep_and_sparse_features_keep_none() -> None:
+def test_one_sweep_and_sparse_averages_keep_none() -> None:
     one = sweeps(layers=1)
     one.outputs()
     assert one.setup.averages[None].values is None
+    wide = torch.zeros(GRAPH.num_nodes, 200, dtype=torch.float64)
+    wide[torch.arange(GRAPH.num_nodes), torch.arange(GRAPH.num_nodes) * 3] = 1.0
+    model = GCN(200, 4, 3).double()
+    sparse, dense = (
+        exact_sweeps(model, GRAPH.with_features(features))
+        for features in (wide.to_sparse_csr(), wide)
+    )
+    torch.testing.assert_close(sparse.outputs(), dense.outputs())
+    assert sparse.setup.averages[None].values is None
+
+
+def test_averages_of_sparse_features_that_are_dense_are_kept_as_those_of_dense_ones() -> None:
     sparse = sweeps(GRAPH.with_features(GRAPH.features.to_sparse_csr()))
     torch.testing.assert_close(sparse.outputs(), sweeps().outputs())
-    assert sparse.setup.averages[None].values is None
+    averages = sparse.setup.averages[None]
+    torch.testing.assert_close(averages.table, averages.P @ GRAPH.features)
 
 
 def test_exact_sweeps_share_the_setup_of_training_and_leave_its_histories_alone() -> None:

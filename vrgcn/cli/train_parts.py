@@ -25,6 +25,7 @@ from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.files.folder import OpenFolder
 from vrgcn.files.printable import printable
 from vrgcn.files.sizes import bytes_text
+from vrgcn.graph.sparse import is_dense
 from vrgcn.models.models import build_model
 from vrgcn.runs.folder import CHECKPOINTS, CONFIG
 from vrgcn.runs.interrupts import Interrupted, stop_requests
@@ -160,7 +161,13 @@ def _train(options: TrainOptions, group: Group, part: Part, watch: PartWatch, fo
     graph, scaling = part.scaled(options.scaling)
     config = options.train
     outputs = part_objective(graph, config, part.shared).outputs
-    model = build_model(options.model, graph.num_features, outputs, config.seed)
+    model = build_model(
+        options.model,
+        graph.num_features,
+        outputs,
+        config.seed,
+        sparse_features=not is_dense(graph.features),
+    )
     trainer = PartTrainer(model.to(group.device), part, graph, config, options.distributed, group)
 
     def train(listener: Listener) -> TrainResult:

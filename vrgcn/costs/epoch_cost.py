@@ -19,7 +19,8 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
-from vrgcn.costs.order import averaged_entries
+from vrgcn.costs.order import averaged_entries, read_entries
+from vrgcn.engine.averages import FULL
 from vrgcn.engine.estimators import Estimator
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.engine.plan import Plan
@@ -27,7 +28,7 @@ from vrgcn.engine.setup import Setup
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.graph.read_ahead import is_mapped
-from vrgcn.graph.sparse import dense_width, is_dense, sparse_columns, stored
+from vrgcn.graph.sparse import dense_width, is_dense, is_sparse, sparse_columns, stored
 from vrgcn.training.batches import build_minibatches, look_at, refreshed_nodes
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.objective import Objective, build_objective
@@ -120,30 +121,40 @@ class _Rows:
         self.counts = None if sparse is None else sparse.counts
 
     @cached_property
-    def averaged(self) -> float:
-        """Mean entries in the rows of P X of all relations."""
+    def averaged(self) -> list[float]:
+        """Mean entries in a row of P X, for each relation."""
         features, levels = self.setup.graph.features, self.setup.evaluation.levels
-        return sum(
+        return [
             averaged_entries(features, P.adjacency, own=isinstance(P.own, Tensor) or P.own != 0)
             for P in (self.setup.P[over] for over in (levels[0] if levels else ()))
-        )
+        ]
 
     def read(self, plan: Plan) -> float:
         """Return the entries that a pass over a plan reads."""
         if self.counts is None:
             return 0
         nodes = plan.levels[0].nodes
-        averaged = len(nodes) * self.averaged if self.setup.preprocess else 0
-        return int(self.counts.index_select(0, nodes).sum()) + averaged
+        averaged = sum(map(self._read_entries, self.averaged)) if self.setup.preprocess else 0
+        return int(self.counts.index_select(0, nodes).sum()) + len(nodes) * averaged
+
+    def _read_entries(self, averaged: float) -> float:
+        return read_entries(averaged, self.setup.graph.num_features)
 
     def averaged_bytes(self) -> int:
         """Bytes of P X: of its sparse columns, places and values as CSR."""
         features = self.setup.graph.features
         if self.counts is None:
             return _tensor_bytes(features)
-        entries = int(self.averaged * len(self.counts))
-        sparse = entries * (8 + features.element_size()) + 8 * (len(self.counts) + 1)
-        return sparse + int(dense_width(features) * len(features) * features.element_size())
+        return sum(map(self._averaged_bytes, self.averaged))
+
+    def _averaged_bytes(self, averaged: float) -> int:
+        features = self.setup.graph.features
+        nodes, size = len(features), features.element_size()
+        if is_sparse(features) and averaged > FULL * features.shape[1]:
+            return nodes * features.shape[1] * size
+        place = 4 if is_sparse(features) else 8
+        sparse = int(averaged * nodes) * (place + size) + place * (nodes + 1)
+        return sparse + int(dense_width(features) * nodes * size)
 
 
 def _cost(model: nn.Module, batches: MiniBatches, config: TrainConfig, rows: _Rows) -> Cost:
@@ -266,9 +277,10 @@ def _to_files(memory: dict[str, int], batches: MiniBatches) -> dict[str, int]:
     there."""
     setup = batches.setup
     first, later = setup.training.first_table, setup.evaluation.first_table
-    sparse = not is_dense(batches.graph.features)  # averages of sparse features stay in memory
+    averages = (setup.averages[over] for level in setup.evaluation.levels[:later] for over in level)
+    dense = all(average.dense for average in averages)  # sparse averages stay in memory
     tables = {
-        **({} if sparse else {"averaged features": 0}),
+        **({"averaged features": 0} if dense else {}),
         "histories": len(setup.training.levels[first:]),
         "histories of gradients": sum(map(len, setup.training.levels[first:])),
         "exact evaluation": len(setup.evaluation.levels[later:]),

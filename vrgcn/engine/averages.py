@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -10,11 +11,23 @@ from torch import Tensor
 from vrgcn.graph.blocks import Blocks
 from vrgcn.graph.mapped import Derived, Tell, zeros
 from vrgcn.graph.propagation import Propagation, chunks
-from vrgcn.graph.sparse import full_precision, is_dense, select_rows
+from vrgcn.graph.sparse import (
+    for_rows,
+    full_precision,
+    is_dense,
+    is_sparse,
+    num_entries,
+    select_rows,
+)
+
+_COUNTED = 256  # nodes whose rows of P X are counted
+FULL = 1 / 3  # share of non-zeros from which dense rows are less memory, and less work
 
 
 class AveragedFeatures:
-    """Rows of P X, (nodes, features) in the layout of X, made when they are first needed.
+    """Rows of P X, (nodes, features), made when they are first needed.
+
+    They have the layout of X, unless X is sparse and P X is not: then they are dense.
 
     file: keep them there instead of in memory
     derived: keep them beside the graph, all of them at once, under the name `rule` of P
@@ -42,6 +55,16 @@ class AveragedFeatures:
         self.values: Tensor | None = None
         self._known: Tensor | None = None
 
+    @cached_property
+    def dense(self) -> bool:
+        """Whether there is a dense table, filled row by row, whatever the features are."""
+        if self.P.partial or not is_sparse(self.features):
+            return is_dense(self.features) and not self.P.partial
+        nodes, columns = self.features.shape
+        some = torch.arange(0, nodes, max(1, nodes // _COUNTED))
+        counted = num_entries(self.P.product(self.features, some))
+        return counted > FULL * len(some) * columns
+
     @property
     def table(self) -> Tensor:
         """(nodes, features), what was filled in before."""
@@ -50,9 +73,10 @@ class AveragedFeatures:
 
     def fill(self, nodes: Tensor | None = None) -> None:
         """Compute all rows, or those of some nodes; others stay zero until they are asked for."""
-        if not self._by_row:
+        if not self.dense:
             if self.values is None:
                 self.values = self._part() if self.P.partial else self.P @ self.features
+                self.values = for_rows(self.values)
             return
         if self.find():
             return
@@ -72,25 +96,20 @@ class AveragedFeatures:
     def rows(self, nodes: Tensor, *, keep: bool) -> Tensor:
         """(len(nodes), features): known, or computed; then kept for the next time if asked to.
 
-        Computed rows of sparse features are not kept: they would not be sparse any more.
+        Computed rows that are sparse are not kept.
         """
-        if self.values is None and (not self._by_row or not keep):
+        if self.values is None and not (self.dense and keep):
             rows = self._product(nodes)
         else:
-            if self._by_row:
+            if self.dense:
                 self._keep(nodes)
             rows = select_rows(self.table, nodes)
         return rows.to(full_precision(rows.dtype))
 
     def know(self, nodes: Tensor) -> None:
         """Compute the rows of some nodes, where they are not known yet."""
-        if self._by_row:
+        if self.dense:
             self._keep(nodes)
-
-    @property
-    def _by_row(self) -> bool:
-        """Whether there is a table with a row for every node, that is filled row by row."""
-        return is_dense(self.features) and not self.P.partial
 
     def _part(self) -> Tensor:
         """P X of a relation that only some nodes have: a block of their rows."""
@@ -102,7 +121,7 @@ class AveragedFeatures:
         return Blocks(product.shape, filled or product.blocks[:1])
 
     def _keep(self, nodes: Tensor) -> None:
-        """Compute rows of dense features that are not known yet."""
+        """Compute dense rows that are not known yet."""
         if self.values is None:
             shape = tuple(self.features.shape)
             self.values = zeros(shape, self.features.dtype, self.file)
@@ -122,4 +141,5 @@ class AveragedFeatures:
 
     def _product(self, nodes: Tensor) -> Tensor:
         """Rows in the precision of the features, whether they are then kept or not."""
-        return self.P.product(self.features, nodes).to(self.features.dtype)
+        rows = self.P.product(self.features, nodes).to(self.features.dtype)
+        return rows.to_dense() if self.dense and is_sparse(rows) else rows

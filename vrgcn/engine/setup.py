@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from vrgcn.graph.propagation import (
     of_relation,
 )
 from vrgcn.graph.read_ahead import read_ahead
-from vrgcn.graph.sparse import is_dense, select_rows
+from vrgcn.graph.sparse import for_rows, is_dense, select_rows
 from vrgcn.graph.trained_on import check_scaled, find_trained_on
 
 
@@ -52,6 +53,11 @@ class Setup:
     device: torch.device
     directory: Path | None = None
 
+    @cached_property
+    def features(self) -> Tensor:
+        """The graph's features, to select rows of."""
+        return for_rows(self.graph.features)
+
     @property
     def matrices(self) -> list[dict[Relation, Propagation]]:
         """For each level, what minibatches propagate it over; nothing where P X answers."""
@@ -68,7 +74,7 @@ class Setup:
 
     def inputs(self, nodes: Tensor) -> Inputs:
         """The tensors that the passes of a minibatch start from. nodes: of level 0."""
-        features = self.graph.features
+        features = self.features
         relations = self.training.levels[0] if self.preprocess else ()
         if self.inductive:  # rows of nodes that are not visited may be unknown
             for over in relations:
@@ -82,7 +88,7 @@ class Setup:
                 select_rows(table, some).to(self.device, self.graph.dtype)
                 for table, some in zip((features, *tables), wanted, strict=True)
             )
-            return Inputs(x, features, dict(zip(relations, averaged, strict=True)))
+            return Inputs(x, self.graph.features, dict(zip(relations, averaged, strict=True)))
         width = features.shape[1]
         both = features.new_empty((len(nodes), 2 * width))
         for table, half in ((features, both[:, :width]), (tables[0], both[:, width:])):

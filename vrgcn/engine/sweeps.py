@@ -112,7 +112,7 @@ def _forward(
     keep_averages: bool,
     rows: Rows,
 ) -> Swept:
-    x = select_rows(setup.graph.features, chunk).to(setup.device, setup.graph.dtype)
+    x = select_rows(setup.features, chunk).to(setup.device, setup.graph.dtype)
     received: list[Tensor] = []
     # A sweep that stops at the first table needs no row of P where P X is known.
     reached = cache(lambda over: _reached(setup.P[over], chunk))

@@ -66,6 +66,10 @@ class Block:
         """values @ weight: (rows, width) @ (width, out)."""
         return self.matrix @ weight if self.sparse else self.values @ weight
 
+    def transposed_times(self, y: Tensor) -> Tensor:
+        """Transposed values @ y: (width, rows) @ (rows, out)."""
+        return self.matrix.transposed @ y if self.sparse else self.values.t() @ y
+
     @property
     def columns(self) -> slice:
         return slice(self.column, self.column + self.width)
@@ -374,10 +378,14 @@ class _Product(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, grad: Tensor) -> tuple[Tensor, None]:  # type: ignore[no-untyped-def]
+        blocks = sorted(ctx.x.blocks, key=lambda block: block.column)
+        parts = [block.transposed_times(block.rows_of(grad)) for block in blocks]
+        ends = [0, *(block.columns.stop for block in blocks)]
+        starts = [*(block.columns.start for block in blocks), ctx.shape[0]]
+        if ends == starts:  # no column is left out, none is in two blocks
+            return torch.cat(parts), None
         of_weight = grad.new_zeros(ctx.shape)
-        for block in ctx.x.blocks:
-            rows = block.rows_of(grad)
-            part = block.matrix.transposed @ rows if block.sparse else block.values.t() @ rows
+        for block, part in zip(blocks, parts, strict=True):
             of_weight[block.columns] += part
         return of_weight, None
 

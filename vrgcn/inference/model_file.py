@@ -307,7 +307,7 @@ _OWN_KINDS = _KINDS | {
 # Arguments that files from before them do not have, and what they were.
 _LATER: dict[str, Any] = {
     "transform_first": False, "nodes": 0, "learned_rows": False, "neighbour_labels": False,
-    "norm": "auto", "skip": False, "jumping": "none",
+    "norm": "auto", "skip": False, "jumping": "none", "sparse_features": False,
 }  # fmt: skip
 _ARGUMENTS = {
     **dict.fromkeys(("in_features", "hidden", "classes", "layers", "dense"), POSITIVE),

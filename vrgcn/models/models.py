@@ -49,7 +49,8 @@ class Linear(nn.Linear):
 
 
 class InputLinear(Linear):
-    """The same layer for features that are multiplied before they are propagated.
+    """The same layer for sparse features, and for features that are multiplied before they are
+    propagated.
 
     `weight` is W', (in, out): what a sparse x adds up are rows in one piece, and so it is in the
     gradient and in the optimiser. In a state dict it is W, as that of any other linear layer.
@@ -118,7 +119,7 @@ class Dense(nn.Module):
     norm: a name of NORMS
     last: the end of the model, whose output is neither normalised nor activated
     drop_input: dropout on the input too; not where it was dropped before the propagation
-    transform_first: the input is multiplied before it is propagated: see `GraphModel`
+    first: the input are features for an `InputLinear`
     """
 
     def __init__(
@@ -131,11 +132,11 @@ class Dense(nn.Module):
         activation: str,
         last: bool,
         drop_input: bool = True,
-        transform_first: bool = False,
+        first: bool = False,
     ) -> None:
         super().__init__()
         self.linears = nn.ModuleList(
-            (Linear if i or not transform_first else InputLinear)(a, b, bias=bias)
+            (InputLinear if first and i == 0 else Linear)(a, b, bias=bias)
             for i, (a, b) in enumerate(pairwise(widths))
         )
         inner = len(self.linears) - last
@@ -177,6 +178,7 @@ class GraphModel(nn.Module):
         in place of (P x) W: the same numbers without dropout, by another order of the products. For
         sparse features whose averages would be dense. Dropout is of x then, in either order, and
         the first thing that the model propagates is x W, which has a history like any activation
+    sparse_features: keep the first weights row by row, which products with sparse features read
     nodes: of the graph that it is trained on, where it has tables of them
     learned_rows: the first linear layer's output gets the sum of the neighbours' learned rows over
         the root of their number. A node's own row reaches it by a detour at most: at once, it would
@@ -212,6 +214,7 @@ class GraphModel(nn.Module):
         norm: str = ModelConfig.norm,
         skip: bool = ModelConfig.skip,
         jumping: str = ModelConfig.jumping,
+        sparse_features: bool = False,
     ) -> None:
         super().__init__()
         check_sizes(in_features=in_features, hidden=hidden, classes=classes)
@@ -231,7 +234,7 @@ class GraphModel(nn.Module):
             "dense": dense, "dropout": dropout, "order": order, "layer_norm": layer_norm,
             "bias": bias, "activation": activation, "transform_first": transform_first,
             "nodes": nodes, "learned_rows": learned_rows, "neighbour_labels": neighbour_labels,
-            "norm": norm, "skip": skip, "jumping": jumping,
+            "norm": norm, "skip": skip, "jumping": jumping, "sparse_features": sparse_features,
         }  # fmt: skip
         self.order = order
         self.transform_first = transform_first
@@ -253,7 +256,7 @@ class GraphModel(nn.Module):
                 activation=activation,
                 last=ends and layer == layers - 1,
                 drop_input=order == "after",
-                transform_first=transform_first and layer == 0,
+                first=(transform_first or sparse_features) and layer == 0,
             )
             for layer in range(layers)
         )
@@ -391,11 +394,18 @@ MODELS: dict[str, type[GraphModel]] = {"gcn": GCN, "graphsage": GraphSAGE, "mlp"
 
 
 def build_model(
-    config: ModelConfig, in_features: int, classes: int, seed: int, nodes: int = 0
+    config: ModelConfig,
+    in_features: int,
+    classes: int,
+    seed: int,
+    nodes: int = 0,
+    *,
+    sparse_features: bool = False,
 ) -> GraphModel:
     """Build the model with weights that depend only on the seed.
 
     nodes: of the graph, for models with a table of them
+    sparse_features: see `GraphModel`
 
     If `transform_first` is still "auto", the features are propagated first.
     """
@@ -406,4 +416,10 @@ def build_model(
     tables = config.learned_rows or config.neighbour_labels
     kind = MODELS[arguments.pop("model")]
     with default_generator(torch.device("cpu"), seed):
-        return kind(in_features, classes=classes, nodes=nodes if tables else 0, **arguments)
+        return kind(
+            in_features,
+            classes=classes,
+            nodes=nodes if tables else 0,
+            sparse_features=sparse_features,
+            **arguments,
+        )
