@@ -152,8 +152,7 @@ class _Rows:
         nodes, size = len(features), features.element_size()
         if is_sparse(features) and averaged > FULL * features.shape[1]:
             return nodes * features.shape[1] * size
-        place = 4 if is_sparse(features) else 8
-        sparse = int(averaged * nodes) * (place + size) + place * (nodes + 1)
+        sparse = int(averaged * nodes) * (4 + size) + 4 * (nodes + 1)
         return sparse + int(dense_width(features) * nodes * size)
 
 
