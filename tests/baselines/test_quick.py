@@ -5,12 +5,17 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.lab.league.test_rows import graph
+from tests.baselines.problems import small
 from vrgcn.baselines import quick
 from vrgcn.baselines.quick import quick_baseline
+from vrgcn.graph.graph import Graph
 from vrgcn.tasks import find_task
 
 ACCURACY = find_task("classes").find_metric()
+
+
+def graph() -> Graph:
+    return small(classes=2)
 
 
 def test_it_is_the_linear_model_with_the_better_validation_score() -> None:

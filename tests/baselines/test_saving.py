@@ -23,7 +23,12 @@ from vrgcn.inference.saved import load_model, save_model
 pytest.importorskip("sklearn")
 
 
-@pytest.fixture(params=["linear", "linear-2", "trees-2", "labels", "smoothed", "link"])
+@pytest.fixture(
+    params=[
+        *("linear", "linear-2", "trees-2", "trees-tables", "mlp-2", "mlp-tables"),
+        *("labels", "smoothed", "smoothed-mlp", "link"),
+    ]
+)
 def recipe(request) -> str:
     return request.param
 
@@ -93,7 +98,7 @@ def test_a_recipe_whose_packages_are_missing_is_not_available(monkeypatch) -> No
     assert all(recipe.available for recipe in RECIPES.values())
     monkeypatch.setattr("vrgcn.baselines.find_spec", lambda name: None)
     without = [name for name, recipe in RECIPES.items() if recipe.available]
-    assert without == ["linear", "linear-2", "labels", "smoothed", "link"]
+    assert set(RECIPES) - set(without) == {"trees", "trees-2", "trees-tables", "smoothed-trees"}
 
 
 @pytest.mark.parametrize("recipe", ["linear-2", "labels", "link", "trees-2"])
@@ -113,7 +118,7 @@ def test_labels_of_other_than_training_nodes_reach_nothing_but_the_choice(recipe
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
-@pytest.mark.parametrize("recipe", ["labels", "smoothed", "link"])
+@pytest.mark.parametrize("recipe", ["labels", "smoothed", "link", "mlp-tables", "trees-tables"])
 def test_rows_of_nodes_follow_them_to_another_graph(recipe: str, tmp_path: Path) -> None:
     outputs, path = saved_as(tmp_path, recipe)
     graph = small()

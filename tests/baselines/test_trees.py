@@ -11,9 +11,9 @@ import torch
 
 from tests.baselines.problems import TASKS, small
 from vrgcn.baselines import trees as module
-from vrgcn.baselines.baseline import beside_means
+from vrgcn.baselines.boosting import LightBooster, ScikitBooster, rounded_down
 from vrgcn.baselines.problem import Problem
-from vrgcn.baselines.trees import LightBooster, ScikitBooster, Trees, fit_trees, rounded_down
+from vrgcn.baselines.trees import Trees, fit_trees
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import predict
 from vrgcn.tasks import find_task
@@ -49,7 +49,8 @@ def test_trees_as_tensors_say_what_the_library_says(library: str, classes: int) 
     forest = booster.forest()
     rounds, width, nodes = forest.feature.shape
     assert (rounds, width) == (40, classes if classes > 2 else 1)
-    model = Trees(5, width, hops=0, components=0, rounds=rounds, nodes=nodes, depth=forest.depth)
+    model = Trees(5, width, rounds=rounds, nodes=nodes, depth=forest.depth, hops=0)
+    model.inputs.scale.data.fill_(1.0)
     model.fill("threshold", rounded_down(forest.threshold, torch.float32))
     model.fill("value", forest.value.float())
     model.fill("start", forest.start.float())
@@ -80,10 +81,10 @@ def test_the_outputs_on_validation_nodes_are_those_that_were_scored(library: str
 
     def score(outputs: torch.Tensor) -> float:
         seen.append(outputs)
-        return [5.0, 3.0, 4.0, 4.0, 4.0][len(seen) - 1]
+        return [5.0, 3.0, 4.0, 4.0][len(seen) - 1]
 
     model = fit_trees(Problem(**vars(problem) | {"score": score}), 2)
-    assert len(seen) == 5  # the second is the best, and three more were looked at
+    assert len(seen) == 4  # the second is the best, and two more were looked at
     assert model.arguments["rounds"] == 2 * module._ROUND
     torch.testing.assert_close(predict(model, graph)[graph.val], seen[1], rtol=1e-6, atol=1e-4)
 
@@ -103,20 +104,6 @@ def test_a_class_without_training_nodes_is_never_predicted(library: str) -> None
     fewer = graph.with_splits({"train": one, "val": graph.val})
     with pytest.raises(ValueError, match="all training nodes are of one class"):
         fit_trees(Problem.of(fewer), 0)
-
-
-def test_wide_features_are_projected_be_they_sparse(monkeypatch) -> None:
-    monkeypatch.setattr(module, "_WIDEST", 5)
-    monkeypatch.setattr(module, "_COMPONENTS", 4)
-    for sparse in (False, True):
-        graph = small(sparse=sparse, nodes=600)
-        model = fit_trees(Problem.of(graph), 2)
-        assert model.arguments["components"] == 4
-        assert model.projection.shape == (6, 4)
-        narrow = graph.features.to_dense() @ model.projection
-        rows = beside_means(narrow, Problem.of(graph).propagate, 2)
-        assert rows.shape[1] == model.columns == 13
-        assert score(model, graph) > 0.6
 
 
 def test_labels_of_other_than_training_nodes_reach_nothing_but_the_choice(monkeypatch) -> None:

@@ -18,12 +18,14 @@ from vrgcn.baselines.baseline import Baseline
 from vrgcn.baselines.label_propagation import LabelPropagation, fit_label_propagation
 from vrgcn.baselines.link import Link, fit_link
 from vrgcn.baselines.logistic import Logistic, fit_logistic
+from vrgcn.baselines.perceptron import Perceptron, fit_perceptron
 from vrgcn.baselines.problem import Problem
 from vrgcn.baselines.trees import Trees, fit_trees
 
 BASELINES: dict[str, type[Baseline]] = {
     "logistic": Logistic,
     "trees": Trees,
+    "perceptron": Perceptron,
     "link": Link,
     "label-propagation": LabelPropagation,
 }
@@ -51,15 +53,32 @@ class Recipe:
 
 
 _TREES = ("lightgbm", "sklearn")
-# In the order in which they are fitted: where time is short, those that come first count.
+_linear = partial(fit_logistic, hops=2)
+_perceptron = partial(fit_perceptron, hops=2)
+_trees = partial(fit_trees, hops=2)
+# In the order in which they are fitted: where time is short, those that come first count. Recipes
+# of one `fit` share what it returns.
 RECIPES: dict[str, Recipe] = {
     "linear": Recipe(partial(fit_logistic, hops=0), "linear, of a node's own features"),
-    "linear-2": Recipe(partial(fit_logistic, hops=2), "linear, of two hops"),
     "labels": Recipe(fit_label_propagation, "labels, spread along the edges"),
-    "smoothed": Recipe(
-        partial(fit_logistic, hops=2), "linear of two hops, corrected and smoothed", smooth=True
+    "mlp-2": Recipe(_perceptron, "perceptron, of two hops"),
+    "mlp-tables": Recipe(
+        partial(fit_perceptron, hops=2, tables=True), "perceptron, of two hops, links and labels"
     ),
-    "trees-2": Recipe(partial(fit_trees, hops=2), "boosted trees, of two hops", _TREES),
+    "trees-2": Recipe(_trees, "boosted trees, of two hops", _TREES),
+    "trees-tables": Recipe(
+        partial(fit_trees, hops=2, tables=True),
+        "boosted trees, of two hops, links and labels",
+        _TREES,
+    ),
     "link": Recipe(fit_link, "linear, of who the neighbours are"),
+    "smoothed-mlp": Recipe(
+        _perceptron, "perceptron of two hops, corrected and smoothed", smooth=True
+    ),
+    "linear-2": Recipe(_linear, "linear, of two hops"),
+    "smoothed": Recipe(_linear, "linear of two hops, corrected and smoothed", smooth=True),
+    "smoothed-trees": Recipe(
+        _trees, "boosted trees of two hops, corrected and smoothed", _TREES, smooth=True
+    ),
     "trees": Recipe(partial(fit_trees, hops=0), "boosted trees, of its own features", _TREES),
 }

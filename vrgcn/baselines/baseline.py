@@ -38,11 +38,16 @@ class Baseline(nn.Module):
 
     def make(self, name: str, *shape: int) -> None:
         """A floating-point tensor of the module, which is not trained."""
-        setattr(self, name, nn.Parameter(torch.zeros(shape), requires_grad=False))
+        make_tensor(self, name, *shape)
 
     def fill(self, name: str, values: Tensor) -> None:
         """Give a tensor that `make` made its values, in their precision."""
         getattr(self, name).data = values.detach().clone()
+
+
+def make_tensor(module: nn.Module, name: str, *shape: int) -> None:
+    """Give a module a floating-point tensor that is not trained."""
+    setattr(module, name, nn.Parameter(torch.zeros(shape), requires_grad=False))
 
 
 def times(x: Tensor | CSR, weights: Tensor) -> Tensor:

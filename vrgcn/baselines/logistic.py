@@ -17,11 +17,13 @@ import torch
 from torch import Tensor
 
 from vrgcn.baselines.baseline import Baseline, beside_means, mean_and_degree, times
+from vrgcn.baselines.hop_inputs import column_weights, mostly_zero
 from vrgcn.baselines.problem import Problem
 from vrgcn.files.kinds import COUNT, POSITIVE
 from vrgcn.graph.sparse import CSR, first_rows, is_dense, is_sparse, num_entries, select_rows
 
 _STRENGTHS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
+_WORSE = 2  # strengths without a better score after which weaker ones are not tried
 _STEPS = 60  # steps of L-BFGS with each strength
 _WORK = 4e11  # multiplications at most: fewer steps where each takes many
 _LARGEST = 1 << 28  # numbers in [X, P X, P P X] that are kept in memory
@@ -81,15 +83,24 @@ def fit_logistic(problem: Problem, hops: int) -> Logistic:
 
 
 def _fit_kept(problem: Problem, model: Logistic) -> None:
-    """Fit with [X, P X, P P X, log(1 + degree)] in memory, each column standardised."""
+    """Fit with [X, P X, P P X, log(1 + degree)] in memory, each column standardised; columns that
+    are mostly 0 are weighted instead, as sparse ones are."""
     graph, hops = problem.graph, model.arguments["hops"]
     with torch.no_grad():
-        inputs = beside_means(graph.features.to(graph.dtype), problem.propagate, hops)
+        x = graph.features.to(graph.dtype)
+        inputs = beside_means(x, problem.propagate, hops)
         train, val = inputs[graph.train], inputs[graph.val]
         mean = train.double().mean(0)
-        deviation = (train.double() - mean).square().mean(0).sqrt()
+        squares = (train.double() - mean).square().mean(0)
+        deviation = squares.sqrt()
         constant = deviation <= 1e-7 * mean.abs().clamp(min=1e-30)
         deviation[constant] = 1.0
+        if mostly_zero(x):
+            weights = column_weights(x).double()
+            for block in range(hops + 1):
+                columns = slice(block * len(weights), (block + 1) * len(weights))
+                size = (squares[columns] * weights.square()).sum().sqrt()
+                deviation[columns] = size.clamp(min=1e-12) / weights.clamp(min=1e-6)
         mean, deviation = mean.to(train), deviation.to(train)
         train, val = (train - mean) / deviation, (val - mean) / deviation
 
@@ -107,11 +118,13 @@ def _fit_kept(problem: Problem, model: Logistic) -> None:
 
 
 def _fit_by_products(problem: Problem, model: Logistic) -> None:
-    """Fit without ever making P X, which of sparse features is dense. Columns are not scaled each;
-    X, P X and P P X are each made of mean square 1 over the training nodes' rows."""
+    """Fit without ever making P X, which of sparse features is dense. Rare columns weigh more
+    (`column_weights`); rows of X, P X and P P X are each made of mean square 1 over the training
+    nodes."""
     graph, hops = problem.graph, model.arguments["hops"]
     x, nodes = graph.features.to(graph.dtype), torch.cat([graph.train, graph.val])
-    sizes = _mean_squares(problem, x, hops).sqrt().clamp(min=1e-12)
+    columns = column_weights(x)
+    sizes = _mean_squares(problem, x, columns, hops).sqrt().clamp(min=1e-12)
     if not hops:
         x, nodes = select_rows(x, nodes), torch.arange(len(nodes))
     rows = CSR.from_torch(x) if is_sparse(x) else x
@@ -119,7 +132,7 @@ def _fit_by_products(problem: Problem, model: Logistic) -> None:
 
     def split(weights: Tensor) -> tuple[Tensor, Tensor]:
         scaled = weights[: (hops + 1) * row].view(hops + 1, graph.num_features, -1)
-        return scaled / sizes[:, None, None], weights[(hops + 1) * row :]
+        return scaled * columns[:, None] / sizes[:, None, None], weights[(hops + 1) * row :]
 
     def all_outputs(weights: Tensor, bias: Tensor) -> Tensor:
         return linear_hops(rows, problem.propagate, *split(weights))[nodes] + bias
@@ -141,12 +154,15 @@ def _fit_by_products(problem: Problem, model: Logistic) -> None:
     model.fill("bias", bias)
 
 
-def _mean_squares(problem: Problem, x: Tensor, hops: int) -> Tensor:
+def _mean_squares(problem: Problem, x: Tensor, columns: Tensor, hops: int) -> Tensor:
     """(hops + 1,): mean of the squared lengths of training rows of X, P X, P P X, by random signs:
-    of a row r, the mean of (r · signs)² is its squared length."""
+    of a row r, the mean of (r · signs)² is its squared length.
+
+    columns: (features,) weights of columns
+    """
     generator = torch.Generator().manual_seed(problem.seed)
     signs = torch.randint(0, 2, (x.shape[1], _PROBES), generator=generator).to(x.dtype) * 2 - 1
-    rows = times(x, signs)
+    rows = times(x, signs * columns[:, None])
     train, found = problem.graph.train, []
     for hop in range(hops + 1):
         rows = mean_and_degree(rows, problem.propagate)[0] if hop else rows
@@ -171,6 +187,7 @@ def solve(
     weights = start.clone().requires_grad_()
     bias = start.new_zeros(problem.outputs).requires_grad_()
     criterion, kept, best = problem.criterion(), (weights.detach(), bias.detach()), float("nan")
+    worse = 0
     steps = int(min(_STEPS, max(10, _WORK / (3 * work * problem.outputs * len(strengths)))))
     for strength in strengths:
         optimizer = torch.optim.LBFGS(
@@ -187,8 +204,9 @@ def solve(
         optimizer.step(closure)
         with torch.no_grad():
             score = problem.score(model.output_scale(val(weights, bias)))
+        worse += 1
         if problem.better(score, best):
-            best, kept = score, (weights.detach().clone(), bias.detach().clone())
-        if problem.over():
+            best, kept, worse = score, (weights.detach().clone(), bias.detach().clone()), 0
+        if worse >= _WORSE or problem.over():
             break
     return kept

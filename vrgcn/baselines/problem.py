@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -18,6 +19,8 @@ from vrgcn.tasks import find_task
 from vrgcn.tasks.metrics import Metric
 from vrgcn.tasks.task import Criterion, LossSettings, Task
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -30,6 +33,7 @@ class Problem:
     score: of outputs (validation nodes, `outputs`), by the metric
     seed: of everything that is drawn
     over: whether there is no time left to improve what was fitted so far
+    made: parts that several baselines share, see `once`
     """
 
     graph: Graph
@@ -40,6 +44,7 @@ class Problem:
     better: Callable[[float, float], bool]
     seed: int = 0
     over: Callable[[], bool] = lambda: False
+    made: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     @staticmethod
     def of(
@@ -79,6 +84,13 @@ class Problem:
         """Return the exact propagation over all nodes at once, as baselines use it."""
         return WholeGraph(build_propagation("adjacency", self.graph))
 
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return what `make` returned when it was first asked for by this key."""
+        if key not in self.made:
+            self.made[key] = make()
+        found: T = self.made[key]
+        return found
+
     def criterion(self) -> Criterion:
         """The usual loss of the task, with what it knows of the training labels."""
         settings = LossSettings()
@@ -112,6 +124,10 @@ class WholeGraph:
     def nodes(self) -> Tensor:
         """(nodes,): all of them, at every level."""
         return torch.arange(self.others.num_rows)
+
+    def table(self, table: Tensor) -> Tensor:
+        """Sums of the neighbours' rows, without a node's own."""
+        return self.others @ table
 
     def __call__(self, h: Tensor) -> Tensor:
         sums = self.others @ h

@@ -1,105 +1,56 @@
-"""Boosted trees on a node's features, on those of its neighbours' averages, and on its degree.
+"""Boosted trees on the columns of `HopInputs`: a node's features, its neighbours' averages, ....
 
 The trees are grown by LightGBM, or by scikit-learn where that is not installed, until the score on
 the validation nodes has not improved for some rounds. Then they are tensors: for each node of each
 tree a feature, a threshold, two branches; a leaf is its own branch. A row walks down all trees at
 once, a level a step.
-
-Wide features are first projected to a few columns by a singular value decomposition of what the
-neighbours of all nodes have on average: features are known where labels are not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 from importlib.util import find_spec
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vrgcn.baselines.baseline import Baseline, beside_means, mean_and_degree, times
+from vrgcn.baselines.baseline import Baseline
+from vrgcn.baselines.boosting import (
+    NEVER,
+    Booster,
+    Constant,
+    Forest,
+    LightBooster,
+    ScikitBooster,
+    SomeOutputs,
+    joined,
+    rounded_down,
+)
+from vrgcn.baselines.hop_inputs import INPUTS, HopInputs, fit_inputs
 from vrgcn.baselines.problem import Problem
 from vrgcn.files.kinds import COUNT, POSITIVE
-from vrgcn.graph.sparse import CSR, is_sparse
 
-_WIDEST = 128  # feature columns that are taken as they are
-_COMPONENTS = 64  # columns that wider ones are projected to
-_ROUNDS = 300  # maximum rounds of boosting; a round is a tree for each output
+_ROUNDS = 140  # maximum rounds of boosting; a round is a tree for each output
 _ROUND = 20  # rounds between evaluations on the validation nodes
-_PATIENCE = 3  # looks without a better score
-_WORK = 4e9  # rows times columns times trees at most: fewer rounds where each takes many
-_RATE, _LEAVES, _DEPTH, _LEAST, _PENALTY = 0.05, 15, 8, 20, 1.0
+_PATIENCE = 2  # looks without a better score
+_WORK = 3e9  # rows times columns times trees at most: fewer rounds where each takes many
 _AT_ONCE = 1 << 22  # pairs of a row and a tree that walk together
-_SPARE, _ITERATIONS = 8, 4  # further columns and rounds by which a projection is found
-_MOST_ROWS = 200_000  # that trees are grown on
-_NEVER = -20.0  # output of a class that no training node has
-
-
-@dataclass(frozen=True)
-class Forest:
-    """Trees of equal size, padded; tree i of each round adds to output i.
-
-    feature: (rounds, outputs, nodes) column that a node looks at
-    threshold: (rounds, outputs, nodes) a row goes left if its value is at most this
-    branches: (rounds, outputs, nodes, 2) left and right; a leaf is its own
-    value: (rounds, outputs, nodes) what a leaf adds
-    start: (outputs,) what the outputs are before any tree
-    """
-
-    feature: Tensor
-    threshold: Tensor
-    branches: Tensor
-    value: Tensor
-    start: Tensor
-
-    @staticmethod
-    def of(parts: Iterable[Tensor], start: Tensor) -> Forest:
-        """parts: feature, threshold, branches and value"""
-        feature, threshold, branches, value = parts
-        return Forest(feature, threshold, branches, value, start)
-
-    @property
-    def parts(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The tensors that have an entry for each tree."""
-        return self.feature, self.threshold, self.branches, self.value
-
-    @property
-    def depth(self) -> int:
-        """How many steps every row needs to reach a leaf in every tree."""
-        nodes = self.feature.shape[2]
-        trees = self.branches.reshape(-1, nodes, 2)
-        at = torch.zeros(len(trees), 1, dtype=torch.bool).expand(-1, nodes).clone()
-        at[:, 0] = True
-        leaves = (trees == torch.arange(nodes)[:, None]).all(2)
-        steps = 0
-        while (at & ~leaves).any():
-            tree, node = (at & ~leaves).nonzero(as_tuple=True)
-            at[:] = False
-            at[tree[:, None], trees[tree, node]] = True
-            steps += 1
-        return steps
-
-    def rounds(self, count: int) -> Forest:
-        """The first rounds alone."""
-        return Forest.of((part[:count] for part in self.parts), self.start)
+_MOST_ROWS = 50_000  # that trees are grown on
 
 
 class Trees(Baseline):
-    """hops: how often neighbours are averaged; 0: a node's own features alone
-    components: columns that the features are projected to first; 0: none
+    """hops, components, spectral, label_hops, known: see `HopInputs`
     rounds, nodes, depth: of the forest: trees for each output, nodes of a tree, steps to its leaves
     """
 
     kinds: ClassVar = {
         **dict.fromkeys(("in_features", "classes", "rounds", "nodes"), POSITIVE),
-        **dict.fromkeys(("hops", "components", "depth"), COUNT),
+        **dict.fromkeys((*INPUTS, "depth"), COUNT),
     }
 
-    projection: Tensor
     threshold: Tensor
     value: Tensor
     start: Tensor
@@ -111,25 +62,21 @@ class Trees(Baseline):
         in_features: int,
         classes: int,
         *,
-        hops: int,
-        components: int,
         rounds: int,
         nodes: int,
         depth: int,
+        **inputs: int,
     ) -> None:
         super().__init__(
             in_features=in_features,
             classes=classes,
-            hops=hops,
-            components=components,
             rounds=rounds,
             nodes=nodes,
             depth=depth,
+            **inputs,
         )
-        self.hops, self.depth = hops, depth
-        self.columns = (components or in_features) * (hops + 1) + bool(hops)
-        if components:
-            self.make("projection", in_features, components)
+        self.depth = depth
+        self.inputs = HopInputs(in_features, classes, **inputs)
         shape = (rounds, classes, nodes)
         self.make("threshold", *shape)
         self.make("value", *shape)
@@ -138,7 +85,7 @@ class Trees(Baseline):
         self.register_buffer("branches", torch.zeros((*shape, 2), dtype=torch.int32))
 
     def check_tensors(self) -> None:
-        for name, most in (("feature", self.columns), ("branches", self.threshold.shape[2])):
+        for name, most in (("feature", self.inputs.columns), ("branches", self.threshold.shape[2])):
             values = getattr(self, name)
             if values.dtype != torch.int32:
                 raise ValueError(f"{name} holds {values.dtype}, not torch.int32")
@@ -146,18 +93,12 @@ class Trees(Baseline):
                 raise ValueError(f"{name} holds numbers outside 0..{most - 1}")
 
     def forward(self, x: Tensor, propagate: Callable[[Tensor], Tensor]) -> Tensor:
-        rows = beside_means(self.narrow(x), propagate, self.hops)
+        rows = self.inputs(x, propagate)
         trees = self.threshold.shape[0] * self.threshold.shape[1]
         parts = rows.split(max(1, _AT_ONCE // trees))
         scores = torch.cat([self._walk(part) for part in parts]) + self.start.double()
         scaled: Tensor = self.output_scale(scores.to(rows.dtype))
         return scaled
-
-    def narrow(self, x: Tensor) -> Tensor:
-        """The features, dense, as few as the trees take."""
-        if self.arguments["components"]:
-            return times(x, self.projection)
-        return x.to_dense()
 
     def _walk(self, rows: Tensor) -> Tensor:
         """(rows, width) float64: the sums of the leaves that each row comes to."""
@@ -172,28 +113,25 @@ class Trees(Baseline):
         return self.value.flatten()[at].double().view(len(rows), rounds, width).sum(1)
 
 
-def fit_trees(problem: Problem, hops: int) -> Trees:
-    """The trees of a problem, by LightGBM or scikit-learn."""
+def fit_trees(problem: Problem, hops: int, *, tables: bool = False) -> Trees:
+    """The trees of a problem, by LightGBM or scikit-learn.
+
+    tables: they read singular vectors of the adjacency matrix and labels of neighbours too
+    """
     graph = problem.graph
-    x = graph.features.to(graph.dtype)
-    projection = _projection(problem, hops) if graph.num_features > _WIDEST else None
-    with torch.no_grad():
-        narrow = x.to_dense() if projection is None else times(x, projection)
-        inputs = beside_means(narrow, problem.propagate, hops)
-    forest = grow(problem, inputs[graph.train], inputs[graph.val])
+    inputs, rows = fit_inputs(problem, hops, tables=tables)
+    forest = grow(problem, rows[graph.train], rows[graph.val])
     rounds, _, nodes = forest.feature.shape
     model = Trees(
         graph.num_features,
         problem.outputs,
-        hops=hops,
-        components=0 if projection is None else projection.shape[1],
         rounds=rounds,
         nodes=nodes,
         depth=forest.depth,
+        **inputs.arguments,
     )
     problem.criterion().prepare(model)
-    if projection is not None:
-        model.fill("projection", projection)
+    model.inputs = inputs
     model.fill("threshold", rounded_down(forest.threshold, graph.dtype))
     model.fill("value", forest.value.to(graph.dtype))
     model.fill("start", forest.start.to(graph.dtype))
@@ -236,7 +174,7 @@ def _boosters(problem: Problem, rows: NDArray[Any], labels: Tensor) -> list[Boos
         return [make(rows, targets.numpy(), 0, problem.seed)]
     if problem.task.several:
         return [
-            Constant(-_NEVER if present.any() else _NEVER)
+            Constant(-NEVER if present.any() else NEVER)
             if len(present.unique()) == 1
             else make(rows, present.numpy(), 2, problem.seed)
             for present in labels.long().t()
@@ -246,269 +184,3 @@ def _boosters(problem: Problem, rows: NDArray[Any], labels: Tensor) -> list[Boos
         raise ValueError("all training nodes are of one class: trees have nothing to tell apart")
     booster = make(rows, targets.numpy(), len(seen), problem.seed)
     return [SomeOutputs(booster, seen.tolist(), problem.outputs)]
-
-
-class Booster(Protocol):
-    """Boosting by a library.
-
-    width: outputs that it has trees for
-    """
-
-    width: int
-
-    def grow(self, rounds: int) -> None:
-        """Boost until there are as many rounds."""
-
-    def raw(self, rows: NDArray[Any]) -> NDArray[np.float64]:
-        """(rows, width): the sums of the trees so far, as the library computes them."""
-
-    def forest(self) -> Forest:
-        """The trees so far."""
-
-
-class ScikitBooster:
-    """scikit-learn's histogram gradient boosting.
-
-    classes: of the targets, which are 0, 1, ...; 0 for numbers
-    """
-
-    def __init__(self, rows: NDArray[Any], targets: NDArray[Any], classes: int, seed: int) -> None:
-        from sklearn import ensemble
-
-        kind = ensemble.HistGradientBoostingClassifier
-        if not classes:
-            kind = ensemble.HistGradientBoostingRegressor
-        self.rows, self.targets = rows, targets
-        self.width = classes if classes > 2 else 1
-        self.model = kind(
-            learning_rate=_RATE,
-            max_leaf_nodes=_LEAVES,
-            max_depth=_DEPTH,
-            min_samples_leaf=_least(len(rows)),
-            l2_regularization=_PENALTY,
-            early_stopping=False,
-            warm_start=True,
-            random_state=seed,
-        )
-
-    def grow(self, rounds: int) -> None:
-        self.model.set_params(max_iter=rounds).fit(self.rows, self.targets)
-
-    def raw(self, rows: NDArray[Any]) -> NDArray[np.float64]:
-        numbers = not hasattr(self.model, "decision_function")
-        found = self.model.predict(rows) if numbers else self.model.decision_function(rows)
-        return np.asarray(found, np.float64).reshape(len(rows), self.width)
-
-    def forest(self) -> Forest:
-        trees = [
-            [_from_scikit(tree.nodes) for tree in one_round] for one_round in self.model._predictors
-        ]
-        start = torch.from_numpy(np.asarray(self.model._baseline_prediction, np.float64))
-        return padded(trees, start.flatten())
-
-
-class LightBooster:
-    """LightGBM's. classes: see `ScikitBooster`"""
-
-    def __init__(self, rows: NDArray[Any], targets: NDArray[Any], classes: int, seed: int) -> None:
-        import lightgbm
-
-        self.width = classes if classes > 2 else 1
-        objective = "multiclass" if classes > 2 else "binary" if classes else "regression"
-        settings = {
-            "objective": objective,
-            "learning_rate": _RATE,
-            "num_leaves": _LEAVES,
-            "max_depth": _DEPTH,
-            "min_data_in_leaf": _least(len(rows)),
-            "lambda_l2": _PENALTY,
-            "seed": seed,
-            "deterministic": True,
-            "force_row_wise": True,
-            "num_threads": torch.get_num_threads(),
-            "verbose": -1,
-        }
-        if classes > 2:
-            settings["num_class"] = classes
-        data = lightgbm.Dataset(rows, targets.astype(np.float64), params={"verbose": -1})
-        self.model = lightgbm.Booster(settings, data)
-        self.rounds = 0
-
-    def grow(self, rounds: int) -> None:
-        for _ in range(self.rounds, rounds):
-            self.model.update()
-        self.rounds = rounds
-
-    def raw(self, rows: NDArray[Any]) -> NDArray[np.float64]:
-        found = self.model.predict(rows, raw_score=True)
-        return np.asarray(found, np.float64).reshape(len(rows), self.width)
-
-    def forest(self) -> Forest:
-        found = [
-            _from_light(tree["tree_structure"]) for tree in self.model.dump_model()["tree_info"]
-        ]
-        trees = [found[i : i + self.width] for i in range(0, len(found), self.width)]
-        return padded(trees, torch.zeros(self.width, dtype=torch.float64))
-
-
-# Nodes of a tree, the root first: feature, threshold, left, right, value; a leaf is its own branch.
-Nodes = list[tuple[int, float, int, int, float]]
-_LEAF = (0, 0.0, 0, 0, 0.0)  # a tree that adds nothing
-
-
-def _from_scikit(nodes: NDArray[Any]) -> Nodes:
-    found: Nodes = []
-    for place, node in enumerate(nodes):
-        if node["is_leaf"]:
-            found.append((0, 0.0, place, place, float(node["value"])))
-        else:
-            found.append(
-                (
-                    int(node["feature_idx"]),
-                    float(node["num_threshold"]),
-                    int(node["left"]),
-                    int(node["right"]),
-                    0.0,
-                )
-            )
-    return found
-
-
-def _from_light(root: dict[str, Any]) -> Nodes:
-    waiting, count = [root], 1
-    found: Nodes = []
-    for node in waiting:  # grows while it is walked
-        place = len(found)
-        if "split_feature" not in node:
-            found.append((0, 0.0, place, place, float(node["leaf_value"])))
-            continue
-        if node["decision_type"] != "<=":
-            raise ValueError(f"a tree of LightGBM decides by {node['decision_type']!r}")
-        waiting += [node["left_child"], node["right_child"]]
-        found.append((int(node["split_feature"]), float(node["threshold"]), count, count + 1, 0.0))
-        count += 2
-    return found
-
-
-def padded(trees: list[list[Nodes]], start: Tensor) -> Forest:
-    """A forest of trees of any size, by round and output. Where a library ends early, it has fewer
-    trees in the end."""
-    size = max(len(tree) for one_round in trees for tree in one_round)
-    shape = (len(trees), len(start), size)
-    feature, threshold = np.zeros(shape, np.int64), np.zeros(shape)
-    value, branches = np.zeros(shape), np.zeros((*shape, 2), np.int64)
-    branches[:] = np.arange(size)[:, None]
-    for r, one_round in enumerate(trees):
-        for w, tree in enumerate(one_round):
-            columns = list(zip(*tree, strict=True))
-            feature[r, w, : len(tree)], threshold[r, w, : len(tree)] = columns[:2]
-            branches[r, w, : len(tree)] = np.stack(columns[2:4], axis=1)
-            value[r, w, : len(tree)] = columns[4]
-    return Forest.of(map(torch.from_numpy, (feature, threshold, branches, value)), start)
-
-
-def joined(forests: list[Forest]) -> Forest:
-    """The outputs of several forests side by side; shorter ones add nothing in further rounds."""
-    if len(forests) == 1:
-        return forests[0]
-    rounds, nodes = (max(forest.feature.shape[axis] for forest in forests) for axis in (0, 2))
-
-    def stacked(name: str) -> Tensor:
-        parts = []
-        for forest in forests:
-            part: Tensor = getattr(forest, name)
-            whole = part.new_zeros((rounds, part.shape[1], nodes, *part.shape[3:]))
-            if name == "branches":
-                whole += torch.arange(nodes)[:, None]
-            whole[: part.shape[0], :, : part.shape[2]] = part
-            parts.append(whole)
-        return torch.cat(parts, dim=1)
-
-    names = ("feature", "threshold", "branches", "value")
-    return Forest.of(map(stacked, names), torch.cat([forest.start for forest in forests]))
-
-
-class SomeOutputs:
-    """A booster for some of the outputs: the others are of classes that no training node has.
-
-    places: the outputs that the booster's own stand for. A booster of two classes has one output,
-        the second's, and the first's is 0
-    """
-
-    def __init__(self, booster: Booster, places: list[int], width: int) -> None:
-        self.booster, self.width = booster, width
-        self.start = torch.full((width,), _NEVER, dtype=torch.float64)
-        self.start[places] = 0.0
-        self.places = places[-booster.width :]
-
-    def grow(self, rounds: int) -> None:
-        self.booster.grow(rounds)
-
-    def raw(self, rows: NDArray[Any]) -> NDArray[np.float64]:
-        found = np.tile(self.start.numpy(), (len(rows), 1))
-        found[:, self.places] = self.booster.raw(rows)
-        return found
-
-    def forest(self) -> Forest:
-        own = self.booster.forest()
-        whole = padded([[[_LEAF]] * self.width] * len(own.feature), self.start)
-        whole = joined([whole, own])  # as many nodes; then in their places
-        order = torch.arange(self.width)
-        order[self.places] = self.width + torch.arange(len(self.places))
-        return Forest.of((part[:, order] for part in whole.parts), whole.start[order])
-
-
-class Constant:
-    """An output for which all targets are the same."""
-
-    width = 1
-
-    def __init__(self, output: float) -> None:
-        self.output = output
-
-    def grow(self, rounds: int) -> None:
-        pass
-
-    def raw(self, rows: NDArray[Any]) -> NDArray[np.float64]:
-        return np.full((len(rows), 1), self.output)
-
-    def forest(self) -> Forest:
-        return padded([[[_LEAF]]], torch.tensor([self.output], dtype=torch.float64))
-
-
-def rounded_down(values: Tensor, dtype: torch.dtype) -> Tensor:
-    """The largest number of a type that is at most each value: x <= value then holds for the same
-    x of that type."""
-    near = values.to(dtype)
-    lower = torch.nextafter(near, torch.full_like(near, -torch.inf))
-    return torch.where(near.double() > values, lower, near)
-
-
-def _least(rows: int) -> int:
-    """Rows of a leaf at least: fewer where there are few in all."""
-    return min(_LEAST, max(1, rows // 100))
-
-
-def _projection(problem: Problem, hops: int) -> Tensor:
-    """(features, components): the first right singular vectors of P X, or of X without hops, by
-    subspace iteration over all nodes. What neighbours share tells more than what is frequent."""
-    graph = problem.graph
-    x = graph.features.to(graph.dtype)
-    rows = CSR.from_torch(x) if is_sparse(x) else x
-    components = min(_COMPONENTS, *x.shape)
-    generator = torch.Generator().manual_seed(problem.seed)
-    width = min(components + _SPARE, x.shape[1])
-    basis = torch.randn(x.shape[1], width, generator=generator).to(graph.dtype)
-
-    def product(basis: Tensor) -> Tensor:
-        averaged = times(rows, basis)
-        return mean_and_degree(averaged, problem.propagate)[0] if hops else averaged
-
-    for _ in range(_ITERATIONS):
-        basis = torch.linalg.qr(basis)[0].requires_grad_()
-        found = product(basis)
-        (basis,) = torch.autograd.grad(found, basis, found.detach())  # (P X)ᵀ P X basis
-    with torch.no_grad():
-        basis = torch.linalg.qr(basis)[0]
-        vectors = torch.linalg.svd(product(basis), full_matrices=False)[2]
-        return (basis @ vectors.t()[:, :components]).contiguous()
