@@ -43,7 +43,8 @@ their own; `--show` and `--publish` take several files. The graphs are read from
   within one standard error.
 - **Seconds** are processor seconds of one thread, fitting and evaluation together.
 - `default` is the network of `vrgcn train` without flags. Rows named after an estimator train the
-  same network by it; other networks change the setting that they name. `tune` is the average that
+  same network by it and do not smooth its predictions; other networks change the setting that they
+  name and are smoothed where validation says so, as the default is. `tune` is the average that
   `vrgcn tune --time-limit {limit}` ends with. The rows `tune: …` are the models that the same
   searches found best by their validation scores.
 

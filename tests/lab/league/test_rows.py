@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from lab.league import rows
 from lab.league.real_graphs import entry_of
 from lab.league.rows import KINDS, LAST, ROWS, Row, run_row
 from lab.league.search import run_search
 from vrgcn import Graph
 from vrgcn.baselines import RECIPES
 from vrgcn.engine.estimators import ESTIMATORS
+from vrgcn.runs.settings import Settings
 
 
 @pytest.mark.parametrize("row", ["baseline linear-2", "default", "two-way, last weights"])
@@ -20,6 +24,21 @@ def test_a_row_scores_validation_and_test_nodes(row: str, small: Graph) -> None:
     assert record["seconds"] > 0
     assert record["kind"] == ROWS[row].kind
     assert record["version"].startswith("0.")
+
+
+def test_the_default_is_smoothed_as_training_smooths_it(
+    small: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry, asked = entry_of("made up", small), []
+
+    def smoothed(model: Any, graph: Graph, result: Any, smooth: str, note: Any) -> Any:
+        asked.append(smooth)
+        return result, None
+
+    monkeypatch.setattr(rows, "smooth_run", smoothed)
+    for name in ("default", "two-way"):
+        run_row(ROWS[name], entry)
+    assert asked == [Settings().smooth, "never"]
 
 
 def test_every_baseline_and_every_estimator_with_both_weights_is_a_row() -> None:
