@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from vrgcn.engine.estimators import ESTIMATORS, Estimator
     from vrgcn.engine.minibatches import MiniBatches
     from vrgcn.engine.propagate import Propagate
+    from vrgcn.graph.blocks import Blocks
     from vrgcn.graph.graph import Graph
     from vrgcn.graph.propagation import Propagation
     from vrgcn.graph.scaling import scale_graph
@@ -52,6 +53,7 @@ _HOME = {
     "ModelConfig": "models.config",
     "ESTIMATORS": "engine.estimators",
     "Estimator": "engine.estimators",
+    "Blocks": "graph.blocks",
     "Graph": "graph.graph",
     "predict": "inference.predict",
     "embeddings": "inference.embed",
@@ -86,6 +88,7 @@ __all__ = [
     "GCN",
     "MLP",
     "Batch",
+    "Blocks",
     "Dropout",
     "Epoch",
     "Estimator",
