@@ -47,6 +47,13 @@ def test_from_two_data_frames_those_who_were_not_asked_are_predicted():
     assert "p_tea" in out
 
 
+def test_from_three_data_frames_users_are_predicted_by_what_they_buy():
+    out = run("several_tables.py")
+    # The most frequent class is right for 0.6 of the users.
+    assert number(r"not known, ([\d.]+) are predicted rightly", out) > 0.85
+    assert "together 720 nodes and 5,692 edges of 1 relation" in out
+
+
 def test_a_loop_of_ones_own_learns():
     out = run("own_loop.py")
     # An MLP, which sees no neighbours, reaches 0.68 on this graph.

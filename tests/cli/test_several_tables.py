@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+import torch
 
 from vrgcn import embeddings, load_graph, load_model, predictions
 
@@ -116,3 +118,25 @@ def test_a_file_of_a_kind_that_is_missing_is_told_before_anything_is_loaded(
     code, _, err = vrgcn(*IMPORT)
     assert code == 1
     assert "--nodes item=: there is no file items.csv" in err
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_tables_of_a_generated_store_are_imported_to_the_same_graph(
+    suffix: str, tmp_path: Path, vrgcn: Run
+) -> None:
+    flags = ("--nodes", 1000, "--degree", 20, "--features", 6, "--classes", 3, "--community", 100)
+    code, out, err = vrgcn("generate", "--kinds", *flags, "--tables", suffix, "--out", "tables")
+    assert code == 0, err
+    command = out.splitlines()[-1].replace("GRAPH", "made")
+    code, _, err = vrgcn(*shlex.split(command)[1:])
+    assert code == 0, err
+    assert vrgcn("generate", "--kinds", *flags, "--out", "graph")[0] == 0
+    made, graph = load_graph("made"), load_graph("graph")
+    assert made.kinds == graph.kinds
+    assert torch.allclose(made.features.to_dense(), graph.features.to_dense(), atol=1e-5)
+    for name, relation in graph.relations.items():
+        assert torch.equal(made.relations[name].adjacency.indices, relation.adjacency.indices)
+    assert made.labels is not None
+    assert graph.labels is not None
+    assert torch.equal(made.labels, graph.labels)
+    assert torch.equal(made.train, graph.train)

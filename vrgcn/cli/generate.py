@@ -1,4 +1,4 @@
-"""`vrgcn generate`: writes a community graph of any size to disk."""
+"""`vrgcn generate`: writes a community graph of any size, or a store of several kinds, to disk."""
 
 from __future__ import annotations
 
@@ -28,16 +28,19 @@ class GenerateOptions(GenerateSpec, Options):
 def run(options: GenerateOptions) -> None:
     """Generate the graph and print what was written."""
     from vrgcn.data.generate import generate_graph
+    from vrgcn.data.generate_kinds import generate_kinds, import_command
     from vrgcn.files.printable import printable
     from vrgcn.training.progress import progress_bar
 
     start = time.perf_counter()
     with progress_bar() as progress:
         task = progress.add_task("generating", total=1.0)
-        edges = generate_graph(
-            options, options.out, lambda done: progress.update(task, completed=done)
-        )
+        generate = generate_kinds if options.kinds else generate_graph
+        edges = generate(options, options.out, lambda done: progress.update(task, completed=done))
+    what = "edges of 4 relations" if options.kinds else "directed edges"
     print(
-        f"{options.nodes:,} nodes and {edges:,} directed edges written to "
+        f"{options.nodes:,} nodes and {edges:,} {what} written to "
         f"{printable(options.out)} in {time.perf_counter() - start:.1f} s"
     )
+    if options.tables != "none":
+        print(printable(import_command(options, options.out)))

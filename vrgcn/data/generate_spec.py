@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from vrgcn.files.setting_names import setting
+
+LEAST_STORE = 20  # nodes of a store of several kinds
+
 
 @dataclass(frozen=True)
 class GenerateSpec:
@@ -34,6 +38,11 @@ class GenerateSpec:
     """The share of validation nodes."""
     test: float = 0.1
     """The share of test nodes; nodes that are left have a label and no split."""
+    kinds: bool = False
+    """Make a store of three kinds of nodes, users, items and shops, with four relations between
+    them; nodes and degree are those of all together, users have the labels."""
+    tables: Literal["none", "csv", "parquet"] = "none"
+    """Write the store of --kinds as tables, for `vrgcn import`, and not as a graph."""
     seed: int = 0
     """Seed of everything random."""
 
@@ -43,6 +52,12 @@ class GenerateSpec:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
         if self.order not in ("random", "communities"):
             raise ValueError(f"order is random or communities, not {self.order!r}")
+        if self.tables != "none" and not self.kinds:
+            raise ValueError(f"tables is for a store of several kinds: {setting('kinds', True)}")
+        if self.kinds and self.feature_dtype != "float32":
+            raise ValueError("feature_dtype must be float32 in a store of several kinds")
+        if self.kinds and self.nodes < LEAST_STORE:
+            raise ValueError(f"nodes must be at least {LEAST_STORE} in a store of several kinds")
         if self.nodes < 2:
             raise ValueError("a graph with edges has at least 2 nodes")
         if not 0 <= self.degree <= (self.nodes - 1) / 2:

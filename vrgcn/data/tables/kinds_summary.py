@@ -197,7 +197,8 @@ def _columns(source: Source) -> list[str]:
         made = made if columns.features else "no feature columns"
         if kind.spec.features_file is not None:
             made = f"features from {kind.spec.features_file}"
-        lines.append(f"{kind.name}: {kind.table.name}: id {columns.id!r}{label}{split}, {made}")
+        file = "" if kind.table.name == kind.name else f"{kind.table.name}: "
+        lines.append(f"{kind.name}: {file}id {columns.id!r}{label}{split}, {made}")
         if columns.aside:
             lines.append(f"{kind.name}: left aside {', '.join(map(repr, columns.aside[:5]))}")
     for relation in source.relations:
