@@ -96,7 +96,7 @@ def _fit_kept(problem: Problem, model: Logistic) -> None:
         constant = deviation <= 1e-7 * mean.abs().clamp(min=1e-30)
         deviation[constant] = 1.0
         if mostly_zero(x):
-            weights = column_weights(x).double()
+            weights = column_weights(x).double().sqrt()
             for block in range(hops + 1):
                 columns = slice(block * len(weights), (block + 1) * len(weights))
                 size = (squares[columns] * weights.square()).sum().sqrt()
@@ -123,7 +123,7 @@ def _fit_by_products(problem: Problem, model: Logistic) -> None:
     nodes."""
     graph, hops = problem.graph, model.arguments["hops"]
     x, nodes = graph.features.to(graph.dtype), torch.cat([graph.train, graph.val])
-    columns = column_weights(x)
+    columns = column_weights(x).sqrt()
     sizes = _mean_squares(problem, x, columns, hops).sqrt().clamp(min=1e-12)
     if not hops:
         x, nodes = select_rows(x, nodes), torch.arange(len(nodes))
