@@ -73,6 +73,7 @@ def linear_hops(
 
 def fit_logistic(problem: Problem, hops: int) -> Logistic:
     """The linear model of a problem. Statistics of features are those of the training nodes."""
+    problem.check_features()
     graph = problem.graph
     model = Logistic(graph.num_features, problem.outputs, hops)
     problem.criterion().prepare(model)

@@ -91,6 +91,13 @@ class Problem:
         found: T = self.made[key]
         return found
 
+    def check_features(self) -> None:
+        """Refuse a graph whose nodes have no features, for baselines that learn from them."""
+        if not self.graph.num_features:
+            raise ValueError(
+                "the nodes have no features, and this baseline learns from nothing else"
+            )
+
     def criterion(self) -> Criterion:
         """The usual loss of the task, with what it knows of the training labels."""
         settings = LossSettings()

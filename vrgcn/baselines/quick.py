@@ -42,6 +42,8 @@ def quick_baseline(graph: Graph, metric: Metric) -> Quick | None:
     """
     if graph.labels is None or not len(graph.train) or not len(graph.val):
         return None
+    if not graph.num_features:
+        return None
     start = time.perf_counter()
     problem, best = Problem.of(graph, metric), None
     for hops, words in _WORDS.items():

@@ -118,6 +118,8 @@ def fit_trees(problem: Problem, hops: int, *, tables: bool = False) -> Trees:
 
     tables: they read singular vectors of the adjacency matrix and labels of neighbours too
     """
+    if not tables:
+        problem.check_features()
     graph = problem.graph
     inputs, rows = fit_inputs(problem, hops, tables=tables)
     forest = grow(problem, rows[graph.train], rows[graph.val])

@@ -28,7 +28,7 @@ from vrgcn.engine.setup import Setup
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.graph.read_ahead import is_mapped
-from vrgcn.graph.sparse import dense_width, is_dense, is_sparse, sparse_columns, stored
+from vrgcn.graph.sparse import CSR, dense_width, is_dense, is_sparse, sparse_columns, stored
 from vrgcn.training.batches import build_minibatches, look_at, refreshed_nodes
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.objective import Objective, build_objective
@@ -238,23 +238,43 @@ def _memory(
     features = _tensor_bytes(graph.features)
     wide = graph.features.element_size()
     kept = sum(width * batches.histories.dtype.itemsize + 8 for width in widths[first:])
-    relations = sum(map(len, setup.training.levels[first:]))
-    gradients = kept * relations // max(1, len(widths[first:]))
     estimator = batches.estimator
     widest = max(_step_bytes(plan, setup, rows) for plan in plans)
     memory = {
-        "edges": sum(_tensor_bytes(x) for x in (graph.adjacency.indptr, graph.adjacency.indices)),
+        "edges": sum(map(_matrix_bytes, _matrices(graph))),
         "features": features,
         "averaged features": rows.averaged_bytes() if later else 0,
         "histories": nodes * kept if estimator.history else 0,
-        "histories of gradients": nodes * gradients if estimator.gradient_history else 0,
+        "histories of gradients": _gradient_bytes(batches) if estimator.gradient_history else 0,
         "exact evaluation": nodes * sum(width * wide + 8 for width in widths[later:]),
         "weights": _WEIGHTS * sum(_tensor_bytes(weight) for weight in model.parameters()),
         "a minibatch": _COPIES * _passes(plans[0], setup, estimator) * widest,
     }
-    if graph.adjacency.values is not None:
-        memory["edges"] += _tensor_bytes(graph.adjacency.values)
     return {name: size for name, size in memory.items() if size}
+
+
+def _matrices(graph: Graph) -> list[CSR]:
+    """Return the matrices that hold the edges: one, or one for each relation and its reverse."""
+    if graph.kinds is None:
+        return [graph.adjacency]
+    return [relation.adjacency for relation in graph.relations.values()]
+
+
+def _matrix_bytes(A: CSR) -> int:
+    return sum(_tensor_bytes(x) for x in (A.indptr, A.indices, A.values) if x is not None)
+
+
+def _gradient_bytes(batches: MiniBatches) -> int:
+    """Return the bytes of the tables of gradients: one for each level and relation, of the nodes
+    that the relation can end in."""
+    setup, first = batches.setup, batches.setup.training.first_table
+    found = 0
+    for level, width in enumerate(setup.training.widths[first:], start=first):
+        row = width * batches.histories.dtype.itemsize + 8
+        for over in setup.training.levels[level]:
+            spans = setup.P[over].spans
+            found += row * (batches.graph.num_nodes if spans is None else len(spans[0]))
+    return found
 
 
 def _step_bytes(plan: Plan, setup: Setup, rows: _Rows) -> int:

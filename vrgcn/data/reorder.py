@@ -50,6 +50,11 @@ def reorder_graph(
     """
     tell = on_piece or (lambda what, done: None)
     graph = load_graph(source, memory="disk")
+    if graph.kinds is not None:
+        raise ValueError(
+            f"{source} has several kinds of nodes, whose order is that of the kinds: it cannot be "
+            "reordered yet"
+        )
     if not is_dense(graph.features):
         raise ValueError(
             f"{source} has sparse features, which only fit where they are in memory: there an "

@@ -191,6 +191,8 @@ def _symmetric(A: CSR) -> bool:
 
 
 def _density(features: Tensor) -> float:
+    if not features.numel():
+        return 0.0
     if in_blocks(features):
         filled = (_density(b.values) * b.values.numel() for b in features.blocks)
         return sum(filled) / features.numel()

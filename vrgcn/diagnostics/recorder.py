@@ -51,14 +51,30 @@ class _Noting:
         self._known: set[tuple[int, Relation]] = set()
 
     def __call__(self, h: Tensor, over: Relation = None) -> Tensor:
+        self._enter(h)
+        answer: Tensor = self._propagate(h, over)
+        self._note(answer, over)
+        return answer
+
+    def reached(self, h: Tensor, over: str) -> tuple[Tensor, Tensor]:
+        self._enter(h)
+        rows, answer = self._propagate.reached(h, over)
+        self._note(answer, over)
+        return rows, answer
+
+    def _enter(self, h: Tensor) -> None:
         if not self._calls.inputs or h is not self._calls.inputs[-1]:
             self._calls.inputs.append(h)
-        answer: Tensor = self._propagate(h, over)
+
+    def _note(self, answer: Tensor, over: Relation) -> None:
         call = len(self._calls.inputs), over
         if call not in self._known:  # a repeated call has the same answer
             self._known.add(call)
             self._calls.answers.append(answer)
-        return answer
+
+    def __getattr__(self, name: str) -> Any:
+        """Everything that is no call: nodes, degrees, tables, relations."""
+        return getattr(self._propagate, name)
 
     def own(self, h: Tensor) -> Tensor:
         own: Tensor = self._propagate.own(h)

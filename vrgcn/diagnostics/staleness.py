@@ -142,16 +142,17 @@ def _of_gradients(
     if not batches.estimator.gradient_history:
         return
     tables = {key: table for key, table in batches.histories.tables.items() if key[1] != "h"}
-    held = {key: table.read(nodes, torch.float64) for key, table in tables.items()}
-    written = {key: table.written[nodes.to(table.written.device)] for key, table in tables.items()}
+    rows = {key: table.among(nodes) for key, table in tables.items()}
+    held = {key: table.read(rows[key], torch.float64) for key, table in tables.items()}
+    written = {key: table.last_written(rows[key]) for key, table in tables.items()}
     with frozen(model, 0, dropout=False) as generator:
         batch = batches.batch(nodes, generator)
         gradient(objective, batch, batch.run(model), trainable(model))
-    now = {key: table.read(nodes, torch.float64) for key, table in tables.items()}
+    now = {key: table.read(rows[key], torch.float64) for key, table in tables.items()}
     batch.discard()
     for key, before in held.items():
         age = _age(written[key].cpu(), batches.step)
-        yield Staleness(key[0], "g", age, degrees(nodes), *_norms(now[key], before))
+        yield Staleness(key[0], "g", age, degrees(rows[key]), *_norms(now[key], before))
 
 
 def _degrees(batches: MiniBatches, nodes: Tensor) -> Tensor:

@@ -76,6 +76,8 @@ def write_parts(
     scaling: of the features, unless training sets another
     on_part: called with the number of each part that is written
     """
+    if graph.kinds is not None:
+        raise ValueError("a graph of several kinds of nodes cannot be divided into parts yet")
     if not is_dense(graph.features):
         raise ValueError(
             "the features are sparse, and parts are of dense ones: save the graph with "

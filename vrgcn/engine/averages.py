@@ -49,7 +49,7 @@ class AveragedFeatures:
         self.P = P
         self.features = features
         self.file = file
-        kept = isinstance(rule, str) and is_dense(features) and not P.partial
+        kept = isinstance(rule, str) and is_dense(features) and P.spans is None
         self.derived = derived if kept else None
         self.rule = rule
         self.values: Tensor | None = None
@@ -58,8 +58,8 @@ class AveragedFeatures:
     @cached_property
     def dense(self) -> bool:
         """Whether there is a dense table, filled row by row, whatever the features are."""
-        if self.P.partial or not is_sparse(self.features):
-            return is_dense(self.features) and not self.P.partial
+        if self.P.spans or not is_sparse(self.features):
+            return is_dense(self.features) and self.P.spans is None
         nodes, columns = self.features.shape
         some = torch.arange(0, nodes, max(1, nodes // _COUNTED))
         counted = num_entries(self.P.product(self.features, some))
@@ -75,7 +75,7 @@ class AveragedFeatures:
         """Compute all rows, or those of some nodes; others stay zero until they are asked for."""
         if not self.dense:
             if self.values is None:
-                self.values = self._part() if self.P.partial else self.P @ self.features
+                self.values = self._part() if self.P.spans else self.P @ self.features
                 self.values = for_rows(self.values)
             return
         if self.find():

@@ -24,8 +24,8 @@ NEVER = -1
 
 @dataclass(frozen=True)
 class Replaced:
-    """The rows that a write replaced: nodes (rows,), values (rows, width), steps of their
-    writing."""
+    """The rows that a write replaced: nodes (rows,) by their rows of the table, values (rows,
+    width), steps of their writing."""
 
     nodes: Tensor
     values: Tensor
@@ -36,23 +36,45 @@ class History:
     """One table: `values` (nodes, width), and `written` (nodes,) the step of each row's last write.
 
     Rows start at zero and never written; step numbers count from 0.
+
+    first: the node of the first row; other than 0 where the table is of one kind of nodes
     """
+
+    first = 0
 
     def __init__(self, values: Tensor, written: Tensor) -> None:
         self.values = values
         self.written = written
 
+    def _places(self, nodes: Tensor) -> Tensor:
+        """The rows of some nodes."""
+        here = nodes.to(self.values.device)
+        return here - self.first if self.first else here
+
     def read(self, nodes: Tensor, dtype: torch.dtype) -> Tensor:
         """(len(nodes), width) rows."""
-        return gather(self.values, nodes.to(self.values.device)).to(nodes.device, dtype)
+        return gather(self.values, self._places(nodes)).to(nodes.device, dtype)
+
+    def among(self, nodes: Tensor) -> Tensor:
+        """Those of some nodes that the table has rows of."""
+        return nodes[(nodes >= self.first) & (nodes < self.first + len(self.values))]
+
+    def last_written(self, nodes: Tensor) -> Tensor:
+        """(len(nodes),) steps in which their rows were last written."""
+        return self.written.index_select(0, self._places(nodes))
 
     def average(self, rows: CSR, dtype: torch.dtype) -> Tensor:
         """Rows of P times the table: (targets, width). The table is read in its own precision."""
-        return (rows.to(self.values.device) @ self.values).to(rows.indices.device, dtype)
+        device = rows.indices.device
+        if rows.columns != len(self.values):
+            rows = rows.with_columns(rows.indices - self.first, len(self.values))
+        return (rows.to(self.values.device) @ self.values).to(device, dtype)
 
     def write(self, nodes: Tensor, h: Tensor, step: int) -> None:
         """Overwrite the rows of `nodes` with h (len(nodes), width), all different nodes."""
-        nodes = nodes.to(self.values.device)
+        self._write(self._places(nodes), h, step)
+
+    def _write(self, nodes: Tensor, h: Tensor, step: int) -> None:
         h = h.detach()
         largest = torch.finfo(self.values.dtype).max
         if largest < torch.finfo(h.dtype).max:  # an infinite row would spoil every average of it
@@ -63,9 +85,9 @@ class History:
 
     def replace(self, nodes: Tensor, h: Tensor, step: int) -> Replaced:
         """`write`, and what was there before."""
-        here = nodes.to(self.values.device)
+        here = self._places(nodes)
         before = Replaced(here, gather(self.values, here), self.written.index_select(0, here))
-        self.write(nodes, h, step)
+        self._write(here, h, step)
         return before
 
     def put_back(self, before: Replaced) -> None:
@@ -109,15 +131,21 @@ class Histories:
         self.directory = directory
         self.tables: dict[tuple[int, str], History] = {}
 
-    def table(self, level: int, width: int, kind: str = "h") -> History:
-        """The table of what a level propagates (levels from 0)."""
+    def table(self, level: int, width: int, kind: str = "h", span: range | None = None) -> History:
+        """The table of what a level propagates (levels from 0). span: of these nodes; None: all"""
+        table = self._table(level, width, kind, self.num_nodes if span is None else len(span))
+        if span is not None:
+            table.first = span.start
+        return table
+
+    def _table(self, level: int, width: int, kind: str, rows: int) -> History:
         if (level, kind) not in self.tables:
             file = None
             if self.directory is not None:
                 file = self.directory / f"history-{level}-{kind}.bin"
             self.tables[level, kind] = self.make(
-                zeros((self.num_nodes, width), self.dtype_of(kind), file, self.device),
-                torch.full((self.num_nodes,), NEVER, dtype=torch.int64, device=self.device),
+                zeros((rows, width), self.dtype_of(kind), file, self.device),
+                torch.full((rows,), NEVER, dtype=torch.int64, device=self.device),
             )
         table = self.tables[level, kind]
         if table.values.shape[1] != width:
@@ -161,7 +189,7 @@ class Histories:
         self.tables = {key: table for key, table in self.tables.items() if key in keys}
         for level, kind in keys:
             values = state[f"{level}.{kind}.values"]
-            table = self.table(level, values.shape[1], kind)
+            table = self._table(level, values.shape[1], kind, values.shape[0])
             table.values.copy_(values)
             table.written.copy_(state[f"{level}.{kind}.written"])
 

@@ -125,7 +125,7 @@ class FirstPass:
                 hop,
                 self.plan.back[over],
                 self.plan.nodes,
-                self.histories.table(level, h.shape[1], kind),
+                self.histories.table(level, h.shape[1], kind, self.plan.back[over].span),
                 corrected=self.estimator.backward == "corrected",
                 step=self.step,
                 size=self.size,

@@ -112,16 +112,18 @@ class Back:
         are 1; of a relation that only some nodes have, for the targets of its hop
     places: (rows,) ascending, of such a relation: which nodes of the minibatch `rows` are of; None:
         all
+    span: of such a relation, the range of nodes that have gradients to be kept; None: all
     """
 
     rows: CSR
     left: Tensor | None
     places: Tensor | None = None
+    span: range | None = None
 
     def to(self, device: torch.device) -> Back:
         left = None if self.left is None else self.left.to(device)
         places = None if self.places is None else self.places.to(device)
-        return Back(self.rows.to(device), left, places)
+        return Back(self.rows.to(device), left, places, self.span)
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,7 @@ class Planner:
         smaller than the others.
         """
         top = self.matrices[-1] if self.matrices else {}
-        partial = any(P.partial for P in top.values())  # hops have rows of some targets only
+        partial = any(P.spans for P in top.values())  # hops have rows of some targets only
         if self.sampler.shared or partial or not top or len(batches) <= 1:
             return list(range(len(batches) + 1))
         nodes = torch.cat(list(batches))
@@ -166,7 +166,7 @@ class Planner:
         """How gradients come back to `nodes`. hops: those to them, from the level below"""
         found = {}
         for over, (P, transposed) in self._transposed.items():
-            if P.partial:
+            if P.spans is not None:
                 found[over] = self._part_back(P, transposed, nodes, generator)
                 continue
             known = hops[over].history if over in hops else None
@@ -191,7 +191,7 @@ class Planner:
         assert targets is not None
         rows = history_rows(transposed, nodes[places], self.history_cap, generator)
         left = None if P.left is None else P.left.index_select(0, nodes[targets])
-        return Back(rows, left, places)
+        return Back(rows, left, places, None if P.spans is None else P.spans[0])
 
     def _hops(
         self,

@@ -35,7 +35,8 @@ class Propagation:
     left, right: (nodes,); None where all are 1
     adjacency: (nodes, nodes) CSR, nothing on its diagonal, columns ascending
     dtype: of the entries of P
-    partial: P is of a relation that only some nodes have: it is asked for their rows alone
+    spans: of a relation between two kinds, the ranges that its rows and its columns lie in: P is
+        asked for the rows of those nodes alone that have neighbours; None: of all nodes
     """
 
     own: Tensor | float
@@ -43,7 +44,7 @@ class Propagation:
     adjacency: CSR
     right: Tensor | None
     dtype: torch.dtype
-    partial: bool = False
+    spans: tuple[range, range] | None = None
 
     @property
     def num_nodes(self) -> int:
@@ -57,7 +58,7 @@ class Propagation:
     def reached(self, nodes: Tensor) -> Tensor | None:
         """(rows,) ascending: the places among `nodes` of those whose rows are not zero, where P is
         of a relation that only some have; None where all rows count."""
-        if not self.partial:
+        if self.spans is None:
             return None
         some = self.degrees(nodes) > 0
         if isinstance(self.own, Tensor):
@@ -116,9 +117,8 @@ class Propagation:
         """Pᵀ = diag(own) + diag(right) · Aᵀ · diag(left); Aᵀ is A itself where it is symmetric."""
         A = self.adjacency
         reversed_edges = A if is_symmetric(A) else A.transposed
-        return Propagation(
-            self.own, self.right, reversed_edges, self.left, self.dtype, self.partial
-        )
+        spans = None if self.spans is None else self.spans[::-1]
+        return Propagation(self.own, self.right, reversed_edges, self.left, self.dtype, spans)
 
     def to_dense(self) -> Tensor:
         """(nodes, nodes), for small graphs."""
@@ -211,7 +211,9 @@ def of_relation(name: str, graph: Graph, relation: Relation) -> Propagation:
         found = Propagation(own, left.to(graph.dtype), others, right.to(graph.dtype), graph.dtype)
     else:
         found = build_propagation(name, edges)
-    return replace(found, partial=True)
+    assert graph.kinds is not None
+    spans = graph.kinds.range(relation.target), graph.kinds.range(relation.source)
+    return replace(found, spans=spans)
 
 
 PROPAGATIONS: dict[str, Callable[[Graph], Propagation]] = {
