@@ -15,7 +15,8 @@ import torch
 from vrgcn.data import store
 from vrgcn.data.store import load_graph, save_graph
 from vrgcn.data.store_format import signed
-from vrgcn.graph.blocks import Block, Blocks
+from vrgcn.graph.block import Block
+from vrgcn.graph.blocks import Blocks
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.graph.scaling import scale_graph

@@ -12,7 +12,8 @@ from torch.nn import functional as F
 
 from vrgcn import GCN, Graph, GraphSAGE, TrainConfig, fit, predict
 from vrgcn.engine.estimators import ESTIMATORS
-from vrgcn.graph.blocks import Block, Blocks
+from vrgcn.graph.block import Block
+from vrgcn.graph.blocks import Blocks
 from vrgcn.graph.propagation import gcn
 from vrgcn.graph.sparse import (
     CSR,

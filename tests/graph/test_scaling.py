@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from vrgcn.graph import scaling
-from vrgcn.graph.blocks import Block, Blocks
+from vrgcn.graph.block import Block
+from vrgcn.graph.blocks import Blocks
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.scaling import Scaling, scale_graph, suitable_scaling
 

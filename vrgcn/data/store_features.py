@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from vrgcn.data.store_format import SPARSE_FEATURES, BlockPlace, Meta, blocks_of
-from vrgcn.graph.blocks import Block, Blocks
+from vrgcn.graph.block import Block
+from vrgcn.graph.blocks import Blocks
 from vrgcn.graph.sparse import CSR, in_blocks, is_sparse, stored
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from vrgcn.graph.blocks import Block, Blocks
+from vrgcn.graph.block import Block
+from vrgcn.graph.blocks import Blocks
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.mapped import Tell, zeros
 from vrgcn.graph.sparse import CSR, full_precision, in_blocks, is_dense, is_sparse, with_values

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vrgcn.graph.blocks import Block, Blocks
+from vrgcn.graph.block import Block
+from vrgcn.graph.blocks import Blocks
 from vrgcn.graph.sparse import CSR, in_blocks, is_dense, is_sparse
 from vrgcn.tasks import find_task, implied_task
 from vrgcn.tasks.task import is_integer
