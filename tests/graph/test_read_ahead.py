@@ -12,8 +12,8 @@ import torch
 
 from tests.page_cache import forgotten, pages_in_memory
 from tests.waiting import wait_for
+from vrgcn.graph import bags
 from vrgcn.graph import read_ahead as module
-from vrgcn.graph import sparse
 from vrgcn.graph.mapped import zeros
 from vrgcn.graph.read_ahead import gather, is_mapped, note_mapped, read_ahead
 from vrgcn.graph.sparse import CSR, offsets, select_rows
@@ -117,7 +117,7 @@ def test_a_product_with_a_mapped_table_has_the_bits_of_one_in_memory(
     dtype, weighted, tmp_path, monkeypatch
 ):
     calls = asked(monkeypatch)
-    monkeypatch.setattr(sparse, "ENTRIES", 50)
+    monkeypatch.setattr(bags, "ENTRIES", 50)
     counts = torch.randint(20, (60,))
     counts[7], counts[30:40] = 200, 0  # a row of more than a piece, and empty ones
     total = int(counts.sum())
