@@ -22,6 +22,7 @@ from vrgcn.engine.batch import Batch
 from vrgcn.engine.estimators import find_estimator
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.graph.graph import Graph
+from vrgcn.graph.sparse import is_dense
 from vrgcn.models.models import GraphSAGE
 from vrgcn.training.objective import loss_per_node
 from vrgcn.training.weight_average import WeightAverage
@@ -101,6 +102,7 @@ class Architecture:
                 order=order,
                 layer_norm=True,
                 transform_first=self.transform_first,
+                sparse_features=not is_dense(graph.features),
             )
 
 

@@ -77,8 +77,11 @@ def candidate_costs(
     )
 
 
-def choice_by(costs: Mapping[str, Cost]) -> Choice:
-    """Return the estimator to use, given the cost of an epoch of each."""
+def choice_by(costs: Mapping[str, Cost], most: float = HARDLY_MORE) -> Choice:
+    """Return the estimator to use, given the cost of an epoch of each.
+
+    most: exact training may take so many times the work of another estimator
+    """
     if EXACT not in costs:  # then none can train here, and the run will report why
         return Choice(CANDIDATES[0], "it is the usual one")
     exact = costs[EXACT]
@@ -87,7 +90,7 @@ def choice_by(costs: Mapping[str, Cost]) -> Choice:
         return Choice(EXACT, "the model looks at no neighbours, so there is nothing to estimate")
     if name == EXACT:
         return Choice(EXACT, "no estimator with histories can train this model on this graph")
-    if hardly_more(exact, costs[name]):
+    if work(exact) <= most * work(costs[name]):
         return Choice(
             EXACT,
             f"in minibatches of this size it costs hardly more than {name} on this graph "
@@ -104,8 +107,9 @@ def choice_by(costs: Mapping[str, Cost]) -> Choice:
 def hardly_more(exact: Cost, other: Cost) -> bool:
     """Return True if exact training costs about as much as another estimator, and is therefore
     preferable."""
-    return _work(exact) <= HARDLY_MORE * _work(other)
+    return work(exact) <= HARDLY_MORE * work(other)
 
 
-def _work(cost: Cost) -> float:
+def work(cost: Cost) -> float:
+    """Return the work of an epoch, in nodes that take as long."""
     return cost.nodes + cost.entries / ENTRIES + STEP * cost.steps

@@ -17,6 +17,7 @@ from vrgcn.graph.sparse import (
     is_dense,
     is_sparse,
     num_entries,
+    scale_rows,
     select_rows,
 )
 
@@ -141,5 +142,16 @@ class AveragedFeatures:
 
     def _product(self, nodes: Tensor) -> Tensor:
         """Rows in the precision of the features, whether they are then kept or not."""
-        rows = self.P.product(self.features, nodes).to(self.features.dtype)
-        return rows.to_dense() if self.dense and is_sparse(rows) else rows
+        if self.dense and is_sparse(self.features):
+            return self._dense_product(nodes)
+        return self.P.product(self.features, nodes).to(self.features.dtype)
+
+    def _dense_product(self, nodes: Tensor) -> Tensor:
+        """Dense rows of sparse features: the product of sparse ones takes four times as long."""
+        rows, own = self.P.rows(nodes), self.P.own_rows(nodes)
+        near, places = torch.unique(rows.indices, return_inverse=True)
+        neighbours = select_rows(self.features, near).to_dense()
+        averaged = rows.with_columns(places, len(near)) @ neighbours
+        if not isinstance(own, Tensor) and own == 0:
+            return averaged
+        return averaged + scale_rows(own, select_rows(self.features, nodes).to_dense())
