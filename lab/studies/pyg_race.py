@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -36,7 +37,7 @@ from vrgcn.models.config import ModelConfig
 from vrgcn.runs.job import prepare
 from vrgcn.runs.settings import Settings
 from vrgcn.tasks.task import LossSettings
-from vrgcn.training.config import TrainConfig
+from vrgcn.training.config import AUTO, TrainConfig
 
 RACED = ("tolokers", "blogcatalog_attributed", "amazon_computers")
 PEERS: dict[str, Layer] = {"PyG GCN": "GCN", "PyG GraphSAGE": "GraphSAGE"}
@@ -61,8 +62,12 @@ class Ours:
     layer: of the peer's network; None: the network of `vrgcn train` by default
     """
 
-    def __init__(self, entry: Entry, layer: Layer | None, rate: float, seed: int) -> None:
-        config = TrainConfig(metric=entry.asked, threads=1, seed=seed, learning_rate=rate)
+    def __init__(
+        self, entry: Entry, layer: Layer | None, rate: float, seed: int, estimator: str = AUTO
+    ) -> None:
+        config = TrainConfig(
+            estimator, metric=entry.asked, threads=1, seed=seed, learning_rate=rate
+        )
         if layer is None:
             job = Settings(model=ModelConfig(), train=config).prepare(entry.graph)
         else:
@@ -176,7 +181,7 @@ def run(out: Path, graphs: Sequence[str], splits: int, budget: Budget) -> None:
     if folder is None:
         sys.exit("the real graphs are not here: name their folder by VRGCN_DATA")
     torch.set_num_threads(1)
-    _warm_up()
+    warm_up()
     done = {(r["graph"], r["method"], r["rate"], r["split"]) for r in read_lines(out)}
     held: tuple[tuple[str, int], Entry] | None = None
     for unit in units(graphs, splits):
@@ -186,7 +191,7 @@ def run(out: Path, graphs: Sequence[str], splits: int, budget: Budget) -> None:
         if held is None or held[0] != (graph, split):
             held = (graph, split), entry_of(graph, load(graph, split, folder))
         entry = held[1]
-        found = race(lambda u=unit, e=entry: _method(u, e), entry, budget)  # type: ignore[misc]
+        found = race(partial(_method, unit, entry), entry, budget)
         edges, nodes = entry.graph.num_edges, entry.graph.num_nodes
         record = {"graph": graph, "method": name, "rate": rate, "split": split}
         record |= {"degree": round(edges / nodes, 1), **found, "version": code_version()}
@@ -205,7 +210,7 @@ def _method(unit: tuple[str, str, float, int], entry: Entry) -> Method:
     return Ours(entry, layers[name], rate, split)
 
 
-def _warm_up() -> None:
+def warm_up() -> None:
     """Train every method on a small graph: what is imported or compiled once counts for nobody."""
     ring = torch.arange(60)
     features, labels = torch.randn(60, 8), ring % 2
