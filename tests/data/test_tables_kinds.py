@@ -368,3 +368,48 @@ def test_mistakes_in_data_frames_name_their_table(files: Path) -> None:
     ) as caught:
         Graph.from_tables({"user": users}, {("user", "follows", "user"): follows})
     assert "'5' in row 'first'" in str(caught.value)
+
+
+def test_settings_choose_the_columns_of_edges(files: Path) -> None:
+    (files / "orders.csv").write_text("user,item,stars,split,n\n1,1,5,a,1\n2,2,1,b,2\n")
+    every, _ = imported("every")
+    assert {"bought.stars", "bought.n"} <= set(rows(every, "item"))
+    assert not any("split" in name for name in rows(every, "item"))
+    one, _ = imported("one", features=("bought.stars",), column=("bought.stars=category",))
+    names = set(rows(one, "item"))
+    assert {"bought.stars=5", "bought.stars=1", "price"} <= names
+    assert "bought.n" not in names
+    with pytest.raises(ValueError, match=r"orders\.csv: column= is about features, and of 'user'"):
+        imported("none", column=("bought.user=category",))
+
+
+def test_the_index_of_a_data_frame_has_the_ids_of_its_kind(files: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    users = pandas.DataFrame({"age": [1, 2]}, index=["x", "y"])
+    items = pandas.DataFrame({"sku": [7, 8], "price": [1.0, 2.0], "id": ["a", "b"]})
+    bought = pandas.DataFrame({"user": ["x", "y"], "item": [8, 7]})
+    graph = Graph.from_tables(
+        {"user": users, "item": items}, {("user", "bought", "item"): bought}, id="item.sku"
+    )
+    assert graph.names.ids_of("user").to_pylist() == ["x", "y"]
+    assert graph.names.ids_of("item").to_pylist() == [7, 8]
+
+
+def test_averages_on_disk_are_known_by_the_edges_of_all_relations(files: Path) -> None:
+    (files / "nodes.csv").write_text("id,x\na,1\nb,2\n")
+    (files / "one.csv").write_text("src,rel,dst\na,likes,b\n")
+    (files / "two.csv").write_text("src,rel,dst\nb,likes,a\n")
+    sources = []
+    for name in ("one", "two"):
+        spec = ImportSpec(
+            nodes=Path("nodes.csv"),
+            edges=Path(f"{name}.csv"),
+            relation_column="rel",
+            out=Path(name),
+        )
+        import_tables(spec)
+        derived = load_graph(name, memory="disk").derived
+        assert derived is not None
+        sources.append(str(derived))
+    assert sources[0].replace("one", "") != sources[1].replace("two", "")
+    assert "relation-0/indices.npy" in sources[0]

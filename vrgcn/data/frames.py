@@ -54,24 +54,19 @@ def graph_from_tables(
     **options: Any,
 ) -> Graph:
     """See `Graph.from_tables`."""
-    tables, ids = {}, []
-    for kind, frame in nodes.items():
-        _check_frame(kind, frame)
-        own = [name.removeprefix(f"{kind}.") for name in _listed(options.get("id"))]
-        named = {"id": next(iter(own), None)} if own != _listed(options.get("id")) else {}
-        with_index, column = _with_index(frame, named, kind)
-        tables[f"{kind}={kind}"] = _frame_table(kind, with_index)
-        ids += [f"{kind}.{column}"] if column is not None else []
+    tables: dict[str, Table] = {}
+    ids = _listed(options.pop("id", None))
+    for kind, given in nodes.items():
+        _check_frame(kind, given)
+        named = [name.removeprefix(f"{kind}.") for name in ids if name.startswith(f"{kind}.")]
+        frame, column = _with_index(given, {"id": named[0]} if named else {}, kind)
+        tables[f"{kind}={kind}"] = _frame_table(kind, frame)
+        ids += [f"{kind}.{column}"] if column is not None and not named else []
     for triple, frame in edges.items():
         title = triple if isinstance(triple, str) else "-".join(triple)
         tables[f"{title}={title}"] = _frame_table(title, frame)
-    given = [*_listed(options.pop("id", None)), *ids]
-    spec = {
-        "nodes": tuple(f"{kind}={kind}" for kind in nodes) or None,
-        "edges": tuple(list(tables)[len(nodes) :]),
-        "id": tuple(dict.fromkeys(given)) or None,
-    }
-    return _imported(tables, out, verbose, options, spec)
+    files = {"nodes": tuple(tables)[: len(nodes)] or None, "edges": tuple(tables)[len(nodes) :]}
+    return _imported(tables, out, verbose, options, files | {"id": tuple(ids) or None})
 
 
 def graph_from_networkx(

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vrgcn.data.store_format import Meta
+from vrgcn.data.store_kinds import RELATION
 from vrgcn.files.checksums import file_checksum, value_checksum
 from vrgcn.files.folder import FolderReplacedError
 from vrgcn.files.npy import map_array
@@ -50,7 +51,9 @@ _SOURCES = ("features.npy", "indptr.npy", "indices.npy", "weights.npy")
 def derived_tables(path: Path, meta: Meta) -> Derived | None:
     """Return the derived tables of the graph in a folder; None if nothing can be kept: the graph
     has no checksums that identify it, or its folder cannot be written to."""
-    known = {name: meta.get("checksums", {}).get(name) for name in _SOURCES}
+    sums = meta.get("checksums", {})
+    known = {name: sums.get(name) for name in _SOURCES}
+    known |= {name: value for name, value in sums.items() if name.startswith(RELATION)}
     if known["features.npy"] is None or not os.access(path, os.W_OK):
         return None
     return DerivedTables(path / DERIVED, json.dumps(known))

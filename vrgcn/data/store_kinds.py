@@ -21,6 +21,7 @@ from vrgcn.graph.kinds import Kinds
 from vrgcn.graph.relations import Relation, with_reverses
 from vrgcn.graph.sparse import CSR
 
+RELATION = "relation-"  # what the names of relations' folders begin with
 _PARTS = ("indptr", "indices", "weights")
 
 
@@ -46,11 +47,11 @@ class RelationPlace:
     def files(self, number: int) -> list[tuple[str, ...]]:
         """Names of the arrays of relation `number`: of its matrix, and of the reverse."""
         prefixes = ("",) if self.undirected else ("", "reverse_")
-        return [tuple(f"relation-{number}/{p}{part}" for part in _PARTS) for p in prefixes]
+        return [tuple(f"{RELATION}{number}/{p}{part}" for part in _PARTS) for p in prefixes]
 
 
 def relation_folder(folder: Path, number: int) -> Path:
-    return folder / f"relation-{number}"
+    return folder / f"{RELATION}{number}"
 
 
 def ids_name(number: int) -> str:

@@ -95,10 +95,7 @@ def node_columns(
         label, split = [], None
     with missing.step():
         features = _left(table, spec.features, "features", left)
-    said = {
-        "column": [Override.parse(text).pattern for text in spec.column],
-        "fill": [pattern for pattern, _ in parse_fills(spec.fill) if pattern is not None],
-    }
+    said = said_of_features(spec)
     for name, patterns in said.items():
         with missing.step():
             _matching(table, patterns, name)
@@ -119,10 +116,35 @@ def node_columns(
     columns = NodeColumns(id_column, features, label, split, rest)
     _check_roles(table, columns)
     for name, patterns in said.items():
-        _check_features(table, patterns, name, features)
+        check_features(table, patterns, name, features)
     for column in [id_column, *label, *filter(None, [split])]:
         _check_readable(table, column, lists=column in label)
     return columns
+
+
+def said_of_features(spec: ImportSpec) -> dict[str, list[str]]:
+    """The patterns of columns that settings about features name, by setting."""
+    return {
+        "column": [Override.parse(text).pattern for text in spec.column],
+        "fill": [pattern for pattern, _ in parse_fills(spec.fill) if pattern is not None],
+    }
+
+
+def edge_features(table: Table, columns: EdgeColumns, spec: ImportSpec) -> list[str]:
+    """Return the columns of edges of which features are made: those that the settings name, or else
+    all that have no other role; a column `split` is none."""
+    chosen = _matching(table, spec.features, "features")
+    for column in chosen:
+        if column not in columns.aside:
+            raise ValueError(
+                f"{table.name}: column {column!r} cannot be a feature and an end, the weight or "
+                f"the relation of an edge ({setting('features')})"
+            )
+    chosen = chosen or [column for column in columns.aside if column not in ("", "split")]
+    for name, patterns in said_of_features(spec).items():
+        roles = "an end, the weight or the relation of an edge"
+        check_features(table, patterns, name, chosen, roles)
+    return chosen
 
 
 def edge_columns(table: Table, spec: ImportSpec, kinds: tuple[str, str] = ("", "")) -> EdgeColumns:
@@ -293,16 +315,23 @@ def _check_roles(table: Table, columns: NodeColumns) -> None:
         )
 
 
-def _check_features(
-    table: Table, patterns: Sequence[str], name: str, features: Sequence[str]
+def check_features(
+    table: Table,
+    patterns: Sequence[str],
+    name: str,
+    features: Sequence[str],
+    roles: str = "the id, the label or the split",
 ) -> None:
-    """Refuse a pattern that matches no feature column: the setting would have no effect."""
+    """Refuse a pattern that matches no feature column: the setting would have no effect.
+
+    roles: words for what other columns are
+    """
     for pattern in patterns:
         found = _matching(table, [pattern], name)
         if not set(found) & set(features):
             raise ValueError(
                 f"{table.name}: {setting(name)} is about features, and of {shown_columns(found)} "
-                "none is made: it is the id, the label or the split, or is left out"
+                f"none is made: it is {roles}, or is left out"
             )
 
 

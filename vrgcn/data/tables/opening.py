@@ -16,6 +16,7 @@ from vrgcn.data.tables.columns import (
     check_asked_for,
     check_dropped,
     edge_columns,
+    edge_features,
     node_columns,
 )
 from vrgcn.data.tables.encoders.encoder import Encoder
@@ -35,7 +36,6 @@ from vrgcn.files.setting_names import setting
 Plan = Callable[[str, list[tuple[str, str, str]]], None]
 Opener = Callable[[Path, str, str | None, bool], Table]  # called like `open_table`
 _READING = ("delimiter", "headerless", "headerless_nodes", "decimal", "tidy_ids", "unknown_nodes")
-_NOT_FEATURES = ("split", "")  # columns of edges that become no features unless they are named
 
 
 @dataclass(frozen=True)
@@ -268,8 +268,7 @@ class _Roles:
         if recipe is not None:
             columns = columns.with_features([encoder.column for encoder in recipe.encoders])
             return RelationSource(file, spec, table, columns, recipe.encoders, recipe)
-        chosen = [column for column in columns.aside if column not in _NOT_FEATURES]
-        proposal = propose(table, chosen, spec, edges=True)
+        proposal = propose(table, edge_features(table, columns, spec), spec, edges=True)
         columns = columns.with_features([each.column for each in proposal.encoders])
         self._proposals.append((self._spec.schema.short(file), proposal))
         return RelationSource(file, spec, table, columns, proposal.encoders)
