@@ -413,3 +413,55 @@ def test_averages_on_disk_are_known_by_the_edges_of_all_relations(files: Path) -
         sources.append(str(derived))
     assert sources[0].replace("one", "") != sources[1].replace("two", "")
     assert "relation-0/indices.npy" in sources[0]
+
+
+def test_an_edge_to_another_kind_than_the_one_table_is_told_with_the_command(files: Path) -> None:
+    (files / "orders.csv").write_text("user,item\n1,1\n2,7\n")
+    with pytest.raises(ValueError, match="if its nodes are of another kind, give") as caught:
+        import_tables(
+            ImportSpec(
+                nodes=Path("users.csv"), edges=Path("orders.csv"), label=("churned",), out=Path("g")
+            )
+        )
+    assert 'nodes="user=users.csv" edges="user-NAME-item=orders.csv"' in str(caught.value)
+
+
+def test_like_knows_the_relations_of_a_column(files: Path) -> None:
+    (files / "first.csv").write_text("src,rel,dst,n\na,likes,b,1\nb,knows,c,2\n")
+    (files / "second.csv").write_text("src,rel,dst,n\nx,knows,y,5\n")
+    (files / "third.csv").write_text("src,rel,dst,n\nx,hates,y,5\n")
+
+    def made(name: str, **options: object) -> Graph:
+        spec = {"edges": Path(f"{name}.csv"), "relation_column": "rel", "out": Path(name)}
+        import_tables(ImportSpec(**spec | options))  # type: ignore[arg-type]
+        return load_graph(name)
+
+    first, second = made("first"), made("second", like=Path("first"))
+    assert list(second.relations) == list(first.relations)
+    assert second.relations["node-likes-node"].num_edges == 0
+    assert second.names.features == first.names.features
+    with pytest.raises(
+        ValueError, match=r"third\.csv: column 'rel' names a relation that the graph"
+    ):
+        made("third", like=Path("first"))
+
+
+def test_like_makes_nodes_of_rows_again(files: Path) -> None:
+    first, _ = imported("first", rows_as_nodes=("bought",))
+    second, _ = imported("second", rows_as_nodes=("bought",), like=Path("first"))
+    assert second.names.features == first.names.features
+    assert torch.equal(second.features.to_dense(), first.features.to_dense())
+
+
+def test_a_single_file_may_have_an_equals_sign_in_its_name(files: Path) -> None:
+    (files / "a=b.csv").write_text(FILES["follows.csv"])
+    import_tables(ImportSpec(edges=Path("a=b.csv"), out=Path("graph")))
+    assert load_graph("graph").kinds is None
+
+
+def test_one_named_kind_has_its_relations(files: Path) -> None:
+    graph, _ = imported(nodes=NODES[:1], edges=EDGES[1:2])
+    assert graph.kinds is not None
+    assert dict(graph.kinds.sizes) == {"user": 3}
+    assert rows(graph, "user")["age"] == [30, 40, 50]
+    assert verify_graph("graph") is None

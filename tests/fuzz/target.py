@@ -42,6 +42,21 @@ def some_graph(kind: str) -> Graph:
         return Graph(edges, features.double(), torch.nn.functional.one_hot(labels), **splits)
     if kind == "numbers":
         return Graph(edges, features, labels * 1.5, task="regression", **splits)
+    if kind == "kinds":
+        return Graph.from_kinds(
+            {"user": features[:7], "item": features[7:, :2].contiguous(), "shop": 3},
+            {
+                ("user", "bought", "item"): (edges % 5, torch.rand(40, generator=generator)),
+                ("user", "follows", "user"): edges % 7,
+                ("item", "sold_by", "shop"): edges % 3,
+            },
+            {"user": labels[:7]},
+            train=range(4),
+            val=range(4, 6),
+            test=range(6, 7),
+            ids={"user": [f"u{i}" for i in range(7)], "shop": [5, 6, 7]},
+            classes=["a", "b", "c"],
+        )
     return Graph(edges, features, labels, undirected=True, names=names, **splits)
 
 

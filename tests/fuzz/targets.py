@@ -34,7 +34,8 @@ from vrgcn.models.models import GraphSAGE
 
 
 def _damage_store(folder: Path, draw: random.Random) -> None:
-    file = draw.choice(sorted((folder / "graph").iterdir()))
+    files = (folder / "graph").rglob("*")
+    file = draw.choice(sorted(path for path in files if path.is_file()))
     data = file.read_bytes()
     change = draw.random()
     if file.suffix == ".npy" and change < 0.6:
@@ -188,6 +189,7 @@ def _store(kind: str) -> Target:
     )
 
 
+_STORES = ("names", "sparse", "multilabel", "numbers", "kinds")
 TARGETS: dict[str, Target] = {
     "graph": Target(
         lambda folder: save_graph(some_graph("names"), folder / "graph"),
@@ -195,7 +197,7 @@ TARGETS: dict[str, Target] = {
         _read_store,
         sealed=True,
     ),
-    **{f"store of {kind}": _store(kind) for kind in ("names", "sparse", "multilabel", "numbers")},
+    **{f"store of {kind}": _store(kind) for kind in _STORES},
     "CSV": Target(_make_tables, _damage_tables, _read_tables),
     "gzip": Target(_make_zipped, _damage_tables, _read_tables),
     "Parquet": Target(_make_parquet, _damage_tables, _read_tables),

@@ -38,12 +38,14 @@ class End:
     kind: their kind; "" if there is one kind
     owner: the file that their ids come from, for errors
     start: the number of the kind's first node among all nodes
+    advice: what may be wrong where an edge names a node that is not there; "" if nothing is known
     """
 
     kind: str
     ids: NodeIds
     owner: str
     start: int = 0
+    advice: str = ""
 
 
 def read_edges(
@@ -114,8 +116,14 @@ def _by_relation(
         return
     text = _texts(batch.column(columns.relation))
     codes = pc.index_in(text, value_set=pa.array(list(pairs), pa.string())).fill_null(-1).to_numpy()
+    unknown = np.flatnonzero(codes < 0)
+    cells = text.take(pa.array(unknown)).combine_chunks()
+    empty = pc.equal(cells, "").to_numpy(zero_copy_only=False)
     advice = f"name the relation of each edge, or leave {setting('relation_column')} out"
-    problems.add("is empty", columns.relation, start + np.flatnonzero(codes < 0), advice=advice)
+    problems.add("is empty", columns.relation, start + unknown[empty], advice=advice)
+    what = f"names a relation that the graph of {setting('like')} does not have"
+    cells = cells.filter(pa.array(~empty))
+    problems.add(what, columns.relation, start + unknown[~empty], cells)
     order = np.argsort(codes, kind="stable")
     present, first = np.unique(codes[order], return_index=True)
     names = list(pairs)
@@ -203,6 +211,7 @@ class _Ends:
                     f"all of them are ids of {other.kind!r}: is {self._end.kind!r} the right kind, "
                     f"and are {setting('source', COLUMN)} and {setting('target', COLUMN)} right?"
                 )
+        advice += [self._end.advice] if self._end.advice else []
         if not self._skip:
             advice.append(
                 f"leave such edges out with {setting('unknown_nodes', 'skip')}, or make nodes of "

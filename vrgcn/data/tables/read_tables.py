@@ -24,6 +24,7 @@ from vrgcn.data.tables.nodes import Nodes, add_unknown, nodes_of_edges, read_nod
 from vrgcn.data.tables.opening import KindSource, RelationSource, Source
 from vrgcn.data.tables.problems import Collected, Problems
 from vrgcn.data.tables.recipe import Recipe
+from vrgcn.data.tables.telling import with_kinds
 from vrgcn.tasks import DEFAULT
 
 Watch = Callable[[str, int], None]
@@ -130,8 +131,12 @@ def read_relations(
     Returns the relations, and a recipe for each table of edges.
     """
     total = sum(len(kind.nodes.ids) for kind in kinds)
+    command = with_kinds(source)
+    advice = f"if its nodes are of another kind, give {command}" if command else ""
     ends = {
-        kind.source.name: End(kind.source.name, kind.nodes.ids, kind.source.owner, kind.start)
+        kind.source.name: End(
+            *(kind.source.name, kind.nodes.ids, kind.source.owner, kind.start, advice)
+        )
         for kind in kinds
     }
     read: list[tuple[RelationSource, dict[str, Pairs], EdgeMeans | None]] = []

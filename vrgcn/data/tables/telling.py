@@ -87,23 +87,31 @@ def remarks(source: Source) -> list[str]:
 def two_kinds_in_one(source: Source, ids: NodeIds) -> list[str]:
     """Return a warning if the two columns of edges seem to hold ids of different kinds: user 5 and
     item 5 would be one node."""
-    [kind], [relation] = source.kinds, source.relations
+    [relation], command = source.relations, with_kinds(source)
     ends = relation.columns.source, relation.columns.target
-    names = [_kind_name(column) for column in ends]
-    if not all(names) or names[0] == names[1] or _related(*names):
-        return []
-    numbers = whole_numbers(ids.text)
+    numbers = whole_numbers(ids.text) if command else None
     if numbers is None or not _both_counted(relation.table, ends):
         return []
-    path = relation.file.path
-    own = kind.spec.nodes
-    nodes = "" if own is None else f"{setting('nodes', f'{names[0]}={own}')} "
-    command = f"{nodes}{setting('edges', f'{names[0]}-NAME-{names[1]}={path}')}"
+    one, other = (f"{_kind_name(column)} {numbers[0].as_py()}" for column in ends)
     return [
         f"{relation.table.name}: {ends[0]!r} and {ends[1]!r} both count from the same number, so "
-        f"that {names[0]} {numbers[0].as_py()} and {names[1]} {numbers[0].as_py()} are one node "
-        f"here; if they are different kinds of nodes, give {command}"
+        f"that {one} and {other} are one node here; if they are different kinds of nodes, give "
+        f"{command}"
     ]
+
+
+def with_kinds(source: Source) -> str:
+    """Return the settings that import one table as a relation between two kinds; "" if the columns
+    of its edges are not called as different kinds are, or if there are several tables."""
+    if source.named:
+        return ""
+    [kind], [relation] = source.kinds, source.relations
+    names = [_kind_name(end) for end in (relation.columns.source, relation.columns.target)]
+    if not all(names) or names[0] == names[1] or _related(*names):
+        return ""
+    own, path = kind.spec.nodes, relation.file.path
+    nodes = "" if own is None else f"{setting('nodes', f'{names[0]}={own}')} "
+    return f"{nodes}{setting('edges', f'{names[0]}-NAME-{names[1]}={path}')}"
 
 
 def _kind_name(column: str) -> str:
