@@ -11,6 +11,7 @@ import torch
 from vrgcn.data import load_dataset
 from vrgcn.data import statistics as module
 from vrgcn.data.statistics import Average, statistics, two_hop
+from vrgcn.graph.blocks import Blocks
 from vrgcn.graph.graph import Graph
 
 
@@ -147,6 +148,16 @@ def test_numbers_are_described_and_have_no_homophily() -> None:
     unknown = [float("nan")] * 3
     found = statistics(Graph([[0, 1], [1, 2]], torch.eye(3), unknown, task="regression"))
     assert (found.numbers, found.labelled) == (None, 0)
+
+
+def test_sparse_columns_beside_dense_ones_are_counted() -> None:
+    x = torch.eye(4)
+    blocks = Blocks.beside([x[:, :1], x[:, 1:].to_sparse_csr()])
+    found = statistics(Graph([[0], [1]], blocks))
+    assert (found.features, found.sparse, found.density) == (4, 3, 0.25)
+    # One dense column; five starts of rows, and three entries with a place and a value.
+    assert found.memory["features"] == 4 * 4 + 5 * 8 + 3 * 12
+    assert statistics(Graph([[0], [1]], x)).sparse == 0
 
 
 def test_sparse_and_dense_features_have_the_same_density_and_their_own_memory() -> None:

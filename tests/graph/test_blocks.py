@@ -100,6 +100,21 @@ def test_a_matrix_looks_like_a_tensor(x: Blocks) -> None:
         assert torch.equal(same.to_dense(), x.to_dense())
 
 
+def test_blocks_become_one_sparse_matrix(x: Blocks) -> None:
+    one = x.to_sparse_csr()
+    assert one.layout == torch.sparse_csr
+    assert torch.equal(one.to_dense(), x.to_dense())
+    assert one.values().numel() == int(x.to_dense().count_nonzero())
+
+
+def test_pyg_has_one_matrix_of_all_columns() -> None:
+    pytest.importorskip("torch_geometric")
+    graph = _graph(side_by_side())
+    data = graph.to_pyg()
+    assert torch.equal(data.x.to_dense(), graph.features.to_dense())
+    assert torch.equal(Graph.from_pyg(data).features.to_dense(), graph.features.to_dense())
+
+
 def test_sums_and_scales_are_those_of_the_matrix(x: Blocks) -> None:
     dense, scale = x.to_dense(), _dense(ROWS, 1)[:, 0]
     assert torch.allclose(scale_rows(scale, x).to_dense(), scale[:, None] * dense)

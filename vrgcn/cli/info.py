@@ -162,6 +162,7 @@ def _lines(found: Statistics, scaling: str) -> dict[str, str]:
         labels += ", several per node"
     if found.numbers is not None:
         label, labels = "numbers", f"from {found.numbers}"
+    sparse = f", {found.sparse:,} of them sparse" if found.sparse else ""
     lines = {
         "nodes within one hop": f"{found.degree.value:.3f} on average, with the node itself",
         "nodes within two hops": _average(found.two_hop),
@@ -169,8 +170,8 @@ def _lines(found: Statistics, scaling: str) -> dict[str, str]:
         "edges": f"{found.pairs:,}, {kind}; {found.self_loops:,} self-loops; "
         f"{found.isolated:,} nodes without any",
         "entries": f"{found.entries:,} in the matrix, {two}; E also counts each node's own",
-        "features": f"{found.features:,}, {found.density:.2%} not zero; `vrgcn train` scales: "
-        f"{scaling}",
+        "features": f"{found.features:,}{sparse}, {found.density:.2%} not zero; "
+        f"`vrgcn train` scales: {scaling}",
         label: f"{labels}; known for {found.labelled:,} nodes",
         "splits": ", ".join(f"{name} {count:,}" for name, count in found.splits.items()),
     }

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.sparse import CSR, in_blocks, is_dense, is_sparse, stored
+from vrgcn.graph.sparse import CSR, in_blocks, is_dense, is_sparse, sparse_columns, stored
 from vrgcn.graph.validation import SPLITS
 from vrgcn.tasks import find_task
 from vrgcn.tasks.spread import Spread
@@ -60,6 +60,7 @@ class Statistics:
         none is known
     numbers: of labels that are numbers; None where they are classes, or none is known
     memory: bytes of what training holds, by name
+    sparse: feature columns that are stored sparse beside dense ones
     """
 
     nodes: int
@@ -81,6 +82,7 @@ class Statistics:
     homophily: float | None
     numbers: Spread | None
     memory: dict[str, int]
+    sparse: int = 0
 
     @property
     def entries(self) -> int:
@@ -121,6 +123,7 @@ def statistics(graph: Graph, seed: int = 0) -> Statistics:
         homophily=_homophily(graph),
         numbers=_numbers(graph),
         memory=_memory(graph),
+        sparse=_sparse_width(graph.features),
     )
 
 
@@ -188,6 +191,11 @@ def _symmetric(A: CSR) -> bool:
     if not torch.equal(A.indptr, T.indptr) or not torch.equal(A.indices, T.indices):
         return False
     return A.values is None or torch.allclose(A.weights(), T.weights())
+
+
+def _sparse_width(features: Tensor) -> int:
+    sparse = sparse_columns(features) if in_blocks(features) else None
+    return 0 if sparse is None else sparse.columns
 
 
 def _density(features: Tensor) -> float:

@@ -216,6 +216,21 @@ class Blocks(Tensor):
                 dense[:, block.columns].index_add_(0, block.places, values)
         return dense
 
+    def to_sparse_csr(self, *_: Any, **__: Any) -> Tensor:
+        """One sparse CSR tensor, of which dense blocks store all numbers that are not 0."""
+        keys, values = [], []
+        rows = torch.arange(self.shape[0], device=self.device)
+        for block in self.blocks:
+            own = block.matrix if block.sparse else CSR.from_torch(block.values.to_sparse_csr())
+            keys.append(
+                own.spread(block.rows_of(rows)) * self.shape[1] + own.indices + block.column
+            )
+            values.append(own.weights(self.dtype))
+        key, order = torch.cat(keys).sort()
+        counts = torch.bincount(key // self.shape[1], minlength=self.shape[0])
+        indices = key % self.shape[1]
+        return CSR(offsets(counts), indices, torch.cat(values)[order], self.shape[1]).to_torch()
+
     def __repr__(  # type: ignore[override]
         self, *, tensor_contents: Any = None
     ) -> str:

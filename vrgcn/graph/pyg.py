@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from vrgcn.graph.graph import Graph
+from vrgcn.graph.sparse import in_blocks
 from vrgcn.graph.validation import SPLITS, as_tensor
 from vrgcn.tasks import DEFAULT, find_task
 
@@ -45,7 +46,9 @@ def graph_to_pyg(graph: Graph) -> Any:
         from vrgcn.graph.hetero import graph_to_hetero
 
         return graph_to_hetero(graph)
-    data = Data(x=graph.features, edge_index=graph.edge_index(), y=graph.labels)
+    # Of dense and sparse columns PyG knows one matrix.
+    x = graph.features.to_sparse_csr() if in_blocks(graph.features) else graph.features
+    data = Data(x=x, edge_index=graph.edge_index(), y=graph.labels)
     if graph.weighted:
         data.edge_weight = graph.adjacency.values
     for name in SPLITS:
