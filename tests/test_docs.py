@@ -210,6 +210,9 @@ def check_several_tables(names: dict[str, Any]) -> None:
     assert dict(graph.kinds.sizes) == {"user": 3, "item": 2}
     assert list(graph.relations)[::2] == ["user-bought-item", "user-follows-user"]
     assert graph.names.classes == ["no", "yes"]
+    store, model = names["store"], names["model"]
+    assert store.kinds.range("item") == range(60, 90)
+    assert names["predict"](model, store, kind="item").shape == (30, 3)
 
 
 def check_training(names: dict[str, Any]) -> None:

@@ -67,6 +67,8 @@ SPACE: dict[str, Choice | Range] = {
 
 # Settings that a model without neighbours does not have.
 _OF_NEIGHBOURS = ("estimator", "learned_rows", "neighbour_labels")
+# Settings that relational models do not have.
+NOT_RELATIONAL = ("learned_rows", "neighbour_labels")
 
 # Tried after the settings that were given, as far as they are searched: for graphs of different
 # kinds. Those that do not suit a graph are pruned early, so that all together cost little.
@@ -109,7 +111,8 @@ class Settings:
 
 class Search:
     """names: of the settings in SPACE that are varied; the others keep their given values
-    left_out: estimators that are not drawn, unless one of them was given
+    left_out: estimators and models that are not drawn, unless one of them was given
+    unknown: settings that models of the graph do not have
     """
 
     def __init__(
@@ -117,17 +120,17 @@ class Search:
         given: Settings,
         names: Sequence[str] = tuple(SPACE),
         left_out: Sequence[str] = (),
+        unknown: Sequence[str] = (),
     ) -> None:
         check_names(names)
         self.given = given
         values = given.values()
         # The settings that were given are tried first, so they have to be within the bounds; of
         # `auto`, what it stands for is.
-        estimators = [name for name in _ESTIMATORS if name not in left_out]
         self.space = {
             name: bounds if values[name] == AUTO else bounds.holding(values[name])
-            for name, bounds in (SPACE | {"estimator": Choice(tuple(estimators))}).items()
-            if name in names
+            for name, bounds in (SPACE | _without(left_out)).items()
+            if name in names and name not in unknown
         }
 
     def draw(self, trial: Trial) -> Settings:
@@ -137,6 +140,10 @@ class Search:
             if name not in _OF_NEIGHBOURS or self._model(values) != "mlp":
                 values[name] = bounds.suggest(trial, name)
         return self._changed(values)
+
+    def _models(self) -> tuple[Any, ...]:
+        bounds = self.space.get("model")
+        return bounds.values if isinstance(bounds, Choice) else ()
 
     def _model(self, values: dict[str, Any]) -> str:
         return str(values.get("model", self.given.model.model))
@@ -154,12 +161,25 @@ class Search:
         """
         found: list[dict[str, Any]] = []
         for other in ({}, *PORTFOLIO):
-            searched = {name: value for name, value in other.items() if name in self.space}
+            searched = {
+                name: value
+                for name, value in other.items()
+                if name in self.space and (name != "model" or value in self._models())
+            }
             values = settled(self._changed(searched)).values()
             start = {name: values[name] for name in self.space}
             if start not in found:
                 found.append(start)
         return found
+
+
+def _without(left_out: Sequence[str]) -> dict[str, Choice]:
+    """The choices of estimators and models without some of them."""
+    models = get_args(get_type_hints(ModelConfig)["model"])
+    return {
+        name: Choice(tuple(value for value in values if value not in left_out))
+        for name, values in (("model", models), ("estimator", _ESTIMATORS))
+    }
 
 
 def check_names(names: Sequence[str]) -> None:

@@ -22,7 +22,7 @@ from vrgcn.training.config import TrainConfig, given_config
 from vrgcn.training.interval import duration
 from vrgcn.training.objective import Objective, build_objective
 from vrgcn.tuning.leaderboard import Leaderboard
-from vrgcn.tuning.space import SPACE, Search, Settings
+from vrgcn.tuning.space import NOT_RELATIONAL, SPACE, Search, Settings
 from vrgcn.tuning.study import check_optuna, note_identity, open_study
 from vrgcn.tuning.tuner import Tuner, TuneResult
 
@@ -92,7 +92,9 @@ def tune(
             _refuse_another(home, study, _identity(graph, given, search, objective))
         on_begin()
         leaderboard = stack.enter_context(Leaderboard(objective.metric, verbose))
-        space = Search(given, search, _too_slow(given, graph, objective))
+        left_out = [*_too_slow(given, graph, objective), *_featureless(graph)]
+        lacking = NOT_RELATIONAL if graph.kinds is not None else ()
+        space = Search(given, search, left_out, lacking)
         tuner = Tuner(
             graph, objective, space, study, home, Clock(seconds), leaderboard,
             options or {}, on_note,
@@ -141,3 +143,10 @@ def _refuse_another(folder: Path, study: optuna.Study, now: dict[str, Any]) -> N
             f"{folder} holds another search: {'; '.join(changed)}; give another folder, or delete "
             "it to begin again"
         )
+
+
+def _featureless(graph: Graph) -> tuple[str, ...]:
+    """Return the models that have nothing to learn from on this graph."""
+    kinds = graph.kinds
+    nothing = kinds is not None and not kinds.widths.get(kinds.target or "", 0)
+    return ("mlp",) if nothing else ()
