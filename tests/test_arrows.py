@@ -21,6 +21,7 @@ LAYERS = (
     ("tasks",),
     ("graph",),
     ("engine", "models", "data"),  # data needs Graph alone, and a run opens the graph it is of
+    ("pairs",),
     ("baselines",),
     ("inference",),
     ("training",),

@@ -232,6 +232,12 @@ def test_a_file_of_settings_is_understood(tmp_path: Path) -> None:
     assert {name: getattr(options.train, name) for name in wanted} == wanted
 
 
+def check_pairs(names: dict[str, Any]) -> None:
+    assert names["embeddings"].shape == (60, 16)
+    assert names["links"].num_edges < names["graph"].num_edges
+    assert names["result"].metric.title == "AUC"
+
+
 def check_tune(names: dict[str, Any]) -> None:
     assert len(names["found"].trials) == 3
     assert names["outputs"].shape == (60, 3)
@@ -251,6 +257,7 @@ CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "docs/import.md": check_import,
     "docs/objectives.md": check_objectives,
     "docs/own-models.md": check_own_models,
+    "docs/pairs.md": check_pairs,
     "docs/python.md": check_python,
     "docs/reliability.md": check_reliability,
     "docs/report.md": check_report,

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from vrgcn.models.config import ModelConfig
     from vrgcn.models.dropout import Dropout
     from vrgcn.models.models import GCN, MLP, GraphSAGE, InputLinear
+    from vrgcn.pairs.model import PairModel
+    from vrgcn.pairs.split import split_pairs
     from vrgcn.runs.fit import fit
     from vrgcn.runs.run import Run, load_run
     from vrgcn.runs.train import train
@@ -65,6 +67,8 @@ _HOME = {
     "MLP": "models.models",
     "GraphSAGE": "models.models",
     "InputLinear": "models.models",
+    "PairModel": "pairs.model",
+    "split_pairs": "pairs.split",
     "Propagate": "engine.propagate",
     "Propagation": "graph.propagation",
     "scale_graph": "graph.scaling",
@@ -97,6 +101,7 @@ __all__ = [
     "InputLinear",
     "MiniBatches",
     "ModelConfig",
+    "PairModel",
     "Predictions",
     "Propagate",
     "Propagation",
@@ -120,6 +125,7 @@ __all__ = [
     "save_graph",
     "save_model",
     "scale_graph",
+    "split_pairs",
     "train",
     "tune",
 ]

@@ -19,6 +19,8 @@ def test_a_model_made_by_hand_has_the_defaults_of_the_config():
     assert defaults.pop("transform_first") == "auto"
     assert defaults.pop("node_embeddings") is False  # of graphs of several kinds
     bases = defaults.pop("bases")
+    # These are of models of pairs, which are made around others.
+    assert {defaults.pop(name) for name in ("decoder", "embedding")} == {"dot", 64}
     made = kind(5, defaults["hidden"], 3).arguments
     assert {name: made[name] for name in defaults} == defaults
     assert (made["dropout"], made["layer_norm"], made["transform_first"]) == (0.2, True, False)

@@ -295,12 +295,12 @@ def signal_when_scoring_tests(monkeypatch: pytest.MonkeyPatch, *numbers: int) ->
     """Send signals when the first run begins to score its test nodes."""
     score = Trainer._score
 
-    def stop(self: Trainer, nodes: torch.Tensor) -> float | None:
-        if nodes is self.graph.test:
+    def stop(self: Trainer, split: str) -> float | None:
+        if split == "test":
             monkeypatch.setattr(Trainer, "_score", score)
             for number in numbers:
                 os.kill(os.getpid(), number)
-        return score(self, nodes)
+        return score(self, split)
 
     monkeypatch.setattr(Trainer, "_score", stop)
 
@@ -339,10 +339,10 @@ def test_a_signal_while_an_epoch_is_scored_that_the_time_cut_short_keeps_the_run
 
     score = Trainer._score
 
-    def stop(self: Trainer, nodes: torch.Tensor) -> float | None:
+    def stop(self: Trainer, split: str) -> float | None:
         monkeypatch.setattr(Trainer, "_score", score)
         os.kill(os.getpid(), signal.SIGTERM)
-        return score(self, nodes)
+        return score(self, split)
 
     limited = {"time_limit": "15s", "on": {"on_step": step}}
     wanted = train(tmp_path / "whole", **limited)

@@ -49,6 +49,10 @@ COMMANDS: dict[str, Command] = {
         "vrgcn.cli.predict",
         "Predict the classes or the numbers of nodes, exactly, with a trained model.",
     ),
+    "recommend": Command(
+        "vrgcn.cli.recommend",
+        "Find the best new partners of nodes with a model that predicts pairs.",
+    ),
     "embed": Command(
         "vrgcn.cli.embed",
         "Write embeddings: the exact activations of a layer of a trained model, for each node.",

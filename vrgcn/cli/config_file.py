@@ -10,7 +10,7 @@ from vrgcn.cli.parsing import build_options, read_words
 from vrgcn.files.parsing import read_toml
 from vrgcn.runs.config_file import read_values, setting_types
 from vrgcn.runs.folder import CONFIG, read_config
-from vrgcn.runs.settings import BEFORE, NOTED, OVER
+from vrgcn.runs.settings import BEFORE, NOTED, OVER, with_defaults
 
 _GRAPH = ("dataset", "graph")  # the options that name a graph
 _NAMING = (*_GRAPH, "graph_or_dataset", "target")  # the options by which the user names a graph
@@ -19,7 +19,8 @@ _NAMING = (*_GRAPH, "graph_or_dataset", "target")  # the options by which the us
 def parse_with_files(options: type, words: list[str]) -> Any:
     """Return the options that the words and the files they name stand for."""
     given = read_words(options, words)
-    return build_options(options, file_values(options, given) | given)
+    values = file_values(options, given) | given
+    return build_options(options, with_defaults(values) if given.get("resume") is None else values)
 
 
 def file_values(options: type, given: Mapping[str, Any]) -> dict[str, Any]:

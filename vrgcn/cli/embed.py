@@ -16,9 +16,10 @@ class EmbedOptions(ExactOptions):
 
     out: Path
     """File to write: .parquet or .csv (id, e_0, e_1, ...) or .npy (the numbers alone)."""
-    layer: int = -2
+    layer: int | None = None
     """Activations to write: -2 is what the model propagates last, for gcn and graphsage the last
-    hidden layer; -1 its outputs; 0 what it propagates first; 1 what it propagates next."""
+    hidden layer; -1 its outputs; 0 what it propagates first; 1 what it propagates next. None: -2,
+    and -1 for a run that predicts pairs, whose outputs are the embeddings."""
     of: str | None = None
     """Kind of nodes to embed, in a graph of several kinds. None: all kinds; with --nodes the kind
     that has labels."""
@@ -38,7 +39,7 @@ def _embed(options: EmbedOptions) -> None:
     from vrgcn.engine.devices import find_device, use_threads
     from vrgcn.inference.embed import find_layer
     from vrgcn.inference.predict import check_outputs
-    from vrgcn.runs.run import open_run
+    from vrgcn.runs.run import open_run, predicted_relation
 
     use_threads(options.threads)
     run = open_run(options.run, find_device(options.device))
@@ -46,7 +47,8 @@ def _embed(options: EmbedOptions) -> None:
     of = options.of or (ALL if options.nodes is None else None)
     with opened_sweeps(run, options, of) as opened:
         sweeps, nodes = opened.sweeps, opened.nodes
-        layer = find_layer(sweeps, options.layer)
+        usual = -2 if predicted_relation(run.config) is None else -1
+        layer = find_layer(sweeps, usual if options.layer is None else options.layer)
         with shown("embedding", sweeps.work(nodes, layer)) as advance:
             sweeps.on_chunk = advance
             chunks = sweeps.stream(nodes, layer)

@@ -81,6 +81,7 @@ def _evaluate(options: EvaluateOptions, run: Run, folder: Path | None) -> None:
     from vrgcn.inference.predict import predict
     from vrgcn.inference.saved import model_labels
     from vrgcn.pages.evaluation import find_picture, find_split, show_evaluation
+    from vrgcn.pages.pair_evaluation import show_pair_evaluation
     from vrgcn.runs.run import open_run_graph
     from vrgcn.training.progress import filling_bars
 
@@ -89,6 +90,9 @@ def _evaluate(options: EvaluateOptions, run: Run, folder: Path | None) -> None:
     )
     print_note(opened.note)
     graph = opened.graph
+    if graph.pairs is not None:
+        show_pair_evaluation(run, graph, predict(run.saved, graph, directory=folder), options.split)
+        return
     labels = model_labels(run.saved, graph)
     find_picture(options.out, run, find_split(options.split, graph))  # fail early, not late
     outputs = predict(run.saved, graph, directory=folder)

@@ -158,10 +158,13 @@ def too_large(options: ExactOptions, what: str) -> str:
     return "\n".join(lines)
 
 
-def read_nodes(path: Path, names: Names, count: int, kind: str | None = None) -> Tensor:
+def read_nodes(
+    path: Path, names: Names, count: int, kind: str | None = None, flag: str = "--nodes"
+) -> Tensor:
     """Return the nodes whose ids a text file lists, one per line.
 
     kind: of the nodes, in a graph of several kinds
+    flag: what names the file
     """
     import torch
 
@@ -170,10 +173,10 @@ def read_nodes(path: Path, names: Names, count: int, kind: str | None = None) ->
         # contain \u2028.
         lines = path.read_text(encoding="utf-8-sig").split("\n")
     except FileNotFoundError:
-        raise FileNotFoundError(f"--nodes: there is no file {path}") from None
+        raise FileNotFoundError(f"{flag}: there is no file {path}") from None
     except UnicodeDecodeError:
-        raise ValueError(f"--nodes: {path} is not a text file in UTF-8") from None
+        raise ValueError(f"{flag}: {path} is not a text file in UTF-8") from None
     ids = [line for line in lines if line.strip()]
     if not ids:
-        raise ValueError(f"--nodes: {path} names no nodes")
-    return torch.from_numpy(names.places(ids, f"--nodes: {path}", count, kind))
+        raise ValueError(f"{flag}: {path} names no nodes")
+    return torch.from_numpy(names.places(ids, f"{flag}: {path}", count, kind))

@@ -75,7 +75,9 @@ class Flag:
     @property
     def flag(self) -> str:
         """The flag as the user types it: --batch-size, or GRAPH for a positional argument."""
-        return self.name.upper() if self.positional else f"--{self.name.replace('_', '-')}"
+        # A field cannot be called `for`: it is `for_`.
+        name = self.name.rstrip("_")
+        return name.upper() if self.positional else f"--{name.replace('_', '-')}"
 
     @property
     def value(self) -> str:

@@ -134,7 +134,7 @@ def _value(flag: Flag, word: str) -> Any:
 def _find(word: str, flags: tuple[Flag, ...]) -> tuple[Flag, bool]:
     """Return the flag that a word names, and for a switch whether it is turned on."""
     name = word.removeprefix("--").replace("-", "_")
-    by_name = {flag.name: flag for flag in flags if not flag.positional}
+    by_name = {flag.name.rstrip("_"): flag for flag in flags if not flag.positional}
     if name in by_name:
         return by_name[name], True
     off = by_name.get(name.removeprefix("no_"))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
+from vrgcn.cli.early_checks import check_file
 from vrgcn.cli.exact_run import ExactOptions, opened_sweeps, shown, too_large
 from vrgcn.files.printable import printable
-from vrgcn.runs.run import parts_of_run
+from vrgcn.pages.destination import check_suffix
+from vrgcn.runs.folder import read_config
+from vrgcn.runs.run import parts_of_run, predicted_relation
 
 if TYPE_CHECKING:
     from vrgcn.inference.saved import SavedModel
@@ -27,7 +30,31 @@ class PredictOptions(ExactOptions):
     """Kind of nodes to predict, in a graph of several kinds, or all. None: the kind that has
     labels."""
 
+    pairs: Path | None = None
+    """For a run that predicts pairs: a CSV or Parquet file with the ids of two nodes in each row,
+    in the columns source and target, or in the first two. The file --out gets source, target and
+    score."""
+
     takes_parts: ClassVar[bool] = True
+
+    def checked(self) -> Self:
+        """Raise if the run predicts pairs and none are given, or the other way round."""
+        checked = super().checked()
+        predicted = predicted_relation(read_config(self.run))
+        if predicted is not None and self.pairs is None:
+            raise ValueError(
+                f"{self.run} predicts pairs of {predicted}: give them by --pairs FILE, or let "
+                "`vrgcn recommend` find the best for each node"
+            )
+        if predicted is None and self.pairs is not None:
+            raise ValueError(f"--pairs: {self.run} predicts labels of nodes, and no pairs")
+        if self.pairs is not None:
+            check_file(self.pairs, "--pairs")
+            for flag, value in (("--nodes", self.nodes), ("--top", self.top)):
+                if value is not None:
+                    raise ValueError(f"{flag} chooses nodes or classes: leave it out with --pairs")
+            check_suffix(self.out, (".parquet", ".csv"))
+        return checked
 
 
 def run(options: PredictOptions) -> None:
@@ -35,6 +62,9 @@ def run(options: PredictOptions) -> None:
     from vrgcn.files.memory import memory_advice
 
     with memory_advice(too_large(options, "predict")):
+        if options.pairs is not None:
+            _predict_pairs(options, options.pairs)
+            return
         parts = parts_of_run(options.run, options.dataset, options.graph)
         if parts is None:
             _predict(options)
@@ -69,6 +99,18 @@ def _predict(options: PredictOptions) -> None:
                 check_outputs(graph, chunk, outputs)
                 file.write(chunk, outputs)
     print(f"exact predictions of {opened.count:,} nodes written to {printable(options.out)}")
+
+
+def _predict_pairs(options: PredictOptions, file: Path) -> None:
+    from vrgcn.cli.pair_run import opened_pairs
+    from vrgcn.data.pairs import read_pairs, scored_file
+
+    with opened_pairs(options) as opened:
+        pairs = read_pairs(file, opened.graph)
+        scores = opened.scorer.score(pairs).cpu()
+        with scored_file(options.out, opened.graph) as out:
+            out.write(pairs, score=scores)
+    print(f"exact scores of {len(pairs):,} pairs written to {printable(options.out)}")
 
 
 def class_names(saved: SavedModel) -> list[str]:

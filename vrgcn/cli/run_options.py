@@ -69,7 +69,8 @@ class RunOptions(Settings, Options):
 
     def usual_name(self, estimator: str) -> str:
         """Return the default name of a run. estimator: the one that the run uses"""
-        name = f"{self.graph_name}-{self.model.model}"
+        predicted = "" if self.predict is None else f"{self.predict}-"
+        name = f"{self.graph_name}-{predicted}{self.model.model}"
         return f"{name}-{estimator.replace('/', '-')}" if self.looks_at_neighbours else name
 
     @property

@@ -23,6 +23,7 @@ from vrgcn.files.folder import OpenFolder
 from vrgcn.files.printable import printable
 from vrgcn.inference import MODEL
 from vrgcn.pages.costs import cost_line, exact_advice
+from vrgcn.pages.pair_evaluation import print_rules
 from vrgcn.runs.folder import chosen_estimator, resumable
 from vrgcn.runs.interrupts import Interrupted
 from vrgcn.runs.job import Job
@@ -30,6 +31,7 @@ from vrgcn.runs.resume import described, nothing_left
 from vrgcn.runs.store_watch import StoreWatch, wanted_note
 from vrgcn.training.listener import Listener, Listeners
 from vrgcn.training.objective import TaskObjective
+from vrgcn.training.pair_objective import PairObjective
 from vrgcn.training.progress import filling_bars
 from vrgcn.training.state import Epoch
 from vrgcn.training.tensorboard import TensorBoardLog
@@ -64,6 +66,8 @@ def _run(options: TrainOptions, opened: Opened, watch: StoreWatch | None) -> Non
             f"{graph}\n{summary(job.model)}, features scaled: {scaling}, "
             f"writing to {printable(folder)}"
         )
+        if graph.pairs is not None:
+            print(f"no leaks: {'; '.join(graph.pairs.rules)}")
         print_note(opened.note)
         print_note(_unlike_the_paper(options))
         if job.choice is not None:
@@ -158,7 +162,10 @@ class Watching(Listener):
 
 
 def _print_baseline(job: Job) -> None:
-    """Print what a quick baseline scores, for comparison."""
+    """Print what a quick baseline scores, for comparison; for pairs, what simple rules score."""
+    if isinstance(job.objective, PairObjective):
+        print_rules(job.objective)
+        return
     assert isinstance(job.objective, TaskObjective)
     metric = job.objective.metric
     found = quick_baseline(job.graph, metric)

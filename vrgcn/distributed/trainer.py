@@ -178,7 +178,8 @@ class PartTrainer(Trainer):
             weight.grad = part.view_as(weight)
         return float(both[-1])
 
-    def _score(self, nodes: Tensor) -> float | None:
+    def _score(self, split: str) -> float | None:
+        nodes = self.graph.split(split)
         (count,) = self.group.total(len(nodes))
         if not count:
             return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -74,6 +74,20 @@ class Batch:
         history, that gradients pass through."""
         through = self._source.estimator.gradient_history
         return self.backward and (through or bool(self.in_loss.any()))
+
+    def losses(self, objective: Any, outputs: Tensor) -> Tensor:
+        """The losses that `mean` takes: here of the nodes `in_loss`.
+
+        objective: `objective.loss(outputs, nodes)` is the loss of each node
+        outputs: (batch, classes), from `run`
+        """
+        in_loss = self.in_loss
+        losses: Tensor = objective.loss(outputs[in_loss], self.nodes[in_loss.to(self.nodes.device)])
+        return losses
+
+    def counted(self, losses: Tensor) -> Tensor:
+        """The sum of the losses that count in the epoch's mean loss: each once in an epoch."""
+        return losses.sum()
 
     def mean(self, losses: Tensor) -> Tensor:
         """The loss to minimise, from the losses of the nodes `in_loss`.

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from vrgcn.engine.batch import Batch, Position
 from vrgcn.engine.estimators import Estimator, find_estimator
 from vrgcn.engine.history import Histories
-from vrgcn.engine.plan import Relation
+from vrgcn.engine.plan import Plan, Relation
 from vrgcn.engine.planner import Planner
 from vrgcn.engine.samplers import (
     build_sampler,
@@ -195,11 +195,20 @@ class MiniBatches:
         plans = self.planner.plans([nodes for nodes, _ in batches], generators, start=start)
         for place, plan in enumerate(plans, start=start):
             self.position = Position(epoch, place + 1, self.position.step)
-            yield Batch(self, plan, backward=batches[place][1])
+            yield self.make(plan, backward=batches[place][1])
 
     def batch(self, nodes: Tensor, generator: torch.Generator | None = None) -> Batch:
         """The minibatch of chosen nodes, its neighbours drawn by `generator`, or by our own."""
-        return Batch(self, self.planner.plan(nodes.cpu(), generator or self.generator))
+        return self.make(self.planner.plan(nodes.cpu(), generator or self.generator))
+
+    def make(self, plan: Plan, *, backward: bool = True) -> Batch:
+        """The minibatch of a plan."""
+        return Batch(self, plan, backward=backward)
+
+    @property
+    def counted(self) -> int:
+        """How many losses an epoch adds up: one for each visited node that is trained on."""
+        return int(self.trained[self.nodes].sum())
 
     @property
     def step(self) -> int:

@@ -26,6 +26,7 @@ from vrgcn.tasks import find_task, implied_task
 
 if TYPE_CHECKING:
     from vrgcn.graph.mapped import Derived
+    from vrgcn.graph.pairs import Pairs
     from vrgcn.graph.scaling import Scaling
 
 
@@ -58,6 +59,9 @@ class Graph:
     numbering, and `relations` by name; both are None and empty in every other graph. Its
     `adjacency` is the union over all relations, made when it is first asked for, and its features
     are those of each kind in columns of their own.
+
+    A graph whose edges are to be predicted (`split_pairs`) has `pairs`, its training, validation
+    and test pairs; its adjacency has the training pairs alone. None in every other graph.
     """
 
     scaling: Scaling | None = None
@@ -65,6 +69,7 @@ class Graph:
     sums: tuple[Tensor, Tensor] | None = None
     kinds: Kinds | None = None
     relations: Mapping[str, Relation] = {}
+    pairs: Pairs | None = None
     _adjacency: CSR | None = None
 
     def __init__(
@@ -385,7 +390,7 @@ class Graph:
 
     def _replaced(self, adjacency: CSR | None, features: Tensor) -> Graph:
         splits = {name: self.split(name) for name in SPLITS}
-        return Graph.from_parts(
+        graph = Graph.from_parts(
             adjacency,
             features,
             self.labels,
@@ -396,9 +401,13 @@ class Graph:
             self.kinds,
             self.relations,
         )
+        graph.pairs = self.pairs
+        return graph
 
     def __repr__(self) -> str:
         labels = find_task(self.task).described(self.num_classes)
+        splits = ", ".join(f"{name}={len(self.split(name)):,}" for name in SPLITS)
+        told = f"{labels}, {splits}" if self.pairs is None else str(self.pairs)
         kinds = ""
         if self.kinds is not None:
             given = sum(part.reverse_of is None for part in self.relations.values())
@@ -406,8 +415,7 @@ class Graph:
             kinds = f"kinds=({sizes}), relations={given:,}, "
         return (
             f"Graph(nodes={self.num_nodes:,}, {kinds}entries={self.num_edges:,}, "
-            f"features={self.num_features:,}{layout_word(self.features)}, "
-            f"{labels}, " + ", ".join(f"{name}={len(self.split(name)):,}" for name in SPLITS) + ")"
+            f"features={self.num_features:,}{layout_word(self.features)}, {told})"
         )
 
     def check_split_labels(self) -> None:

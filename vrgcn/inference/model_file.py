@@ -39,14 +39,17 @@ from vrgcn.inference.node_tables import TENSORS as ID_TENSORS
 from vrgcn.inference.smoothing import Smoothing, is_smoothing
 from vrgcn.models.models import ACTIVATIONS, JUMPING, MODELS, NORMS, GraphModel
 from vrgcn.models.relational import RELATIONAL, RelationalModel, num_columns
+from vrgcn.pairs.decoders import DECODERS
+from vrgcn.pairs.model import PairModel
 
 FORMAT = "vrgcn-model"
 # Versions that can be read. 2 predicts numbers, 3 is a custom model or has a custom matrix, 4 is a
-# baseline or has node tables, 5 scales features in blocks, 6 has a smoothing, 7 is relational; each
-# is written only for these.
-VERSIONS = (1, 2, 3, 4, 5, 6, 7)
+# baseline or has node tables, 5 scales features in blocks, 6 has a smoothing, 7 is relational, 8
+# scores pairs; each is written only for these.
+VERSIONS = (1, 2, 3, 4, 5, 6, 7, 8)
 CHECKSUM = "checksum"  # covers tensors and description; older files have none
 _PREFIX = "model."
+PAIRS = "pairs"  # the name of models that score pairs
 _GONE = "correct-and-smooth"
 _SCALE = ("output_scale.mean", "output_scale.deviation")
 _GROUPS = "scaling.groups"
@@ -160,7 +163,7 @@ def weights_of(tensors: Tensors) -> Tensors:
 
 def build_saved(
     path: Path, description: Description, tensors: Tensors
-) -> GraphModel | RelationalModel | Baseline:
+) -> GraphModel | RelationalModel | Baseline | PairModel:
     """The model with the file's weights."""
     weights, arguments = weights_of(tensors), description["arguments"]
     # The tensors of a baseline are as many whatever its arguments say.
@@ -273,6 +276,8 @@ def _check_names(path: Path, description: Description) -> int:
 def _check_arguments(path: Path, model: str, arguments: dict[str, Any]) -> None:
     if model in BASELINES:
         kinds = BASELINES[model].kinds
+    elif model == PAIRS:
+        kinds = _ARGUMENTS | _OF_PAIRS
     else:
         kinds = _RELATIONAL if model in RELATIONAL else _ARGUMENTS
     check_kinds(str(path), arguments, kinds)
@@ -282,10 +287,11 @@ def _check_arguments(path: Path, model: str, arguments: dict[str, Any]) -> None:
 
 
 # Models that files name: they are made without a class of the user's.
-SAVED: dict[str, type[GraphModel] | type[RelationalModel] | type[Baseline]] = {
+SAVED: dict[str, type[GraphModel] | type[RelationalModel] | type[Baseline] | type[PairModel]] = {
     **MODELS,
     **RELATIONAL,
     **BASELINES,
+    PAIRS: PairModel,
 }
 _KINDS = {
     "model": one_of(*SAVED),
@@ -344,4 +350,11 @@ _RELATIONAL = {
     ),
     "target": TEXT,
     "bases": COUNT,
+}
+# Arguments of a model of pairs beside those of the network in it.
+_OF_PAIRS = {
+    "encoder": one_of(*MODELS),
+    "decoder": one_of(*DECODERS),
+    "relation": TEXT,
+    "directed": FLAG,
 }

@@ -41,6 +41,7 @@ from vrgcn.inference.own_models import Factory, describe_own, make_own
 from vrgcn.inference.smoothing import Smoothing
 from vrgcn.models.node_table import node_tables
 from vrgcn.models.relational import RelationalModel, num_columns
+from vrgcn.pairs.model import PairModel
 from vrgcn.tasks import find_task, flagged_task
 
 
@@ -238,6 +239,8 @@ def load_model(path: str | Path, model: Factory | None = None) -> SavedModel:
 def _version(saved: SavedModel, itself: bool) -> int:
     """Return the version of the file: the first that can hold the model. itself: True for a custom
     model"""
+    if isinstance(saved.model, PairModel):
+        return 8
     if isinstance(saved.model, RelationalModel):
         return 7
     if saved.smoothing is not None:

@@ -51,6 +51,12 @@ class ModelConfig:
     """Matrices that the weights of all relations are sums of, in graphs with many relations. 0:
     each relation has a matrix of its own."""
 
+    decoder: Literal["dot", "distmult", "mlp"] = "dot"
+    """Score of a pair from the embeddings of its nodes: their product; with a learned weight for
+    each dimension; or a small network."""
+    embedding: int = 64
+    """Width of the embeddings of nodes whose pairs are predicted."""
+
     def __post_init__(self) -> None:
         check_types(self)
         if self.model == "mlp" and (self.learned_rows or self.neighbour_labels):
@@ -61,6 +67,7 @@ class ModelConfig:
         check_sizes(hidden=self.hidden, layers=self.layers, dense=self.dense)
         if self.bases < 0:
             raise ValueError(f"bases must be at least 0, not {self.bases}")
+        check_sizes(embedding=self.embedding)
         check_dropout(self.dropout)
 
 

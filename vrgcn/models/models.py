@@ -410,7 +410,8 @@ def build_model(
     If `transform_first` is still "auto", the features are propagated first.
     """
     arguments = asdict(config)
-    for name in ("node_embeddings", "bases"):  # of relational models alone
+    # Settings of relational models alone, and of models of pairs, which are made around this one.
+    for name in ("node_embeddings", "bases", "decoder", "embedding"):
         del arguments[name]
     arguments["transform_first"] = config.transform_first == "always"
     tables = config.learned_rows or config.neighbour_labels

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from vrgcn.files.tensors import pieces
 from vrgcn.graph.graph import Graph
+from vrgcn.graph.pairs import Pairs
 from vrgcn.graph.propagation import Propagation
 from vrgcn.graph.sparse import CSR, in_blocks, stored
 from vrgcn.graph.validation import SPLITS
@@ -62,6 +63,14 @@ def fingerprint(graph: Graph) -> dict[str, Any]:
         "features": _digest(_features(graph.features)),
         "labels": None if graph.labels is None else _digest([graph.labels]),
         **{f"split {name}": _digest([graph.split(name)]) for name in SPLITS},
+        **({} if graph.pairs is None else _pairs(graph.pairs)),
+    }
+
+
+def _pairs(pairs: Pairs) -> dict[str, Any]:
+    return {
+        "relation": pairs.relation,
+        **{f"{name} pairs": _digest([pairs.split(name)]) for name in SPLITS},
     }
 
 

@@ -7,7 +7,7 @@ loads torch.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,7 +17,7 @@ from vrgcn.files.folder import FolderReplacedError
 from vrgcn.files.setting_names import setting
 from vrgcn.inference import AVERAGE, MODEL
 from vrgcn.runs.folder import BEST, METRICS, RESULT, member_runs, read_config, unfinished
-from vrgcn.runs.settings import GRAPH_CHECKSUM
+from vrgcn.runs.settings import GRAPH_CHECKSUM, PAIR_RATIO
 
 if TYPE_CHECKING:
     import torch
@@ -169,11 +169,13 @@ def open_run_graph(
     opened = open_graph(dataset, graph, data_root or own_root, memory=memory, on_fill=on_fill)
     own = _is_own_graph(run.config, dataset, graph, opened.checksum)
     split = split_source(run.config)
-    if own and split["ratio"] is not None:
+    if predicted_relation(run.config) is not None:
+        opened = _with_pairs(opened, run.config, own)
+    elif own and split["ratio"] is not None:
         opened = split_anew(opened, **split)
     notes = [] if opened.note is None else [opened.note]
     ratio = run.config.get("ratio")
-    if scored and ratio is not None and not own:
+    if scored and ratio is not None and not own and predicted_relation(run.config) is None:
         notes.append(
             f"the run drew its own split ({setting('ratio', ratio)}); this graph is "
             "scored by its own, whose test nodes the model may have been trained on"
@@ -187,6 +189,22 @@ def open_run_graph(
     scaled = None if directory is None else directory / "features.bin"
     fitted = run.saved.prepare(opened.graph, scaled)
     return opened._replace(graph=fitted, note="; ".join(notes) or None)
+
+
+def predicted_relation(config: Mapping[str, Any]) -> str | None:
+    """Return the relation whose pairs a run predicts; None if it predicts labels of nodes."""
+    predict: str | None = config.get("predict")
+    return predict
+
+
+def _with_pairs(opened: Opened, config: Mapping[str, Any], own: bool) -> Opened:
+    """Return the graph with its pairs: of the run's own graph, those that the run drew; in another
+    graph every edge is a known pair and carries messages."""
+    from vrgcn.pairs.split import split_pairs
+
+    ratio = tuple(config.get("ratio", PAIR_RATIO)) if own else (1.0, 0.0, 0.0)
+    graph = split_pairs(opened.graph, config["predict"], ratio, config.get("split_seed", 0))
+    return opened._replace(graph=graph)
 
 
 def graph_checksum(folder: Path) -> str | None:

@@ -20,11 +20,11 @@ from vrgcn.training.config import AUTO, TrainConfig
 from vrgcn.training.interval import duration
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from vrgcn.data.opening import Opened
     from vrgcn.files.folder import OpenFolder
     from vrgcn.graph.graph import Graph
-    from vrgcn.models.models import GraphModel
-    from vrgcn.models.relational import RelationalModel
     from vrgcn.runs.job import Job
     from vrgcn.training.objective import Objective
 
@@ -32,6 +32,18 @@ T = TypeVar("T")
 
 # Values of settings that older runs lack, if they differ from the default.
 BEFORE = {"transform_first": "never", "average_weights": False, "smooth": "never"}
+
+# Shares of training, validation and test pairs, and defaults of settings where pairs are predicted
+# (docs/pairs.md has what they score): the GAE of Kipf and Welling in minibatches.
+PAIR_RATIO = (0.85, 0.05, 0.1)
+PAIR_DEFAULTS: dict[str, Any] = {
+    "ratio": PAIR_RATIO,
+    "model": "gcn",
+    "hidden": 64,
+    "dropout": 0.0,
+    "layer_norm": False,
+    "epochs": 60,
+}
 
 # Entries of config.toml that are no settings: the checksum of a graph whose split the run drew, and
 # the estimator that `auto` stood for.
@@ -71,9 +83,13 @@ class Settings:
     """Folder of the raw files of named data sets. None: $VRGCN_DATA, or else data."""
     ratio: tuple[float, ...] | None = None
     """Shares of train, val and test, three numbers such as 0.6 0.2 0.2, to draw a new split from
-    the labelled nodes, class by class. None: the graph's own split."""
+    the labelled nodes, class by class; for pairs, from the edges. None: the graph's own split, and
+    0.85 0.05 0.1 of the edges."""
     split_seed: int = 0
     """Seed of --ratio."""
+    predict: str | None = None
+    """Predict pairs of nodes instead of labels: `edges` for the edges of a graph. They are split by
+    --ratio, and validation and test pairs carry no messages. None: predict the labels."""
     scaling: Literal["auto", "none", "standard", "row", "blocks"] = "auto"
     """Scaling of the features: standard gives columns mean 0 and deviation 1 on the training nodes,
     row makes each node's sum to 1, blocks is standard for dense columns and row for each block of
@@ -128,12 +144,16 @@ class Settings:
             self.data_root,
             verify=self.verify,
             memory=self.train.memory,
-            ratio=self.ratio,
+            ratio=self.ratio if self.predict is None else None,
             split_seed=self.split_seed,
             on_fill=on_fill,
         )
         graph = opened.graph
-        if graph.labels is None or not len(graph.train):
+        if self.predict is not None:
+            from vrgcn.pairs.split import split_pairs
+
+            graph = split_pairs(graph, self.predict, self.ratio or PAIR_RATIO, self.split_seed)
+        elif graph.labels is None or not len(graph.train):
             raise ValueError(
                 "the graph has no labelled training nodes; draw some with "
                 f"{setting('ratio', SHARES)}, or import it again with a {setting('label')} column "
@@ -154,13 +174,25 @@ class Settings:
         objective = build_objective(graph, config)
         return prepare(self.build_model(graph, objective), graph, config, objective=objective)
 
-    def build_model(self, graph: Graph, objective: Objective) -> GraphModel | RelationalModel:
+    def build_model(self, graph: Graph, objective: Objective) -> nn.Module:
         """Build the model with new weights, which depend on the seed."""
         from vrgcn.costs.order import build_for
         from vrgcn.costs.out_of_memory import memory_explained
 
         with memory_explained(graph, self.train):
-            return build_for(self.model, graph, objective.outputs, self.train.seed)
+            if graph.pairs is None:
+                return build_for(self.model, graph, objective.outputs, self.train.seed)
+            from vrgcn.models.models import GraphModel
+            from vrgcn.pairs.model import PairModel
+
+            network = build_for(self.model, graph, self.model.embedding, self.train.seed)
+            assert isinstance(network, GraphModel)  # pairs are of graphs without kinds
+            return PairModel.around(network, self.model.decoder, graph.pairs, self.train.seed)
+
+
+def with_defaults(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings by name with the defaults of pairs, if they ask for pairs."""
+    return {**(PAIR_DEFAULTS if values.get("predict") is not None else {}), **values}
 
 
 def with_choice(values: Mapping[str, Any], estimator: str) -> dict[str, Any]:

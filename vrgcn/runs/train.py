@@ -14,7 +14,7 @@ from vrgcn.runs.folder import CONFIG, GRAPH, chosen_estimator, claimed, read_con
 from vrgcn.runs.job import Job
 from vrgcn.runs.resume import described, refuse_changes
 from vrgcn.runs.run import Run, load_run
-from vrgcn.runs.settings import BEFORE, NOTED, OF_COMMAND, Settings
+from vrgcn.runs.settings import BEFORE, NOTED, OF_COMMAND, Settings, with_defaults
 from vrgcn.training.listener import Callbacks
 from vrgcn.training.state import Epoch
 
@@ -54,6 +54,8 @@ def train(
         if resume:
             left_out = (*NOTED, *OF_COMMAND, *_SOURCE)
             settings = BEFORE | read_values(folder / CONFIG, Settings, left_out) | settings
+        else:
+            settings = with_defaults(settings)
         found = build(Settings, settings | _source(graph, folder))
         if resume:
             refuse_changes(found, folder)

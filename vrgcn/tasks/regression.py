@@ -37,6 +37,11 @@ class Number(Task):
     metrics = ("rmse", "mae", "r2")
     unused = ("class_weights", "label_smoothing")
 
+    def check_settings(self, settings: LossSettings, num_classes: int) -> None:
+        super().check_settings(settings, num_classes)
+        if settings.loss not in ("auto", "mse", "mae"):
+            raise ValueError(f"{setting('loss', settings.loss)} is for pairs: choose mse or mae")
+
     def holds(self, labels: Tensor) -> bool:
         return labels.dim() == 1 and labels.is_floating_point()
 

@@ -34,7 +34,9 @@ def build_minibatches(
     setup: the result of `look_at` for the model and the graph; the caller then fills P X
     """
     objective = objective or build_objective(graph, config)
-    batches = MiniBatches(
+    # An objective of pairs has minibatches of its own.
+    kind = getattr(objective, "minibatches", MiniBatches)
+    batches: MiniBatches = kind(
         model,
         graph,
         estimator=estimator or config.estimator,

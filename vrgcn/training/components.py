@@ -22,6 +22,7 @@ from vrgcn.training.batches import build_minibatches, refreshed_nodes
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.monitor import Monitor
 from vrgcn.training.objective import Objective
+from vrgcn.training.pair_objective import PairObjective
 
 
 class Sweeps(Protocol):
@@ -58,6 +59,13 @@ class Components:
     trained: int
     visited: int
     validated: bool
+
+
+def validated(objective: Objective, graph: Graph) -> bool:
+    """Return True if there are validation nodes or pairs."""
+    if isinstance(objective, PairObjective):
+        return objective.has_pairs("val")
+    return len(graph.val) > 0
 
 
 def build_components(
@@ -103,7 +111,7 @@ def build_components(
         Monitor(model, batches, config.diagnostics, config.seed, objective),
         evaluation,
         RandomNumbers(config.seed, setup.device, default=setup.training.default_random),
-        int(batches.trained[batches.nodes].sum()),
+        batches.counted,
         batches.visits.count,
-        len(graph.val) > 0,
+        validated(objective, graph),
     )

@@ -80,9 +80,21 @@ class TrainConfig:
     weights of the last step. Steps and histories use the weights themselves."""
     clip: float | None = None
     """Maximum norm of a step's gradient; a larger gradient is scaled down to it. None: no limit."""
-    loss: Literal["auto", "mse", "mae"] = "auto"
-    """Loss for regression: mean squared or mean absolute error; auto: squared. For classification
-    it is the cross-entropy, which auto stands for too."""
+    loss: Literal["auto", "mse", "mae", "logistic", "bpr", "softmax"] = "auto"
+    """Loss for regression: mean squared or mean absolute error; auto: squared. For pairs: logistic
+    tells true pairs from negatives, bpr ranks a true partner above each negative, softmax above all
+    of them together; auto: logistic. For classification it is the cross-entropy, which auto stands
+    for too."""
+    negatives: int = 1
+    """Pairs that are no edges, drawn anew in each epoch for each training pair (--predict
+    edges)."""
+    negative_sampling: Literal["uniform", "degree"] = "uniform"
+    """How negatives are drawn: each node equally likely, or by its number of training pairs to the
+    power 0.75."""
+    pair_batches: Literal["nodes", "pairs"] = "nodes"
+    """Minibatches for pairs. nodes: each node is visited once in an epoch, and its partners are
+    read from a table; fast, with any estimator. pairs: all nodes of some pairs are computed; the
+    reference, without two-way. --batch-size counts what is named."""
     class_weights: Literal["none", "balanced"] = "none"
     """Weights of the classes in the loss. balanced: each class counts the same, however few
     training nodes have it."""
@@ -90,8 +102,9 @@ class TrainConfig:
     """Share of each training label that is spread evenly over all classes."""
     metric: str | None = None
     """Score that is reported and that decides which epoch is the best: for classes accuracy,
-    micro-f1, macro-f1 or roc-auc; for numbers rmse, mae or r2. None: accuracy, micro-f1 if nodes
-    have several classes, rmse for numbers."""
+    micro-f1, macro-f1 or roc-auc; for numbers rmse, mae or r2; for pairs auc, ap, mrr, hits@10,
+    hits@20, recall@20 or ndcg@20. None: accuracy, micro-f1 if nodes have several classes, rmse for
+    numbers, auc for pairs."""
     evaluate_every: int = 1
     """Epochs between exact evaluations on the validation nodes."""
     patience: int | None = None
@@ -139,6 +152,7 @@ class TrainConfig:
             batch_size=self.batch_size,
             block=self.block,
             sample_size=self.sample_size,
+            negatives=self.negatives,
         )
         at_least(1, evaluate_every=self.evaluate_every, patience=self.patience)
         at_least(1, threads=self.threads, history_cap=self.history_cap)

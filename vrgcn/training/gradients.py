@@ -88,11 +88,9 @@ def gradient(
 
     outputs: (batch, classes), from `batch.run`
     """
-    in_loss = batch.in_loss
     if not batch.needs_gradient:
         raise ValueError("the minibatch has no labelled training node, so its loss has no gradient")
-    losses = objective.loss(outputs[in_loss], batch.nodes[in_loss.to(batch.nodes.device)])
-    loss = batch.mean(losses)
+    loss = batch.mean(batch.losses(objective, outputs))
     found = torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
     return tuple(part.to_dense() if part.is_sparse else part for part in found)
 

@@ -132,7 +132,11 @@ class TaskObjective:
 
 
 def build_objective(graph: Graph, config: TrainConfig | None = None) -> Objective:
-    """Return the objective that a graph's labels stand for, as the config says."""
+    """Return the objective that a graph's labels or pairs stand for, as the config says."""
+    if graph.pairs is not None:
+        from vrgcn.training.pair_objective import PairObjective
+
+        return PairObjective(graph, config or TrainConfig())
     if graph.labels is None:
         raise ValueError("the graph has no labels to train on")
     if not len(graph.train):

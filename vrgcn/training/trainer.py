@@ -28,6 +28,7 @@ from vrgcn.training.listener import Listener, StopTraining
 from vrgcn.training.monitor import Reading
 from vrgcn.training.objective import Objective, build_objective
 from vrgcn.training.optimizer import build_optimizer, clip_gradients
+from vrgcn.training.pair_objective import PairObjective
 from vrgcn.training.result import Stopped, TrainResult
 from vrgcn.training.schedule import Schedule
 from vrgcn.training.state import Epoch, Progress, TrainState
@@ -191,8 +192,9 @@ class Trainer:
             self.model.load_state_dict(kept)
         self.model.eval()
         with self.random.drawn():
-            val = chosen.val if chosen.val is not None else self._score(self.graph.val)
-            test = self._score(self.graph.test)
+            val = chosen.val if chosen.val is not None else self._score("val")
+            test = self._score("test")
+            self._note_warning()
         return TrainResult(
             progress.curve,
             chosen.epoch,
@@ -207,11 +209,17 @@ class Trainer:
             stopped or "epochs",
         )
 
+    def _note_warning(self) -> None:
+        """Pass on what the objective found wrong with the outputs that it scored."""
+        warning = getattr(self.objective, "warning", None)
+        if warning is not None:
+            self.listener.note(warning)
+
     def _score_last(self) -> None:
         """Evaluate the last epoch if `evaluate_every` skipped it, because it was not known to be
         the last."""
         with self._averaged():
-            point = replace(self.progress.curve[-1], val=self._score(self.graph.val))
+            point = replace(self.progress.curve[-1], val=self._score("val"))
             self.progress.curve[-1] = point
             if self._is_best(point):
                 self.listener.kept(point)
@@ -360,7 +368,7 @@ class Trainer:
         return Epoch(
             epoch=number,
             loss=progress.loss / (self.trained * done),
-            val=self._score(self.graph.val) if evaluate else None,
+            val=self._score("val") if evaluate else None,
             seconds=progress.seconds,
             age=None if math.isnan(age) else age,
             sampled=progress.sampled / (self.visited * done),
@@ -395,11 +403,10 @@ class Trainer:
         """Update the weights; return the sum of the loss over the batch's training nodes."""
         outputs = batch.run(self.model)
         self.objective.check_outputs(outputs)
-        in_loss = batch.in_loss
-        losses = self.objective.loss(outputs[in_loss], batch.nodes[in_loss.to(batch.nodes.device)])
+        losses = batch.losses(self.objective, outputs)
         self.optimizer.zero_grad()
         batch.mean(losses).backward()
-        value = self._of_all(losses.sum().item())
+        value = self._of_all(batch.counted(losses).item())
         if not math.isfinite(value):
             self._diverge(f"the training loss became {value}")
         if self.config.clip is not None:
@@ -419,16 +426,21 @@ class Trainer:
         which the weights also hold the sum of their gradients."""
         return loss
 
-    def _score(self, nodes: Tensor) -> float | None:
-        if not len(nodes):
+    def _score(self, split: str) -> float | None:
+        objective, nodes = self.objective, self.graph.split(split)
+        pairs = objective if isinstance(objective, PairObjective) else None
+        if not (len(nodes) if pairs is None else pairs.has_pairs(split)):
             return None
         start = self.clock.now()
-        outputs = self.evaluation.outputs(nodes)
+        outputs = self.evaluation.outputs(nodes if pairs is None else None)
         # NaN outputs would be assigned a class all the same. `predict` reports those of test nodes:
         # training is over.
-        if nodes is self.graph.val and not bool(outputs.isfinite().all()):
+        if split == "val" and not bool(outputs.isfinite().all()):
             self._diverge("outputs for the validation nodes became infinite or NaN")
-        value = self.objective.score(outputs, nodes)
+        if pairs is None:
+            value = objective.score(outputs, nodes)
+        else:
+            value = pairs.score_split(outputs, split)
         took = self.clock.now() - start
         self.progress.evaluation_seconds += took
         self.clock.evaluated(took)

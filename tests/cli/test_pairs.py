@@ -1,0 +1,156 @@
+"""`vrgcn train --predict edges`, and evaluate, predict, recommend and embed of such a run."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from tests.cli.conftest import named, small_graph
+from vrgcn.data.store import load_graph, save_graph
+from vrgcn.inference.saved import load_model
+from vrgcn.pairs.model import PairModel
+from vrgcn.pairs.split import split_pairs
+from vrgcn.runs.run import load_run
+
+FLAGS = (
+    *("--predict", "edges", "--epochs", 3, "--batch-size", 40, "--hidden", 8, "--embedding", 4),
+    *("--estimator", "cvd", "--ratio", 0.7, 0.1, 0.2),
+)
+
+
+@pytest.fixture
+def graph_folder(tmp_path: Path) -> Path:
+    """A graph whose nodes are called n-0, n-1, ..."""
+    save_graph(named(small_graph()), tmp_path / "named")
+    return tmp_path / "named"
+
+
+@pytest.fixture
+def trained(vrgcn, graph_folder: Path, tmp_path: Path) -> tuple[Path, str]:
+    run = tmp_path / "links"
+    code, out, error = vrgcn("train", "--graph", graph_folder, *FLAGS, "--out", run)
+    assert code == 0, error
+    return run, out
+
+
+def test_training_prints_the_rules_against_leaks_and_what_simple_rules_score(trained) -> None:
+    run, out = trained
+    assert "no leaks: validation and test pairs and their reverses carry no messages" in out
+    assert "negatives contain no pair of any split" in out
+    for rule in ("popularity", "common neighbours", "Adamic-Adar"):
+        assert f"for comparison, {rule}: validation AUC" in out
+    result = json.loads((run / "result.json").read_text())
+    assert result["metric"] == "AUC"
+    assert isinstance(load_model(run).model, PairModel)
+
+
+def test_evaluate_scores_the_test_pairs_that_training_left_out(vrgcn, trained) -> None:
+    run, _ = trained
+    code, out, error = vrgcn("evaluate", run)
+    assert code == 0, error
+    written = json.loads((run / "evaluation-test.json").read_text())
+    result = json.loads((run / "result.json").read_text())
+    assert written["scores"]["the model"]["auc"] == pytest.approx(result["test"], abs=1e-6)
+    assert set(written["scores"]) == {"the model", "popularity", "common neighbours", "Adamic-Adar"}
+    assert "NDCG@20" in out
+    assert vrgcn("evaluate", run, "--split", "val")[0] == 0
+    code, _, error = vrgcn("evaluate", run, "--split", "train")
+    assert code == 1
+    assert "--split train: training pairs carry messages" in error
+
+
+def test_recommend_writes_new_partners_under_the_ids_of_the_user(
+    vrgcn, trained, graph_folder: Path, tmp_path: Path
+) -> None:
+    run, _ = trained
+    ids = tmp_path / "ids.txt"
+    ids.write_text("n-7\nn-3\n")
+    top = tmp_path / "top.parquet"
+    code, out, error = vrgcn("recommend", run, "--top", 5, "--for", ids, "--out", top)
+    assert code == 0, error
+    assert "the best new partners of 2 nodes, 10 pairs" in out
+    rows = pq.read_table(top).to_pylist()
+    assert [row["source"] for row in rows] == ["n-7"] * 5 + ["n-3"] * 5
+    assert [row["rank"] for row in rows] == [1, 2, 3, 4, 5] * 2
+    assert rows[0]["score"] >= rows[4]["score"]
+    graph = load_graph(graph_folder)
+    linked = {tuple(edge) for edge in graph.edge_index().t().tolist()}
+    for row in rows:
+        pair = int(row["source"][2:]), int(row["target"][2:])
+        assert pair not in linked
+        assert pair[0] != pair[1]
+
+
+def test_predict_scores_pairs_as_embeddings_say(vrgcn, trained, tmp_path: Path) -> None:
+    run, _ = trained
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text("weight,target,source\n1,n-4,n-1\n1,n-1,n-4\n2,n-9,n-0\n")
+    scored, embedded = tmp_path / "scored.csv", tmp_path / "e.npy"
+    assert vrgcn("predict", run, "--pairs", pairs, "--out", scored)[0] == 0
+    assert vrgcn("embed", run, "--out", embedded)[0] == 0
+    z = np.load(embedded)
+    assert z.shape == (120, 4)
+    rows = list(csv.DictReader(scored.read_text().splitlines()))
+    assert [(row["source"], row["target"]) for row in rows] == [
+        ("n-1", "n-4"),
+        ("n-4", "n-1"),
+        ("n-0", "n-9"),
+    ]
+    for row in rows:
+        u, v = int(row["source"][2:]), int(row["target"][2:])
+        assert float(row["score"]) == pytest.approx(float(z[u] @ z[v]), rel=1e-4)
+
+
+def test_a_run_that_is_resumed_has_the_bits_of_one_that_was_not(
+    vrgcn, graph_folder: Path, trained, tmp_path: Path
+) -> None:
+    run, _ = trained
+    part = tmp_path / "part"
+    flags = [1 if flag == 3 else flag for flag in FLAGS]  # one epoch
+    checkpoints = ("--checkpoint-every", 1)
+    assert vrgcn("train", "--graph", graph_folder, *flags, *checkpoints, "--out", part)[0] == 0
+    code, _, error = vrgcn("train", "--resume", part, "--epochs", 3)
+    assert code == 0, error
+    model = "model.safetensors"
+    assert (part / model).read_bytes() == (run / model).read_bytes()
+    code, _, error = vrgcn("train", "--resume", part, "--epochs", 4, "--negatives", 2)
+    assert code == 1
+    assert "negatives was 1 and is 2" in error
+
+
+def test_the_graph_of_a_run_has_the_training_pairs_alone(trained, graph_folder: Path) -> None:
+    run, _ = trained
+    opened = load_run(run).graph()
+    drawn = split_pairs(load_graph(graph_folder), ratio=(0.7, 0.1, 0.2))
+    assert opened.num_edges == drawn.num_edges < load_graph(graph_folder).num_edges
+
+
+def test_mistakes_are_explained(vrgcn, trained, graph_folder: Path, tmp_path: Path) -> None:
+    run, _ = trained
+    out = tmp_path / "out.csv"
+    code, _, error = vrgcn("predict", run, "--out", out)
+    assert code == 1
+    assert "predicts pairs of edges: give them by --pairs FILE" in error
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text("source,target\nn-1,n-999\n")
+    code, _, error = vrgcn("predict", run, "--pairs", pairs, "--out", out)
+    assert code == 1
+    assert "column 'target': 1 nodes are not in the graph, first: 'n-999'" in error
+    code, _, error = vrgcn("train", "--graph", graph_folder, "--predict", "links")
+    assert code == 1
+    assert "--predict links: a graph of one kind has one relation, --predict edges" in error
+    nodes = tmp_path / "nodes"
+    plain = ("--epochs", 1, "--no-baseline", "--out", nodes)
+    assert vrgcn("train", "--graph", graph_folder, *plain)[0] == 0
+    code, _, error = vrgcn("recommend", nodes, "--out", out)
+    assert code == 1
+    assert "predicts labels of nodes, and no pairs" in error
+    code, _, error = vrgcn("predict", nodes, "--pairs", pairs, "--out", out)
+    assert code == 1
+    assert "--pairs:" in error
+    assert not out.exists()

@@ -1,0 +1,75 @@
+"""Negatives: never a known pair, drawn in the shares that were asked for."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.pairs.test_split import as_set, pairs_of, undirected_graph
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.pairs import Pairs
+from vrgcn.pairs.negatives import NegativeSampler
+from vrgcn.pairs.split import split_pairs
+from vrgcn.pairs.terms import LOSSES, TermSource
+
+
+@pytest.mark.parametrize("sampling", ["uniform", "degree"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_no_term_has_a_pair_of_any_split_as_a_negative(loss, sampling) -> None:
+    pairs = pairs_of(split_pairs(undirected_graph()))
+    known = as_set(torch.cat([pairs.train, pairs.val, pairs.test]))
+    known |= {(v, u) for u, v in known}
+    source = TermSource(pairs, loss, 5, sampling)
+    for seed in range(5):
+        terms = source.draw(torch.Generator().manual_seed(seed))
+        assert len(terms) == source.count
+        negatives = terms.nodes[:, 2:] if terms.labels is None else terms.nodes[:, 1:]
+        sources = terms.nodes[:, :1].expand_as(negatives)
+        drawn = torch.stack([sources, negatives], dim=2)
+        if terms.labels is not None:
+            drawn = drawn[terms.labels == 0]
+        drawn = drawn.reshape(-1, 2)
+        assert not as_set(drawn) & known
+        assert (drawn[:, 0] != drawn[:, 1]).all()
+
+
+def test_degrees_to_the_power_of_three_quarters_decide_how_often_a_node_is_drawn() -> None:
+    """Nodes 10, 11 and 12 have 16, 4 and 1 training pairs; source 0 has none of them. 21,000 draws
+    have a standard deviation below 0.0035."""
+    ends = [(1 + n % 9, 10) for n in range(16)] + [(1 + n, 11) for n in range(4)] + [(1, 12)]
+    train = torch.tensor(ends)
+    pairs = Pairs("edges", True, range(10), range(10, 13), train, train[:0], train[:0])
+    sampler = NegativeSampler(pairs, "degree")
+    drawn = sampler.draw(
+        torch.zeros(21_000, dtype=torch.int64), 1, torch.Generator().manual_seed(0)
+    )
+    found = torch.bincount(drawn[:, 0] - 10, minlength=3) / len(drawn)
+    wanted = torch.tensor([16.0, 4.0, 1.0]).pow(0.75)
+    assert torch.allclose(found, wanted / wanted.sum(), atol=0.015)
+
+
+def test_the_one_negative_of_a_node_that_is_linked_to_all_others_is_found() -> None:
+    nodes = 200
+    train = torch.tensor([(0, v) for v in range(1, nodes - 1)])
+    pairs = Pairs("edges", True, range(nodes), range(nodes), train, train[:0], train[:0])
+    sampler = NegativeSampler(pairs)
+    drawn = sampler.draw(torch.zeros(50, dtype=torch.int64), 3, torch.Generator().manual_seed(0))
+    assert (drawn == nodes - 1).all()
+
+
+def test_pairs_of_a_node_that_has_no_negative_are_left_out_of_the_loss() -> None:
+    star = torch.tensor([[0] * 5, [1, 2, 3, 4, 5]])
+    graph = split_pairs(Graph(star, torch.eye(6)), ratio=(1, 0, 0))
+    assert pairs_of(graph).directed
+    with pytest.raises(ValueError, match="no training pair of edges has a source with a negative"):
+        TermSource(pairs_of(graph), "logistic", 1)
+
+
+def test_true_pairs_and_negatives_weigh_the_same_together() -> None:
+    source = TermSource(pairs_of(split_pairs(undirected_graph())), "logistic", 4)
+    terms = source.draw(torch.Generator().manual_seed(0))
+    assert terms.labels is not None
+    assert terms.weights is not None
+    true, false = (terms.weights[terms.labels == label] for label in (1, 0))
+    assert true.sum() == pytest.approx(false.sum().item())
+    assert terms.weights.mean() == pytest.approx(1)

@@ -1,0 +1,187 @@
+"""Scores of pairs against their definitions, with ties."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from sklearn.metrics import average_precision_score, roc_auc_score
+from torch import Tensor
+
+from tests.pairs.test_split import pairs_of, undirected_graph
+from tests.theory.problems import random_graph
+from vrgcn.graph.pairs import Pairs
+from vrgcn.pairs import ranking
+from vrgcn.pairs.best import best_partners
+from vrgcn.pairs.decoders import DECODERS
+from vrgcn.pairs.ranking import EmbeddedPairs, auc, average_precision, collapse_note, score_pairs
+from vrgcn.pairs.rules import simple_rules
+from vrgcn.pairs.split import split_pairs
+
+
+class Table:
+    """Scores as a matrix has them."""
+
+    def __init__(self, scores: Tensor) -> None:
+        self.scores = scores
+
+    def score(self, pairs: Tensor) -> Tensor:
+        return self.scores[pairs[:, 0], pairs[:, 1]]
+
+    def against(self, sources: Tensor) -> Tensor:
+        return self.scores[sources].clone()
+
+
+def symmetric(nodes: int, levels: int) -> Tensor:
+    """Scores with many ties."""
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.randint(levels, (nodes, nodes), generator=generator).float()
+    return scores + scores.t()
+
+
+@pytest.mark.parametrize("levels", [3, 10_000])
+def test_auc_and_ap_are_those_of_scikit_learn(levels: int) -> None:
+    generator = torch.Generator().manual_seed(levels)
+    true = torch.randint(levels, (83,), generator=generator).float() + levels / 5
+    false = torch.randint(levels, (61,), generator=generator).float()
+    labels = [1] * 83 + [0] * 61
+    scores = torch.cat([true, false]).numpy()
+    assert auc(true, false) == pytest.approx(roc_auc_score(labels, scores), abs=1e-12)
+    assert average_precision(true, false) == pytest.approx(
+        average_precision_score(labels, scores), abs=1e-12
+    )
+
+
+def test_a_constant_score_gives_auc_one_half_and_the_ranks_of_chance() -> None:
+    pairs = pairs_of(split_pairs(undirected_graph()))
+    nodes = pairs.num_nodes
+    found = score_pairs(Table(torch.zeros(nodes, nodes)), pairs, "test")
+    assert found["auc"] == 0.5
+    assert found["ap"] == 0.5
+    degrees = pairs.known.degrees()
+    both = torch.cat([pairs.test, pairs.test.flip(1)])
+    # A source with d known partners has as many candidates as nodes, but for itself and d - 1.
+    candidates = (nodes - degrees[both[:, 0]]).double()
+    assert found["hits@10"] == pytest.approx(float((10 / candidates).mean()))
+    harmonic = [sum(1 / r for r in range(1, int(c) + 1)) / float(c) for c in candidates]
+    assert found["mrr"] == pytest.approx(sum(harmonic) / len(harmonic))
+
+
+@pytest.mark.parametrize("entries", [ranking.ENTRIES, 100])
+@pytest.mark.parametrize("make", [undirected_graph, random_graph])
+def test_ranks_are_those_of_a_list_of_all_candidates(make, entries, monkeypatch) -> None:
+    """Whatever the size of a chunk is. No two scores are the same."""
+    monkeypatch.setattr(ranking, "ENTRIES", entries)
+    pairs = pairs_of(split_pairs(make()))
+    nodes = pairs.num_nodes
+    generator = torch.Generator().manual_seed(5)
+    scores = torch.randperm(nodes * nodes, generator=generator).float().view(nodes, nodes)
+    found = score_pairs(Table(scores), pairs, "test")
+    queries = pairs.test.tolist()
+    if not pairs.directed:
+        queries += [(v, u) for u, v in queries]
+    known = {(u, v) for u, v in _entries(pairs.known)}
+    earlier = {*map(tuple, torch.cat([pairs.train, pairs.val]).tolist())}
+    if not pairs.directed:
+        earlier |= {(v, u) for u, v in earlier}
+    ranks, gains = [], {}
+    for u, v in queries:
+        others = [w for w in range(nodes) if w not in (u, v)]
+        higher = [w for w in others if scores[u, w] > scores[u, v]]
+        ranks.append(1 + sum((u, w) not in known for w in higher))
+        place = 1 + sum((u, w) not in earlier for w in higher)
+        gains.setdefault(u, []).append(place)
+    assert found["mrr"] == pytest.approx(sum(1 / r for r in ranks) / len(ranks))
+    assert found["hits@20"] == pytest.approx(sum(r <= 20 for r in ranks) / len(ranks))
+    shares = [sum(p <= 20 for p in places) / len(places) for places in gains.values()]
+    assert found["recall@20"] == pytest.approx(sum(shares) / len(shares))
+    ndcg = [
+        sum(1 / math.log2(p + 1) for p in places if p <= 20)
+        / sum(1 / math.log2(r + 1) for r in range(1, min(len(places), 20) + 1))
+        for places in gains.values()
+    ]
+    assert found["ndcg@20"] == pytest.approx(sum(ndcg) / len(ndcg))
+
+
+def _entries(known) -> list[tuple[int, int]]:
+    partners = known.partners
+    return list(zip(partners.row_of_entry.tolist(), partners.indices.tolist(), strict=True))
+
+
+def test_ties_are_the_mean_over_random_orders() -> None:
+    """200 orders; the standard deviation of their mean is below 0.004."""
+    pairs = pairs_of(split_pairs(undirected_graph()))
+    scores = symmetric(pairs.num_nodes, 4)
+    found = score_pairs(Table(scores), pairs, "test")
+    generator = torch.Generator().manual_seed(0)
+    sums = dict.fromkeys(found, 0.0)
+    for _ in range(200):
+        noise = torch.rand(scores.shape, generator=generator) * 0.5
+        for name, value in score_pairs(Table(scores + noise), pairs, "test").items():
+            sums[name] += value / 200
+    for name in ("mrr", "hits@10", "hits@20", "recall@20", "ndcg@20"):
+        assert found[name] == pytest.approx(sums[name], abs=0.012)
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+@pytest.mark.parametrize("directed", [True, False])
+def test_a_decoder_scores_all_pairs_as_it_scores_each(decoder: str, directed: bool) -> None:
+    torch.manual_seed(0)
+    made = DECODERS[decoder](6, directed).double()
+    z = torch.randn(9, 6, dtype=torch.float64)
+    scorer = EmbeddedPairs(made, z, range(2, 9))
+    rows = scorer.against(torch.tensor([0, 5]))
+    for row, u in enumerate((0, 5)):
+        each = scorer.score(torch.tensor([(u, v) for v in range(2, 9)]))
+        assert torch.allclose(rows[row], each, atol=1e-12)
+    if not directed or decoder != "mlp":
+        assert torch.allclose(made(z[0], z[1]), made(z[1], z[0]))
+
+
+def test_rules_are_their_formulas_on_training_pairs() -> None:
+    pairs = pairs_of(split_pairs(undirected_graph()))
+    A = torch.zeros(pairs.num_nodes, pairs.num_nodes)
+    u, v = pairs.train.t()
+    A[u, v], A[v, u] = 1, 1
+    degrees = A.sum(1)
+    weights = 1 / degrees.clamp(min=2).log()  # one node alone shares nothing with others
+    wanted = {"common neighbours": A @ A, "Adamic-Adar": A @ torch.diag(weights) @ A}
+    rules = simple_rules(pairs)
+    some = torch.arange(pairs.num_nodes)
+    for name, matrix in wanted.items():
+        assert torch.allclose(rules[name].against(some), matrix, atol=1e-5)
+        assert torch.allclose(rules[name].score(pairs.test), matrix[*pairs.test.t()], atol=1e-5)
+    assert torch.equal(rules["popularity"].against(some)[7], degrees)
+
+
+def test_recommended_partners_are_new_and_in_order() -> None:
+    pairs = pairs_of(split_pairs(undirected_graph()))
+    scores = symmetric(pairs.num_nodes, 500)
+    sources = torch.tensor([5, 3, 70])
+    (best,) = best_partners(Table(scores), pairs, sources, 4)
+    known = {*_entries(pairs.known)}
+    for u in sources.tolist():
+        rows = best.pairs[:, 0] == u
+        free = [w for w in range(pairs.num_nodes) if w != u and (u, w) not in known]
+        wanted = sorted(free, key=lambda w: (-scores[u, w], w))[:4]
+        assert best.pairs[rows, 1].tolist() == wanted
+        assert best.ranks[rows].tolist() == [1, 2, 3, 4]
+
+
+def test_a_node_that_has_few_new_partners_gets_these_alone() -> None:
+    train = torch.tensor([(0, 2), (0, 3)])
+    pairs = Pairs("edges", True, range(5), range(5), train, train[:0], train[:0])
+    (best,) = best_partners(Table(torch.ones(5, 5)), pairs, torch.tensor([0]), 4)
+    assert best.pairs.tolist() == [[0, 1], [0, 4]]
+
+
+def test_a_collapse_is_told_and_embeddings_that_differ_are_none() -> None:
+    generator = torch.Generator().manual_seed(0)
+    noise = torch.randn(50, 8, generator=generator)
+    assert collapse_note(noise) is None
+    assert collapse_note(1 + 0.1 * noise) is None
+    for z in (torch.ones(50, 8), 1 + 1e-3 * noise, torch.zeros(50, 8)):
+        note = collapse_note(z)
+        assert note is not None
+        assert note.startswith("the embeddings have collapsed")

@@ -1,0 +1,52 @@
+"""Code that `predict --pairs` and `recommend` share: a run that predicts pairs, its graph, a scorer
+with the exact embeddings of all nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vrgcn.cli.exact_run import ALL, ExactOptions, opened_sweeps, shown
+
+if TYPE_CHECKING:
+    from vrgcn.graph.graph import Graph
+    from vrgcn.graph.pairs import Pairs
+    from vrgcn.pairs.ranking import EmbeddedPairs
+
+
+@dataclass(frozen=True)
+class OpenedPairs:
+    """graph: with the edges that messages use; pairs: all that are known; scorer: of any pairs"""
+
+    graph: Graph
+    pairs: Pairs
+    scorer: EmbeddedPairs
+
+
+@contextmanager
+def opened_pairs(options: ExactOptions) -> Iterator[OpenedPairs]:
+    """Yield a run's graph and a scorer; temporary files are deleted afterwards."""
+    from dataclasses import replace
+
+    from vrgcn.engine.devices import find_device, use_threads
+    from vrgcn.inference.predict import check_all_outputs
+    from vrgcn.pairs.model import PairModel
+    from vrgcn.pairs.ranking import EmbeddedPairs
+    from vrgcn.runs.run import open_run
+
+    use_threads(options.threads)
+    run = open_run(options.run, find_device(options.device))
+    with opened_sweeps(run, replace(options, nodes=None), ALL) as opened:
+        graph, sweeps = opened.graph, opened.sweeps
+        model = run.saved.model
+        assert graph.pairs is not None
+        assert isinstance(model, PairModel)
+        with shown("embedding", sweeps.work(None)) as advance:
+            sweeps.on_chunk = advance
+            embeddings = sweeps.outputs(None)
+        check_all_outputs(sweeps, None, embeddings, "embedding")
+        model.decoder.cpu()
+        scorer = EmbeddedPairs(model.decoder, embeddings, graph.pairs.targets)
+        yield OpenedPairs(graph, graph.pairs, scorer)

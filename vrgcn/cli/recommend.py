@@ -1,0 +1,77 @@
+"""`vrgcn recommend`: writes the best new partners of nodes to a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from vrgcn.cli.early_checks import check_file
+from vrgcn.cli.exact_run import ExactOptions, read_nodes, too_large
+from vrgcn.files.printable import printable
+from vrgcn.pages.destination import check_suffix
+from vrgcn.runs.folder import read_config
+from vrgcn.runs.run import predicted_relation
+from vrgcn.training.config import at_least
+
+
+@dataclass(frozen=True)
+class RecommendOptions(ExactOptions):
+    """Flags of `vrgcn recommend`."""
+
+    out: Path
+    """File to write: .parquet or .csv, with the columns source, target, rank and score. Known pairs
+    of all splits are left out."""
+    top: int = 10
+    """Partners of each node."""
+    for_: Path | None = None
+    """Text file with one node id per line: find partners for these nodes, in this order. None: for
+    all nodes."""
+
+    def checked(self) -> Self:
+        """Raise if the run predicts no pairs, or if a file does not exist."""
+        checked = super().checked()
+        at_least(1, top=self.top)
+        if predicted_relation(read_config(self.run)) is None:
+            raise ValueError(
+                f"{self.run} predicts labels of nodes, and no pairs: train a run with --predict "
+                "edges"
+            )
+        if self.nodes is not None:
+            raise ValueError("--nodes: recommend calls it --for")
+        if self.for_ is not None:
+            check_file(self.for_, "--for")
+        check_suffix(self.out, (".parquet", ".csv"))
+        return checked
+
+
+def run(options: RecommendOptions) -> None:
+    """Score all pairs of the nodes in chunks and write the best; the file appears once it is
+    complete."""
+    from vrgcn.files.memory import memory_advice
+
+    with memory_advice(too_large(options, "recommend")):
+        _recommend(options)
+
+
+def _recommend(options: RecommendOptions) -> None:
+    import torch
+
+    from vrgcn.cli.pair_run import opened_pairs
+    from vrgcn.data.pairs import scored_file
+    from vrgcn.pairs.best import best_partners
+
+    with opened_pairs(options) as opened:
+        graph, pairs = opened.graph, opened.pairs
+        sources = torch.arange(pairs.sources.start, pairs.sources.stop)
+        if options.for_ is not None:
+            sources = read_nodes(options.for_, graph.names, graph.num_nodes, flag="--for")
+        count = 0
+        with scored_file(options.out, graph, ranked=True) as file:
+            for found in best_partners(opened.scorer, pairs, sources, options.top):
+                file.write(found.pairs, rank=found.ranks, score=found.scores)
+                count += len(found.ranks)
+    print(
+        f"the best new partners of {len(sources):,} nodes, {count:,} pairs, written to "
+        f"{printable(options.out)}"
+    )

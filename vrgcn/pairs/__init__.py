@@ -1,0 +1,1 @@
+"""Pairs of nodes: splits without leaks, negatives, decoders, losses, minibatches, ranking."""

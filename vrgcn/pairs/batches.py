@@ -1,0 +1,245 @@
+"""Minibatches for the loss of pairs, made in two ways.
+
+    pairs   A minibatch is some of the epoch's terms; the nodes in their slots are computed, all
+            with gradients. The reference. Estimators with histories of gradients are refused:
+            their tables assume that every node is visited equally often.
+    nodes   A minibatch is some nodes, each visited once in an epoch. The terms with one of them in
+            a slot are scored; nodes in the other slots are read from a table, without gradients.
+            In an epoch every slot of every term is computed once, so the one-sided gradients add
+            up to the full gradient. The decoder's own parameters learn from the minibatch that has
+            a term's source, so that each term counts once for them too.
+
+The table of the second way holds the last values that the layers after the last `propagate` took
+in, P h for GCN. The present layers are applied when it is read: a table of embeddings would be as
+old as its weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from vrgcn.engine.batch import Batch, Position
+from vrgcn.engine.history import History, exact_tables
+from vrgcn.engine.minibatches import MiniBatches
+from vrgcn.engine.plan import Plan
+from vrgcn.engine.sweeps import fill_tables, sweep
+from vrgcn.engine.trace import set_mode
+from vrgcn.engine.visits import sizes
+from vrgcn.graph.graph import Graph
+from vrgcn.pairs.decoders import Decoder, detached
+from vrgcn.pairs.model import head_of
+from vrgcn.pairs.terms import Terms, TermSource
+
+PARTNERS = "p"  # the kind of the table of partners among the histories
+_ORDER, _PLAN, _TERMS = 0, 1, 3  # purposes of random numbers; 2 refreshes histories
+
+
+class _TermBatches(MiniBatches):
+    """Minibatches of all nodes with the terms of each epoch."""
+
+    def __init__(
+        self, model: nn.Module, graph: Graph, *, source: TermSource, **settings: Any
+    ) -> None:
+        self.source = source
+        self._drawn: tuple[int, Terms] | None = None
+        super().__init__(model, graph, **settings)
+
+    @property
+    def counted(self) -> int:
+        return self.source.count
+
+    @property
+    def terms(self) -> Terms:
+        """The terms of the present epoch: they depend on the seed and its number alone."""
+        epoch = self.position.epoch
+        if self._drawn is None or self._drawn[0] != epoch:
+            self._drawn = epoch, self.source.draw(self._generator(epoch, _TERMS))
+        return self._drawn[1]
+
+
+class PairBatches(_TermBatches):
+    """Minibatches of terms; batch_size counts terms."""
+
+    def __init__(self, model: nn.Module, graph: Graph, **settings: Any) -> None:
+        super().__init__(model, graph, **settings)
+        if self.estimator.gradient_history:
+            raise ValueError(
+                "minibatches of pairs do not visit every node equally often, as histories of "
+                "gradients assume: use minibatches of nodes (pair_batches='nodes'), or the "
+                "estimator exact, ns or cvd"
+            )
+
+    def __len__(self) -> int:
+        return len(sizes(self.source.count, self.batch_size))
+
+    def rest_of_epoch(self) -> Iterator[Batch]:
+        epoch, start = self.position.epoch, self.position.place
+        order = torch.randperm(len(self.terms), generator=self._generator(epoch, _ORDER))
+        parts = order.split(sizes(len(self.terms), self.batch_size))
+        for place, part in enumerate(parts[start:], start=start):
+            self.position = Position(epoch, place + 1, self.position.step)
+            yield self._of(self.terms.take(part), self._generator(epoch, _PLAN, place))
+
+    def batch(self, nodes: Tensor, generator: torch.Generator | None = None) -> Batch:
+        """A minibatch of as many random terms as there are nodes: minibatches of chosen nodes do
+        not exist here."""
+        generator = generator or self.generator
+        places = torch.randint(len(self.terms), (len(nodes),), generator=generator)
+        return self._of(self.terms.take(places), generator)
+
+    def _of(self, terms: Terms, generator: torch.Generator) -> Batch:
+        nodes = terms.nodes.unique()
+        return PairBatch(self, self.planner.plan(nodes, generator), terms)
+
+
+class PairBatch(Batch):
+    """A minibatch of terms, all of whose nodes are computed."""
+
+    def __init__(self, source: PairBatches, plan: Plan, terms: Terms) -> None:
+        super().__init__(source, plan)
+        self.terms = terms
+        self._terms = source.source
+
+    def losses(self, objective: Any, outputs: Tensor) -> Tensor:
+        slots = torch.searchsorted(self.nodes, self.terms.nodes).to(outputs.device)
+        z = outputs[slots]
+        scores: Tensor = objective.decoder(z[:, :1], z[:, 1:])
+        return self._terms.losses(self.terms, scores)
+
+    def mean(self, losses: Tensor) -> Tensor:
+        return losses.mean()
+
+
+class NodeBatches(_TermBatches):
+    """Minibatches of nodes whose partners are read from a table."""
+
+    def __init__(self, model: nn.Module, graph: Graph, **settings: Any) -> None:
+        super().__init__(model, graph, **settings)
+        head_of(model)
+        self._places = torch.full((graph.num_nodes,), -1)
+
+    def make(self, plan: Plan, *, backward: bool = True) -> Batch:
+        return NodeBatch(self, plan, self.terms, backward=backward)
+
+    def partners(self, model: nn.Module) -> History:
+        """The table of partners; at first it is filled by an exact pass."""
+        level = self.setup.training.depth
+        if (level, PARTNERS) not in self.histories.tables:
+            self._fill(model, level)
+        return self.histories.tables[level, PARTNERS]
+
+    def _fill(self, model: nn.Module, level: int) -> None:
+        setup, graph = self.setup, self.graph
+        nodes = torch.arange(graph.num_nodes)
+        exact = exact_tables(graph.num_nodes, graph.dtype, setup.device)
+        levels = setup.evaluation.depth - setup.evaluation.first_table
+        fill_tables(model, setup, [nodes] * levels, exact)
+        with _Input(model) as seen:
+            for swept in sweep(model, setup, nodes, exact):
+                table = self.histories.table(level, seen.value.shape[1], PARTNERS)
+                table.write(swept.nodes.to(seen.value.device), seen.value, self.step)
+
+    def placed(self, nodes: Tensor, terms: Terms) -> tuple[Tensor, Tensor]:
+        """Partners of the terms that are not among the nodes, and the place of each slot among the
+        nodes and these together."""
+        places = self._places
+        places[nodes] = torch.arange(len(nodes))
+        flat = terms.nodes.reshape(-1)
+        others = flat[places[flat] < 0].unique()
+        places[others] = torch.arange(len(nodes), len(nodes) + len(others))
+        slots = places[terms.nodes]
+        places[nodes] = -1
+        places[others] = -1
+        return others, slots
+
+
+class NodeBatch(Batch):
+    """A minibatch of nodes, with the terms that have one of them in a slot."""
+
+    def __init__(
+        self, source: NodeBatches, plan: Plan, terms: Terms, *, backward: bool = True
+    ) -> None:
+        super().__init__(source, plan, backward=backward)
+        self._nodes = source
+        self._epoch = terms
+        self._model: nn.Module | None = None
+        self._seen: Tensor | None = None
+
+    def run(self, model: nn.Module) -> Tensor:
+        self._nodes.partners(model)
+        with _Input(model) as seen:
+            outputs = super().run(model)
+        self._model, self._seen = model, seen.value.detach()
+        return outputs
+
+    def losses(self, objective: Any, outputs: Tensor) -> Tensor:
+        assert self._model is not None
+        touched = self._epoch.touching(self.nodes)
+        terms = self._epoch.take(touched)
+        others, slots = self._nodes.placed(self.nodes, terms)
+        own = slots[:, 0] < len(self.nodes)  # the decoder learns from these
+        order = torch.argsort(own.int(), descending=True, stable=True)
+        terms, slots, self._own = terms.take(order), slots[order], int(own.sum())
+        z = torch.cat([outputs, self._read(others, outputs)])[slots.to(outputs.device)]
+        scores = _scores(objective.decoder, z, self._own)
+        return self._nodes.source.losses(terms, scores)
+
+    def counted(self, losses: Tensor) -> Tensor:
+        return losses[: self._own].sum()
+
+    def mean(self, losses: Tensor) -> Tensor:
+        source = self._nodes
+        return losses.sum() * (len(source.visits.backward) / (source.source.count * self.size))
+
+    def commit(self) -> None:
+        if self._seen is not None and self._model is not None:
+            table = self._nodes.partners(self._model)
+            table.write(self.nodes, self._seen, self._nodes.step)
+        self._seen = None
+        super().commit()
+
+    @torch.no_grad()
+    def _read(self, nodes: Tensor, like: Tensor) -> Tensor:
+        """(nodes, width) embeddings of partners: the present layers on what the table holds."""
+        assert self._model is not None
+        head = head_of(self._model)
+        rows = self._nodes.partners(self._model).read(nodes.to(like.device), like.dtype)
+        with set_mode(head, training=self._model.training, norms=False):
+            embedded: Tensor = head(rows)
+        return embedded
+
+
+def _scores(decoder: Decoder, z: Tensor, own: int) -> Tensor:
+    """(terms, slots - 1) scores; the decoder's parameters get gradients of the first `own` terms.
+
+    z: (terms, slots, width)
+    """
+    numbers = detached(decoder)
+    if not numbers or own == len(z):
+        scores: Tensor = decoder(z[:, :1], z[:, 1:])
+        return scores
+    rest: Tensor = functional_call(decoder, numbers, (z[own:, :1], z[own:, 1:]))
+    return torch.cat([decoder(z[:own, :1], z[:own, 1:]), rest])
+
+
+class _Input:
+    """Remembers what a model's head took in last, inside a context: `value`."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.head = head_of(model)
+        self.value: Tensor
+
+    def __enter__(self) -> _Input:
+        self._hook = self.head.register_forward_pre_hook(self._remember)
+        return self
+
+    def _remember(self, head: nn.Module, arguments: tuple[Any, ...]) -> None:
+        self.value = arguments[0]
+
+    def __exit__(self, *_: object) -> None:
+        self._hook.remove()

@@ -1,0 +1,88 @@
+"""A model of pairs: a network that embeds nodes, and a decoder that scores pairs of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vrgcn.graph.pairs import Pairs
+from vrgcn.graph.randomness import default_generator
+from vrgcn.models.models import MODELS, GraphModel
+from vrgcn.pairs.decoders import DECODERS, Decoder
+
+
+class PairModel(nn.Module):
+    """Embeds nodes as a model of single nodes computes its outputs; `decoder` scores pairs.
+
+    encoder: a name of MODELS; arguments: those of that model, `classes` the embedding's width
+    decoder: a name of DECODERS
+    relation, directed: what it predicts, as `Pairs` says
+
+    With GCN, two layers and the decoder dot this is the GAE of Kipf and Welling.
+    """
+
+    def __init__(
+        self,
+        encoder: str,
+        decoder: str = "dot",
+        *,
+        relation: str,
+        directed: bool,
+        **arguments: Any,
+    ) -> None:
+        super().__init__()
+        if encoder not in MODELS:
+            raise ValueError(f"encoder {encoder!r} is none of {', '.join(MODELS)}")
+        if decoder not in DECODERS:
+            raise ValueError(f"decoder {decoder!r} is none of {', '.join(DECODERS)}")
+        self.encoder: GraphModel = MODELS[encoder](**arguments)
+        if self.encoder.labels is not None:
+            raise ValueError("neighbour_labels: pairs have no labels of single nodes")
+        self.decoder: Decoder = DECODERS[decoder](arguments["classes"], directed)
+        self.propagation = self.encoder.propagation
+        self.arguments: dict[str, Any] = {
+            "encoder": encoder,
+            "decoder": decoder,
+            "relation": relation,
+            "directed": directed,
+            **self.encoder.arguments,
+        }
+
+    @staticmethod
+    def around(encoder: GraphModel, decoder: str, pairs: Pairs, seed: int) -> PairModel:
+        """A model of pairs like a network of single nodes, with weights from the seed."""
+        names = {kind: name for name, kind in MODELS.items()}
+        with default_generator(torch.device("cpu"), seed):
+            return PairModel(
+                names[type(encoder)],
+                decoder,
+                relation=pairs.relation,
+                directed=pairs.directed,
+                **encoder.arguments,
+            )
+
+    def forward(self, x: Tensor, propagate: Any) -> Tensor:
+        """(nodes, width) embeddings."""
+        embedded: Tensor = self.encoder(x, propagate)
+        return embedded
+
+
+def head_of(model: nn.Module) -> nn.Module:
+    """The layers of a model of pairs after its last `propagate`: one module, whose only input is
+    what was propagated last (beside the node's own, in GraphSAGE)."""
+    encoder = getattr(model, "encoder", None)
+    if not isinstance(encoder, GraphModel):
+        raise ValueError(
+            "minibatches of nodes read partners from a table, for which the model's last layers "
+            "must be known: give a PairModel, or use minibatches of pairs (pair_batches='pairs')"
+        )
+    if encoder.head is not None:
+        return encoder.head
+    if len(encoder.layers) == 1 and (encoder.transform_first or encoder.learned is not None):
+        raise ValueError(
+            "a model of one layer with learned rows or transform_first has no table of partners: "
+            "use minibatches of pairs (pair_batches='pairs')"
+        )
+    return encoder.layers[-1]

@@ -1,0 +1,88 @@
+"""Negatives: pairs that are no edges, drawn at random. A known pair of any split is never one."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from vrgcn.graph.pairs import KnownPairs, Pairs
+
+Sampling = Literal["uniform", "degree"]
+_POWER = 0.75  # of the degree, as word2vec draws words
+_ROUNDS = 20  # of drawing again; what is left then is drawn from an exact list
+
+
+class NegativeSampler:
+    """Draws partners for sources.
+
+    pairs: the relation; its known pairs of all splits are never drawn, nor a node with itself
+    sampling: uniform, or by the number of training pairs to the power 0.75
+    """
+
+    def __init__(self, pairs: Pairs, sampling: Sampling = "uniform") -> None:
+        self.known: KnownPairs = pairs.known
+        self.targets = pairs.targets
+        self._loops = pairs.sources.start < pairs.targets.stop and (
+            pairs.targets.start < pairs.sources.stop
+        )
+        self._ends: Tensor | None = None
+        if sampling == "degree":
+            ends = pairs.train[:, 1] if pairs.directed else pairs.train.flatten()
+            inside = ends - self.targets.start
+            counts = torch.bincount(inside, minlength=len(self.targets)).double()
+            self._ends = counts.pow(_POWER).cumsum(0)
+
+    def possible(self, sources: Tensor) -> Tensor:
+        """(sources,) bool: whether a source has any negative."""
+        return self.known.degrees()[sources] + int(self._loops) < len(self.targets)
+
+    def draw(self, sources: Tensor, count: int, generator: torch.Generator) -> Tensor:
+        """(sources, count) partners of each source, each with at least one negative."""
+        wide = sources[:, None].expand(-1, count).reshape(-1)
+        found = self._some(len(wide), generator)
+        wrong = self._wrong(wide, found).nonzero()[:, 0]
+        for _ in range(_ROUNDS):
+            if not len(wrong):
+                break
+            found[wrong] = self._some(len(wrong), generator)
+            wrong = wrong[self._wrong(wide[wrong], found[wrong])]
+        for place in wrong.tolist():  # nodes that are linked to nearly all others
+            allowed = self._allowed(int(wide[place]))
+            found[place] = allowed[torch.randint(len(allowed), (1,), generator=generator)]
+        return found.view(-1, count)
+
+    def _some(self, count: int, generator: torch.Generator) -> Tensor:
+        start, size = self.targets.start, len(self.targets)
+        if self._ends is None:
+            return start + torch.randint(size, (count,), generator=generator)
+        place = torch.rand(count, dtype=torch.float64, generator=generator) * self._ends[-1]
+        return start + torch.searchsorted(self._ends, place, right=True).clamp_(max=size - 1)
+
+    def _wrong(self, sources: Tensor, targets: Tensor) -> Tensor:
+        return (sources == targets) | self.known.has(sources, targets)
+
+    def _allowed(self, source: int) -> Tensor:
+        """All negatives of one source."""
+        free = torch.ones(self.known.partners.columns, dtype=torch.bool)
+        free[: self.targets.start], free[self.targets.stop :] = False, False
+        free[self.known.partners.rows(torch.tensor([source])).indices] = False
+        free[source] = False
+        return free.nonzero()[:, 0]
+
+
+def drawn_negatives(pairs: Pairs, count: int, generator: torch.Generator) -> Tensor:
+    """(count, 2) pairs that are no edges, of uniform sources and targets, for scores."""
+    sampler = NegativeSampler(pairs)
+    nodes = torch.arange(pairs.sources.start, pairs.sources.stop)
+    free = nodes[sampler.possible(nodes)]
+    if not len(free):
+        raise ValueError(
+            f"every possible pair of {pairs.relation} is known: there is none to tell from them"
+        )
+    # A source is as likely as it has negatives, so that every negative is equally likely.
+    room = (len(pairs.targets) - sampler.known.degrees()[free]).double().cumsum(0)
+    place = torch.rand(count, dtype=torch.float64, generator=generator) * room[-1]
+    sources = free[torch.searchsorted(room, place, right=True).clamp_(max=len(free) - 1)]
+    return torch.stack([sources, sampler.draw(sources, 1, generator)[:, 0]], dim=1)

@@ -1,0 +1,231 @@
+"""Exact scores of predicted pairs, in bounded memory, with ties counted as what they are.
+
+    AUC        probability that a true pair scores higher than a negative; a tie counts half
+    AP         mean precision over the true pairs; pairs of one score are ranked together
+    MRR        mean of 1 / rank of a true partner among all others that are no known partners
+    Hits@K     share of true partners among the first K of these
+    recall@K   share of a source's true partners among its first K, training pairs left out; the
+               mean over sources
+    NDCG@K     the same with 1 / log2(1 + rank), relative to the best possible order
+
+Candidates of one score are in random order: what is reported is the mean over these orders. A
+model that gives every pair the same score has AUC 0.5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from vrgcn.graph.pairs import KnownPairs, Pairs
+from vrgcn.pairs.decoders import Decoder
+from vrgcn.tasks.metrics import Metric
+
+ENTRIES = 1 << 23  # scores that are held at a time: 32 MB
+K = 20
+
+
+class Scorer(Protocol):
+    """Scores pairs."""
+
+    def score(self, pairs: Tensor) -> Tensor:
+        """(pairs,) scores of (pairs, 2)."""
+
+    def against(self, sources: Tensor) -> Tensor:
+        """(sources, targets) scores of some sources with all targets."""
+
+
+class EmbeddedPairs:
+    """Scores by a decoder and the embeddings of all nodes, (nodes, width)."""
+
+    def __init__(self, decoder: Decoder, embeddings: Tensor, targets: range) -> None:
+        self.decoder = decoder
+        self.z = embeddings
+        self.targets = self.z[targets.start : targets.stop]
+
+    @torch.no_grad()
+    def score(self, pairs: Tensor) -> Tensor:
+        size = max(ENTRIES // (4 * self.z.shape[1]), 1)
+        parts = [self.decoder(self.z[part[:, 0]], self.z[part[:, 1]]) for part in pairs.split(size)]
+        return torch.cat(parts) if parts else self.z.new_zeros(0)
+
+    @torch.no_grad()
+    def against(self, sources: Tensor) -> Tensor:
+        return self.decoder.against(self.z[sources], self.targets)
+
+
+def auc(true: Tensor, false: Tensor) -> float:
+    """Area under the ROC curve of the scores of true pairs and of negatives."""
+    ordered = false.sort().values
+    below = torch.searchsorted(ordered, true)
+    below += torch.searchsorted(ordered, true, right=True)
+    return float(below.double().sum() / (2 * len(true) * len(false)))
+
+
+def average_precision(true: Tensor, false: Tensor) -> float:
+    """Mean over true pairs of the share of true ones among all that score at least as high."""
+    up, down = true.sort().values, false.sort().values
+    hits = len(true) - torch.searchsorted(up, true)
+    others = len(false) - torch.searchsorted(down, true)
+    return float((hits / (hits + others).double()).mean())
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Places of true partners among their source's candidates.
+
+    sources: (queries,) of each; greater: (queries,) candidates with a larger score; equal: with the
+        same one, the partner itself included
+    """
+
+    sources: Tensor
+    greater: Tensor
+    equal: Tensor
+
+    def mean_of(self, gains: Tensor) -> Tensor:
+        """(queries,) the mean gain of each over the places it may have; gains: (places,) from the
+        first, those of further places are 0."""
+        total = torch.cat([gains.new_zeros(1), gains.cumsum(0)])
+        last = len(gains)
+        first, end = self.greater.clamp(max=last), (self.greater + self.equal).clamp(max=last)
+        return (total[end] - total[first]) / self.equal
+
+
+def ranks(scorer: Scorer, pairs: Pairs, queries: Tensor, left_out: KnownPairs) -> Ranks:
+    """The places of the targets of `queries` (queries, 2) among all targets of their sources.
+
+    left_out: pairs that are no candidates, but for the query's own
+    """
+    size = max(ENTRIES // max(len(pairs.targets), 1), 1)
+    found = []
+    for part in queries.split(size):
+        sources, own = part[:, 0], part[:, 1] - pairs.targets.start
+        scores = scorer.against(sources).cpu()
+        here = scores.gather(1, own[:, None])
+        scores = without(scores, pairs, sources, left_out).scatter_(1, own[:, None], here)
+        found.append(((scores > here).sum(1), (scores == here).sum(1)))
+    if not found:
+        none = queries.new_zeros(0)
+        return Ranks(none, none, none)
+    greater, equal = (torch.cat(part) for part in zip(*found, strict=True))
+    return Ranks(queries[:, 0], greater, equal)
+
+
+def without(scores: Tensor, pairs: Pairs, sources: Tensor, left_out: KnownPairs) -> Tensor:
+    """The scores (sources, targets) with minus infinity, in place, for pairs that are left out and
+    for a node with itself."""
+    start, stop = pairs.targets.start, pairs.targets.stop
+    rows = left_out.partners.rows(sources)
+    scores[rows.row_of_entry, rows.indices - start] = -torch.inf
+    loops = (sources >= start) & (sources < stop)
+    scores[loops.nonzero()[:, 0], sources[loops] - start] = -torch.inf
+    return scores
+
+
+def reciprocal_rank(found: Ranks, places: int) -> float:
+    """Mean reciprocal rank. places: how many there are"""
+    return float(found.mean_of(1 / torch.arange(1, places + 1).double()).mean())
+
+
+def hits(found: Ranks, k: int) -> float:
+    """Share of partners among the first k."""
+    return float(found.mean_of(torch.ones(k).double()).mean())
+
+
+def recall(found: Ranks, k: int = K) -> float:
+    """Mean over sources of the share of their partners among the first k."""
+    gained = found.mean_of(torch.ones(k).double())
+    return float(_by_source(found, gained) @ (1 / _count(found)) / len(_count(found)))
+
+
+def ndcg(found: Ranks, k: int = K) -> float:
+    """Mean over sources of the discounted gain of their partners, relative to the best order."""
+    discount = 1 / torch.arange(2, k + 2).double().log2()
+    gained = _by_source(found, found.mean_of(discount))
+    best = torch.cat([discount.new_zeros(1), discount.cumsum(0)])[_count(found).long().clamp(max=k)]
+    return float((gained / best).mean())
+
+
+def _count(found: Ranks) -> Tensor:
+    return torch.unique(found.sources, return_counts=True)[1].double()
+
+
+def _by_source(found: Ranks, values: Tensor) -> Tensor:
+    sources, place = torch.unique(found.sources, return_inverse=True)
+    return values.new_zeros(len(sources)).index_add_(0, place, values)
+
+
+def _no_labels(outputs: Tensor, labels: Tensor) -> float:
+    raise TypeError("pairs are scored by `score_pairs`")
+
+
+# Scores of pairs by name; the order is that of tables.
+METRICS: dict[str, Metric] = {
+    name: Metric(title, _no_labels)
+    for name, title in {
+        "auc": "AUC",
+        "ap": "AP",
+        "mrr": "MRR",
+        "hits@10": "Hits@10",
+        "hits@20": "Hits@20",
+        "recall@20": "recall@20",
+        "ndcg@20": "NDCG@20",
+    }.items()
+}
+_COMPARED = ("auc", "ap")
+_AMONG_ALL = ("recall@20", "ndcg@20")
+
+
+def score_pairs(
+    scorer: Scorer, pairs: Pairs, split: str, names: tuple[str, ...] = tuple(METRICS)
+) -> dict[str, float]:
+    """The scores of a split's pairs by name.
+
+    Ranks of MRR and Hits leave out all other known pairs; those of recall and NDCG leave out the
+    pairs of splits before this one.
+    """
+    true = pairs.split(split)
+    found: dict[str, float] = {}
+    if any(name in _COMPARED for name in names):
+        of_true, of_false = scorer.score(true).cpu(), scorer.score(pairs.negatives[split]).cpu()
+        found |= {"auc": auc(of_true, of_false), "ap": average_precision(of_true, of_false)}
+    queries = true if pairs.directed else torch.cat([true, true.flip(1)])
+    queries = queries[queries[:, 0].argsort(stable=True)]
+    if any(name in ("mrr", "hits@10", "hits@20") for name in names):
+        filtered = ranks(scorer, pairs, queries, pairs.known)
+        found["mrr"] = reciprocal_rank(filtered, len(pairs.targets))
+        found |= {f"hits@{k}": hits(filtered, k) for k in (10, 20)}
+    if any(name in _AMONG_ALL for name in names):
+        before = pairs.known_in_training if split == "val" else _until_val(pairs)
+        among = ranks(scorer, pairs, queries, before)
+        found |= {"recall@20": recall(among), "ndcg@20": ndcg(among)}
+    return {name: found[name] for name in names}
+
+
+def _until_val(pairs: Pairs) -> KnownPairs:
+    return KnownPairs.of(torch.cat([pairs.train, pairs.val]), pairs)
+
+
+def spread(embeddings: Tensor) -> float:
+    """Share of the embeddings' squared length that is not common to all: 0 where all are alike."""
+    z = embeddings.double()
+    length = float(z.square().sum(1).mean())
+    return 1 - float(z.mean(0).square().sum()) / length if length > 0 else 0.0
+
+
+COLLAPSED = 1e-4
+
+
+def collapse_note(embeddings: Tensor) -> str | None:
+    """What to say of embeddings that are all alike; None if they are not."""
+    found = spread(embeddings)
+    if found >= COLLAPSED:
+        return None
+    return (
+        f"the embeddings have collapsed: they differ by {max(found, 0.0):.1e} of their squared "
+        "length, so the scores of all pairs are nearly the same; try a smaller learning rate, more "
+        "negatives, or minibatches of pairs"
+    )

@@ -1,0 +1,141 @@
+"""Terms: what the loss of an epoch adds up, drawn anew for each.
+
+A term has slots, each with a node: a source, its true partner, and negatives of that source.
+
+    logistic   a slot for the source and one for a partner, true or not: -log σ(± s)
+    bpr        source, partner, negatives: the mean of -log σ(s₊ - s₋)
+    softmax    source, partner, negatives: -log of the partner's share of Σ exp s
+
+The loss of an epoch is the mean over its terms. Its gradient reaches the weights through the node
+in each slot, so it is the sum over nodes of what reaches them through one node while all others
+are held fixed: the one-sided gradients. `touching` finds the terms of some nodes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from vrgcn.graph.pairs import Pairs
+from vrgcn.graph.sparse import CSR, offsets
+from vrgcn.pairs.negatives import NegativeSampler, Sampling
+
+PairLoss = Literal["logistic", "bpr", "softmax"]
+LOSSES: tuple[PairLoss, ...] = ("logistic", "bpr", "softmax")
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """nodes: (terms, slots) the source, its partner, negatives
+    labels: (terms,) of logistic, 1 for a true pair and 0 for a negative; None for other losses
+    weights: (terms,) of logistic; None where all are 1
+    """
+
+    nodes: Tensor
+    labels: Tensor | None = None
+    weights: Tensor | None = None
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def take(self, places: Tensor) -> Terms:
+        """Some of the terms."""
+        labels = None if self.labels is None else self.labels[places]
+        weights = None if self.weights is None else self.weights[places]
+        return Terms(self.nodes[places], labels, weights)
+
+    @cached_property
+    def _of_nodes(self) -> CSR:
+        """(nodes, terms) CSR, an entry for each slot."""
+        flat = self.nodes.reshape(-1)
+        order = torch.argsort(flat, stable=True)
+        counts = torch.bincount(flat)
+        slots = self.nodes.shape[1]
+        terms = torch.div(order, slots, rounding_mode="floor")
+        return CSR(offsets(counts), terms, None, len(self))
+
+    def touching(self, nodes: Tensor) -> Tensor:
+        """Places of the terms that have one of the nodes in any slot, ascending."""
+        known = nodes[nodes < self._of_nodes.num_rows]
+        return self._of_nodes.rows(known).indices.unique()
+
+    def losses(self, scores: Tensor) -> Tensor:
+        """(terms,) the loss of each, from the scores (terms, slots - 1) of its source with its
+        partners. Named by `labels`: logistic has them."""
+        if self.labels is None:
+            raise ValueError("the loss of terms without labels is bpr or softmax")
+        signs = 1 - 2 * self.labels.to(scores.device, scores.dtype)
+        losses = F.softplus(signs * scores[:, 0])
+        return losses if self.weights is None else losses * self.weights.to(losses)
+
+
+def coupled_losses(kind: PairLoss, scores: Tensor) -> Tensor:
+    """(terms,) the loss of terms that compare a true pair with negatives of its source.
+
+    scores: (terms, 1 + negatives)
+    """
+    if kind == "bpr":
+        return F.softplus(scores[:, 1:] - scores[:, :1]).mean(1)
+    return F.cross_entropy(
+        scores, torch.zeros(len(scores), dtype=torch.int64, device=scores.device), reduction="none"
+    )
+
+
+class TermSource:
+    """Draws the terms of an epoch.
+
+    loss: one of LOSSES; negatives: for each true pair; sampling: how they are drawn
+
+    A pair without a direction is turned in a random one in each epoch.
+    """
+
+    def __init__(
+        self, pairs: Pairs, loss: PairLoss, negatives: int, sampling: Sampling = "uniform"
+    ) -> None:
+        self.pairs = pairs
+        self.loss = loss
+        self.negatives = negatives
+        self.sampler = NegativeSampler(pairs, sampling)
+        free = self.sampler.possible(pairs.train[:, 0])
+        if not pairs.directed:
+            free &= self.sampler.possible(pairs.train[:, 1])
+        self.train = pairs.train[free]
+        if not len(self.train):
+            raise ValueError(
+                f"no training pair of {pairs.relation} has a source with a negative: every node is "
+                "linked to every other one"
+            )
+
+    @property
+    def count(self) -> int:
+        """Terms in an epoch."""
+        return len(self.train) * (1 + self.negatives if self.loss == "logistic" else 1)
+
+    def draw(self, generator: torch.Generator) -> Terms:
+        """The terms of an epoch."""
+        true = self.train
+        if not self.pairs.directed:
+            turned = torch.rand(len(true), generator=generator) < 0.5
+            true = torch.where(turned[:, None], true.flip(1), true)
+        others = self.sampler.draw(true[:, 0], self.negatives, generator)
+        if self.loss != "logistic":
+            return Terms(torch.cat([true, others], dim=1))
+        sources = true[:, :1].expand(-1, self.negatives)
+        false = torch.stack([sources, others], dim=2).view(-1, 2)
+        labels = torch.cat([torch.ones(len(true)), torch.zeros(len(false))])
+        weights = None
+        if self.negatives > 1:  # true pairs and negatives weigh the same together
+            half = (1 + self.negatives) / 2
+            weights = torch.where(labels > 0, half, half / self.negatives)
+        return Terms(torch.cat([true, false]), labels, weights)
+
+    def losses(self, terms: Terms, scores: Tensor) -> Tensor:
+        """(terms,) the loss of each term, from scores (terms, slots - 1)."""
+        if self.loss == "logistic":
+            return terms.losses(scores)
+        return coupled_losses(self.loss, scores)
