@@ -57,7 +57,7 @@ their own; `--show` and `--publish` take several files. The graphs are read from
 def page(records: Sequence[Record]) -> str:
     """The page as Markdown."""
     scores = Scores(records, SPLITS)
-    head = _HEAD.format(splits=SPLITS, limit=_limit(records), versions=_versions(records))
+    head = _HEAD.format(splits=_splits(scores), limit=_limit(records), versions=_versions(records))
     about = "\n".join(
         f"| {name} | {GRAPHS[name].about} |" for name in scores.graphs if name in GRAPHS
     )
@@ -78,7 +78,7 @@ def readme_part(records: Sequence[Record]) -> str:
 
 {summary_table(scores)}
 
-{len(scores.graphs)} real graphs, {SPLITS} splits each, one thread, mean ± standard error;
+{len(scores.graphs)} real graphs, {_splits(scores)} splits each, one thread, mean ± standard error;
 {count} baselines from logistic regression to boosted trees, the best of them chosen on the test
 nodes of each graph. `vrgcn tune --time-limit {_limit(records)}` is above it on {above}, level with
 it (within one standard error) on {level} and below it on {below}. [The league](docs/league.md) has
@@ -95,6 +95,14 @@ def publish(records: Sequence[Record], root: Path) -> None:
     draw(records, root / "docs" / PICTURE)
     readme = (root / README).read_text(encoding="utf-8")
     write_text(root / README, write_block(readme, BLOCK, readme_part(records), BEFORE))
+
+
+def _splits(scores: Scores) -> str:
+    """How many splits the rows have, in words."""
+    counts = {len(scores.tests(row, graph)) for row in scores.rows for graph in scores.graphs}
+    counts.discard(0)
+    least, most = min(counts), max(counts)
+    return str(most) if least == most else f"{least} to {most}"
 
 
 def _limit(records: Sequence[Record]) -> str:

@@ -45,6 +45,8 @@ def test_what_is_published_is_the_same_when_it_is_published_again(
     assert tune_table(Scores(records, 3)) in written[1]
     assert score_table(Scores(records, 3)) in written[1]
     assert "commit 1a2b3c4" in written[1]
+    assert "2 real graphs, 3 splits each" in written[2]
+    assert "2 real graphs, 1 to 3 splits each" in readme_part(records[:-2])
     assert written[2].startswith("# vrgcn\n\nFirst.\n\n<!-- league -->\n## Beside simple baselines")
     assert written[2].endswith(f"<!-- end of league -->\n\n{BEFORE}\n\nLast.\n")
     assert "is above it on 1, level with\nit (within one standard error) on 0" in written[2]
