@@ -465,3 +465,29 @@ def test_one_named_kind_has_its_relations(files: Path) -> None:
     assert dict(graph.kinds.sizes) == {"user": 3}
     assert rows(graph, "user")["age"] == [30, 40, 50]
     assert verify_graph("graph") is None
+
+
+def test_a_column_of_a_kind_that_names_another_is_a_relation(files: Path) -> None:
+    (files / "items.csv").write_text("sku,price,shop\n1,10,a\n2,20,\n")
+    edges = (*EDGES[:2], "item-sold_by-shop=items.csv")
+    graph, summary = imported(edges=edges)
+    assert graph.names.ids_of("shop").to_pylist() == ["a"]
+    sold_by = graph.relations["item-sold_by-shop"]
+    assert (sold_by.num_edges, sold_by.adjacency.row_of_entry.tolist()) == (1, [5])
+    assert sold_by.adjacency.indices.tolist() == [3]  # the second item has no shop: no edge
+    assert not any("shop" in name or "sold_by" in name for name in rows(graph, "item"))
+    assert summary.relations[2].skipped == 1
+    pandas = pytest.importorskip("pandas")
+    items = pandas.read_csv("items.csv").set_index("sku")
+    made = Graph.from_tables({"item": items}, {("item", "sold_by", "shop"): items})
+    assert made.relations["item-sold_by-shop"].num_edges == 1
+    assert rows(made, "item") == {"price": [10, 20]}
+
+
+def test_two_relations_may_share_a_file(files: Path) -> None:
+    (files / "orders.csv").write_text("user,item,shop,stars\n1,1,a,5\n2,2,b,3\n")
+    edges = ("user-bought-item=orders.csv", "user-went_to-shop=orders.csv")
+    graph, _ = imported(edges=edges)
+    assert graph.relations["user-went_to-shop"].num_edges == 2
+    assert set(rows(graph, "shop")) == {"went_to.stars"}
+    assert {"price", "bought.stars"} == set(rows(graph, "item"))

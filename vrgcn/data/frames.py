@@ -60,13 +60,17 @@ def graph_from_tables(
         _check_frame(kind, given)
         named = [name.removeprefix(f"{kind}.") for name in ids if name.startswith(f"{kind}.")]
         frame, column = _with_index(given, {"id": named[0]} if named else {}, kind)
-        tables[f"{kind}={kind}"] = _frame_table(kind, frame)
+        tables[kind] = _frame_table(kind, frame)
         ids += [f"{kind}.{column}"] if column is not None and not named else []
+    files = []
     for triple, frame in edges.items():
         title = triple if isinstance(triple, str) else "-".join(triple)
-        tables[f"{title}={title}"] = _frame_table(title, frame)
-    files = {"nodes": tuple(tables)[: len(nodes)] or None, "edges": tuple(tables)[len(nodes) :]}
-    return _imported(tables, out, verbose, options, files | {"id": tuple(ids) or None})
+        same = next((kind for kind, given in nodes.items() if given is frame), None)
+        if same is None:
+            tables[title] = _frame_table(title, frame)
+        files.append(f"{title}={same or title}")
+    spec = {"nodes": tuple(f"{kind}={kind}" for kind in nodes) or None, "edges": tuple(files)}
+    return _imported(tables, out, verbose, options, spec | {"id": tuple(ids) or None})
 
 
 def graph_from_networkx(
@@ -236,7 +240,7 @@ def _imported(
 ) -> Graph:
     """The graph of the tables; in the folder `out`, or in memory alone.
 
-    tables: by "nodes" and "edges", or by NAME=NAME where there are several kinds
+    tables: by "nodes" and "edges", or by the names of kinds and relations
     files: the settings of an import that name them
     """
     if out is not None:
@@ -256,7 +260,7 @@ def _written(
     spec = ImportSpec(**_options(options) | files, out=out)
 
     def opened(path: Path, name: str, *_: Any) -> Table:
-        return tables[name if name in tables else f"{path}={path}"]
+        return tables[str(path) if str(path) in tables else name]
 
     summary = run_import(spec, _ignored, _ignored, opened)
     if verbose:

@@ -19,6 +19,7 @@ memory work. Memory holds the ids, the labels, and one range of the edges at a t
     edges, adjacency        rows to pairs of nodes, and these to a sorted matrix
     edge_means, rows        columns of edges as features of nodes; rows of edges as nodes
     telling, summary, kinds_summary     the columns and files that were used; counts, with warnings
+    sources, roles          the opened tables, with the role of each column
     opening, read_tables, importing     the whole import: open, read, write
 """
 

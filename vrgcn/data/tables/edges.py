@@ -57,6 +57,8 @@ def read_edges(
     others: Sequence[End],
     spec: ImportSpec,
     on_rows: Callable[[str, int], None],
+    *,
+    gaps: bool = False,
 ) -> Problems:
     """Read all edges as pairs of nodes; return the problems of the table.
 
@@ -64,6 +66,7 @@ def read_edges(
     pairs: where the edges go, by the name of their relation; "" if the table names none
     means: collects the columns that become features of the ends; None if there are none
     others: the nodes of all kinds, in which unknown ids are looked for
+    gaps: an empty cell is no edge, and no mistake
     """
     names = (columns.source, columns.target)
     skip = spec.unknown_nodes == "skip"
@@ -80,7 +83,7 @@ def read_edges(
                 pool.map(lambda end, text: end.ids.places(tidied(text, spec.tidy_ids)), ends, texts)
             )
             for check, name, text, own in zip(checks, names, texts, places, strict=True):
-                check.check(name, start, text, own)
+                check.check(name, start, text, own, gaps)
             weight = None
             if columns.weight is not None:
                 if start == 0 and decimal is None:
@@ -162,7 +165,12 @@ class _Ends:
         self._advice: dict[str, str] = {}
 
     def check(
-        self, column: str, start: int, text: pa.ChunkedArray, places: NDArray[np.int64]
+        self,
+        column: str,
+        start: int,
+        text: pa.ChunkedArray,
+        places: NDArray[np.int64],
+        gaps: bool,
     ) -> None:
         unknown = np.flatnonzero(places < 0)
         if not len(unknown):
@@ -174,7 +182,8 @@ class _Ends:
         advice = (
             "" if self._skip else f"leave such edges out with {setting('unknown_nodes', 'skip')}"
         )
-        home.add("is empty", column, start + unknown[empty], advice=advice)
+        if not gaps:
+            home.add("is empty", column, start + unknown[empty], advice=advice)
         if len(named) and column not in self._advice:
             self._advice[column] = self._how_to_find(named)
         what = f"names a node that {self._end.owner} does not have"

@@ -23,13 +23,15 @@ from vrgcn.data.tables.features import (
 from vrgcn.data.tables.ids import look_alikes
 from vrgcn.data.tables.kinds_summary import summarise_kinds
 from vrgcn.data.tables.limits import respect_limit
-from vrgcn.data.tables.opening import KindSource, Opener, Plan, Source, open_source
+from vrgcn.data.tables.opening import Opener, open_source
 from vrgcn.data.tables.overrides import parse_fills
 from vrgcn.data.tables.problems import Collected
 from vrgcn.data.tables.read_tables import ReadKind, ReadRelation, Watch, read_kinds, read_relations
 from vrgcn.data.tables.reading import open_table
 from vrgcn.data.tables.recipe import Recipe
 from vrgcn.data.tables.recipe_file import write_recipes
+from vrgcn.data.tables.roles import Plan
+from vrgcn.data.tables.sources import KindSource, Source
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.summary import ImportSummary, summarise
 from vrgcn.data.tables.telling import remarks, taken_from, two_kinds_in_one

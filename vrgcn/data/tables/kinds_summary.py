@@ -9,8 +9,8 @@ import numpy as np
 
 from vrgcn.data.tables.narrowing import naming
 from vrgcn.data.tables.nodes import Nodes
-from vrgcn.data.tables.opening import Source
 from vrgcn.data.tables.read_tables import ReadKind, ReadRelation
+from vrgcn.data.tables.sources import Source
 from vrgcn.data.tables.summary import (
     ImportSummary,
     degree_histogram,

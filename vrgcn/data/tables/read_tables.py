@@ -21,9 +21,9 @@ from vrgcn.data.tables.features import FeatureColumns
 from vrgcn.data.tables.ids import EndColumns, check_count
 from vrgcn.data.tables.narrowing import naming, naming_file
 from vrgcn.data.tables.nodes import Nodes, add_unknown, nodes_of_edges, read_nodes
-from vrgcn.data.tables.opening import KindSource, RelationSource, Source
 from vrgcn.data.tables.problems import Collected, Problems
 from vrgcn.data.tables.recipe import Recipe
+from vrgcn.data.tables.sources import KindSource, RelationSource, Source
 from vrgcn.data.tables.telling import with_kinds
 from vrgcn.tasks import DEFAULT
 
@@ -158,6 +158,7 @@ def read_relations(
             problems = read_edges(
                 *(each.table, each.columns, sides, own, means),
                 *(list(ends.values()), each.spec, on_rows),
+                gaps=each.own,
             )
             found.add(problems)
             if means is not None:

@@ -7,8 +7,8 @@ import re
 import pyarrow as pa
 
 from vrgcn.data.tables.ids import EndColumns, NodeIds, ids_of_edges, whole_numbers
-from vrgcn.data.tables.opening import Source
 from vrgcn.data.tables.reading import Table
+from vrgcn.data.tables.sources import Source
 from vrgcn.data.tables.spec import asked_task
 from vrgcn.files.setting_names import COLUMN, setting
 

@@ -1,0 +1,213 @@
+"""Find the role of every column of every table of an import, and propose the features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from vrgcn.data.tables.columns import (
+    EdgeColumns,
+    check_asked_for,
+    edge_columns,
+    edge_features,
+    node_columns,
+)
+from vrgcn.data.tables.features import open_features
+from vrgcn.data.tables.narrowing import Narrowing, naming
+from vrgcn.data.tables.nodes import check_split
+from vrgcn.data.tables.problems import Collected, KnownError
+from vrgcn.data.tables.proposal import Proposal, propose, rows_of
+from vrgcn.data.tables.reading import Table
+from vrgcn.data.tables.recipe import Recipe
+from vrgcn.data.tables.recipe_file import Recipes
+from vrgcn.data.tables.rows import ROW, NumberedRows
+from vrgcn.data.tables.schema import RelationFile
+from vrgcn.data.tables.sources import KindSource, RelationSource, Source
+from vrgcn.data.tables.spec import ImportSpec
+
+Plan = Callable[[str, list[tuple[str, str, str]]], None]
+Key = tuple[str, str]  # "edges" and the title of a relation, or "nodes" and a kind
+
+
+class Roles:
+    """Finds the columns of all tables, and collects the errors."""
+
+    def __init__(
+        self,
+        spec: ImportSpec,
+        tables: Mapping[Key, Table],
+        narrowing: Narrowing,
+        recipes: Recipes | None,
+        found: Collected,
+    ) -> None:
+        self._spec = spec
+        self._tables = tables
+        self._narrowing = narrowing
+        self._recipes = recipes
+        self._found = found
+        self._proposals: list[tuple[str, Proposal]] = []
+
+    def source(self, on_plan: Plan) -> Source:
+        schema, found = self._spec.schema, self._found
+        rows = {kind: self._ends_of_rows(kind) for kind in schema.rows}
+        plain: list[RelationSource] = []
+        for file in schema.relations:
+            with found.step(), naming(schema.short(file)):
+                plain.append(self._relation(file, rows))
+        relations = []
+        for relation in plain:
+            with found.step(), naming(schema.short(relation.file)):
+                relations.append(self._with_features(relation, plain))
+        kinds = []
+        for kind in schema.kinds:
+            with found.step(), naming(kind):
+                kinds.append(self._kind(kind, rows.get(kind), plain))
+        if len(schema.kinds) == len(kinds) == 1 and not schema.named:
+            self._spec = kinds[0].spec
+        self._show(on_plan)
+        found.raise_if_any()
+        labelled = self._narrowing.labelled if schema.named else ""
+        return Source(self._spec, kinds, relations, labelled, self._recipes is not None)
+
+    def _ends_of_rows(self, kind: str) -> EdgeColumns | None:
+        """Return the ends in a table of edges whose rows become nodes."""
+        title = self._spec.schema.rows[kind]
+        source, *_, target = title.split("-")
+        with self._found.step(), naming(kind):
+            spec = self._narrowing.of_rows(kind)
+            return edge_columns(self._tables["nodes", kind], spec, (source, target))
+        return None
+
+    def _relation(
+        self, file: RelationFile, rows: Mapping[str, EdgeColumns | None]
+    ) -> RelationSource:
+        table = self._table("edges", file.title)
+        made = next((kind for kind in (file.source, file.target) if kind in rows), None)
+        if made is not None:
+            ends = rows[made]
+            if ends is None:
+                raise KnownError
+            numbered = NumberedRows(table)
+            source = ROW if file.source == made else ends.source
+            target = ROW if file.target == made else ends.target
+            columns = EdgeColumns(source, target, None, [])
+            return RelationSource(file, self._narrowing.of_rows(made), numbered, columns)
+        spec = self._narrowing.of_relation(file.title)
+        recipe = self._recipe(file.title)
+        if not self._spec.schema.named:
+            for_edges = recipe.for_edges(spec) if recipe is not None else spec
+            return RelationSource(file, spec, table, edge_columns(table, for_edges), (), recipe)
+        if recipe is not None:
+            column = spec.relation_column or recipe.relation_column
+            spec = recipe.applied_to_edges(spec)
+            object.__setattr__(spec, "relation_column", column)
+        check_asked_for(spec)
+        kind = next((k for k in (file.source, file.target) if self._is_table_of(k, file)), None)
+        if kind is not None:
+            spec = self._with_id(spec, file, kind, table)
+        columns = edge_columns(table, spec, (file.source, file.target))
+        return RelationSource(file, spec, table, columns, (), recipe, own=kind is not None)
+
+    def _is_table_of(self, kind: str, file: RelationFile) -> bool:
+        return self._spec.schema.kinds[kind] == file.path
+
+    def _with_id(self, spec: ImportSpec, file: RelationFile, kind: str, table: Table) -> ImportSpec:
+        """Return the settings in which the ids of a kind, whose table it is, are one end."""
+        given = self._narrowing.of_kind(kind).id
+        column = given or ("id" if "id" in table.columns else table.columns[0])
+        end = "source" if file.source == kind else "target"
+        ends: dict[str, Any] = {end: getattr(spec, end) or column}
+        changed = replace(spec, **ends)
+        object.__setattr__(changed, "relation_column", spec.relation_column)
+        return changed
+
+    def _with_features(
+        self, relation: RelationSource, others: Sequence[RelationSource]
+    ) -> RelationSource:
+        """Return the relation with features of its columns. Ends of other relations in the same
+        file make none, nor does the table of a kind, whose nodes have them already."""
+        spec, columns, recipe = relation.spec, relation.columns, relation.recipe
+        made = isinstance(relation.table, NumberedRows)
+        if not self._spec.schema.named or made or (relation.own and not spec.features):
+            return relation
+        if recipe is not None:
+            columns = columns.with_features([encoder.column for encoder in recipe.encoders])
+            return replace(relation, columns=columns, encoders=recipe.encoders)
+        same = [each for each in others if each.file.path == relation.file.path]
+        ends = {end for each in same for end in (each.columns.source, each.columns.target)}
+        chosen = edge_features(relation.table, columns, spec)
+        chosen = [column for column in chosen if column not in ends or spec.features]
+        proposal = propose(relation.table, chosen, spec, edges=True)
+        columns = columns.with_features([each.column for each in proposal.encoders])
+        self._proposals.append((self._spec.schema.short(relation.file), proposal))
+        return replace(relation, columns=columns, encoders=proposal.encoders)
+
+    def _kind(
+        self, kind: str, ends: EdgeColumns | None, relations: Sequence[RelationSource]
+    ) -> KindSource:
+        schema, recipe = self._spec.schema, self._recipe(kind)
+        if schema.kinds[kind] is None:
+            spec = self._narrowing.of_kind(kind)
+            if spec.features_file is not None:
+                open_features(spec.features_file)
+            return KindSource(kind, spec, recipe=recipe)
+        table = self._table("nodes", kind)
+        spec = self._narrowing.of_kind(kind)
+        if ends is not None:
+            table = NumberedRows(table)
+            spec = replace(spec, id=ROW, drop=(*spec.drop, ends.source, ends.target))
+        if spec.features_file is not None:
+            open_features(spec.features_file)
+        labelled = not schema.named or kind == self._narrowing.labelled
+        if schema.named and recipe is not None:
+            spec = recipe.applied(spec)
+        if schema.named:
+            check_asked_for(spec)
+            # A column that names nodes of another kind is a relation, and no feature.
+            here = [each.columns for each in relations if self._is_table_of(kind, each.file)]
+            keys = {end for each in here for end in (each.source, each.target)} - {ROW}
+            keys -= {spec.id, *spec.features, "id" if "id" in table.columns else table.columns[0]}
+            spec = replace(spec, drop=(*spec.drop, *sorted(keys)))
+        if recipe is not None:
+            spec = recipe.with_columns(spec, table)
+            own = [encoder.column for encoder in recipe.encoders]
+            columns = node_columns(table, spec, own, labelled)
+            if labelled:
+                check_split(table, columns, spec)
+            if columns.label:
+                recipe.check_labels(table, columns.label, spec)
+            return KindSource(kind, spec, table, columns, recipe.encoders, recipe.marked, recipe)
+        columns = node_columns(table, spec, labelled=labelled)
+        if labelled:
+            check_split(table, columns, spec)
+        proposal = propose(table, columns.features, spec)
+        self._proposals.append((kind, proposal))
+        encoders = proposal.encoders
+        marked = spec.unknown_nodes == "add" and bool(encoders or spec.features_file)
+        return KindSource(kind, spec, table, columns.without(proposal.left_out), encoders, marked)
+
+    def _table(self, name: str, owner: str) -> Table:
+        if (name, owner) not in self._tables:
+            raise KnownError
+        return self._tables[name, owner]
+
+    def _recipe(self, owner: str) -> Recipe | None:
+        return None if self._recipes is None else self._recipes[owner]
+
+    def _show(self, on_plan: Plan) -> None:
+        """Show the proposal: the columns of all tables, and the features that they become."""
+        shown = [(owner, each) for owner, each in self._proposals if each.columns]
+        if not self._spec.schema.named:
+            for _, proposal in shown:
+                on_plan(proposal.title, rows_of(proposal.columns))
+            return
+        order = {kind: place for place, kind in enumerate(self._spec.schema.kinds)}
+        shown.sort(key=lambda item: order.get(item[0], len(order)))
+        rows = [
+            (f"{owner}.{column}", look, becomes)
+            for owner, proposal in shown
+            for column, look, becomes in rows_of(proposal.columns)
+        ]
+        if rows:
+            on_plan("columns, by kind and relation", rows)

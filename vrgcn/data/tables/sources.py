@@ -1,0 +1,82 @@
+"""The opened tables of an import, with the role of each of their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from vrgcn.data.tables.columns import EdgeColumns, NodeColumns
+from vrgcn.data.tables.encoders.encoder import Encoder
+from vrgcn.data.tables.reading import Table
+from vrgcn.data.tables.recipe import Recipe
+from vrgcn.data.tables.schema import RelationFile
+from vrgcn.data.tables.spec import ImportSpec
+
+
+@dataclass(frozen=True)
+class KindSource:
+    """The nodes of one kind.
+
+    spec: the settings of its table alone
+    table, columns: None if the nodes are those that the edges name
+    encoders: encoders of the feature columns
+    marked: a feature marks the nodes that the table lacks
+    recipe: how the same kind was imported before; None without --like
+    """
+
+    name: str
+    spec: ImportSpec
+    table: Table | None = None
+    columns: NodeColumns | None = None
+    encoders: Sequence[Encoder] = ()
+    marked: bool = False
+    recipe: Recipe | None = None
+
+    @property
+    def owner(self) -> str:
+        """The file that has the ids, for errors."""
+        return str(self.spec.nodes or self.spec.features_file)
+
+
+@dataclass(frozen=True)
+class RelationSource:
+    """A table of edges.
+
+    file: the kinds at its ends, and the name of its relation
+    encoders: encoders of the columns that become features of the nodes at the ends
+    own: the table is that of a kind, and a column of it names nodes of another: an empty cell is no
+        edge
+    """
+
+    file: RelationFile
+    spec: ImportSpec
+    table: Table
+    columns: EdgeColumns
+    encoders: Sequence[Encoder] = ()
+    recipe: Recipe | None = None
+    own: bool = False
+
+
+@dataclass(frozen=True)
+class Source:
+    """The opened tables.
+
+    labelled: the kind that has the labels; None if there are none
+    like: whether the features are those of an earlier import
+    """
+
+    spec: ImportSpec
+    kinds: Sequence[KindSource]
+    relations: Sequence[RelationSource]
+    labelled: str | None
+    like: bool
+
+    @property
+    def named(self) -> bool:
+        return self.spec.schema.named
+
+    def tables(self) -> Iterator[Table]:
+        """All tables, those of nodes first; each once."""
+        every = [kind.table for kind in self.kinds] + [each.table for each in self.relations]
+        found = {table.name: table for table in every if table is not None}
+        return iter(found.values())
