@@ -29,6 +29,18 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+def test_other_splits_are_no_features():
+    cells = {"fold_1": ["train", "Test", "valid", "train"], "when": ["train", "bus", "test", "bus"]}
+    features, _, plan = imported(cells)
+    assert list(features) == ["when=bus", "when=test", "when=train"]
+    assert plan["fold_1"] == (
+        "train, validation and test nodes",
+        "left out; to split by it: --split fold_1; to keep it: --column fold_1=category",
+    )
+    features, _, _ = imported(cells, "kept", column=("fold_1=category",))
+    assert list(features)[:3] == ["fold_1=Test", "fold_1=train", "fold_1=valid"]
+
+
 def write(cells: dict[str, list], delimiter: str = ";") -> Path:
     """A CSV file of nodes 0, 1, ... and of edges from 0 to all others."""
     count = len(next(iter(cells.values())))

@@ -200,6 +200,18 @@ def test_a_table_of_numbers_and_tags_is_imported_trained_on_and_predicted():
     assert Path("p.csv").read_bytes() == Path("q.csv").read_bytes()
 
 
+def test_a_run_on_blocks_resumes_with_the_same_bits():
+    labels = np.array(["a", "b"])[np.arange(ROWS) % 2]
+    write(age=np.arange(ROWS) / 3, tags=lists(), label=labels)
+    imported(ratio=(0.6, 0.2, 0.2))
+    train = ["train", "--hidden", "8", "--batch-size", "32", "--no-baseline", "--estimator", "cvd"]
+    main([*train, "--graph", "g", "--out", "whole", "--epochs", "3"])
+    main([*train, "--graph", "g", "--out", "parts", "--epochs", "2"])
+    main(["train", "--resume", "parts", "--epochs", "3"])
+    whole, parts = (Path(run, "model.safetensors").read_bytes() for run in ("whole", "parts"))
+    assert whole == parts
+
+
 @pytest.mark.parametrize(
     ("name", "width"),
     [("amazon_computers", 767), ("blogcatalog_attributed", 8_189), ("facebook_large", 4_714)],

@@ -15,15 +15,10 @@ from vrgcn.data.tables.labels import Labels
 from vrgcn.data.tables.numbers import Numbers
 from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.reading import Table
-from vrgcn.data.tables.values import is_missing, to_text
+from vrgcn.data.tables.values import SPLIT_WORDS, is_missing, to_text
 
 NONE = -1
 _ROUNDING = 1e-9
-_SPELLINGS = {
-    **dict.fromkeys(("train", "training"), 0),
-    **dict.fromkeys(("val", "valid", "validation", "dev"), 1),
-    **dict.fromkeys(("test", "testing"), 2),
-}
 
 
 class Known(Protocol):
@@ -56,8 +51,8 @@ class SplitReader:
         given = to_text(batch.column(self._column))
         text = pc.utf8_lower(pc.utf8_trim_whitespace(given))
         none = is_missing(given, self._missing) | is_missing(text, ())
-        place = pc.index_in(text, pa.array(list(_SPELLINGS))).fill_null(len(_SPELLINGS))
-        codes = np.array([*_SPELLINGS.values(), NONE], np.int8)[place.to_numpy()]
+        place = pc.index_in(text, pa.array(list(SPLIT_WORDS))).fill_null(len(SPLIT_WORDS))
+        codes = np.array([*SPLIT_WORDS.values(), NONE], np.int8)[place.to_numpy()]
         codes[none] = NONE
         wrong = np.flatnonzero((codes == NONE) & ~none)
         self._problems.add(

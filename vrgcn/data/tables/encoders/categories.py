@@ -27,7 +27,7 @@ from vrgcn.data.tables.encoders.encoder import (
     dropping,
 )
 from vrgcn.data.tables.encoders.sample import Sample
-from vrgcn.data.tables.values import is_nothing, is_number, is_text, is_time, to_text
+from vrgcn.data.tables.values import SPLIT_WORDS, is_nothing, is_number, is_text, is_time, to_text
 from vrgcn.data.tables.wording import counted
 from vrgcn.files.setting_names import setting
 
@@ -86,6 +86,12 @@ class CategoryColumn(Encoder):
             advice = f"to keep it: {setting('column', f'{sample.column}=text')}"
             words = "names, (almost) all different"
             return Rejection(Look(words, sample.missing, advice=advice))
+        if different <= len(SPLIT_WORDS) and _are_splits(sample.known):
+            column = sample.column
+            words = "train, validation and test nodes"
+            advice = f"to split by it: {setting('split', column)}; to keep it: "
+            kept = setting("column", f"{column}=category")
+            return Rejection(Look(words, sample.missing, advice=advice + kept), final=True)
         words = counted(different, "category", "categories")
         return Look(words, sample.missing, options={"most": most})
 
@@ -201,6 +207,12 @@ class CategoryColumn(Encoder):
         text = pc.utf8_trim_whitespace(to_text(cells))
         known = ~is_nothing(text)
         return np.flatnonzero(known), text.filter(pa.array(known)), known, np.empty(0, np.int64)
+
+
+def _are_splits(known: pa.Array) -> bool:
+    """Return True if all cells name a split, and training nodes are among others."""
+    found = {SPLIT_WORDS.get(word) for word in pc.utf8_lower(pc.unique(known)).to_pylist()}
+    return None not in found and 0 in found and len(found) > 1
 
 
 class CategoriesColumn(CategoryColumn):
