@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,7 @@ Float64s = NDArray[np.float64]
 
 
 class Pairs:
-    """Edges in a temporary file, and the number of entries that each row of the matrix gets from
-    them.
+    """Edges in a temporary file; memory holds counts alone, since there may be many relations.
 
     name: the file that the edges come from, for errors
     notes: remarks about the edges for the user
@@ -46,8 +45,6 @@ class Pairs:
         self.weighted = weighted
         self.notes: list[str] = []
         self.rows = self.skipped = self.loops = self.zero = self.negative = 0
-        self.into = np.zeros(nodes, np.int64)
-        self.out_of = np.zeros(nodes, np.int64)
         self._names = [folder / "pairs", folder / "pair-weights"][: 1 + weighted]
         for file in self._names:
             file.touch(exist_ok=False)
@@ -63,8 +60,6 @@ class Pairs:
         loop = source == target
         self.rows += len(source)
         self.loops += int(loop.sum())
-        self.into += np.bincount(target, minlength=self.nodes)
-        self.out_of += np.bincount(source[~loop], minlength=self.nodes)
         self._write(0, target * self.nodes + source)
         if weight is not None:
             self.zero += int((weight == 0).sum())
@@ -85,6 +80,14 @@ class Pairs:
                 weight = np.fromfile(files[1], np.float64, _CHUNK) if self.weighted else None
                 yield source, target, weight
 
+    def ends(self) -> tuple[Int64s, Int64s]:
+        """(nodes,) edges into each node, and (nodes,) edges out of it, self-loops left out."""
+        into, out_of = np.zeros(self.nodes, np.int64), np.zeros(self.nodes, np.int64)
+        for source, target, _ in self.chunks():
+            into += np.bincount(target, minlength=self.nodes)
+            out_of += np.bincount(source[source != target], minlength=self.nodes)
+        return into, out_of
+
     def remove(self) -> None:
         for name in self._names:
             name.unlink()
@@ -94,6 +97,7 @@ class Pairs:
 class Adjacency:
     """The adjacency matrix on disk, and the counts made while it was written.
 
+    entries: of the matrix
     degree: (nodes,) entries in each row, the edges into a node
     out_degree: (nodes,) entries in each column
     isolated: nodes without an edge to another node
@@ -103,15 +107,16 @@ class Adjacency:
 
     folder: Path
     directed: bool
+    entries: int
     degree: Int64s
     out_degree: Int64s
     isolated: int
     duplicates: int
     reciprocal: int
 
-    @property
-    def entries(self) -> int:
-        return int(self.degree.sum())
+    def without_degrees(self) -> Adjacency:
+        """The same without the arrays that are as long as there are nodes."""
+        return replace(self, degree=self.degree[:0].copy(), out_degree=self.out_degree[:0].copy())
 
     def over_neighbours(self, value: Float64s) -> tuple[Float64s, Float64s]:
         """Return the mean and the maximum of `value`, (nodes,), over the edges into each node; 0
@@ -136,14 +141,16 @@ def write_adjacency(pairs: Pairs, folder: Path, directed: bool) -> Adjacency:
     For an undirected graph, the reverse of every edge that is no self-loop is added first. Entries
     at the same place are merged; their weights are summed, as `Graph` does.
     """
-    merged = _write_matrix(pairs, folder, directed)
-    if directed:
-        _write_matrix(pairs, folder, directed, reverse=True)
+    into, out_of = pairs.ends()
+    merged = _write_matrix(pairs, folder, directed, into if directed else into + out_of)
+    if directed:  # `out_of` leaves self-loops out; an upper bound is enough
+        _write_matrix(pairs, folder, directed, out_of + 1, reverse=True)
     pairs.remove()
     degree = merged.degree
     return Adjacency(
         folder,
         directed,
+        int(degree.sum()),
         degree,
         merged.out_degree,
         isolated=int(((degree + merged.out_degree - 2 * merged.loop) == 0).sum()),
@@ -152,15 +159,15 @@ def write_adjacency(pairs: Pairs, folder: Path, directed: bool) -> Adjacency:
     )
 
 
-def _write_matrix(pairs: Pairs, folder: Path, directed: bool, *, reverse: bool = False) -> _Merged:
+def _write_matrix(
+    pairs: Pairs, folder: Path, directed: bool, counts: Int64s, *, reverse: bool = False
+) -> _Merged:
     """Write one matrix in CSR form, and return its counts.
 
+    counts: (nodes,) entries of each row at most
     reverse: write the matrix of the reversed edges, its arrays named `reverse_...`
     """
     prefix = "reverse_" if reverse else ""
-    counts = pairs.into if directed else pairs.into + pairs.out_of
-    if reverse:  # `out_of` leaves self-loops out; an upper bound is enough here
-        counts = pairs.out_of + 1
     most = max(RANGE_ENTRIES, int(counts.sum()) // MOST_RANGES)
     ranges = _ranges(counts, most)
     merged = _Merged(pairs.nodes)

@@ -55,7 +55,7 @@ def run_import(
     with new_folder(source.spec.out) as folder:
         found = Collected()
         kinds = read_kinds(source, folder, on_rows, found)
-        relations, recipes = read_relations(source, kinds, folder, on_rows, found)
+        relations, recipes, degree = read_relations(source, kinds, folder, on_rows, found)
         kinds = [_with_features(source, kind, relations) for kind in kinds]
         classes, task = _write_labels(source, kinds, folder)
         own = {
@@ -71,7 +71,7 @@ def run_import(
         if not source.named:
             return _finish(source, kinds[0], relations[0], classes, task, notes, folder)
         _write_kinds(source, kinds, relations, classes, task, folder)
-        return summarise_kinds(source, kinds, relations, notes)
+        return summarise_kinds(source, kinds, relations, degree, notes)
 
 
 def _with_features(source: Source, kind: ReadKind, relations: Sequence[ReadRelation]) -> ReadKind:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vrgcn.data.tables.narrowing import naming
 from vrgcn.data.tables.nodes import Nodes
@@ -120,13 +121,14 @@ def summarise_kinds(
     source: Source,
     kinds: Sequence[ReadKind],
     relations: Sequence[ReadRelation],
+    degree: NDArray[np.int64],
     notes: list[str],
 ) -> KindsSummary:
     """Return the summary of an import of several kinds.
 
+    degree: (nodes,) edges of each node, those of all relations and in both directions
     notes: warnings from earlier steps
     """
-    degree = np.sum([r.adjacency.degree + r.adjacency.out_degree for r in relations], axis=0)
     labelled = next((k for k in kinds if k.source.name == source.labelled), None)
     nodes = Nodes(kinds[0].nodes.ids) if labelled is None else labelled.nodes
     total = len(degree)
@@ -155,7 +157,7 @@ def summarise_kinds(
     )
 
 
-def _kind_counts(kinds: Sequence[ReadKind], degree: np.ndarray) -> Iterator[KindCounts]:
+def _kind_counts(kinds: Sequence[ReadKind], degree: NDArray[np.int64]) -> Iterator[KindCounts]:
     start = 0
     for kind in kinds:
         count = len(kind.nodes.ids)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vrgcn.data.store_kinds import relation_folder
 from vrgcn.data.tables.adjacency import Adjacency, Pairs, write_adjacency
@@ -53,6 +54,7 @@ class ReadRelation:
     """A relation as it was read.
 
     name: of the relation, between those of its kinds; "" in a graph of one table
+    adjacency: without degrees in a graph of several kinds, whose relations may be many
     means: features that its columns make for nodes of the source kind and of the target kind
     """
 
@@ -125,10 +127,10 @@ def read_relations(
     folder: Path,
     on_rows: Watch,
     found: Collected,
-) -> tuple[list[ReadRelation], dict[str, Recipe]]:
+) -> tuple[list[ReadRelation], dict[str, Recipe], NDArray[np.int64]]:
     """Read the edges of all relations and write their matrices; raise all errors of all tables.
 
-    Returns the relations, and a recipe for each table of edges.
+    Returns the relations, a recipe for each table of edges, and (nodes,) edges of each node.
     """
     total = sum(len(kind.nodes.ids) for kind in kinds)
     command = with_kinds(source)
@@ -168,15 +170,19 @@ def read_relations(
     directed = source.named or source.spec.directed
     relations: list[ReadRelation] = []
     recipes: dict[str, Recipe] = {}
+    degree = np.zeros(total, np.int64)
     for each, pairs, means in read:
         made = []
         for name, own_pairs in pairs.items():
             adjacency = write_adjacency(own_pairs, own_pairs.folder, directed)
+            if source.named:
+                degree += adjacency.degree + adjacency.out_degree
+                adjacency = adjacency.without_degrees()
             features = None if means is None else means.finish(name)
             made.append(ReadRelation(each, name, own_pairs, adjacency, features))
         relations += made
         recipes[each.file.title] = each.recipe or _edge_recipe(each, made, means)
-    return relations, recipes
+    return relations, recipes, degree
 
 
 def _names(relation: RelationSource, on_rows: Watch) -> list[str]:
