@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,8 @@ import pytest
 import torch
 
 from vrgcn import Graph, load_graph, save_graph
+from vrgcn.data.generate_kinds import generate_kinds, import_command
+from vrgcn.data.generate_spec import GenerateSpec
 from vrgcn.data.store import verify_graph
 from vrgcn.data.tables import ImportSpec, import_tables
 from vrgcn.data.tables.kinds_summary import KindsSummary
@@ -491,3 +495,49 @@ def test_two_relations_may_share_a_file(files: Path) -> None:
     assert graph.relations["user-went_to-shop"].num_edges == 2
     assert set(rows(graph, "shop")) == {"went_to.stars"}
     assert {"price", "bought.stars"} == set(rows(graph, "item"))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_small_batches_make_the_same_graph(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    spec = GenerateSpec(
+        nodes=300, degree=10, features=4, community=60, classes=3, kinds=True, tables=suffix
+    )
+    generate_kinds(spec, "tables")
+    flags = shlex.split(import_command(spec, Path("tables")))
+    nodes, edges = flags[3:6], flags[7:11]
+    given = {"nodes": tuple(nodes), "edges": tuple(edges), "label": ("user.class",)}
+    whole, _ = imported("whole", **given)
+    for name in ("delimited.BLOCK", "delimited.WIDE_BLOCK"):
+        monkeypatch.setattr(f"vrgcn.data.tables.{name}", 400)
+    monkeypatch.setattr("vrgcn.data.tables.parquet.BATCH_ROWS", 17)
+    for name in ("LOOKUP_ROWS", "LOOKUP_BYTES"):
+        monkeypatch.setattr(f"vrgcn.data.tables.edges.{name}", 1)
+    monkeypatch.setattr("vrgcn.data.tables.adjacency._CHUNK", 13)
+    pieces, _ = imported("pieces", **given)
+    for file in sorted(Path("whole").rglob("*.npy")):
+        assert file.read_bytes() == Path("pieces", *file.parts[1:]).read_bytes(), file
+    assert whole.names.features == pieces.names.features
+
+
+def test_an_import_of_several_tables_holds_a_part_of_their_edges_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    spec = GenerateSpec(nodes=2000, degree=120, features=2, kinds=True, tables="parquet")
+    generate_kinds(spec, "tables")
+    flags = shlex.split(import_command(spec, Path("tables")))
+    monkeypatch.setattr("vrgcn.data.tables.edges.LOOKUP_ROWS", 4000)
+    monkeypatch.setattr("vrgcn.data.tables.edges.LOOKUP_BYTES", 1 << 16)
+    monkeypatch.setattr("vrgcn.data.tables.parquet.BATCH_ROWS", 4000)
+    monkeypatch.setattr("vrgcn.data.tables.adjacency._CHUNK", 4000)
+    monkeypatch.setattr("vrgcn.data.tables.adjacency.RANGE_ENTRIES", 4000)
+    tracemalloc.start()
+    imported(nodes=tuple(flags[3:6]), edges=tuple(flags[7:11]), label=("user.class",))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (
+        peak < 1_500_000
+    )  # the keys of the largest relation alone take 480,000, twice in a matrix
