@@ -140,3 +140,10 @@ def test_tables_of_a_generated_store_are_imported_to_the_same_graph(
     assert graph.labels is not None
     assert torch.equal(made.labels, graph.labels)
     assert torch.equal(made.train, graph.train)
+
+
+@pytest.mark.parametrize("flag", ["--directed", "--undirected"])
+def test_relations_have_their_direction(flag: str, vrgcn: Run, tables: Path) -> None:
+    code, _, err = vrgcn(*IMPORT, flag)
+    assert code == 2
+    assert f"{flag}: a relation" in err

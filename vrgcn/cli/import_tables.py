@@ -43,6 +43,8 @@ class ImportOptions(ImportSpec, Options):
         super().__post_init__()
         if self.undirected and self.like is not None:
             raise ValueError("--undirected and --like: give one of them; --like decides it")
+        if self.undirected and self.schema.named:
+            raise ValueError("--undirected: a relation comes with its reverse; leave it out")
         if self.undirected and self.directed:
             raise ValueError("--undirected and --directed: give one of them")
 
