@@ -82,10 +82,17 @@ def graph_from_networkx(
     **options: Any,
 ) -> Graph:
     """See `Graph.from_networkx`."""
+    from vrgcn.data.networkx_kinds import has_kinds, tables_of_kinds
+
     names = list(G.nodes)
     if not names:
         raise ValueError("the graph has no nodes")
-    ids = _distinct_ids(names)
+    if has_kinds(G):
+        if features is not None:
+            raise ValueError("features= is of graphs with one kind of nodes; use drop= and column=")
+        parts, spec = tables_of_kinds(G, options.pop("weight", None))
+        return _imported(parts, out, verbose, options, spec)
+    ids = distinct_ids(names)
     roles = [*_listed(options.get("label", "label")), options.get("split", "split")]
     attributes = list(dict.fromkeys(key for _, held in G.nodes(data=True) for key in held))
     if features in ("degree", "constant"):
@@ -96,21 +103,21 @@ def graph_from_networkx(
     id_column = "id"
     while id_column in map(str, attributes):
         id_column = f"node {id_column}"
-    columns = {id_column: _array(ids)}
+    columns = {id_column: column_array(ids)}
     for key in attributes:
-        columns[str(key)] = _array([held.get(key) for _, held in G.nodes(data=True)])
+        columns[str(key)] = column_array([held.get(key) for _, held in G.nodes(data=True)])
     place = dict(zip(names, ids, strict=True))
     ends = list(G.edges(data=True))
     linked = {
-        "source": _array([place[source] for source, _, _ in ends]),
-        "target": _array([place[target] for _, target, _ in ends]),
+        "source": column_array([place[source] for source, _, _ in ends]),
+        "target": column_array([place[target] for _, target, _ in ends]),
     }
     weight = options.pop("weight", None)
     if weight is not None or any("weight" in held for _, _, held in ends):
         key = "weight" if weight is None else weight
         if ends and not any(key in held for _, _, held in ends):
             raise ValueError(f"no edge of the graph has the attribute {key!r} (weight=)")
-        linked["weight"] = _array([held.get(key, 1.0) for _, _, held in ends])
+        linked["weight"] = column_array([held.get(key, 1.0) for _, _, held in ends])
     tables = {
         "nodes": ColumnTable("the nodes", columns, names),
         "edges": ColumnTable("the edges", linked, [(s, t) for s, t, _ in ends]),
@@ -156,7 +163,7 @@ def _frame_table(name: str, frame: Any) -> ColumnTable:
     _check_frame(name, frame)
     names = [str(column) for column in frame.columns]
     check_columns(name, names or [""])
-    arrays = {column: _array(frame.iloc[:, place]) for place, column in enumerate(names)}
+    arrays = {column: column_array(frame.iloc[:, place]) for place, column in enumerate(names)}
     if not len(frame):
         raise ValueError(f"{name} has no rows")
     return ColumnTable(name, arrays, frame.index)
@@ -194,7 +201,7 @@ def _with_index(
     return with_index, name
 
 
-def _array(values: Any) -> pa.Array:
+def column_array(values: Any) -> pa.Array:
     """A column; values that Arrow has no type for, or several types, as texts."""
     try:
         array = pa.array(values, from_pandas=True)
@@ -213,7 +220,7 @@ def _is_missing(value: Any) -> bool:
     return isinstance(value, float) and isnan(value)
 
 
-def _distinct_ids(names: Sequence[Any]) -> list[Any]:
+def distinct_ids(names: Sequence[Any]) -> list[Any]:
     """Whole numbers and texts as they are; anything else as text."""
     if all(type(name) is int for name in names):
         return list(names)

@@ -373,6 +373,9 @@ class Graph:
         """A graph from NetworkX's: attributes of nodes become features, labels and split, the
         attribute `weight` of edges (weight="...": another) their weights; 1 where one has none.
 
+        A multigraph whose nodes have an attribute `kind` becomes a graph of several kinds; the
+        relation of an edge is its attribute `relation`, or else its key where that is a text.
+
         features: names of attributes; None: all that are nothing else; "degree": from the degrees,
             as where there are no attributes; "constant": 1 for every node
         options: as in `from_pandas`; the graph itself says whether it is directed
