@@ -243,3 +243,14 @@ def test_relations_that_do_not_end_in_a_level_cost_no_rows() -> None:
     kinds = GRAPH.kinds
     assert kinds is not None
     assert not bool((kinds.of(last.nodes) == 2).any())  # no shop is one hop from a user
+
+
+def test_two_way_counts_the_neighbours_of_all_relations_together() -> None:
+    model = made_model()
+    plan = batches_of(model, "two-way", fanout=3).batch(torch.arange(USERS)).plan
+    degrees = sum(GRAPH.relations[name].adjacency.counts[:USERS] for name in model.used[1])
+    for name, hop in plan.levels[-2].hops.items():
+        assert hop.rows is not None
+        computed = hop.rows[hop.edges.counts > 0]
+        assert (degrees[computed] <= 4).all(), name  # a node's own edge is not counted
+        assert hop.edges.num_entries < GRAPH.relations[name].num_edges

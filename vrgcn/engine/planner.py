@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import pairwise
@@ -202,10 +202,19 @@ class Planner:
     ) -> dict[Relation, Hop]:
         """Hops whose edges still have nodes as columns."""
         hops = {}
-        for over, P in self.matrices[number].items():
+        matrices = self.matrices[number]
+        # A sampler may count neighbours, and a node has them over all relations together.
+        counted = getattr(self.sampler, "counted", None)
+        several = counted is not None and any(P.spans for P in matrices.values())
+        neighbours = _neighbours(matrices.values(), targets) if several else None
+        for over, P in matrices.items():
             rows = P.reached(targets)
             asked = targets if rows is None else targets[rows]
-            sample = self.sampler.sample(P, asked, number, generator)
+            if counted is not None and neighbours is not None:
+                own = neighbours if rows is None else neighbours[rows]
+                sample = counted(P, asked, number, own)
+            else:
+                sample = self.sampler.sample(P, asked, number, generator)
             history = None
             if self.history:
                 known = above[over].history if above and over in above else None
@@ -222,6 +231,11 @@ class Planner:
         if known.num_rows == len(targets):
             return known
         return known.above(P.rows(targets[known.num_rows :]))
+
+
+def _neighbours(matrices: Iterable[Propagation], nodes: Tensor) -> Tensor:
+    """(len(nodes),): how many neighbours each has over all relations."""
+    return sum((P.degrees(nodes) for P in matrices), start=torch.zeros_like(nodes))
 
 
 @dataclass(frozen=True)

@@ -27,10 +27,15 @@ class Few(Uniform):
     def sample(
         self, P: Propagation, targets: Tensor, level: int, generator: torch.Generator
     ) -> Sample:
+        return self.counted(P, targets, level, P.degrees(targets))
+
+    def counted(self, P: Propagation, targets: Tensor, level: int, neighbours: Tensor) -> Sample:
+        """The same, by the number of neighbours (targets,) that each has over all relations: errors
+        of histories cancel in the sum over relations too."""
         if not self.fanouts[level]:
             return no_neighbours(P, targets)
         degree = P.degrees(targets)
-        few = degree <= self.fanouts[level]
+        few = neighbours <= self.fanouts[level]
         _, entries = P.adjacency.entries(targets[few])
         edges = P.take(targets, offsets(degree * few), entries)
         return Sample(P.own_rows(targets), edges, torch.ones(len(targets), dtype=P.dtype))
