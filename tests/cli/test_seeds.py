@@ -17,7 +17,10 @@ from vrgcn.runs.record import Record
 from vrgcn.training.progress import EpochProgress
 from vrgcn.training.trainer import Trainer
 
-FLAGS = ("--batch-size", 16, "--epochs", 3, "--hidden", 8, "--seeds", 3, "--seed", 4)
+FLAGS = (
+    *("--batch-size", 16, "--epochs", 3, "--hidden", 8, "--smooth", "never", "--no-learned-rows"),
+    *("--seeds", 3, "--seed", 4),
+)
 
 
 def results(folder: Path) -> list[dict]:
@@ -109,9 +112,9 @@ def test_stopped_while_a_result_is_written_it_begins_no_other_seed(
     vrgcn("train", "--graph", graph_folder, *FLAGS, "--out", "whole")
     finish = Record.finish
 
-    def stop(self, result):
+    def stop(self, result, saved):
         os.kill(os.getpid(), number)
-        finish(self, result)
+        finish(self, result, saved)
 
     monkeypatch.setattr(Record, "finish", stop)
     code, out, _ = vrgcn("train", "--graph", graph_folder, *FLAGS, "--out", "cut")

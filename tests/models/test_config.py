@@ -62,7 +62,7 @@ def test_weights_come_from_the_seed_alone_and_no_random_number_is_used_up():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"model": "sage"}, "model 'sage' is none of gcn, graphsage, mlp"),
+        ({"model": "sage"}, "model 'sage' is none of auto, gcn, graphsage, mlp"),
         ({"order": "never"}, "order 'never' is none of after, before"),
         ({"norm": "group"}, "norm 'group' is none of auto, layer, batch, none"),
         ({"jumping": "lstm"}, "jumping 'lstm' is none of none, cat, max"),

@@ -34,6 +34,7 @@ class DiagnoseOptions(Settings, Options):
     target: Positional[str | None] = None
     """The folder of a run, whose model and settings are used unless flags override them; or a
     graph, by its folder or name, on which the model that the options describe is trained first."""
+    model: ModelConfig = field(default_factory=ModelConfig)
     train: TrainConfig = field(default_factory=lambda: TrainConfig(epochs=3))
     compare: tuple[str, ...] = tuple(name for name in ESTIMATORS if name != "exact")
     """Estimators to measure besides exact and the one that trains, by name or composition."""

@@ -39,6 +39,13 @@ from vrgcn.training.state import Epoch
 
 def run_train_parts(options: TrainOptions) -> None:
     """Train as the options say, as one of several processes."""
+    # What depends on a whole graph has its usual value.
+    patience = 10 if options.train.patience is None else options.train.patience
+    options = replace(
+        options,
+        model=options.model.settled(),
+        train=replace(options.train, patience=patience),
+    )
     assert options.graph is not None
     check_launch(options.graph, "train")
     _refuse_others(options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,8 +11,9 @@ from vrgcn.cli.notes import print_note
 from vrgcn.cli.run_folder import run_folder
 from vrgcn.cli.run_options import RunOptions
 from vrgcn.files.printable import printable
+from vrgcn.models.config import ModelConfig
 from vrgcn.runs.folder import AVERAGED, BEST, CONFIG, RESULT, resumable
-from vrgcn.training.config import at_least
+from vrgcn.training.config import TrainConfig, at_least
 from vrgcn.tuning.space import SPACE, check_names
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ class TuneOptions(RunOptions):
     """Flags of `vrgcn tune`: the settings that are tried first, and the settings that are not
     searched."""
 
+    model: ModelConfig = field(default_factory=ModelConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
     name: str | None = None
     """Name of the search. None: the name of the graph with -tuned."""
     resume: Path | None = None

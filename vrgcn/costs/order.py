@@ -48,6 +48,7 @@ def build_for(
 
     outputs: number of outputs of the model for a node; seed: of its weights
     """
+    config = config.settled()
     settled = settle_order(config, graph)
     if graph.kinds is not None and config.model != "mlp":
         return build_relational(settled, graph.kinds, graph.relations.values(), outputs, seed)
@@ -78,7 +79,7 @@ def settle_order(config: ModelConfig, graph: Graph) -> ModelConfig:
     """Return the config with "always" or "never" in place of `auto`."""
     if config.transform_first != "auto":
         return config
-    first = _transforms_first(MODELS[config.model], graph)
+    first = _transforms_first(MODELS[config.settled().model], graph)
     return replace(config, transform_first="always" if first else "never")
 
 

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+DROPOUT = 0.2  # usual probability of dropping
 
 
 @dataclass(frozen=True)
 class ModelConfig:
     """The model."""
 
-    model: Literal["gcn", "graphsage", "mlp"] = "graphsage"
+    model: Literal["auto", "gcn", "graphsage", "mlp"] = "graphsage"
     """Architecture: gcn averages a node with its neighbours; graphsage sets its own activation
-    beside their mean; mlp uses no neighbours."""
+    beside their mean; mlp uses no neighbours. auto: graphsage, or gcn where few nodes have
+    labels."""
     hidden: int = 128
     """Hidden width."""
     layers: int = 2
     """Graph layers."""
     dense: int = 1
     """Dense layers in each graph layer."""
-    dropout: float = 0.2
-    """Probability of dropping, before every dense layer."""
+    dropout: float | None = DROPOUT
+    """Probability of dropping, before every dense layer. None: 0.5, or 0.2 where there are few
+    feature columns."""
     order: Literal["after", "before"] = "after"
     """Dropout after the propagation (allows preprocessing) or before it (as Kipf and Welling)."""
     layer_norm: bool = True
@@ -31,14 +35,15 @@ class ModelConfig:
     transform_first: Literal["auto", "always", "never"] = "auto"
     """Multiply the features by the first weights before they are propagated, for sparse features
     whose averages would be dense. auto: if that is less work."""
-    learned_rows: bool = False
+    learned_rows: bool | None = False
     """Learn a row for each node that only its neighbours read, beside their features. It helps if
-    the identity of neighbours carries information, as with many links and few features."""
+    the identity of neighbours carries information, as with many links and few features. None: if
+    nodes have enough training nodes among their neighbours."""
     neighbour_labels: bool = False
     """Give the last layer the mean of the neighbours' training labels, without a node's own."""
     norm: Literal["auto", "layer", "batch", "none"] = "auto"
     """LayerNorm, BatchNorm or nothing after each dense layer except the last. auto: as --layer-norm
-    says."""
+    says; `vrgcn train` takes nothing where few nodes have labels."""
     skip: bool = False
     """Add the input of a graph layer to its output if both are hidden: for deep models."""
     jumping: Literal["none", "cat", "max"] = "none"
@@ -68,7 +73,17 @@ class ModelConfig:
         if self.bases < 0:
             raise ValueError(f"bases must be at least 0, not {self.bases}")
         check_sizes(embedding=self.embedding)
-        check_dropout(self.dropout)
+        if self.dropout is not None:
+            check_dropout(self.dropout)
+
+    def settled(self) -> ModelConfig:
+        """Return the config with the usual values in place of auto and None."""
+        return replace(
+            self,
+            model="graphsage" if self.model == "auto" else self.model,
+            dropout=DROPOUT if self.dropout is None else self.dropout,
+            learned_rows=bool(self.learned_rows),
+        )
 
 
 def check_types(settings: Any) -> None:

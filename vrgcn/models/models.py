@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from vrgcn.graph.randomness import default_generator
 from vrgcn.graph.sparse import CSR, in_blocks, is_sparse
-from vrgcn.models.config import ModelConfig, check_sizes
+from vrgcn.models.config import DROPOUT, ModelConfig, check_sizes
 from vrgcn.models.dropout import Dropout
 from vrgcn.models.node_table import NodeTable
 from vrgcn.models.output_scale import OutputScale
@@ -202,7 +202,7 @@ class GraphModel(nn.Module):
         *,
         layers: int = ModelConfig.layers,
         dense: int = ModelConfig.dense,
-        dropout: float = ModelConfig.dropout,
+        dropout: float = DROPOUT,
         order: str = ModelConfig.order,
         layer_norm: bool = ModelConfig.layer_norm,
         bias: bool = ModelConfig.bias,
@@ -407,8 +407,10 @@ def build_model(
     nodes: of the graph, for models with a table of them
     sparse_features: see `GraphModel`
 
-    If `transform_first` is still "auto", the features are propagated first.
+    If `transform_first` is still "auto", the features are propagated first; other settings that
+    are not settled have their usual values.
     """
+    config = config.settled()
     arguments = asdict(config)
     # Settings of relational models alone, and of models of pairs, which are made around this one.
     for name in ("node_embeddings", "bases", "decoder", "embedding"):

@@ -21,7 +21,7 @@ from vrgcn.files.setting_names import setting
 from vrgcn.graph.kinds import Kinds
 from vrgcn.graph.randomness import default_generator
 from vrgcn.graph.relations import Relation
-from vrgcn.models.config import ModelConfig, check_sizes
+from vrgcn.models.config import DROPOUT, ModelConfig, check_sizes
 from vrgcn.models.dropout import Dropout
 from vrgcn.models.models import JUMPING, NORMS, Dense, InputLinear, Linear
 from vrgcn.models.node_table import NodeTable
@@ -104,7 +104,7 @@ class RelationalModel(nn.Module):
         rows: Mapping[str, int] | None = None,
         layers: int = ModelConfig.layers,
         dense: int = ModelConfig.dense,
-        dropout: float = ModelConfig.dropout,
+        dropout: float = DROPOUT,
         layer_norm: bool = ModelConfig.layer_norm,
         bias: bool = ModelConfig.bias,
         activation: str = "relu",

@@ -29,9 +29,16 @@ if TYPE_CHECKING:
     from vrgcn.training.objective import Objective
 
 T = TypeVar("T")
+S = TypeVar("S", bound="Settings")
 
 # Values of settings that older runs lack, if they differ from the default.
-BEFORE = {"transform_first": "never", "average_weights": False, "smooth": "never"}
+BEFORE = {
+    "transform_first": "never",
+    "average_weights": False,
+    "smooth": "never",
+    "learned_rows": False,
+    "patience": 0,
+}
 
 # Shares of training, validation and test pairs, and defaults of settings where pairs are predicted
 # (docs/pairs.md has what they score): the GAE of Kipf and Welling in minibatches.
@@ -71,6 +78,10 @@ OF_COMMAND = ("log", "seeds", "halo", "halo_every", "rank_timeout")
 OVER = ("epochs", "warmup", "time_limit", *OF_COMMAND)
 
 
+# The model of a run, settled once its graph is known.
+USUAL_MODEL = ModelConfig(model="auto", dropout=None, learned_rows=None)
+
+
 @dataclass(frozen=True)
 class Settings:
     """The graph, the model and the training."""
@@ -102,8 +113,8 @@ class Settings:
     """Correct and smooth the trained model's predictions by the training labels (Correct & Smooth).
     auto: if the validation score becomes better, and the graph is small enough to try it in some
     seconds; always: in the way that is best on the validation nodes."""
-    model: ModelConfig = field(default_factory=ModelConfig)
-    train: TrainConfig = field(default_factory=TrainConfig)
+    model: ModelConfig = field(default_factory=lambda: USUAL_MODEL)
+    train: TrainConfig = field(default_factory=lambda: TrainConfig(epochs=100))
 
     # Fields of a derived class that are no settings, such as the folder of a run.
     beside: ClassVar[tuple[str, ...]] = ()
@@ -170,9 +181,25 @@ class Settings:
         from vrgcn.runs.job import prepare
         from vrgcn.training.objective import build_objective
 
-        config = self.train if chosen is None else replace(self.train, estimator=chosen)
+        settled = self.settled(graph)
+        config = settled.train
+        config = config if chosen is None else replace(config, estimator=chosen)
         objective = build_objective(graph, config)
-        return prepare(self.build_model(graph, objective), graph, config, objective=objective)
+        return prepare(settled.build_model(graph, objective), graph, config, objective=objective)
+
+    def settled(self: S, graph: Graph, on_note: Callable[[str], None] | None = None) -> S:
+        """Return the settings with values in place of auto and None where they depend on the graph
+        (auto_settings.py), except for the estimator.
+
+        graph: as `open_graph` returned it
+        on_note: called with the reason of a choice that was made by training
+        """
+        from vrgcn.runs.auto_settings import settle
+
+        model, train, note = settle(self.model, self.train, graph)
+        if note is not None and on_note is not None:
+            on_note(note)
+        return replace(self, model=model, train=train)
 
     def build_model(self, graph: Graph, objective: Objective) -> nn.Module:
         """Build the model with new weights, which depend on the seed."""
@@ -228,9 +255,12 @@ def settings_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[
 
 def is_longer(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     """Return True if a finished run is asked for more."""
-    return any(
-        name in before and _length(now.get(name)) > _length(before[name]) for name in _LENGTHS
-    )
+    return any(name in before and _lasts(now, name) > _lasts(before, name) for name in _LENGTHS)
+
+
+def _lasts(settings: Mapping[str, Any], name: str) -> float:
+    value = settings.get(name)
+    return _length(None if name == "patience" and value == 0 else value)
 
 
 def _length(value: Any) -> float:

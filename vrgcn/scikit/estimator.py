@@ -27,7 +27,7 @@ from vrgcn.graph.names import Names
 from vrgcn.graph.scaling import scale_graph, suitable_scaling
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel
-from vrgcn.models.config import ModelConfig
+from vrgcn.models.config import DROPOUT, ModelConfig
 from vrgcn.models.models import GraphModel
 from vrgcn.models.relational import RelationalModel
 from vrgcn.runs.fit import fit
@@ -73,13 +73,13 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
     model: str = ModelConfig.model
     hidden: int = ModelConfig.hidden
     layers: int = ModelConfig.layers
-    dropout: float = ModelConfig.dropout
+    dropout: float = DROPOUT
     estimator: str = TrainConfig.estimator
     fanout: int | tuple[int, ...] | None = TrainConfig.fanout
     epochs: int = 100
     batch_size: int = TrainConfig.batch_size
     learning_rate: float = TrainConfig.learning_rate
-    weight_decay: float = TrainConfig.weight_decay
+    weight_decay: float = 0.0
     settings: Mapping[str, Any] | None = None
     scaling: str = "auto"
     validation_fraction: float = 0.0
@@ -127,7 +127,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
             train, val = set_aside(train, self.validation_fraction, seed)
         if not train.any():
             raise ValueError("y has no known label to train on (n_samples=0 after those unknown)")
-        if self.patience is not None and not val.any():
+        if self.patience and not val.any():
             raise ValueError("patience needs validation nodes: give validation_fraction=0.1, say")
         model_config, train_config = self._configs(seed)
         graph, scaling_kind = self._labelled(rows, target, train, val), self.scaling

@@ -66,8 +66,8 @@ class TrainConfig:
     """Optimiser."""
     learning_rate: float = 0.01
     """Learning rate."""
-    weight_decay: float = 0.0
-    """L2 penalty."""
+    weight_decay: float | None = None
+    """L2 penalty. None: 0; `vrgcn train` may take 0.0005 where few nodes have labels."""
     decay: Literal["first", "all"] = "first"
     """Weights under the L2 penalty: only the first weight matrix, or all parameters."""
     schedule: Literal["none", "cosine", "plateau"] = "none"
@@ -108,7 +108,8 @@ class TrainConfig:
     evaluate_every: int = 1
     """Epochs between exact evaluations on the validation nodes."""
     patience: int | None = None
-    """Stop after this many evaluations without a better validation score. None: never."""
+    """Stop after this many evaluations without a better validation score; 0: never. None: `vrgcn
+    train` stops after 10, or as many as make 100 steps; `fit` never."""
     time_limit: str | None = None
     """Stop after this much time, such as 90s, 10m or 2h, with the best model until then. All time
     counts, including evaluation and the time before a --resume. None: stop after the epochs."""
@@ -154,7 +155,8 @@ class TrainConfig:
             sample_size=self.sample_size,
             negatives=self.negatives,
         )
-        at_least(1, evaluate_every=self.evaluate_every, patience=self.patience)
+        at_least(1, evaluate_every=self.evaluate_every)
+        at_least(0, patience=self.patience)
         at_least(1, threads=self.threads, history_cap=self.history_cap)
         at_least(0, weight_decay=self.weight_decay, seed=self.seed)
         if self.seed >= 2**63:

@@ -35,7 +35,7 @@ def build_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimi
         decayed, free = parameters[first : first + 1], parameters[:first] + parameters[first + 1 :]
     rate = config.learning_rate
     groups: list[dict[str, Any]] = [
-        {"params": decayed, "weight_decay": config.weight_decay},
+        {"params": decayed, "weight_decay": config.weight_decay or 0.0},
         {"params": free, "weight_decay": 0.0},
         {"params": tables, "weight_decay": 0.0, "lr": _RATE_OF_ROWS * rate},
         {"params": inputs, "weight_decay": 0.0},

@@ -126,7 +126,7 @@ class Trainer:
                 f"schedule plateau ({setting('schedule')}) {missing}: choose cosine, or give it a "
                 "val split"
             )
-        if self.config.patience is not None:
+        if self.config.patience:
             self.listener.note(
                 f"patience {self.config.patience} ({setting('patience')}) {missing}: training ends "
                 "with its epochs or its time, and the last weights are kept"
@@ -235,7 +235,7 @@ class Trainer:
         patience = self.config.patience
         if len(self.progress.curve) == self.config.epochs:
             return "epochs"
-        if patience is not None and self.progress.behind >= patience:
+        if patience and self.progress.behind >= patience:
             return "patience"
         if self._asked_to_stop:
             return "callback"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any
 
 from vrgcn.engine.estimators import ESTIMATORS
 from vrgcn.models.config import ModelConfig
@@ -48,11 +48,12 @@ class Range:
         return replace(self, low=min(self.low, value), high=max(self.high, value))
 
 
+_MODELS = ("gcn", "graphsage", "mlp")
 # The best of each kind: with sampled neighbours, without, both ways, and exact.
 _ESTIMATORS = ("two-way", "cvd", "exact", "history")
 
 SPACE: dict[str, Choice | Range] = {
-    "model": Choice(get_args(get_type_hints(ModelConfig)["model"])),
+    "model": Choice(_MODELS),
     "layers": Range(1, 4),
     "dense": Choice((1, 2)),
     "hidden": Choice((64, 128, 256)),
@@ -175,10 +176,9 @@ class Search:
 
 def _without(left_out: Sequence[str]) -> dict[str, Choice]:
     """The choices of estimators and models without some of them."""
-    models = get_args(get_type_hints(ModelConfig)["model"])
     return {
         name: Choice(tuple(value for value in values if value not in left_out))
-        for name, values in (("model", models), ("estimator", _ESTIMATORS))
+        for name, values in (("model", _MODELS), ("estimator", _ESTIMATORS))
     }
 
 
