@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from vrgcn.tasks.metrics import METRICS
-from vrgcn.tuning.caruana import choose_average
+from vrgcn.tuning.caruana import choose_average, choose_robustly
 
 RMSE, ACCURACY = METRICS["rmse"], METRICS["accuracy"]
 
@@ -68,3 +68,30 @@ def test_a_score_that_does_not_exist_is_no_better_than_any() -> None:
 def test_an_average_of_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="no predictions"):
         choose_average({}, lambda mean: 0.0, RMSE.better)
+
+
+def test_few_nodes_are_drawn_in_bags_and_members_far_behind_are_left_out() -> None:
+    """Ten members guess; one knows the class of most nodes, and another of the others' half."""
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.randint(0, 2, (120,), generator=generator)
+    truth = torch.eye(2)[labels]
+    guesses = {f"guess {n}": torch.rand(120, 2, generator=generator).softmax(1) for n in range(10)}
+    wrong = torch.arange(120) % 5 == 0
+    good = torch.where(wrong[:, None], 1 - truth, truth) * 0.2 + 0.4
+
+    def score(mean: Tensor, of: Tensor) -> float:
+        return float((mean.argmax(1) == of).double().mean())
+
+    shares = {**guesses, "good": good}
+    larger = lambda a, b: a > b  # noqa: E731
+    plain = choose_robustly(shares, labels, score, larger, bags=0)
+    assert len(plain.weights) > 1  # guesses that are right by chance
+    near = choose_robustly(shares, labels, score, larger, lambda s, best: best - s < 0.2)
+    assert near.weights == {"good": 1.0}
+    assert near.score == pytest.approx(0.8)
+    bagged = choose_robustly(shares, labels, score, larger)
+    assert sum(bagged.weights.values()) == pytest.approx(1)
+    assert bagged.weights["good"] == max(bagged.weights.values())
+    assert bagged == choose_robustly(shares, labels, score, larger)
+    many = {name: found.repeat(20, 1) for name, found in shares.items()}
+    assert choose_robustly(many, labels.repeat(20), score, larger) == plain  # enough nodes

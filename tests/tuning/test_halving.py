@@ -72,3 +72,26 @@ def test_the_decisions_are_those_of_optunas_pruner(seed: int) -> None:
         values = best[-1] if state == optuna.trial.TrialState.COMPLETE else None
         study.tell(trial, values, state=state)
     assert judged == {True, False}
+
+
+def test_trials_are_compared_at_equal_cost() -> None:
+    """An epoch of the second costs twice as much: after 3 of 12 epochs it has had the second rung,
+    which the first reaches after 4."""
+    first = {epoch: 0.1 * epoch for epoch in range(1, 13)}
+    slow = {1: 0.15}
+    assert is_pruned([first, slow], epochs=12, larger=True, costs=[5.0, 10.0])  # 0.2 after 2
+    assert not is_pruned([first, slow], epochs=12, larger=True)
+    slow = {1: 0.25, 2: 0.35}
+    assert is_pruned([first, slow], epochs=12, larger=True, costs=[5.0, 10.0])  # 0.4 after 4
+    slow = {1: 0.25, 2: 0.45}
+    assert not is_pruned([first, slow], epochs=12, larger=True, costs=[5.0, 10.0])
+    cheap = {3: 0.0}
+    assert not is_pruned([first, cheap], epochs=12, larger=True, costs=[5.0, 2.5])
+    assert is_pruned([first, {4: 0.0}], epochs=12, larger=True, costs=[5.0, 2.5])
+
+
+def test_a_trial_above_the_best_so_far_is_not_pruned() -> None:
+    others = [dict.fromkeys(range(1, 13), 0.1 * n) for n in range(1, 8)]
+    for epoch in (2, 4, 8):
+        assert not is_pruned([*others, {epoch: 0.71}], epochs=12, larger=True)
+        assert is_pruned([*others, {epoch: 0.15}], epochs=12, larger=True)

@@ -209,8 +209,10 @@ def test_the_time_is_kept_with_a_little_for_the_end(tmp_path, seconds) -> None:
 def test_where_the_epochs_take_longer_than_the_time_others_are_tried(seconds) -> None:
     long = TrainConfig(epochs=100, batch_size=32, seed=2)
     result = tune(GRAPH, MODEL, long, time_limit="24s", baselines=())
-    # The first has a sixth, others a quarter, and what is left over goes to one more.
-    assert [t.epochs for t in result.trials] == [4, 6, 6, 6, 1]
+    # The first has a sixth, others a quarter; what is left over suffices for none.
+    assert [t.epochs for t in result.trials] == [4, 6, 6, 6, 0, 0, 0]
+    assert all(t.reason.startswith("it would take about") for t in result.trials[4:])
+    assert {t.state for t in result.trials[4:]} == {"pruned"}
     assert [t.reason for t in result.trials[:4]] == ["it had its share of the time"] * 4
     assert {t.state for t in result.trials[:4]} == {"complete"}
     assert result.result.val is not None

@@ -59,22 +59,22 @@ _trees = partial(fit_trees, hops=2)
 # In the order in which they are fitted: where time is short, those that come first count. Recipes
 # of one `fit` share what it returns.
 RECIPES: dict[str, Recipe] = {
-    "linear": Recipe(partial(fit_logistic, hops=0), "linear, of a node's own features"),
     "labels": Recipe(fit_label_propagation, "labels, spread along the edges"),
     "mlp-2": Recipe(_perceptron, "perceptron, of two hops"),
-    "mlp-tables": Recipe(
-        partial(fit_perceptron, hops=2, tables=True), "perceptron, of two hops, links and labels"
+    "smoothed-mlp": Recipe(
+        _perceptron, "perceptron of two hops, corrected and smoothed", smooth=True
     ),
-    "trees-2": Recipe(_trees, "boosted trees, of two hops", _TREES),
     "trees-tables": Recipe(
         partial(fit_trees, hops=2, tables=True),
         "boosted trees, of two hops, links and labels",
         _TREES,
     ),
-    "link": Recipe(fit_link, "linear, of who the neighbours are"),
-    "smoothed-mlp": Recipe(
-        _perceptron, "perceptron of two hops, corrected and smoothed", smooth=True
+    "mlp-tables": Recipe(
+        partial(fit_perceptron, hops=2, tables=True), "perceptron, of two hops, links and labels"
     ),
+    "linear": Recipe(partial(fit_logistic, hops=0), "linear, of a node's own features"),
+    "link": Recipe(fit_link, "linear, of who the neighbours are"),
+    "trees-2": Recipe(_trees, "boosted trees, of two hops", _TREES),
     "linear-2": Recipe(_linear, "linear, of two hops"),
     "smoothed": Recipe(_linear, "linear of two hops, corrected and smoothed", smooth=True),
     "smoothed-trees": Recipe(

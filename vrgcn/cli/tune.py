@@ -40,7 +40,8 @@ class TuneOptions(RunOptions):
     search: tuple[str, ...] = tuple(SPACE)
     """Settings to vary; the others keep their given values."""
     baselines: bool = True
-    """Fit linear models and boosted trees before training networks, in 15% of the time."""
+    """Fit linear models, perceptrons, boosted trees and others before training networks, in 15% of
+    the time."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -125,6 +126,13 @@ def _print_result(result: TuneResult, folder: Path) -> None:
         print(
             f"validation {metric.title} {scores[0]}, of the settings that were given {scores[1]}"
             f"{after}"
+        )
+    gain = result.standings[-1].gain
+    if gain is not None:
+        sign = "gains" if gain >= 0 else "loses"
+        print(
+            f"the average {sign} {metric.text(abs(gain))} over the best baseline on the validation "
+            "nodes"
         )
     print(f"the best: vrgcn predict {printable(folder / BEST)} --out predictions.csv")
     print(f"the average: vrgcn predict {printable(folder / AVERAGED)} --out predictions.csv")

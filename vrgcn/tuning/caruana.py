@@ -2,8 +2,12 @@
 
 The average begins empty. Each round adds the member, new or again, that gives the average the best
 score; after all rounds the best of these averages is kept. A member's weight is the share of the
-rounds in which it was added. Nothing is random, and ties go to the average of fewer members, then
-to the earlier member and round.
+rounds in which it was added. Ties go to the average of fewer members, then to the earlier member
+and round.
+
+Few validation nodes are easily fitted by chance. There the members far behind the best are left
+out, the selection is repeated on bags, nodes drawn with replacement, and a member's weight is the
+mean over the bags.
 """
 
 from __future__ import annotations
@@ -12,9 +16,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 _ROUNDS = 40
+_ENOUGH = 2000  # validation nodes that are not drawn in bags
+_BAGS, _BAG_ROUNDS = 20, 10
+_LEAST = 0.02  # smallest weight that a member keeps
 
 
 @dataclass(frozen=True)
@@ -58,3 +66,43 @@ def choose_average(
             best = value, weights
     assert best is not None
     return Chosen(best[1], best[0])
+
+
+def choose_robustly(
+    shares: Mapping[str, Tensor],
+    labels: Tensor,
+    score: Callable[[Tensor, Tensor], float],
+    better: Callable[[float, float], bool],
+    near: Callable[[float, float], bool] = lambda score, best: True,
+    bags: int | None = None,
+) -> Chosen:
+    """Return the average of `choose_average`, or its mean over bags of few validation nodes.
+
+    shares: (validation nodes, width) of each member; labels: of these nodes
+    score: of the mean of shares of some nodes, and their labels
+    near: True if a member's score is not far behind that of the best member
+    bags: how many; None: by the number of nodes
+    """
+    count = len(labels)
+    bags = (0 if count >= _ENOUGH else _BAGS) if bags is None else bags
+    if not bags:
+        return choose_average(shares, lambda mean: score(mean, labels), better)
+    scores = {name: score(found, labels) for name, found in shares.items()}
+    best = next(iter(scores.values()))
+    for found in scores.values():
+        best = found if better(found, best) else best
+    shares = {name: found for name, found in shares.items() if near(scores[name], best)}
+    generator, total = torch.Generator().manual_seed(0), Counter[str]()
+    for _ in range(bags):
+        nodes = torch.randint(count, (count,), generator=generator)
+        of_bag = labels[nodes]
+
+        def scored(mean: Tensor, of_bag: Tensor = of_bag) -> float:
+            return score(mean, of_bag)
+
+        drawn = {name: found[nodes] for name, found in shares.items()}
+        total.update(choose_average(drawn, scored, better, _BAG_ROUNDS).weights)
+    kept = {name: total[name] for name in shares if total[name] >= _LEAST * bags}
+    weights = {name: weight / sum(kept.values()) for name, weight in kept.items()}
+    mean = torch.stack([weight * shares[name] for name, weight in weights.items()]).sum(0)
+    return Chosen(weights, score(mean, labels))

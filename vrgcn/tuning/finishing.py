@@ -1,7 +1,7 @@
 """The end of a search: the best single model and the average of the best, scored on the test nodes.
 
-Nothing is trained again. Every choice is made on the validation nodes; then the test nodes are
-scored, once for each of the two.
+Nothing is trained again. The average is corrected and smoothed if that gains enough. Every choice
+is made on the validation nodes; then the test nodes are scored, once for each of the two.
 """
 
 from __future__ import annotations
@@ -9,26 +9,31 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from vrgcn.baselines.problem import Problem
 from vrgcn.files.parsing import read_json
 from vrgcn.files.writing import new_file, remove_folder, write_text
 from vrgcn.graph.graph import Graph
 from vrgcn.inference import MODEL
 from vrgcn.inference.average import Average, save_average
+from vrgcn.inference.choose_smoothing import choose_smoothing
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel
 from vrgcn.runs.config_file import write_settings
 from vrgcn.runs.folder import AVERAGED, BEST, CONFIG, METRICS, RESULT
 from vrgcn.tasks import find_task
 from vrgcn.tasks.metrics import Metric
-from vrgcn.tuning.caruana import choose_average
+from vrgcn.tuning.caruana import choose_robustly
 from vrgcn.tuning.members import Member, standard_error
 from vrgcn.tuning.standings import Standing, standings
+
+_NEAR = 4.0  # standard errors behind the best within which a member counts, of few nodes
+_GAIN = 0.25  # standard errors that a smoothing has to gain: it is the best of a dozen
 
 
 @dataclass(frozen=True)
@@ -97,22 +102,26 @@ class Finishing:
         outputs = {member.name: member.validation_outputs(self.untested) for member in members}
         errors = {name: standard_error(self.metric, out, truth) for name, out in outputs.items()}
         shares = {name: self.task.shares(found) for name, found in outputs.items()}
-        chosen = choose_average(
+        error = max((found for found in errors.values() if found is not None), default=0.0)
+        chosen = choose_robustly(
             shares,
-            lambda mean: self.metric.compute(self.task.from_shares(mean), truth),
+            truth,
+            lambda mean, labels: self.metric.compute(self.task.from_shares(mean), labels),
             self.metric.better,
+            lambda score, best: abs(best - score) <= _NEAR * error,
         )
         kept = {member.name: member.load() for member in members if member.name in chosen.weights}
         average = Average.of_members(kept, chosen.weights, best=str(self.folder / BEST))
         mean = torch.stack([w * shares[name] for name, w in chosen.weights.items()]).sum(0)
-        error = standard_error(self.metric, self.task.from_shares(mean), truth)
-        averaged = self._write_average(average, Scores(self.metric, chosen.score, error, None))
+        spread = standard_error(self.metric, self.task.from_shares(mean), truth)
+        average, val = self._smoothed(average, chosen.score, spread)
+        averaged = self._write_average(average, Scores(self.metric, val, spread, None))
         rows = standings(
             [
                 (member.tried, errors[member.name], chosen.weights.get(member.name, 0.0))
                 for member in members
             ],
-            (chosen.score, error),
+            (val, spread),
             self.metric,
             self.planned,
         )
@@ -120,6 +129,16 @@ class Finishing:
         scores = Scores(self.metric, best.tried.val, errors[best.name], None)
         saved = best.load()
         return Finished(best, saved, self._write_best(best, saved, scores), average, averaged, rows)
+
+    def _smoothed(self, average: Average, val: float, error: float | None) -> tuple[Average, float]:
+        """Return the average, corrected and smoothed if the validation score gains more than a
+        part of its standard error, and its score."""
+        problem = Problem.of(self.untested, self.metric)
+        found = choose_smoothing(average, problem)
+        gain = found.alone - found.val if self.metric.error else found.val - found.alone
+        if found.smoothing is None or gain <= _GAIN * (error or 0.0):
+            return average, val
+        return replace(average, smoothing=found.smoothing), found.val
 
     def _write_best(self, member: Member, saved: SavedModel, scores: Scores) -> Scores:
         folder = self.folder / BEST

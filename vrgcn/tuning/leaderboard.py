@@ -24,11 +24,15 @@ _SHORT = {
 Better = Callable[[float, float], bool]
 
 
-def ranked(trials: Sequence[Tried], better: Better) -> list[Tried]:
-    """Return the finished trials, best first; of equal scores the earlier first."""
+def ranked(trials: Sequence[Tried], better: Better, *, pruned: bool = False) -> list[Tried]:
+    """Return the finished trials, best first; of equal scores the earlier first.
+
+    pruned: with those that were pruned
+    """
+    states = ("complete", "pruned") if pruned else ("complete",)
     found: list[Tried] = []
     for trial in trials:
-        if trial.state == "complete" and trial.val is not None:
+        if trial.state in states and trial.val is not None:
             place = next(
                 (n for n, other in enumerate(found) if better(trial.val, other.val or 0.0)),
                 len(found),

@@ -52,7 +52,7 @@ def standings(
     planned: epochs of a trial that is not cut short
     """
     known = {tried.name: (error, weight) for tried, error, weight in members}
-    order = ranked([tried for tried, *_ in members], metric.better)
+    order = ranked([tried for tried, *_ in members], metric.better, pruned=True)
     first = next((tried.val for tried in order if tried.baseline is not None), None)
 
     def gain(val: float) -> float | None:

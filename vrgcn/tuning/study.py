@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _NAME = "vrgcn"
 _IDENTITY = "identity"  # key of the user attribute
+COST = "cost"  # key of the counted cost of an epoch of a trial
 _DRAWN = 8  # trials, including the given ones, before the sampler learns from them
 
 State = Literal["complete", "pruned", "failed", "running"]
@@ -209,6 +210,14 @@ def curves(study: optuna.Study, trial: optuna.Trial) -> list[dict[int, float]]:
     """Return the reported scores by epoch, of the trials before one and of itself."""
     trials = study.get_trials(deepcopy=False)[: trial.number + 1]
     return [dict(frozen.intermediate_values) for frozen in trials]
+
+
+def epoch_costs(study: optuna.Study, trial: optuna.Trial) -> list[float]:
+    """Return the noted cost of an epoch, of the trials before one and of itself; that of the first
+    where none was noted."""
+    trials = study.get_trials(deepcopy=False)[: trial.number + 1]
+    first = trials[0].user_attrs.get(COST, 1.0)
+    return [frozen.user_attrs.get(COST, first) for frozen in trials]
 
 
 def end_trial(study: optuna.Study, trial: optuna.Trial, ended: Tried) -> None:

@@ -4,7 +4,7 @@ Baselines come first and have a part of the time. Trials of networks are drawn b
 is of the settings that were given and is never pruned, so that what is found is never below them on
 the validation nodes. A trial's graph has no test nodes: they can have no part in the choice. Of the
 others, those whose best validation score so far is not in the better half of all trials that came
-as far are pruned, after a sixth, a third and two thirds of the epochs (successive halving). A trial
+as far are pruned, after a sixth, a third and two thirds of the cost (successive halving). A trial
 or a baseline that diverges or does not fit in memory has failed, with a reason, and the search goes
 on.
 """
@@ -22,12 +22,14 @@ from torch import nn
 
 from vrgcn.baselines import RECIPES
 from vrgcn.baselines.problem import Problem
-from vrgcn.costs.choice import choose_estimator
+from vrgcn.baselines.work import cheap_first, fit_seconds
+from vrgcn.costs.choice import choose_estimator, work
 from vrgcn.costs.order import build_for
 from vrgcn.files.memory import free_memory, is_out_of_memory
 from vrgcn.files.sizes import bytes_text
 from vrgcn.files.writing import remove_folder, remove_partial, write_text
 from vrgcn.graph.graph import Graph
+from vrgcn.inference import MODEL
 from vrgcn.inference.average import Average
 from vrgcn.models.models import GraphModel
 from vrgcn.models.relational import RelationalModel
@@ -39,13 +41,14 @@ from vrgcn.training.config import AUTO
 from vrgcn.training.listener import Callbacks, StopTraining
 from vrgcn.training.objective import Objective
 from vrgcn.training.state import Epoch
+from vrgcn.training.wording import seconds_text
 from vrgcn.tuning.finishing import Finishing, Scores
 from vrgcn.tuning.halving import is_pruned
 from vrgcn.tuning.leaderboard import Leaderboard, ranked, settings_text
 from vrgcn.tuning.members import Member, fit_baseline, fitted_baseline
 from vrgcn.tuning.space import PORTFOLIO, Search, Settings
 from vrgcn.tuning.standings import Standing, standings_table
-from vrgcn.tuning.study import Tried, curves, end_trial, next_trial, tried
+from vrgcn.tuning.study import COST, Tried, curves, end_trial, epoch_costs, next_trial, tried
 
 if TYPE_CHECKING:
     import optuna
@@ -55,7 +58,11 @@ _SHARE = 1 / 8  # smallest share of the time for another, so that a slow one doe
 _SLOWER = 1.5  # times as long as the first it may take in any case
 _BASELINES = 0.15  # share of the time after which no baseline is begun, and those begun end
 _KEPT = 0.05  # share of the time kept for the average and the test nodes
+_ENOUGH = 0.5  # share of the first trial's epochs below which a trial is not begun
 _CUT, _OVER = "it had its share of the time", "the time was over"
+_UNFIT = 3  # trials in turn that would take too long after which a search ends
+_TOO_SHORT = "too_short"  # key of the seconds that were left then
+_MEMBERS = 40  # models, the best, from which an average is chosen
 _HOPELESS = 5  # failures before any success after which a search gives up
 
 
@@ -117,7 +124,6 @@ class Tuner:
         self.on_note = on_note
         clock.go_on(study.user_attrs.get("used", 0.0))
         self.baselines: dict[str, Tried] = {}
-        # In the order in which they are fitted: of two with one score, the first counts.
         for place in (folder / BASELINES / name for name in RECIPES):
             found = fitted_baseline(place)
             if found is not None and place.name in RECIPES:
@@ -149,8 +155,11 @@ class Tuner:
 
             seed = self.search.given.train.seed
             problem = Problem.of(self.untested, self.objective.metric, seed, over)
-            for name in names:
-                if name in missing or name in self.baselines or (self.baselines and over()):
+            order = cheap_first(names, problem)
+            for name in order:
+                if name in missing or name in self.baselines:
+                    continue
+                if self.baselines and (over() or self._too_slow(name, problem)):
                     continue
                 ended = fit_baseline(
                     name,
@@ -165,6 +174,20 @@ class Tuner:
                     self._note(ended)
                 if stop.signal is not None:
                     raise Interrupted(stop.signal, f"stopped at the baseline {name}")
+            # Of two with one score, the first counts; so does a search that was resumed.
+            kept = {name: self.baselines[name] for name in order if name in self.baselines}
+            self.baselines = kept | self.baselines
+
+    def _too_slow(self, name: str, problem: Problem) -> bool:
+        """Return True if a baseline would take longer than baselines may, by its counted seconds
+        and those that others took."""
+        limit = self.clock.limit
+        if limit is None:
+            return False
+        taken = sum(ended.seconds for ended in self.baselines.values())
+        counted = sum(fit_seconds(known, problem) for known in self.baselines)
+        slower = max(1.0, taken / counted) if counted else 1.0
+        return self.clock.used + slower * fit_seconds(name, problem) > 2 * _BASELINES * limit
 
     def run(self, trials: int | None) -> None:
         """Try settings until the number of trials or the time limit is reached."""
@@ -172,6 +195,7 @@ class Tuner:
             self._run(trials, stop)
 
     def _run(self, trials: int | None, stop: StopRequest) -> None:
+        unfit = 0
         while True:
             done = [trial for trial in tried(self.study) if trial.state != "running"]
             failed = [trial for trial in done if trial.state == "failed"]
@@ -181,7 +205,8 @@ class Tuner:
                     raise ValueError(said)
                 self.on_note(f"{said}; no more are tried")
                 return
-            if (trials is not None and len(done) >= trials) or (done and self._left() <= 0):
+            short = self.study.user_attrs.get(_TOO_SHORT, 0.0)
+            if (trials is not None and len(done) >= trials) or (done and self._left() <= short):
                 return
             trial = next_trial(self.study, self.search.given.train.seed)
             ended = self._try(trial)
@@ -189,6 +214,10 @@ class Tuner:
             self._note(ended)
             if stop.signal is not None:  # it came after the trial was done
                 raise Interrupted(stop.signal, f"stopped after trial {ended.number}")
+            unfit = unfit + 1 if not ended.epochs and ended.state == "pruned" else 0
+            if unfit >= _UNFIT:
+                self.study.set_user_attr(_TOO_SHORT, self._left())
+                return
             if ended.reason == _OVER:  # seconds that are left would begin trials that tell nothing
                 return
 
@@ -199,7 +228,9 @@ class Tuner:
         if not members:
             reasons = "; ".join(str(trial.reason) for trial in trials[-3:])
             raise ValueError(f"none of {len(trials)} trials ran to its end: {reasons}")
-        order = ranked([member.tried for member in members], self.objective.better)
+        models = [member.tried for member in members]
+        better = self.objective.better
+        order = ranked(models, better) or ranked(models, better, pruned=True)
         chosen = next(member for member in members if member.tried == order[0])
         if self.study.user_attrs.get("best") not in (None, chosen.name):
             # Left by a search that was resumed and found a better one.
@@ -234,16 +265,22 @@ class Tuner:
         )
 
     def _members(self) -> list[Member]:
-        """Return the baselines and trials that have a model and a score, in order."""
+        """Return the baselines and trials that have a model and a score, in order: a trial that was
+        pruned may still add to an average. Of many, those with the best scores."""
         fitted = [
             Member(ended, self.folder / BASELINES / name) for name, ended in self.baselines.items()
         ]
         trained = [Member(trial, self._trial_folder(trial.number)) for trial in tried(self.study)]
-        return [
+        found = [
             member
             for member in (*fitted, *trained)
-            if member.tried.state == "complete" and member.tried.val is not None
+            if member.tried.state in ("complete", "pruned")
+            and member.tried.val is not None
+            and (member.folder / MODEL).is_file()
         ]
+        models = [member.tried for member in found]
+        best = ranked(models, self.objective.better, pruned=True)[:_MEMBERS]
+        return [member for member in found if member.tried in best]
 
     def _trial_folder(self, number: int) -> Path:
         return self.folder / TRIALS / f"{TRIAL}{number:03d}"
@@ -281,13 +318,21 @@ class Tuner:
         left, share = self._left(), self._share(trial.number)
         settings = self._settled(settings)
         job = prepare(self._build(settings), self.untested, settings.train)
-        self._refuse_too_large(job)
+        cost = self._cost(job)
+        trial.set_user_attr(COST, cost)
+        costs = epoch_costs(self.study, trial)
+        epoch = self._predicted(cost)
+        if epoch and min(left, share) / epoch < self._enough(settings.train.epochs):
+            predicted = seconds_text(epoch * settings.train.epochs)
+            return "pruned", f"it would take about {predicted}", None
 
         def judge(epoch: int) -> None:
             nonlocal pruned
             known = {number: score for number, score in reported.items() if number <= epoch}
             larger = self.objective.better(1.0, 0.0)
-            pruned = is_pruned([*others, known], epochs=settings.train.epochs, larger=larger)
+            pruned = is_pruned(
+                [*others, known], epochs=settings.train.epochs, larger=larger, costs=costs
+            )
             if pruned:
                 raise StopTraining
 
@@ -361,18 +406,40 @@ class Tuner:
     def _build(self, settings: Settings) -> GraphModel | RelationalModel:
         return build_for(settings.model, self.graph, self.objective.outputs, settings.train.seed)
 
-    def _refuse_too_large(self, job: Job) -> None:
-        """Raise if a trial does not fit: if memory runs out, a process may be killed silently."""
+    def _cost(self, job: Job) -> float:
+        """Return the counted cost of an epoch. Raise if a trial does not fit: if memory runs out, a
+        process may be killed silently."""
         name = job.config.estimator
         costs = job.costs([name])
-        parts = costs[name].memory if name in costs else {}
+        if name not in costs:
+            return 1.0  # it cannot be trained, and training says why
         there = ("edges", "features")  # parts of the graph, which is in memory already
-        needed = sum(size for part, size in parts.items() if part not in there)
+        needed = sum(size for part, size in costs[name].memory.items() if part not in there)
         free = free_memory()
         if needed > free:
             raise MemoryError(
                 f"it would take {bytes_text(needed)} of memory, and {bytes_text(free)} are free"
             )
+        return work(costs[name])
+
+    def _predicted(self, cost: float) -> float:
+        """Return the seconds of an epoch by its cost and the speed of the trials before it; 0 if
+        there is no limit or no trial yet."""
+        if self.clock.limit is None:
+            return 0.0
+        seconds = paid = 0.0
+        for frozen in self.study.get_trials(deepcopy=False):
+            noted = frozen.user_attrs
+            if noted.get("epochs") and COST in noted:
+                seconds += noted["seconds"]
+                paid += noted["epochs"] * noted[COST]
+        return cost * seconds / paid if paid else 0.0
+
+    def _enough(self, epochs: int) -> float:
+        """Return the epochs that a trial has to come to in its time to be worth it, by those of the
+        first trial, which may have been cut short too."""
+        first = tried(self.study)[0].epochs
+        return _ENOUGH * min(epochs, first)
 
     def _described(self, settings: Settings) -> dict[str, Any]:
         return {**self.options, **settings.values(), "time_limit": None}
