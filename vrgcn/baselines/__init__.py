@@ -15,6 +15,7 @@ from functools import partial
 from importlib.util import find_spec
 
 from vrgcn.baselines.baseline import Baseline
+from vrgcn.baselines.estimator import Remembered
 from vrgcn.baselines.label_propagation import LabelPropagation, fit_label_propagation
 from vrgcn.baselines.link import Link, fit_link
 from vrgcn.baselines.logistic import Logistic, fit_logistic
@@ -28,6 +29,7 @@ BASELINES: dict[str, type[Baseline]] = {
     "perceptron": Perceptron,
     "link": Link,
     "label-propagation": LabelPropagation,
+    "remembered": Remembered,
 }
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vrgcn.baselines import RECIPES
+from vrgcn.baselines import RECIPES, Recipe
 from vrgcn.baselines.problem import Problem
 from vrgcn.files.memory import is_out_of_memory
 from vrgcn.files.parsing import read_json
@@ -67,12 +67,14 @@ def fit_baseline(
     folder: Path,
     options: Mapping[str, Any],
     stopped: Callable[[], bool],
+    recipe: Recipe | None = None,
 ) -> Tried | None:
     """Fit a baseline and keep it in a folder; the result comes last. What is its own fault is told,
     not raised.
 
     options: what config.toml says beside its name
     stopped: whether the search has to stop; then nothing is kept, and None returned
+    recipe: of a baseline of the user's own; None: the one of this name
     """
     clock = Clock()
     val, reason = None, None
@@ -80,7 +82,7 @@ def fit_baseline(
     # First: the options mark the folder as ours if we are killed.
     write_settings(folder / CONFIG, {**options, "baseline": name})
     try:
-        saved = fit_recipe(RECIPES[name], problem)
+        saved = fit_recipe(recipe or RECIPES[name], problem)
         if stopped():
             return None
         save_model(saved, folder / MODEL)

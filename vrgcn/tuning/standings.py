@@ -84,7 +84,7 @@ def standings(
 def _words(tried: Tried) -> str:
     """Describe a baseline."""
     recipe = RECIPES.get(tried.baseline or "")
-    return "" if recipe is None else recipe.words
+    return "an estimator of scikit-learn" if recipe is None else recipe.words
 
 
 def standings_table(rows: Sequence[Standing], metric: Metric, title: str) -> Table:

@@ -6,10 +6,12 @@ import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vrgcn.baselines import RECIPES
+from vrgcn.baselines import RECIPES, Recipe
+from vrgcn.baselines.estimator import estimator_name, fit_estimator
 from vrgcn.costs.choice import CANDIDATES, EXACT, candidate_costs, hardly_more
 from vrgcn.costs.order import build_for
 from vrgcn.engine.devices import use_threads
@@ -17,6 +19,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs.identity import differences, fingerprint
 from vrgcn.runs.settings import BEFORE
+from vrgcn.tasks import find_task
 from vrgcn.training.clock import Clock
 from vrgcn.training.config import TrainConfig, given_config
 from vrgcn.training.interval import duration
@@ -40,7 +43,7 @@ def tune(
     trials: int | None = None,
     time_limit: str | None = None,
     search: Sequence[str] = tuple(SPACE),
-    baselines: Sequence[str] | None = None,
+    baselines: Sequence[Any] | None = None,
     folder: str | Path | None = None,
     options: dict[str, Any] | None = None,
     verbose: bool = False,
@@ -54,7 +57,9 @@ def tune(
     trials: how many at most; None: 40, or as many as the time allows
     time_limit: of all of it, such as "5m"; None: that of the config
     search: settings to vary, names of `tuning.space.SPACE`
-    baselines: names of `vrgcn.baselines.RECIPES`; None: all that can be fitted here; (): none
+    baselines: names of `vrgcn.baselines.RECIPES`, and estimators of scikit-learn, which are fitted
+        on [X, P X, P P X, log(1 + degree)] and predict the nodes of this graph alone; None: all
+        names that can be fitted here; (): none
     folder: for the runs of the trials and the best; a search that was stopped goes on from what is
         there, and another one, of another graph or other settings, is refused. None: nothing is
         kept but what is returned
@@ -77,7 +82,9 @@ def tune(
         trials = TRIALS_BY_DEFAULT
     if trials is not None and trials < 1:
         raise ValueError(f"trials must be at least 1, not {trials}")
-    names = list(RECIPES) if baselines is None else list(baselines)
+    given_names = list(RECIPES) if baselines is None else list(baselines)
+    names = [name for name in given_names if isinstance(name, str)]
+    own = _own_baselines([each for each in given_names if not isinstance(each, str)], graph)
     unknown = [name for name in names if name not in RECIPES]
     if unknown:
         raise ValueError(f"baselines: {unknown[0]!r} is none of {', '.join(RECIPES)}")
@@ -99,9 +106,25 @@ def tune(
             graph, objective, space, study, home, Clock(seconds), leaderboard,
             options or {}, on_note,
         )  # fmt: skip
-        tuner.fit_baselines(names)
+        tuner.fit_baselines(names, own)
         tuner.run(trials)
         return tuner.finish()
+
+
+def _own_baselines(estimators: Sequence[Any], graph: Graph) -> dict[str, Recipe]:
+    """Return recipes of estimators of scikit-learn, by name."""
+    needed = ("fit", "predict_proba" if find_task(graph.task).has_classes else "predict")
+    found: dict[str, Recipe] = {}
+    for estimator in estimators:
+        lacks = [name for name in needed if not hasattr(estimator, name)]
+        if lacks or isinstance(estimator, type):
+            raise ValueError(
+                f"baselines: {estimator!r} is no estimator of scikit-learn with {needed[0]} and "
+                f"{needed[1]}, nor the name of a baseline"
+            )
+        name = estimator_name(estimator, {*RECIPES, *found})
+        found[name] = Recipe(partial(fit_estimator, estimator=estimator), repr(estimator))
+    return found
 
 
 def _too_slow(given: Settings, graph: Graph, objective: Objective) -> tuple[str, ...]:

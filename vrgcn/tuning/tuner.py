@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
-from vrgcn.baselines import RECIPES
+from vrgcn.baselines import RECIPES, Recipe
 from vrgcn.baselines.problem import Problem
 from vrgcn.baselines.work import cheap_first, fit_seconds
 from vrgcn.costs.choice import choose_estimator, work
@@ -124,9 +124,9 @@ class Tuner:
         self.on_note = on_note
         clock.go_on(study.user_attrs.get("used", 0.0))
         self.baselines: dict[str, Tried] = {}
-        for place in (folder / BASELINES / name for name in RECIPES):
+        for place in sorted((folder / BASELINES).glob("*")):
             found = fitted_baseline(place)
-            if found is not None and place.name in RECIPES:
+            if found is not None:
                 self.baselines[place.name] = found
         ended = [t for t in tried(study) if t.state != "running"]
         leaderboard.restore([*self.baselines.values(), *ended])
@@ -137,9 +137,13 @@ class Tuner:
             for start in search.first(self._settled):
                 study.enqueue_trial(start, skip_if_exists=True)
 
-    def fit_baselines(self, names: Sequence[str]) -> None:
+    def fit_baselines(self, names: Sequence[str], own: Mapping[str, Recipe] | None = None) -> None:
         """Fit the baselines that are missing, as far as their part of the time allows; the first in
-        any case."""
+        any case.
+
+        own: the user's, by name; they come first
+        """
+        own = own or {}
         missing = [name for name in names if not RECIPES[name].available]
         if missing:
             self.on_note(
@@ -155,11 +159,12 @@ class Tuner:
 
             seed = self.search.given.train.seed
             problem = Problem.of(self.untested, self.objective.metric, seed, over)
-            order = cheap_first(names, problem)
+            order = [*own, *cheap_first(names, problem)]
             for name in order:
                 if name in missing or name in self.baselines:
                     continue
-                if self.baselines and (over() or self._too_slow(name, problem)):
+                slow = name not in own and self._too_slow(name, problem)
+                if self.baselines and (over() or slow):
                     continue
                 ended = fit_baseline(
                     name,
@@ -168,6 +173,7 @@ class Tuner:
                     self.folder / BASELINES / name,
                     self.options,
                     lambda: stop.signal is not None,
+                    own.get(name),
                 )
                 if ended is not None:
                     self.baselines[name] = ended
@@ -175,7 +181,8 @@ class Tuner:
                 if stop.signal is not None:
                     raise Interrupted(stop.signal, f"stopped at the baseline {name}")
             # Of two with one score, the first counts; so does a search that was resumed.
-            kept = {name: self.baselines[name] for name in order if name in self.baselines}
+            first = [*own, *cheap_first(RECIPES, problem)]
+            kept = {name: self.baselines[name] for name in first if name in self.baselines}
             self.baselines = kept | self.baselines
 
     def _too_slow(self, name: str, problem: Problem) -> bool:
