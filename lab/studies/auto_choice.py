@@ -24,6 +24,7 @@ import torch
 from lab.harness.race import turns_to
 from lab.harness.records import Record, append_record, in_order, of, read_lines
 from lab.harness.trainers import EndlessTrainer
+from lab.harness.version import code_version
 from lab.league.real_graphs import GRAPHS, Entry, data_folder, entry_of, load
 from vrgcn.costs.choice import CANDIDATES, EXACT, HARDLY_MORE, choice_by, work
 from vrgcn.costs.epoch_cost import Cost, epoch_costs
@@ -60,7 +61,8 @@ def run(unit: Unit, entry: Entry, *, epochs: int = EPOCHS, seconds: float = SECO
     cost = epoch_costs(model, graph, config, [unit.estimator])[unit.estimator]
     training = EndlessTrainer(model, graph, config)
     curve = _curve(training, entry, epochs=epochs, seconds=seconds)
-    return asdict(unit) | curve | {name: getattr(cost, name) for name in COUNTS}
+    counted = {name: getattr(cost, name) for name in COUNTS}
+    return asdict(unit) | curve | counted | {"version": code_version()}
 
 
 def _curve(
@@ -88,16 +90,17 @@ def _curve(
 
 
 def times(records: list[Record], graph: str) -> dict[str, float]:
-    """Return the mean seconds of each estimator to the target; infinite if a run never gets there
-    on some split."""
+    """Return the mean seconds of each estimator to the target over the splits. A run that never
+    gets there counts as twice the longest run of its split."""
     mine = of(records, graph=graph)
     found: dict[str, list[float]] = {}
     for split in in_order(mine, "split"):
         runs = of(mine, split=split)
         target = SHARE * max(max(run["val"]) for run in runs)
+        never = 2 * max(run["cpu_seconds"][-1] for run in runs)
         for record in runs:
             turn = turns_to(target, record["val"])
-            reached = float("inf") if turn is None else record["cpu_seconds"][turn - 1]
+            reached = never if turn is None else record["cpu_seconds"][turn - 1]
             found.setdefault(record["estimator"], []).append(reached)
     return {name: statistics.mean(each) for name, each in found.items()}
 
