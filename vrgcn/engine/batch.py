@@ -118,7 +118,7 @@ class Batch:
             for over, hop in level.hops.items()
         }
         nodes = [level.nodes for level in self.plan.levels]
-        rows = GraphRows(nodes, setup.P, setup.device, setup.graph.schema, known)
+        rows = GraphRows(nodes, setup.P, setup.device, setup.schema, known)
         # Without dropout, or where it meets no estimate, h is its own mean, and cvd is cv.
         residual = estimator.dropout_residual and setup.training.random and plan.hops
         if not (residual and model.training):

@@ -24,6 +24,7 @@ from vrgcn.graph.propagation import (
     of_relation,
 )
 from vrgcn.graph.read_ahead import read_ahead
+from vrgcn.graph.relations import Schema
 from vrgcn.graph.sparse import for_rows, is_dense, select_rows
 from vrgcn.graph.trained_on import check_scaled, find_trained_on
 
@@ -57,6 +58,11 @@ class Setup:
     def features(self) -> Tensor:
         """The graph's features, to select rows of."""
         return for_rows(self.graph.features)
+
+    @cached_property  # every minibatch asks for it
+    def schema(self) -> Schema:
+        """The kinds and relations of the graph."""
+        return self.graph.schema
 
     @property
     def matrices(self) -> list[dict[Relation, Propagation]]:

@@ -139,7 +139,7 @@ def _forward(
     outputs = None
     with suppress(PassEnded):
         levels = setup.evaluation.depth + 1
-        nodes = GraphRows([chunk] * levels, setup.P, setup.device, setup.graph.schema)
+        nodes = GraphRows([chunk] * levels, setup.P, setup.device, setup.schema)
         outputs = model(x, Propagate([len(chunk)] * levels, answer, nodes))
     return Swept(chunk, received, outputs)
 
