@@ -43,8 +43,10 @@ def choose_smoothing(saved: SavedModel, problem: Problem, *, always: bool = Fals
     """
     graph, task = problem.graph, problem.task
     alone = replace(saved, smoothing=None)
-    outputs = predict(alone, graph)
+    outputs = predict(alone, graph, kind="all")
     score = problem.score(outputs[graph.val])
+    if graph.kinds is not None:
+        return Chosen(None, score, score, "labels spread between nodes of one kind")
     grid = _ALL if always else _affordable(problem)
     if not grid:
         reason = "the graph is too large to try it in some seconds"

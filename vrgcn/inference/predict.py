@@ -65,7 +65,7 @@ def asked_nodes(graph: Graph, nodes: Any = None, kind: str | None = None) -> Ten
     """
     kinds = graph.kinds
     if kinds is None or (kind == "all" and "all" not in kinds.sizes):
-        if kinds is None and kind is not None:
+        if kinds is None and kind not in (None, "all"):
             raise ValueError(f"the graph has no kinds of nodes, and {kind!r} is asked for")
         return None if nodes is None else check_nodes(nodes, graph.num_nodes)
     kind = kind or kinds.target

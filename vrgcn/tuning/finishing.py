@@ -170,5 +170,7 @@ class Finishing:
         if not len(nodes):
             return scores
         assert self.graph.labels is not None
-        found = self.metric.compute(predict(saved, self.graph, nodes), self.graph.labels[nodes])
+        found = self.metric.compute(
+            predict(saved, self.graph, nodes, kind="all"), self.graph.labels[nodes]
+        )
         return Scores(scores.metric, scores.val, scores.error, found)

@@ -54,7 +54,7 @@ class Member:
         """Return outputs (validation nodes, width), predicted once and kept beside the model."""
         file = self.folder / VALIDATION
         if not file.is_file():
-            outputs = {_OUTPUTS: predict(self.load(), graph, graph.val)}
+            outputs = {_OUTPUTS: predict(self.load(), graph, graph.val, kind="all")}
             with new_file(file, size=size_of(outputs)) as opened:
                 write_tensors(opened, outputs)
         return read_tensors(file)[_OUTPUTS]
@@ -86,7 +86,8 @@ def fit_baseline(
         if stopped():
             return None
         save_model(saved, folder / MODEL)
-        val = problem.score(predict(load_model(folder / MODEL), problem.graph, problem.graph.val))
+        outputs = predict(load_model(folder / MODEL), problem.graph, problem.graph.val, kind="all")
+        val = problem.score(outputs)
     except (MemoryError, FloatingPointError, ValueError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and not is_out_of_memory(error):
             raise

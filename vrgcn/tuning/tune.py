@@ -88,6 +88,8 @@ def tune(
     unknown = [name for name in names if name not in RECIPES]
     if unknown:
         raise ValueError(f"baselines: {unknown[0]!r} is none of {', '.join(RECIPES)}")
+    if graph.kinds is not None:  # labels spread between nodes of one kind
+        names = [name for name in names if not RECIPES[name].smooth]
     use_threads(config.threads)
     with ExitStack() as stack:
         home = Path(folder or stack.enter_context(tempfile.TemporaryDirectory()))
