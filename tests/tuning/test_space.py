@@ -110,6 +110,13 @@ def test_estimators_that_are_too_slow_are_not_drawn_unless_one_was_given() -> No
     assert "exact" in drawn("exact")
 
 
+def test_starts_have_no_estimator_that_is_not_drawn() -> None:
+    """`auto` stands for exact training in a portfolio's model of one layer."""
+    found = Search(Settings(ModelConfig(), TrainConfig()), tuple(SPACE), ("exact",))
+    starts = found.first(lambda settings: settings.changed({"estimator": "exact"}))
+    assert {start["estimator"] for start in starts} == {"two-way"}
+
+
 def test_learned_rows_that_were_given_are_left_out_of_a_model_without_neighbours() -> None:
     found = search(ModelConfig(learned_rows=True))
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))

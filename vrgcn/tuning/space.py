@@ -26,6 +26,10 @@ class Choice:
     def suggest(self, trial: Trial, name: str) -> Any:
         return trial.suggest_categorical(name, self.values)
 
+    def nearest(self, value: Any) -> Any:
+        """The value itself if it is among them, else the first."""
+        return value if value in self.values else self.values[0]
+
     def holding(self, value: Any) -> Choice:
         """The same, with a value that may not be among them."""
         return self if value in self.values else Choice((*self.values, value))
@@ -169,6 +173,10 @@ class Search:
             }
             values = settled(self._changed(searched)).values()
             start = {name: values[name] for name in self.space}
+            drawn = self.space.get("estimator")
+            if isinstance(drawn, Choice) and start["estimator"] in _ESTIMATORS:
+                # One that is too slow for most settings is not drawn for these either.
+                start["estimator"] = drawn.nearest(start["estimator"])
             if start not in found:
                 found.append(start)
         return found
