@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -60,6 +61,19 @@ def test_predictions_are_those_of_the_labelled_kind_under_its_own_ids(
     graph, model = load_graph("store"), load_model("run/model.safetensors")
     wanted = predictions(model, graph).to_arrow()
     assert table["p_yes"].to_pylist() == pytest.approx(wanted["p_yes"].to_pylist(), abs=1e-6)
+    # The users' numbers begin after those of the items; scores are those of the users.
+    right = [graph.names.classes[i] for i in graph.labels[graph.test].tolist()]
+    places = (graph.test - graph.kinds.range("user").start).tolist()
+    found = [table["label"].to_pylist()[place] for place in places]
+    share = sum(map(str.__eq__, right, found)) / len(right)
+    assert json.loads(Path("run/result.json").read_text())["test"] == pytest.approx(share)
+    code, out, err = vrgcn("evaluate", "run")
+    assert code == 0, err
+    scores = json.loads(Path("run/evaluation-test.json").read_text())["scores"]
+    assert scores["test"] == pytest.approx(share)
+    code, out, err = vrgcn("report", "run", "--out", "report.html")
+    assert code == 0, err
+    assert "no scores by class" not in out + err
 
 
 def test_embeddings_are_those_of_one_kind_or_of_all(vrgcn: Run, tables: Path) -> None:

@@ -95,5 +95,5 @@ def _evaluate(options: EvaluateOptions, run: Run, folder: Path | None) -> None:
         return
     labels = model_labels(run.saved, graph)
     find_picture(options.out, run, find_split(options.split, graph))  # fail early, not late
-    outputs = predict(run.saved, graph, directory=folder)
+    outputs = predict(run.saved, graph, kind="all", directory=folder)
     show_evaluation(run, graph, outputs, labels, split=options.split, out=options.out)

@@ -89,7 +89,7 @@ class Scorer:
         labels = model_labels(run.saved, graph)
         if not len(graph.test):
             raise ValueError("the graph has no test nodes")
-        outputs = predict(run.saved, graph, graph.test)
+        outputs = predict(run.saved, graph, graph.test, kind="all")
         truth = labels[graph.test]
         task = find_task(run.saved.task)
         metric = titled_metric(record.metric) or task.find_metric()
