@@ -59,7 +59,7 @@ def run_train_graph(options: TrainOptions) -> None:
 
 def _run(options: TrainOptions, opened: Opened, watch: StoreWatch | None) -> None:
     graph = opened.graph
-    options = options.settled(graph, print)
+    options = options.settled(graph, print, resumed=options.resume is not None)
     job = options.prepare(graph, chosen_estimator(options.resume))
     with run_folder(options, job.config.estimator) as folder:
         scaling = "none" if graph.scaling is None else graph.scaling.kind

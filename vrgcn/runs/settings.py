@@ -37,7 +37,6 @@ BEFORE = {
     "average_weights": False,
     "smooth": "never",
     "learned_rows": False,
-    "patience": 0,
 }
 
 # Shares of training, validation and test pairs, and defaults of settings where pairs are predicted
@@ -187,16 +186,25 @@ class Settings:
         objective = build_objective(graph, config)
         return prepare(settled.build_model(graph, objective), graph, config, objective=objective)
 
-    def settled(self: S, graph: Graph, on_note: Callable[[str], None] | None = None) -> S:
+    def settled(
+        self: S,
+        graph: Graph,
+        on_note: Callable[[str], None] | None = None,
+        *,
+        resumed: bool = False,
+    ) -> S:
         """Return the settings with values in place of auto and None where they depend on the graph
         (auto_settings.py), except for the estimator.
 
         graph: as `open_graph` returned it
         on_note: called with the reason of a choice that was made by training
+        resumed: True if a run goes on; one without patience is from before the graph decided
         """
         from vrgcn.runs.auto_settings import settle
 
         model, train, note = settle(self.model, self.train, graph)
+        if resumed and self.train.patience is None:
+            train = replace(train, patience=0)
         if note is not None and on_note is not None:
             on_note(note)
         return replace(self, model=model, train=train)

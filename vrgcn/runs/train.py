@@ -60,7 +60,7 @@ def train(
         if resume:
             refuse_changes(found, folder)
         opened = found.open_graph()
-        found = found.settled(opened.graph, print if verbose else None)
+        found = found.settled(opened.graph, print if verbose else None, resumed=resume)
         job = found.prepare(opened.graph, chosen_estimator(folder) if resume else None)
         if verbose:
             _print(opened.graph, opened.note, job)
