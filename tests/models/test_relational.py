@@ -76,7 +76,7 @@ def test_graphs_with_relations_get_relational_models() -> None:
 
 def test_a_layer_has_weights_of_the_relations_that_outputs_depend_on() -> None:
     triples = [part.triple for part in GRAPH.relations.values()]
-    assert used_relations(triples, "user", 2) == [
+    assert used_relations(triples, ["user"], 2) == [
         ["user-bought-item", "item-rev_bought-user", "shop-rev_sold_by-item"],
         ["item-rev_bought-user"],
     ]

@@ -157,6 +157,6 @@ def test_a_model_whose_last_layers_are_not_known_trains_by_minibatches_of_pairs(
 
     graph = communities()
     with pytest.raises(ValueError, match="the model's last layers must be known"):
-        fit(Own(model_of(graph)), graph, CONFIG)
-    result = fit(Own(model_of(graph)), graph, replace(CONFIG, pair_batches="pairs"))
+        fit(Own(model_of(graph)), graph, replace(CONFIG, pair_batches="nodes"))
+    result = fit(Own(model_of(graph)), graph, CONFIG)
     assert len(result.curve) == 3

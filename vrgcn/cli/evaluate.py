@@ -78,7 +78,7 @@ def _evaluate(options: EvaluateOptions, run: Run, folder: Path | None) -> None:
 
     folder: where tables are kept; None keeps them in memory
     """
-    from vrgcn.inference.predict import predict
+    from vrgcn.inference.predict import exact_sweeps, predict
     from vrgcn.inference.saved import model_labels
     from vrgcn.pages.evaluation import find_picture, find_split, show_evaluation
     from vrgcn.pages.pair_evaluation import show_pair_evaluation
@@ -91,7 +91,8 @@ def _evaluate(options: EvaluateOptions, run: Run, folder: Path | None) -> None:
     print_note(opened.note)
     graph = opened.graph
     if graph.pairs is not None:
-        show_pair_evaluation(run, graph, predict(run.saved, graph, directory=folder), options.split)
+        everything = exact_sweeps(run.saved, graph, directory=folder).outputs(None)
+        show_pair_evaluation(run, graph, everything, options.split)
         return
     labels = model_labels(run.saved, graph)
     find_picture(options.out, run, find_split(options.split, graph))  # fail early, not late

@@ -32,8 +32,8 @@ class PredictOptions(ExactOptions):
 
     pairs: Path | None = None
     """For a run that predicts pairs: a CSV or Parquet file with the ids of two nodes in each row,
-    in the columns source and target, or in the first two. The file --out gets source, target and
-    score."""
+    in the columns source and target (or user and item, as their kinds are called), or in the first
+    two. The file --out gets both and the score."""
 
     takes_parts: ClassVar[bool] = True
 
@@ -106,9 +106,9 @@ def _predict_pairs(options: PredictOptions, file: Path) -> None:
     from vrgcn.data.pairs import read_pairs, scored_file
 
     with opened_pairs(options) as opened:
-        pairs = read_pairs(file, opened.graph)
+        pairs = read_pairs(file, opened.graph, opened.pairs)
         scores = opened.scorer.score(pairs).cpu()
-        with scored_file(options.out, opened.graph) as out:
+        with scored_file(options.out, opened.graph, opened.pairs) as out:
             out.write(pairs, score=scores)
     print(f"exact scores of {len(pairs):,} pairs written to {printable(options.out)}")
 

@@ -20,8 +20,8 @@ class RecommendOptions(ExactOptions):
     """Flags of `vrgcn recommend`."""
 
     out: Path
-    """File to write: .parquet or .csv, with the columns source, target, rank and score. Known pairs
-    of all splits are left out."""
+    """File to write: .parquet or .csv, with the columns source and target (or user and item, as
+    their kinds are called), rank and score. Known pairs of all splits are left out."""
     top: int = 10
     """Partners of each node."""
     for_: Path | None = None
@@ -65,9 +65,10 @@ def _recommend(options: RecommendOptions) -> None:
         graph, pairs = opened.graph, opened.pairs
         sources = torch.arange(pairs.sources.start, pairs.sources.stop)
         if options.for_ is not None:
-            sources = read_nodes(options.for_, graph.names, graph.num_nodes, flag="--for")
+            kind = None if pairs.kinds is None else pairs.kinds[0]
+            sources = read_nodes(options.for_, graph.names, graph.num_nodes, kind, "--for")
         count = 0
-        with scored_file(options.out, graph, ranked=True) as file:
+        with scored_file(options.out, graph, pairs, ranked=True) as file:
             for found in best_partners(opened.scorer, pairs, sources, options.top):
                 file.write(found.pairs, rank=found.ranks, score=found.scores)
                 count += len(found.ranks)

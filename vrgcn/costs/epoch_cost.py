@@ -163,7 +163,7 @@ def _cost(model: nn.Module, batches: MiniBatches, config: TrainConfig, rows: _Ro
         order = torch.randperm(len(batches.nodes), generator=generator)
         nodes = batches.nodes[order[: batches.batch_size]]
         plans.append(batches.batch(nodes, generator).plan)
-    times = batches.visits.count / sum(len(plan.nodes) for plan in plans)
+    times = batches.epoch_of(plans)
     setup, estimator = batches.setup, batches.estimator
     nodes_computed = times * sum(
         _passes(plan, setup, estimator) * _computed(plan, setup) for plan in plans

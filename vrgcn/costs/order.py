@@ -51,7 +51,10 @@ def build_for(
     config = config.settled()
     settled = settle_order(config, graph)
     if graph.kinds is not None and config.model != "mlp":
-        return build_relational(settled, graph.kinds, graph.relations.values(), outputs, seed)
+        targets = None if graph.pairs is None else graph.pairs.kinds
+        return build_relational(
+            settled, graph.kinds, graph.relations.values(), outputs, seed, targets
+        )
     _check_no_relations(config, graph)
     return build_model(
         settled,

@@ -205,6 +205,10 @@ class MiniBatches:
         """The minibatch of a plan."""
         return Batch(self, plan, backward=backward)
 
+    def epoch_of(self, plans: Sequence[Plan]) -> float:
+        """How many times the work of some plans is that of an epoch."""
+        return self.visits.count / sum(len(plan.nodes) for plan in plans)
+
     @property
     def counted(self) -> int:
         """How many losses an epoch adds up: one for each visited node that is trained on."""

@@ -393,3 +393,13 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     Tensor.sub: _subtract,
     Tensor.__sub__: _subtract,
 }
+
+
+def scale_columns(x: Tensor, scale: Tensor) -> Tensor:
+    """Features of any layout with each column times a number of its own, (columns,)."""
+    if isinstance(x, Blocks):
+        blocks = [replace(b, values=scale_columns(b.values, scale[b.columns])) for b in x.blocks]
+        return Blocks(tuple(x.shape), blocks)
+    if is_sparse(x):
+        return with_values(x, x.values() * scale[x.col_indices()])
+    return x * scale

@@ -24,6 +24,7 @@ class Pairs:
     sources, targets: the nodes that a pair may have at either end
     train, val, test: (pairs, 2) source and target of each
     negatives: by split, (pairs, 2) that are no edges, drawn once, for scores
+    kinds: of sources and targets; None in a graph without kinds
     rules: what was done against leaks, a sentence each
     """
 
@@ -35,6 +36,7 @@ class Pairs:
     val: Tensor
     test: Tensor
     negatives: Mapping[str, Tensor] = field(default_factory=dict)
+    kinds: tuple[str, str] | None = None
     rules: tuple[str, ...] = ()
 
     def split(self, name: str) -> Tensor:

@@ -40,7 +40,7 @@ from vrgcn.inference.smoothing import Smoothing, is_smoothing
 from vrgcn.models.models import ACTIVATIONS, JUMPING, MODELS, NORMS, GraphModel
 from vrgcn.models.relational import RELATIONAL, RelationalModel, num_columns
 from vrgcn.pairs.decoders import DECODERS
-from vrgcn.pairs.model import PairModel
+from vrgcn.pairs.model import ENCODERS, PairModel
 
 FORMAT = "vrgcn-model"
 # Versions that can be read. 2 predicts numbers, 3 is a custom model or has a custom matrix, 4 is a
@@ -277,7 +277,8 @@ def _check_arguments(path: Path, model: str, arguments: dict[str, Any]) -> None:
     if model in BASELINES:
         kinds = BASELINES[model].kinds
     elif model == PAIRS:
-        kinds = _ARGUMENTS | _OF_PAIRS
+        relational = arguments.get("encoder") in RELATIONAL
+        kinds = (_RELATIONAL if relational else _ARGUMENTS) | _OF_PAIRS
     else:
         kinds = _RELATIONAL if model in RELATIONAL else _ARGUMENTS
     check_kinds(str(path), arguments, kinds)
@@ -348,12 +349,17 @@ _RELATIONAL = {
         lambda v: isinstance(v, list) and all(isinstance(r, list) and len(r) == 3 for r in v),
         "a list of source kind, relation and target kind",
     ),
-    "target": TEXT,
+    "target": Kind(
+        lambda v: (
+            isinstance(v, str) or (isinstance(v, list) and all(isinstance(k, str) for k in v))
+        ),
+        "a text, or a list of texts",
+    ),
     "bases": COUNT,
 }
 # Arguments of a model of pairs beside those of the network in it.
 _OF_PAIRS = {
-    "encoder": one_of(*MODELS),
+    "encoder": one_of(*ENCODERS),
     "decoder": one_of(*DECODERS),
     "relation": TEXT,
     "directed": FLAG,

@@ -81,7 +81,7 @@ class RelationalModel(nn.Module):
 
     kinds: feature columns of each kind of nodes, in the order of the graph; 0 where it has none
     relations: (source kind, relation, target kind) of each
-    target: the kind that is predicted
+    target: the kind that is predicted; several where pairs of nodes of two kinds are
     rows: how many nodes each kind has that gets learned rows; all kinds without features do
     bases: see `RelationalLinear`
     transform_first: multiply the features by the entrance's weights before they are propagated, for
@@ -97,7 +97,7 @@ class RelationalModel(nn.Module):
         self,
         kinds: Mapping[str, int],
         relations: Sequence[Sequence[str]],
-        target: str,
+        target: str | Sequence[str],
         hidden: int,
         classes: int,
         *,
@@ -121,11 +121,14 @@ class RelationalModel(nn.Module):
             raise ValueError(f"norm {norm!r} is none of auto, {', '.join(NORMS)}")
         if jumping not in JUMPING:
             raise ValueError(f"jumping {jumping!r} is none of {', '.join(JUMPING)}")
-        if target not in kinds:
-            raise ValueError(f"target {target!r} is none of the kinds {', '.join(kinds)}")
+        targets = [target] if isinstance(target, str) else list(target)
+        for one in targets:
+            if one not in kinds:
+                raise ValueError(f"target {one!r} is none of the kinds {', '.join(kinds)}")
         in_features = sum(kinds.values())
         self.arguments: dict[str, Any] = {
-            "kinds": dict(kinds), "relations": [list(one) for one in relations], "target": target,
+            "kinds": dict(kinds), "relations": [list(one) for one in relations],
+            "target": target if isinstance(target, str) else targets,
             "hidden": hidden, "classes": classes, "rows": rows, "layers": layers, "dense": dense,
             "dropout": dropout, "layer_norm": layer_norm, "bias": bias, "activation": activation,
             "transform_first": transform_first, "norm": norm, "skip": skip, "jumping": jumping,
@@ -133,7 +136,7 @@ class RelationalModel(nn.Module):
         }  # fmt: skip
         self.kinds, self.width = dict(kinds), hidden
         self.sources = {"-".join(one): one[0] for one in relations}
-        self.used = used_relations(relations, target, layers)
+        self.used = used_relations(relations, targets, layers)
         self.transform_first = transform_first
         self.skip, self.jumping = skip, jumping
         self.dropout = Dropout(dropout)
@@ -256,9 +259,11 @@ RELATIONAL: dict[str, type[RelationalModel]] = {
 }
 
 
-def used_relations(relations: Sequence[Sequence[str]], target: str, layers: int) -> list[list[str]]:
-    """For each layer, the names of the relations that outputs of the target depend on."""
-    needed, found = {target}, []
+def used_relations(
+    relations: Sequence[Sequence[str]], targets: Iterable[str], layers: int
+) -> list[list[str]]:
+    """For each layer, the names of the relations that outputs of the targets depend on."""
+    needed, found = set(targets), []
     for _ in range(layers):
         into = [one for one in relations if one[2] in needed]
         found.append(["-".join(one) for one in into])
@@ -267,14 +272,21 @@ def used_relations(relations: Sequence[Sequence[str]], target: str, layers: int)
 
 
 def build_relational(
-    config: ModelConfig, kinds: Kinds, relations: Iterable[Relation], classes: int, seed: int
+    config: ModelConfig,
+    kinds: Kinds,
+    relations: Iterable[Relation],
+    classes: int,
+    seed: int,
+    targets: Sequence[str] | None = None,
 ) -> RelationalModel:
     """Build the relational model that a config describes, with weights that depend only on the
     seed.
 
     kinds, relations: of the graph, whose kind with labels is predicted
+    targets: kinds whose outputs are wanted, in place of the kind with labels
     """
-    if kinds.target is None:
+    target = targets or kinds.target
+    if target is None:
         raise ValueError("no kind of nodes has labels: name the kind that is to be predicted")
     if config.order != "after":
         raise ValueError("relational models drop after the propagation: order must be 'after'")
@@ -295,7 +307,7 @@ def build_relational(
         return RELATIONAL[f"relational-{config.model}"](
             columns,
             [part.triple for part in relations],
-            kinds.target,
+            target,
             classes=classes,
             rows=rows,
             transform_first=config.transform_first == "always",

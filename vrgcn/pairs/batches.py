@@ -16,7 +16,7 @@ old as its weights.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -76,6 +76,9 @@ class PairBatches(_TermBatches):
 
     def __len__(self) -> int:
         return len(sizes(self.source.count, self.batch_size))
+
+    def epoch_of(self, plans: Sequence[Plan]) -> float:
+        return len(self) / len(plans)
 
     def rest_of_epoch(self) -> Iterator[Batch]:
         epoch, start = self.position.epoch, self.position.place

@@ -10,13 +10,16 @@ from torch import Tensor, nn
 from vrgcn.graph.pairs import Pairs
 from vrgcn.graph.randomness import default_generator
 from vrgcn.models.models import MODELS, GraphModel
+from vrgcn.models.relational import RELATIONAL, RelationalModel
 from vrgcn.pairs.decoders import DECODERS, Decoder
+
+ENCODERS: dict[str, type[GraphModel] | type[RelationalModel]] = {**MODELS, **RELATIONAL}
 
 
 class PairModel(nn.Module):
     """Embeds nodes as a model of single nodes computes its outputs; `decoder` scores pairs.
 
-    encoder: a name of MODELS; arguments: those of that model, `classes` the embedding's width
+    encoder: a name of ENCODERS; arguments: those of that model, `classes` the embedding's width
     decoder: a name of DECODERS
     relation, directed: what it predicts, as `Pairs` says
 
@@ -33,12 +36,12 @@ class PairModel(nn.Module):
         **arguments: Any,
     ) -> None:
         super().__init__()
-        if encoder not in MODELS:
-            raise ValueError(f"encoder {encoder!r} is none of {', '.join(MODELS)}")
+        if encoder not in ENCODERS:
+            raise ValueError(f"encoder {encoder!r} is none of {', '.join(ENCODERS)}")
         if decoder not in DECODERS:
             raise ValueError(f"decoder {decoder!r} is none of {', '.join(DECODERS)}")
-        self.encoder: GraphModel = MODELS[encoder](**arguments)
-        if self.encoder.labels is not None:
+        self.encoder: GraphModel | RelationalModel = ENCODERS[encoder](**arguments)
+        if isinstance(self.encoder, GraphModel) and self.encoder.labels is not None:
             raise ValueError("neighbour_labels: pairs have no labels of single nodes")
         self.decoder: Decoder = DECODERS[decoder](arguments["classes"], directed)
         self.propagation = self.encoder.propagation
@@ -51,9 +54,11 @@ class PairModel(nn.Module):
         }
 
     @staticmethod
-    def around(encoder: GraphModel, decoder: str, pairs: Pairs, seed: int) -> PairModel:
+    def around(
+        encoder: GraphModel | RelationalModel, decoder: str, pairs: Pairs, seed: int
+    ) -> PairModel:
         """A model of pairs like a network of single nodes, with weights from the seed."""
-        names = {kind: name for name, kind in MODELS.items()}
+        names = {kind: name for name, kind in ENCODERS.items()}
         with default_generator(torch.device("cpu"), seed):
             return PairModel(
                 names[type(encoder)],
@@ -67,6 +72,15 @@ class PairModel(nn.Module):
         """(nodes, width) embeddings."""
         embedded: Tensor = self.encoder(x, propagate)
         return embedded
+
+
+def has_head(model: nn.Module) -> bool:
+    """Whether the layers after the last `propagate` are known as one module."""
+    try:
+        head_of(model)
+    except ValueError:
+        return False
+    return True
 
 
 def head_of(model: nn.Module) -> nn.Module:

@@ -4,6 +4,8 @@ pairs alone.
     popularity          how many training pairs the target has
     common neighbours   how many partners the two nodes share
     Adamic-Adar         the same, each shared partner counting 1 / log of its own number of partners
+    bought together     of pairs between two kinds: how often others who share a partner with the
+                        source have the target, each shared partner counting once (three steps)
 """
 
 from __future__ import annotations
@@ -70,10 +72,37 @@ class SharedPartners:
         return torch.from_numpy(rows[:, self.span].toarray())
 
 
+class BoughtTogether:
+    """The number of ways from the source over a partner and another source to the target."""
+
+    def __init__(self, pairs: Pairs) -> None:
+        from scipy.sparse import coo_matrix
+
+        rows = (pairs.train[:, 0] - pairs.sources.start).numpy()
+        columns = (pairs.train[:, 1] - pairs.targets.start).numpy()
+        shape = (len(pairs.sources), len(pairs.targets))
+        self.A: Any = coo_matrix((np.ones(len(rows), np.float32), (rows, columns)), shape).tocsr()
+        self.sources, self.targets = pairs.sources, pairs.targets
+
+    def score(self, pairs: Tensor) -> Tensor:
+        size = max(ENTRIES // len(self.targets), 1)
+        parts = [
+            self.against(part[:, 0]).gather(1, part[:, 1:] - self.targets.start)[:, 0]
+            for part in pairs.split(size)
+        ]
+        return torch.cat(parts)
+
+    def against(self, sources: Tensor) -> Tensor:
+        rows = self.A[(sources - self.sources.start).numpy()]
+        return torch.from_numpy((rows @ self.A.T @ self.A).toarray())
+
+
 def simple_rules(pairs: Pairs) -> dict[str, Scorer]:
     """The rules that fit a relation, by name."""
     found: dict[str, Scorer] = {"popularity": Popularity(pairs)}
     if pairs.sources == pairs.targets:
         found["common neighbours"] = SharedPartners(pairs, adamic=False)
         found["Adamic-Adar"] = SharedPartners(pairs, adamic=True)
+    else:
+        found["bought together"] = BoughtTogether(pairs)
     return found

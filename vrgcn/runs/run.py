@@ -203,7 +203,9 @@ def _with_pairs(opened: Opened, config: Mapping[str, Any], own: bool) -> Opened:
     from vrgcn.pairs.split import split_pairs
 
     ratio = tuple(config.get("ratio", PAIR_RATIO)) if own else (1.0, 0.0, 0.0)
-    graph = split_pairs(opened.graph, config["predict"], ratio, config.get("split_seed", 0))
+    one_out = own and config.get("leave_one_out", False)
+    seed = config.get("split_seed", 0)
+    graph = split_pairs(opened.graph, config["predict"], ratio, seed, leave_one_out=one_out)
     return opened._replace(graph=graph)
 
 

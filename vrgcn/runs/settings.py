@@ -50,6 +50,9 @@ PAIR_DEFAULTS: dict[str, Any] = {
     "layer_norm": False,
     "epochs": 60,
 }
+# Where pairs are of a relation between kinds, minibatches are of pairs, and recommendations matter.
+OF_RELATIONS: dict[str, Any] = {"batch_size": 4096, "metric": "ndcg@20"}
+EDGES = "edges"
 
 # Entries of config.toml that are no settings: the checksum of a graph whose split the run drew, and
 # the estimator that `auto` stood for.
@@ -98,8 +101,12 @@ class Settings:
     split_seed: int = 0
     """Seed of --ratio."""
     predict: str | None = None
-    """Predict pairs of nodes instead of labels: `edges` for the edges of a graph. They are split by
-    --ratio, and validation and test pairs carry no messages. None: predict the labels."""
+    """Predict pairs of nodes instead of labels: `edges` for the edges of a graph, or a relation
+    such as user-bought-item. They are split by --ratio, and validation and test pairs carry no
+    messages. None: predict the labels."""
+    leave_one_out: bool = False
+    """Split pairs by taking one pair of each source for the test and another one for the
+    validation, of sources that have at least three, instead of by --ratio."""
     scaling: Literal["auto", "none", "standard", "row", "blocks"] = "auto"
     """Scaling of the features: standard gives columns mean 0 and deviation 1 on the training nodes,
     row makes each node's sum to 1, blocks is standard for dense columns and row for each block of
@@ -162,7 +169,13 @@ class Settings:
         if self.predict is not None:
             from vrgcn.pairs.split import split_pairs
 
-            graph = split_pairs(graph, self.predict, self.ratio or PAIR_RATIO, self.split_seed)
+            graph = split_pairs(
+                graph,
+                self.predict,
+                self.ratio or PAIR_RATIO,
+                self.split_seed,
+                leave_one_out=self.leave_one_out,
+            )
         elif graph.labels is None or not len(graph.train):
             raise ValueError(
                 "the graph has no labelled training nodes; draw some with "
@@ -217,17 +230,18 @@ class Settings:
         with memory_explained(graph, self.train):
             if graph.pairs is None:
                 return build_for(self.model, graph, objective.outputs, self.train.seed)
-            from vrgcn.models.models import GraphModel
             from vrgcn.pairs.model import PairModel
 
             network = build_for(self.model, graph, self.model.embedding, self.train.seed)
-            assert isinstance(network, GraphModel)  # pairs are of graphs without kinds
             return PairModel.around(network, self.model.decoder, graph.pairs, self.train.seed)
 
 
 def with_defaults(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings by name with the defaults of pairs, if they ask for pairs."""
-    return {**(PAIR_DEFAULTS if values.get("predict") is not None else {}), **values}
+    predict = values.get("predict")
+    if predict is None:
+        return dict(values)
+    return {**PAIR_DEFAULTS, **({} if predict == EDGES else OF_RELATIONS), **values}
 
 
 def with_choice(values: Mapping[str, Any], estimator: str) -> dict[str, Any]:

@@ -91,10 +91,11 @@ class TrainConfig:
     negative_sampling: Literal["uniform", "degree"] = "uniform"
     """How negatives are drawn: each node equally likely, or by its number of training pairs to the
     power 0.75."""
-    pair_batches: Literal["nodes", "pairs"] = "nodes"
+    pair_batches: Literal["auto", "nodes", "pairs"] = "auto"
     """Minibatches for pairs. nodes: each node is visited once in an epoch, and its partners are
     read from a table; fast, with any estimator. pairs: all nodes of some pairs are computed; the
-    reference, without two-way. --batch-size counts what is named."""
+    reference, without two-way. --batch-size counts what is named. auto: nodes, or pairs for models
+    of several kinds."""
     class_weights: Literal["none", "balanced"] = "none"
     """Weights of the classes in the loss. balanced: each class counts the same, however few
     training nodes have it."""

@@ -12,6 +12,7 @@ from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.pairs.batches import NodeBatches, PairBatches
 from vrgcn.pairs.decoders import Decoder
+from vrgcn.pairs.model import has_head
 from vrgcn.pairs.ranking import METRICS, EmbeddedPairs, collapse_note, score_pairs
 from vrgcn.pairs.terms import LOSSES, PairLoss, TermSource
 from vrgcn.tasks.metrics import Metric
@@ -42,7 +43,7 @@ class PairObjective:
                     f"{setting(name, getattr(config, name))} means nothing for pairs: leave it out"
                 )
         self.loss_name = _loss(config.loss)
-        self.by_nodes = config.pair_batches == "nodes"
+        self.pair_batches = config.pair_batches
         self.source = TermSource(
             self.pairs, self.loss_name, config.negatives, config.negative_sampling
         )
@@ -60,7 +61,10 @@ class PairObjective:
 
     def minibatches(self, model: nn.Module, graph: Graph, **settings: Any) -> MiniBatches:
         """The minibatches that compute the loss of pairs; settings: those of `MiniBatches`."""
-        kind = NodeBatches if self.by_nodes else PairBatches
+        by_nodes = self.pair_batches == "nodes"
+        if self.pair_batches == AUTO:
+            by_nodes = has_head(model)
+        kind = NodeBatches if by_nodes else PairBatches
         return kind(model, graph, source=self.source, **settings)
 
     def prepare(self, model: nn.Module) -> None:
