@@ -12,10 +12,12 @@ import torch
 from vrgcn import Graph, ModelConfig, TrainConfig, embeddings, fit, load_model, predict, save_model
 from vrgcn.costs.choice import choose_estimator
 from vrgcn.costs.order import build_for
+from vrgcn.distributed.partitioning import write_parts
 from vrgcn.graph.scaling import scale_graph
 from vrgcn.inference.predictions import predictions
 from vrgcn.models.models import MLP
 from vrgcn.models.relational import RelationalGCN, RelationalSAGE, used_relations
+from vrgcn.tuning.space import NOT_RELATIONAL, Choice, Search, Settings
 
 USERS, ITEMS, SHOPS = 60, 30, 8
 BOUGHT, SOLD = ("user", "bought", "item"), ("item", "sold_by", "shop")
@@ -213,3 +215,17 @@ def test_a_graph_of_other_kinds_is_refused() -> None:
     given["features"]["item"] = ITEMS
     with pytest.raises(ValueError, match=r"made for the kinds user \(4 columns\), item \(3 col"):
         predict(built(), Graph.from_kinds(**given))
+
+
+def test_graphs_of_several_kinds_are_not_divided(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="several kinds of nodes cannot be divided into parts yet"):
+        write_parts(GRAPH, torch.zeros(98), tmp_path / "parts", parts=2, scaling="none")
+
+
+def test_a_search_varies_what_relational_models_have() -> None:
+    given = Settings(ModelConfig(), TrainConfig())
+    search = Search(given, left_out=["mlp"], unknown=NOT_RELATIONAL)
+    assert "learned_rows" not in search.space
+    assert search.space["model"] == Choice(("gcn", "graphsage"))
+    first = search.first(lambda settings: settings)
+    assert all(values["model"] != "mlp" for values in first)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from vrgcn.baselines.baseline import Baseline, mean_and_degree
 from vrgcn.baselines.problem import Problem
-from vrgcn.files.kinds import POSITIVE, Kind, one_of
+from vrgcn.files.kinds import COUNT, POSITIVE, Kind, one_of
 from vrgcn.models.node_table import NodeTable
 from vrgcn.tasks import TASKS, find_task
 
@@ -41,7 +41,7 @@ class LabelPropagation(Baseline):
     """nodes: of the graph that it was fitted on; spread: a above; task: of the graph"""
 
     kinds: ClassVar = {
-        "in_features": POSITIVE,
+        "in_features": COUNT,  # nothing is learned from them
         "classes": POSITIVE,
         "nodes": POSITIVE,
         "spread": SPREAD,

@@ -17,7 +17,7 @@ from torch import Tensor
 from vrgcn.baselines.baseline import Baseline
 from vrgcn.baselines.logistic import solve
 from vrgcn.baselines.problem import Problem
-from vrgcn.files.kinds import POSITIVE
+from vrgcn.files.kinds import COUNT, POSITIVE
 from vrgcn.graph.propagation import build_propagation
 from vrgcn.models.node_table import NodeTable
 
@@ -26,7 +26,7 @@ class Link(Baseline):
     """nodes: of the graph that it was fitted on"""
 
     propagation = "gcn"
-    kinds: ClassVar = dict.fromkeys(("in_features", "classes", "nodes"), POSITIVE)
+    kinds: ClassVar = {"in_features": COUNT, "classes": POSITIVE, "nodes": POSITIVE}
     bias: Tensor
 
     def __init__(self, in_features: int, classes: int, nodes: int) -> None:
