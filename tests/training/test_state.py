@@ -29,9 +29,9 @@ def graph() -> Graph:
 def trainer(**given: object) -> Trainer:
     usual = {"epochs": EPOCHS, "batch_size": BATCH, "estimator": "two-way"}
     settings = {**usual, "diagnostics": 0, "seed": 4, **given}
-    layers = settings.pop("layers", 2)
+    shape = {"layers": settings.pop("layers", 2), "norm": settings.pop("norm", "auto")}
     torch.manual_seed(7)
-    model = GraphSAGE(5, 8, 3, dropout=0.3, layers=layers)
+    model = GraphSAGE(5, 8, 3, dropout=0.3, **shape)
     return Trainer(model, graph(), TrainConfig(**settings))
 
 
@@ -90,6 +90,7 @@ SETTINGS = {
         "average_weights": True,
         "select": "last",
     },
+    "averaged statistics": {"estimator": "two-way", "norm": "batch", "average_weights": True},
     "weighted": {
         "estimator": "two-way",
         "class_weights": "balanced",

@@ -84,13 +84,44 @@ def test_scores_and_kept_weights_are_those_of_the_average() -> None:
     assert result.val == pytest.approx(score)
 
 
-def test_steps_use_the_weights_themselves() -> None:
-    """The last weights of a run are the same to the bit with and without the average."""
-    plain, other = trainer(epochs=2), trainer(epochs=2, average_weights=True)
+STATISTICS = ("layers.0.norms.0.running_mean", "layers.0.norms.0.running_var")
+
+
+def test_statistics_of_batch_norm_that_are_evaluated_and_kept_are_averaged_as_the_weights() -> None:
+    """They are the average of the statistics after each step, written out in float64, and far from
+    those of the last step."""
+    run = trainer(average_weights=True, select="last", epochs=3, norm="batch", estimator="cvd")
+    seen: dict[str, list[torch.Tensor]] = {name: [] for name in STATISTICS}
+    while run.advance():
+        for name, steps in seen.items():
+            steps.append(run.model.state_dict()[name].double().clone())
+    assert run.average is not None
+    assert run.average.stride == 1
+    data, share = graph(), run.average.share
+    evaluated = run.finish()
+    for name, steps in seen.items():
+        wanted = torch.zeros_like(steps[0])
+        for count, value in enumerate(steps, start=1):
+            wanted += max(share, 1 / count) * (value - wanted)
+        kept = evaluated.weights[name].double()
+        torch.testing.assert_close(kept, wanted, rtol=1e-5, atol=1e-6)
+        assert (steps[-1] - wanted).abs().max() > 0.01
+        assert torch.equal(run.model.state_dict()[name], evaluated.weights[name])
+    outputs = predict(run.model, data, data.val)
+    assert data.labels is not None
+    score = float((outputs.argmax(1) == data.labels[data.val]).float().mean())
+    assert evaluated.val == pytest.approx(score)
+
+
+@pytest.mark.parametrize("norm", ["layer", "batch"])
+def test_steps_use_the_weights_themselves(norm: str) -> None:
+    """The last weights and statistics of a run are the same to the bit with and without the
+    average."""
+    plain, other = (trainer(epochs=2, norm=norm, average_weights=on) for on in (False, True))
     for run in (plain, other):
         while run.advance():
             pass
-    for a, b in zip(plain.model.parameters(), other.model.parameters(), strict=True):
-        assert torch.equal(a, b)
+    held = [run.model.state_dict() for run in (plain, other)]
+    assert all(torch.equal(held[0][name], held[1][name]) for name in held[0])
     tables = [run.minibatches.histories.state_dict() for run in (plain, other)]
     assert all(torch.equal(tables[0][name], tables[1][name]) for name in tables[0])
