@@ -98,7 +98,12 @@ class Setting:
 
 # The paper's algorithm, whatever the defaults are: CVD, one neighbour, training nodes alone.
 _PAPER = TrainConfig(
-    estimator="cvd", fanout=(1,), visit="train", select="last", average_weights=False
+    estimator="cvd",
+    fanout=(1,),
+    visit="train",
+    select="last",
+    average_weights=False,
+    weight_decay=0.0,
 )
 
 

@@ -36,6 +36,7 @@ WRITING = {
     "predict": ("run", "--out", f"{OUT}.csv"),
     "embed": ("run", "--layer", 0, "--out", f"{OUT}.npy"),
     "evaluate": ("run", "--out", f"{OUT}.svg"),
+    "recommend": ("pairs", "--out", f"{OUT}.csv"),
     "report": ("run", "--out", f"{OUT}.html"),
     "diagnose": ("run", "--passes", 2, "--compare", "ns", "--out", f"{OUT}.html"),
 }
@@ -44,12 +45,14 @@ LONG = {"demo", "bench", "reproduce"}  # print as the others do, and take a minu
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A graph, a run on it, and a table of edges."""
+    """A graph, a run on it, another on its pairs, and a table of edges."""
     folder = tmp_path_factory.mktemp("output")
     save_graph(named(small_graph()), folder / "graph")
     (folder / "edges.csv").write_text("source,target\na,b\nb,c\n")
     out = ("--out", str(folder / "run"))
     main(["train", "--graph", str(folder / "graph"), "--epochs", "1", "--hidden", "4", *out])
+    trained = ("--graph", str(folder / "graph"), "--epochs", "1", "--hidden", "4")
+    main(["train", *trained, "--predict", "edges", "--out", str(folder / "pairs")])
     return folder
 
 
@@ -59,7 +62,7 @@ def place(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(folder)
     yield folder
     for path in folder.iterdir():
-        if path.name not in ("graph", "run", "edges.csv"):
+        if path.name not in ("graph", "run", "pairs", "edges.csv"):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 

@@ -151,7 +151,7 @@ def test_what_is_needed_is_named() -> None:
         ("import --edges full --out o", 1, "--edges: full is a folder; name a file"),
         ("import --edges no.csv --out o", 1, "--edges: there is no file no.csv"),
         ("import --edges file", 2, "still needed: --out PATH"),
-        ("import file --out o", 2, "everything here has a flag, such as --edges PATH --out PATH"),
+        ("import file --out o", 2, "everything here has a flag, such as --edges PATH ... --out"),
         ("import --edges file --out full", 1, "--out: full exists already; choose another folder"),
         ("import --edges file --out o --like file", 1, "--like: file is a file, not the folder of"),
         ("import --edges file --out o --like full", 1, "--like: full is no graph"),

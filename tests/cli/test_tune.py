@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.cli.conftest import small_graph
+from vrgcn.baselines import RECIPES
 from vrgcn.cli.tune import _print_result
 from vrgcn.data.store import save_graph
 from vrgcn.tasks.metrics import METRICS
@@ -60,7 +61,7 @@ def test_baselines_come_first_and_the_average_predicts(vrgcn, graph_folder, tmp_
     fitted = [out.index(f"\n{name}  ") for name in ("linear", "smoothed", "trees-2", "trees")]
     assert fitted == sorted(fitted)
     assert fitted[-1] < out.index("\ntrial   0  ")
-    assert "7 baselines; 3 trials: " in out
+    assert f"{len(RECIPES)} baselines; 3 trials: " in out
     assert "the average: vrgcn predict t/average --out predictions.csv" in out
     about = json.loads((tmp_path / "t" / "leaderboard.json").read_text())
     assert about["standings"][-1]["kind"] == "average"
@@ -100,7 +101,10 @@ def test_in_the_end_the_best_is_compared_with_what_was_given(capsys):
     trained = SimpleNamespace(val=0.9123, metric=METRICS["accuracy"])
 
     def said(trials: list[Tried], best: Tried) -> str:
-        _print_result(SimpleNamespace(trials=trials, best=best, result=trained), Path("found"))
+        found = SimpleNamespace(
+            trials=trials, best=best, result=trained, standings=[SimpleNamespace(gain=0.0125)]
+        )
+        _print_result(found, Path("found"))
         return capsys.readouterr().out
 
     compared = "validation accuracy 0.9123, of the settings that were given 0.8000"
@@ -108,6 +112,8 @@ def test_in_the_end_the_best_is_compared_with_what_was_given(capsys):
     cut = replace(first, reason="it had its share of the time")
     assert f"{compared}, after 3 epochs: it had its share" in said([cut, better], better)
     assert "the settings that were given are the best of those" in said([first], first)
+    gain = "the average gains 0.0125 over the best baseline on the validation nodes"
+    assert gain in said([first], first)
 
 
 def test_stopped_it_goes_on_and_finished_it_goes_on_for_more(

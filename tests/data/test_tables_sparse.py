@@ -192,7 +192,7 @@ def test_a_table_of_numbers_and_tags_is_imported_trained_on_and_predicted():
     command = "import --nodes n.parquet --edges e.csv --out g --ratio 0.6 0.2 0.2"
     main(command.split())
     train = "train --graph g --out run --epochs 5 --hidden 16 --batch-size 32 --model mlp"
-    main(train.split())
+    main([*train.split(), "--dropout", "0.2"])
     assert json.loads(Path("run/result.json").read_text())["test"] > 0.95
     main(["predict", "run", "--out", "p.csv"])
     main(["import", "--like", "g", "--nodes", "n.parquet", "--edges", "e.csv", "--out", "again"])

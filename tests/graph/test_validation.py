@@ -196,7 +196,7 @@ BAD_CONFIGS = {
     "batch_size": ({"batch_size": 0}, "batch_size must be at least 1"),
     "sample_size": ({"sample_size": 0}, "sample_size must be at least 1"),
     "evaluate_every": ({"evaluate_every": 0}, "evaluate_every must be at least 1"),
-    "patience": ({"patience": 0}, "patience must be at least 1"),
+    "patience": ({"patience": -1}, "patience must be at least 0"),
     "threads": ({"threads": 0}, "threads must be at least 1"),
     "history_cap": ({"history_cap": 0}, "history_cap must be at least 1"),
     "weight_decay": ({"weight_decay": -1e-4}, "weight_decay must be at least 0"),

@@ -90,6 +90,11 @@ def _evaluate(options: EvaluateOptions, run: Run, folder: Path | None) -> None:
     )
     print_note(opened.note)
     graph = opened.graph
+    if run.saved.smoothing is not None:
+        print_note(
+            "the scores of training nodes say nothing: Correct & Smooth gives them their own "
+            "labels; vrgcn train --smooth never trains without it"
+        )
     if graph.pairs is not None:
         everything = exact_sweeps(run.saved, graph, directory=folder).outputs(None)
         show_pair_evaluation(run, graph, everything, options.split)
