@@ -435,12 +435,11 @@ def test_a_minibatch_of_one_node_is_normalised_by_what_was_seen_and_adds_nothing
     torch.testing.assert_close(alone, predict(model, graph, [3]))
 
 
-def test_a_deep_and_wide_model_trains():
+def test_a_deep_model_that_jumps_trains():
     graph = small()
     model = GraphSAGE(12, 16, 3, layers=16, skip=True, jumping="max", norm="batch")
     result = fit(model, graph, TrainConfig(estimator="two-way", epochs=1, batch_size=20))
     assert math.isfinite(result.curve[0].loss)
-    assert GCN(12, 1024, 3).layers[0].linears[0].weight.shape == (1024, 12)
 
 
 @pytest.mark.parametrize("settings", [{"norm": "group"}, {"jumping": "lstm"}])
