@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.theory.problems import FEATURES, dense_matrix, double_minibatches, random_graph
-from vrgcn import MiniBatches, predict
+from vrgcn import Graph, MiniBatches, predict
 from vrgcn.engine.node_rows import GraphRows, LonelyRows
 from vrgcn.graph.propagation import build_propagation
 
@@ -33,6 +33,43 @@ def test_average_is_the_dense_product_without_the_nodes_own_row(rule: str) -> No
     table = torch.randn(GRAPH.num_nodes, 4, dtype=torch.float64)
     found = rows_of(rule, nodes).average(0, table, None)
     assert torch.allclose(found, others(rule)[nodes] @ table, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("rule", ["gcn", "mean"])
+def test_the_second_hop_is_the_dense_product_without_its_diagonal(rule: str) -> None:
+    """Directed edges, some of them both ways, several times and from a node to itself."""
+    draw = torch.Generator().manual_seed(0)
+    edges = torch.randint(25, (2, 150), generator=draw)
+    graph = Graph(edges, torch.zeros(25, 1, dtype=torch.float64))
+    N = dense_matrix(graph, rule).fill_diagonal_(0)
+    twice = N @ N
+    assert (twice.diag() > 0).any()
+    assert (twice.diag() == 0).any()
+    nodes = torch.tensor([5, 0, 24, 7, 11, 3])
+    table = torch.randn(25, 4, dtype=torch.float64, generator=draw)
+    rows = GraphRows([nodes], {None: build_propagation(rule, graph)}, CPU)
+    expected = twice.fill_diagonal_(0)[nodes] @ table
+    assert torch.allclose(rows.second(0, table, None), expected, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("rule", ["gcn", "mean"])
+def test_a_nodes_own_row_changes_nothing_in_its_second_hop(rule: str) -> None:
+    """To the bit, in float32: for each node in turn, and for a pair that has no other nodes."""
+    edges = torch.cat([GRAPH.edge_index(), torch.tensor([[0, 1], [1, 0]]) + GRAPH.num_nodes], 1)
+    count = GRAPH.num_nodes + 2
+    graph = Graph(edges, torch.zeros(count, 1), undirected=True)
+    P = build_propagation(rule, graph)
+    draw = torch.Generator().manual_seed(0)
+    table = torch.nn.functional.one_hot(torch.randint(3, (count,), generator=draw), 3).float()
+    moved = 0
+    for node in range(count):
+        other = table.clone()
+        other[node] = other[node].roll(1)
+        rows = GraphRows([torch.arange(count)], {None: P}, CPU)
+        before, after = rows.second(0, table, None), rows.second(0, other, None)
+        assert torch.equal(before[node], after[node])
+        moved += int((before != after).any())
+    assert moved > count // 2
 
 
 def test_degrees_count_the_other_nodes() -> None:

@@ -237,6 +237,7 @@ def test_a_file_from_before_an_argument_existed_has_the_usual_model(path):
     with safe_open(path, framework="pt") as file:
         found = json.loads(file.metadata()["vrgcn-model"])
     later = {"transform_first": False, "norm": "auto", "skip": False, "jumping": "none"}
+    later |= {"neighbour_labels": False, "label_hops": 1}
     assert {name: found["arguments"].pop(name) for name in later} == later
     with safe_open(path, framework="pt") as file:
         held = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118

@@ -43,7 +43,7 @@ def test_a_model_is_built_as_the_config_says(name):
         "in_features": 5, "hidden": 7, "classes": 3, "layers": 3, "dense": 2, "dropout": 0.4,
         "order": "before", "layer_norm": False, "bias": True, "activation": "relu",
         "transform_first": True, "nodes": 0, "learned_rows": False, "neighbour_labels": False,
-        "norm": "batch", "skip": True, "jumping": "max", "sparse_features": False,
+        "label_hops": 1, "norm": "batch", "skip": True, "jumping": "max", "sparse_features": False,
     }  # fmt: skip
 
 

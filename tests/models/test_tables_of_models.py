@@ -15,6 +15,7 @@ from vrgcn.models.models import GraphModel, build_model
 from vrgcn.training.objective import build_objective
 
 BOTH = {"learned_rows": True, "neighbour_labels": True}
+HOPS = pytest.mark.parametrize("hops", [1, 2])
 
 
 def model_for(data: Graph, **given: Any) -> GraphModel:
@@ -30,12 +31,12 @@ def labels_of(data: Graph) -> torch.Tensor:
 
 @pytest.mark.parametrize("model", ["graphsage", "gcn"])
 @pytest.mark.parametrize("layers", [1, 3])
-@pytest.mark.parametrize("dense", [1, 2])
+@pytest.mark.parametrize(("dense", "hops"), [(1, 1), (2, 1), (1, 2)])
 def test_every_shape_trains_and_predicts_what_it_predicts_after_saving(
-    model: Any, layers: int, dense: int, tmp_path: Path
+    model: Any, layers: int, dense: int, hops: int, tmp_path: Path
 ) -> None:
     data = graph()
-    net = model_for(data, model=model, layers=layers, dense=dense, **BOTH)
+    net = model_for(data, model=model, layers=layers, dense=dense, label_hops=hops, **BOTH)
     fit(net, data, TrainConfig(estimator="two-way", epochs=2, batch_size=16))
     save_model(net, tmp_path / "m.safetensors")
     again = load_model(tmp_path / "m.safetensors")
@@ -53,41 +54,57 @@ def test_sparse_features_that_are_multiplied_first_have_learned_rows_too() -> No
     assert torch.allclose(predict(dense, data), predict(first, sparse), atol=1e-5, rtol=0)
 
 
-def test_a_node_is_not_told_its_own_label() -> None:
+def returning(data: Graph) -> torch.Tensor:
+    """(nodes,): the weight of a node's own label in the mean of its neighbours' means."""
+    sources, targets = data.edge_index()
+    A = torch.zeros(data.num_nodes, data.num_nodes)
+    A[targets, sources] = 1
+    P = A.fill_diagonal_(0) / A.sum(1, keepdim=True).clamp(min=1)
+    return (P @ P).diag()
+
+
+@HOPS
+def test_a_node_is_not_told_its_own_label(hops: int) -> None:
     """The label of one training node changes nothing for itself in a model of one layer, and
-    something for its neighbours."""
+    something for its neighbours; with two hops, for theirs."""
     data = graph()
-    node = int(data.train[0])
+    node = int(returning(data)[data.train].argmax())  # training nodes come first
+    assert returning(data)[node] > 0.05
     changed = graph()
     changed.labels = labels_of(data).clone()
     changed.labels[node] = (changed.labels[node] + 1) % 3
     outputs = []
     for told in (data, changed):
-        net = model_for(data, layers=1, neighbour_labels=True)
+        net = model_for(data, layers=1, neighbour_labels=True, label_hops=hops)
         build_objective(told).prepare(net)
         outputs.append(predict(net, data))
     moved = (outputs[0] != outputs[1]).any(1).nonzero()[:, 0].tolist()
     sources, targets = data.edge_index()
     assert node not in moved
     assert moved
-    assert set(moved) <= set(targets[sources == node].tolist())
+    near = set(targets[sources == node].tolist())
+    far = set(targets[torch.isin(sources, torch.tensor(sorted(near)))].tolist())
+    assert set(moved) <= (near if hops == 1 else near | far)
+    assert (set(moved) <= near) == (hops == 1)
 
 
-def test_labels_of_validation_and_test_nodes_reach_nothing() -> None:
+@HOPS
+def test_labels_of_validation_and_test_nodes_reach_nothing(hops: int) -> None:
     data, other = graph(), graph()
     other.labels = labels_of(data).clone()
     for split in (other.val, other.test):
         other.labels[split] = (other.labels[split] + 1) % 3
     trained = []
     for told in (data, other):
-        net = model_for(told, **BOTH)
+        net = model_for(told, label_hops=hops, **BOTH)
         config = TrainConfig(estimator="two-way", epochs=2, select="last", seed=3)
         fit(net, told, config)
         trained.append(net.state_dict())
     assert all(torch.equal(trained[0][name], trained[1][name]) for name in trained[0])
 
 
-def test_with_permuted_labels_validation_falls_to_chance() -> None:
+@HOPS
+def test_with_permuted_labels_validation_falls_to_chance(hops: int) -> None:
     """Labels that have nothing to do with the graph cannot be told from neighbours' labels: over
     300 validation nodes of 3 classes, accuracy is below 1/3 + 4 deviations (.027 each)."""
     draw = torch.Generator().manual_seed(0)
@@ -98,10 +115,15 @@ def test_with_permuted_labels_validation_falls_to_chance() -> None:
     data = Graph(
         edges, x, labels, train=torch.arange(300), val=torch.arange(300, 600), undirected=True
     )
-    net = model_for(data, **BOTH)
+    net = model_for(data, label_hops=hops, **BOTH)
     result = fit(net, data, TrainConfig(estimator="two-way", epochs=5, select="last"))
     assert result.val is not None
     assert result.val < 1 / 3 + 4 * 0.027
+
+
+def test_three_hops_of_labels_are_refused() -> None:
+    with pytest.raises(ValueError, match="label_hops must be 1 or 2, not 3"):
+        ModelConfig(neighbour_labels=True, label_hops=3)
 
 
 def test_an_mlp_has_no_neighbours_to_learn_from() -> None:

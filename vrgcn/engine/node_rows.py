@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from vrgcn.engine.plan import Relation
+from vrgcn.engine.second_hop import second_hop
 from vrgcn.graph.propagation import Propagation
 from vrgcn.graph.relations import Schema
 from vrgcn.graph.sparse import CSR, offsets, stacked
@@ -30,6 +31,10 @@ class NodeRows(Protocol):
 
     def average(self, level: int, table: Tensor, over: Relation) -> Tensor:
         """P without its diagonal times a table (all nodes, width): (nodes of the level, width)."""
+
+    def second(self, level: int, table: Tensor, over: Relation) -> Tensor:
+        """P without its diagonal, twice, times a table, without the part of a node's own row that
+        returns to it: (nodes of the level, width)."""
 
     def reached(self, level: int, over: Relation) -> Tensor | None:
         """(rows,) which nodes of the level have neighbours over a relation, ascending; None where
@@ -77,6 +82,9 @@ class LonelyRows:
         self.asked.add(over)
         return table.new_zeros((self._sizes[level], table.shape[1]))
 
+    def second(self, level: int, table: Tensor, over: Relation) -> Tensor:
+        return self.average(level, table, over)
+
     def reached(self, level: int, over: Relation) -> Tensor | None:
         if over not in self.schema.ends:
             return None
@@ -119,17 +127,18 @@ class GraphRows:
 
     def average(self, level: int, table: Tensor, over: Relation) -> Tensor:
         rows = self._rows_of(level, over)
-        if table.shape[0] != rows.columns:
-            raise ValueError(
-                f"propagate.table takes a table with a row for each of the graph's "
-                f"{rows.columns:,} nodes, not {table.shape[0]:,}"
-            )
+        _check_table(table, rows.columns)
         if not (table.requires_grad and torch.is_grad_enabled()):
             return rows @ table
         if not table.is_leaf:  # its sources may take no sparse gradient
             return rows @ table
         averaged: Tensor = _TableProduct.apply(table, rows)
         return averaged
+
+    def second(self, level: int, table: Tensor, over: Relation) -> Tensor:
+        _check_table(table, self._P[over].num_nodes)
+        averaged = second_hop(self._P[over], self._levels[level], table.detach())
+        return averaged.to(self._device, table.dtype)
 
     def reached(self, level: int, over: Relation) -> Tensor | None:
         if (level, over) not in self._reached:
@@ -176,6 +185,14 @@ class GraphRows:
             rows = self._P[over].rows(nodes).to(self._device) if known is None else known
             self._rows[level, over] = rows
         return self._rows[level, over]
+
+
+def _check_table(table: Tensor, nodes: int) -> None:
+    if table.shape[0] != nodes:
+        raise ValueError(
+            f"propagate.table takes a table with a row for each of the graph's {nodes:,} nodes, "
+            f"not {table.shape[0]:,}"
+        )
 
 
 class _TableProduct(torch.autograd.Function):

@@ -115,6 +115,14 @@ class Propagate:
         """
         return self._rows.average(self._levels, table, over)
 
+    def second_hop(self, table: Tensor, over: Relation = None) -> Tensor:
+        """Averages of `table`'s averages, exactly, without the part of a node's own row that
+        returns to it by its neighbours: (all nodes, width) -> (rows at hand, width).
+
+        No gradient goes back to the table.
+        """
+        return self._rows.second(self._levels, table, over)
+
     def tables(self, table: Tensor, relations: Sequence[str]) -> list[tuple[Tensor, Tensor]]:
         """Averages of neighbours' rows of a table over several relations, exactly, for those nodes
         alone that each relation reaches: for each, (rows,) places among the nodes at hand and

@@ -314,7 +314,7 @@ _OWN_KINDS = _KINDS | {
 # Arguments that files from before them do not have, and what they were.
 _LATER: dict[str, Any] = {
     "transform_first": False, "nodes": 0, "learned_rows": False, "neighbour_labels": False,
-    "norm": "auto", "skip": False, "jumping": "none", "sparse_features": False,
+    "label_hops": 1, "norm": "auto", "skip": False, "jumping": "none", "sparse_features": False,
 }  # fmt: skip
 _ARGUMENTS = {
     **dict.fromkeys(("in_features", "hidden", "classes", "layers", "dense"), POSITIVE),
@@ -328,6 +328,7 @@ _ARGUMENTS = {
     "activation": one_of(*ACTIVATIONS),
     **dict.fromkeys(_LATER, FLAG),
     "nodes": COUNT,
+    "label_hops": Kind(lambda v: type(v) is int and v in (1, 2), "1 or 2"),
     "norm": one_of("auto", *NORMS),
     "jumping": one_of(*JUMPING),
 }

@@ -41,6 +41,9 @@ class ModelConfig:
     nodes have enough training nodes among their neighbours."""
     neighbour_labels: bool = False
     """Give the last layer the mean of the neighbours' training labels, without a node's own."""
+    label_hops: int = 1
+    """Hops of neighbour_labels. 2: also the mean over the neighbours of neighbours, without the
+    part of a node's own label that returns to it."""
     norm: Literal["auto", "layer", "batch", "none"] = "auto"
     """LayerNorm, BatchNorm or nothing after each dense layer except the last. auto: as --layer-norm
     says; `vrgcn train` takes nothing where few nodes have labels."""
@@ -70,6 +73,8 @@ class ModelConfig:
                 "graphsage or gcn"
             )
         check_sizes(hidden=self.hidden, layers=self.layers, dense=self.dense)
+        if self.label_hops not in (1, 2):
+            raise ValueError(f"label_hops must be 1 or 2, not {self.label_hops}")
         if self.bases < 0:
             raise ValueError(f"bases must be at least 0, not {self.bases}")
         check_sizes(embedding=self.embedding)

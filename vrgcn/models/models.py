@@ -185,6 +185,8 @@ class GraphModel(nn.Module):
         learn labels by heart
     neighbour_labels: the last graph layer's first linear layer has a part for the mean of the
         neighbours' training labels, `set_labels` having told them
+    label_hops: of neighbour_labels; 2: and for the mean over the neighbours of neighbours, where
+        what returns to a node of its own label is left out
     norm: "layer", "batch" or "none" after each linear layer but the last; "auto": layer_norm says
     skip: add a graph layer's input to its output, where both are hidden
     jumping: "cat" puts the outputs of all graph layers side by side, "max" takes their largest
@@ -211,6 +213,7 @@ class GraphModel(nn.Module):
         nodes: int = 0,
         learned_rows: bool = False,
         neighbour_labels: bool = False,
+        label_hops: int = ModelConfig.label_hops,
         norm: str = ModelConfig.norm,
         skip: bool = ModelConfig.skip,
         jumping: str = ModelConfig.jumping,
@@ -221,6 +224,8 @@ class GraphModel(nn.Module):
         check_sizes(layers=layers, dense=dense)
         if learned_rows or neighbour_labels:
             check_sizes(nodes=nodes)
+        if label_hops not in (1, 2):
+            raise ValueError(f"label_hops must be 1 or 2, not {label_hops!r}")
         if order not in ("after", "before"):
             raise ValueError(f"order must be 'after' or 'before', not {order!r}")
         if activation not in ACTIVATIONS:
@@ -234,11 +239,13 @@ class GraphModel(nn.Module):
             "dense": dense, "dropout": dropout, "order": order, "layer_norm": layer_norm,
             "bias": bias, "activation": activation, "transform_first": transform_first,
             "nodes": nodes, "learned_rows": learned_rows, "neighbour_labels": neighbour_labels,
-            "norm": norm, "skip": skip, "jumping": jumping, "sparse_features": sparse_features,
+            "label_hops": label_hops, "norm": norm, "skip": skip, "jumping": jumping,
+            "sparse_features": sparse_features,
         }  # fmt: skip
         self.order = order
         self.transform_first = transform_first
         self.skip, self.jumping = skip, jumping
+        self.label_hops = label_hops
         self.dropout = Dropout(dropout)
         if norm == "auto":
             norm = "layer" if layer_norm else "none"
@@ -273,7 +280,7 @@ class GraphModel(nn.Module):
         if neighbour_labels:
             # A column for each output, and one that tells known labels from unknown ones.
             self.labels = NodeTable(torch.zeros(nodes, classes + 1), learned=False)
-            self.of_labels = Linear(classes + 1, last, bias=False)
+            self.of_labels = Linear((classes + 1) * label_hops, last, bias=False)
 
     def set_labels(self, nodes: Tensor, columns: Tensor) -> None:
         """Tell it the labels of the training nodes, where it takes those of neighbours.
@@ -333,7 +340,10 @@ class GraphModel(nn.Module):
         if place == 0 and self.learned is not None:
             added = self._of_learned(self.learned, propagate)
         if place == len(self.layers) - 1 and self.labels is not None:
-            told: Tensor = self.of_labels(propagate.table(self.labels.rows))
+            averages = propagate.table(self.labels.rows)
+            if self.label_hops == 2:
+                averages = torch.cat([averages, propagate.second_hop(self.labels.rows)], dim=1)
+            told: Tensor = self.of_labels(averages)
             added = told if added is None else added + told
         return added
 
