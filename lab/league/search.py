@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from vrgcn.inference import MODEL
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import load_model
 from vrgcn.runs.folder import BASELINES, TRIAL, TRIALS
-from vrgcn.training.config import TrainConfig
+from vrgcn.runs.settings import USUAL_TRAIN
 from vrgcn.tuning.study import Tried
 
 
@@ -28,7 +29,7 @@ def run_search(entry: Entry, limit: str | None, trials: int | None = None) -> di
 
     limit: time of all of it, such as "3m"; trials: networks at most
     """
-    config = TrainConfig(metric=entry.asked, threads=1)
+    config = replace(USUAL_TRAIN, metric=entry.asked, threads=1)
     with tempfile.TemporaryDirectory() as home:
         folder = Path(home)
         found = tune(

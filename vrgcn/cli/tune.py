@@ -13,7 +13,8 @@ from vrgcn.cli.run_options import RunOptions
 from vrgcn.files.printable import printable
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs.folder import AVERAGED, BEST, CONFIG, RESULT, resumable
-from vrgcn.training.config import TrainConfig, at_least
+from vrgcn.runs.settings import SEARCHED_MODEL
+from vrgcn.training.config import at_least
 from vrgcn.tuning.space import SPACE, check_names
 
 if TYPE_CHECKING:
@@ -27,8 +28,7 @@ class TuneOptions(RunOptions):
     """Flags of `vrgcn tune`: the settings that are tried first, and the settings that are not
     searched."""
 
-    model: ModelConfig = field(default_factory=ModelConfig)
-    train: TrainConfig = field(default_factory=TrainConfig)
+    model: ModelConfig = field(default_factory=lambda: SEARCHED_MODEL)
     name: str | None = None
     """Name of the search. None: the name of the graph with -tuned."""
     resume: Path | None = None

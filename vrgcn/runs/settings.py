@@ -80,8 +80,11 @@ OF_COMMAND = ("log", "seeds", "halo", "halo_every", "rank_timeout")
 OVER = ("epochs", "warmup", "time_limit", *OF_COMMAND)
 
 
-# The model of a run, settled once its graph is known.
+# The model and the training of a run, settled once its graph is known.
 USUAL_MODEL = ModelConfig(model="auto", dropout=None, learned_rows=None)
+USUAL_TRAIN = TrainConfig(epochs=100)
+# The model that a search begins with: it tries learned rows next.
+SEARCHED_MODEL = replace(USUAL_MODEL, learned_rows=False)
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,7 @@ class Settings:
     auto: if the validation score becomes better, and the graph is small enough to try it in some
     seconds; always: in the way that is best on the validation nodes."""
     model: ModelConfig = field(default_factory=lambda: USUAL_MODEL)
-    train: TrainConfig = field(default_factory=lambda: TrainConfig(epochs=100))
+    train: TrainConfig = field(default_factory=lambda: USUAL_TRAIN)
 
     # Fields of a derived class that are no settings, such as the folder of a run.
     beside: ClassVar[tuple[str, ...]] = ()
@@ -276,8 +279,10 @@ def settings_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[
 
 
 def is_longer(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Return True if a finished run is asked for more."""
-    return any(name in before and _lasts(now, name) > _lasts(before, name) for name in _LENGTHS)
+    """Return True if a finished run is asked for more. Patience that is not given is left to the
+    graph, and asks for nothing."""
+    given = [name for name in _LENGTHS if name in now or name != "patience"]
+    return any(name in before and _lasts(now, name) > _lasts(before, name) for name in given)
 
 
 def _lasts(settings: Mapping[str, Any], name: str) -> float:

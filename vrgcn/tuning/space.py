@@ -78,6 +78,8 @@ NOT_RELATIONAL = ("learned_rows", "neighbour_labels")
 # Tried after the settings that were given, as far as they are searched: for graphs of different
 # kinds. Those that do not suit a graph are pruned early, so that all together cost little.
 PORTFOLIO: tuple[dict[str, Any], ...] = (
+    # For graphs whose links carry information, in the given settings.
+    {"learned_rows": True},
     # Larger than the defaults, with a lower rate: the usual result of manual tuning.
     {"layers": 3, "hidden": 256, "learning_rate": 0.003},
     # For graphs whose links carry information: many links, few features.
@@ -86,6 +88,8 @@ PORTFOLIO: tuple[dict[str, Any], ...] = (
     {"neighbour_labels": True, "hidden": 256, "learning_rate": 0.003, "dropout": 0.5},
     # For neighbours that are similar to the node.
     {"model": "gcn", "layers": 2, "hidden": 256, "dropout": 0.5},
+    # For few labels: Kipf and Welling's own.
+    {"model": "gcn", "layer_norm": False, "weight_decay": 1e-3, "dropout": 0.5},
     # For links that carry information at a distance.
     {"layers": 3, "learned_rows": True, "neighbour_labels": True, "learning_rate": 0.003},
     # For informative features: neighbours are averaged once, and a deeper model reads them.

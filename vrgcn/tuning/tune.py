@@ -17,8 +17,9 @@ from vrgcn.costs.order import build_for
 from vrgcn.engine.devices import use_threads
 from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
+from vrgcn.runs.auto_settings import settle
 from vrgcn.runs.identity import differences, fingerprint
-from vrgcn.runs.settings import BEFORE
+from vrgcn.runs.settings import BEFORE, SEARCHED_MODEL, USUAL_TRAIN
 from vrgcn.tasks import find_task
 from vrgcn.training.clock import Clock
 from vrgcn.training.config import TrainConfig, given_config
@@ -53,7 +54,8 @@ def tune(
     """Search for models that score well on the validation nodes: baselines first, then networks,
     and finally an average of those that predict best together.
 
-    model, config: the settings that are tried first, and of all that is not searched
+    model, config: the settings that are tried first, and of all that is not searched; None: those
+        that `vrgcn train` takes on this graph, first without learned rows, then with them
     trials: how many at most; None: 40, or as many as the time allows
     time_limit: of all of it, such as "5m"; None: that of the config
     search: settings to vary, names of `tuning.space.SPACE`
@@ -67,7 +69,7 @@ def tune(
     on_begin: called once it is known that the folder is this search's
     """
     check_optuna()
-    config = given_config(config)
+    config = USUAL_TRAIN if config is None else given_config(config)
     limit = config.time_limit if time_limit is None else time_limit
     config = replace(config, time_limit=None)
     if graph.labels is None or not len(graph.train) or not len(graph.val):
@@ -95,22 +97,35 @@ def tune(
         home = Path(folder or stack.enter_context(tempfile.TemporaryDirectory()))
         home.mkdir(parents=True, exist_ok=True)
         objective = build_objective(graph, config)
-        given = Settings(model or ModelConfig(), config)
+        clock, given = Clock(seconds), Settings(model or SEARCHED_MODEL, config)
         study = stack.enter_context(open_study(home, larger=objective.better(1.0, 0.0)))
         if folder is not None:
             _refuse_another(home, study, _identity(graph, given, search, objective))
         on_begin()
+        given = _settled(given, graph, limit)
         leaderboard = stack.enter_context(Leaderboard(objective.metric, verbose))
         left_out = [*_too_slow(given, graph, objective), *_featureless(graph)]
         lacking = NOT_RELATIONAL if graph.kinds is not None else ()
         space = Search(given, search, left_out, lacking)
         tuner = Tuner(
-            graph, objective, space, study, home, Clock(seconds), leaderboard,
+            graph, objective, space, study, home, clock, leaderboard,
             options or {}, on_note,
         )  # fmt: skip
         tuner.fit_baselines(names, own)
         tuner.run(trials)
         return tuner.finish()
+
+
+def _settled(given: Settings, graph: Graph, limit: str | None) -> Settings:
+    """Return the settings with values in place of auto and None, as `vrgcn train` takes them.
+
+    limit: of the search; a choice that is made by training takes a part of it
+    """
+    untested = graph.with_splits({"train": graph.train, "val": graph.val})
+    model, train, _ = settle(given.model, replace(given.train, time_limit=limit), untested)
+    if (model.norm, given.model.norm) == ("none", "auto"):
+        model = replace(model, norm="auto", layer_norm=False)  # which is searched
+    return Settings(model, replace(train, time_limit=None))
 
 
 def _own_baselines(estimators: Sequence[Any], graph: Graph) -> dict[str, Recipe]:
