@@ -40,12 +40,12 @@ def model(layers: int = 2, seed: int = 7, **given: object) -> nn.Module:
 def train(folder: Path | None = None, *, network=None, on=None, data=None, **given) -> TrainResult:
     """on: callbacks; given: settings, and arguments of `fit` where it has them."""
     arguments = {k: given.pop(k) for k in ("resume", "checkpoint_every") if k in given}
-    layers = given.pop("layers", 2)
+    shape = {name: given.pop(name) for name in ("layers", "norm") if name in given}
     settings = {"epochs": EPOCHS, "batch_size": BATCH, "diagnostics": 0, "seed": 4}
     settings |= {"estimator": "cvd", **given}
     where = {} if folder is None or "resume" in arguments else {"checkpoints": folder}
     return fit(
-        network or model(layers),
+        network or model(**shape),
         data or graph(),
         TrainConfig(**settings),
         **where,
