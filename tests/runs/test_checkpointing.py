@@ -94,7 +94,7 @@ def test_a_run_that_broke_off_ends_as_one_that_did_not(tmp_path: Path, name: str
             )
     # Weights and generators are from the checkpoint, whatever they were before.
     torch.manual_seed(99)
-    other = model(settings.get("layers", 2), seed=123)
+    other = model(settings.get("layers", 2), 123, norm=settings.get("norm", "auto"))
     assert_same(train(resume=tmp_path, network=other, **settings), wanted)
 
 
