@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from lab.league.scores import NETWORKS, Scores
 from lab.league.table import SPLITS
 
 LEFT, LEAST = -8.0, -3.0  # points: rows further behind are left out; the axis begins no later
+RIGHT = 8.0  # points: rows further ahead are drawn here, with their points beside them
 # Kinds of rows as they are drawn: marker, colour, size, words of the legend.
 STYLES = {
     "baseline": ("o", "0.65", 22, "simple baselines"),
@@ -38,11 +40,15 @@ def draw(records: Sequence[Record], file: Path) -> None:
             furthest = min(furthest, difference.mean)
             marker, colour, size, _ = STYLES[style]
             front = list(STYLES).index(style)
+            shown = min(difference.mean, RIGHT)
+            if difference.mean > RIGHT:
+                words = f"{difference.mean:+.0f}"
+                axes.annotate(words, (shown, place), (8, -4), textcoords="offset points")
             axes.scatter(
-                difference.mean, place, size, colour,
+                shown, place, size, colour,
                 marker=marker, zorder=3 + front, linewidths=0, alpha=1 if front > 1 else 0.7,
             )  # fmt: skip
-            if front > 1:
+            if front > 1 and difference.mean <= RIGHT and not math.isnan(difference.error):
                 axes.errorbar(
                     difference.mean, place, xerr=difference.error,
                     color=colour, linewidth=1.2, zorder=2 + front,

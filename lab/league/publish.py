@@ -34,7 +34,7 @@ Every (graph, row, split) is a line of the file, and what is there is not run ag
 their own; `--show` and `--publish` take several files. The graphs are read from `$VRGCN_DATA`.
 `--imported` reads the tables of a graph by `vrgcn import`, as a user would.
 
-- **Scores** are those of the test nodes in per cent, mean ± standard error over {splits} splits
+- **Scores** are those of the test nodes in per cent, mean ± standard error over {splits}
   (accuracy; ROC AUC on `tolokers`, micro-F1 on `ppi`). Penalties, epochs, settings and averages
   are chosen on the validation nodes.
 - **The best baseline** of a graph is the one with the best mean on the *test* nodes, chosen after
@@ -78,7 +78,7 @@ def readme_part(records: Sequence[Record]) -> str:
 
 {summary_table(scores)}
 
-{len(scores.graphs)} real graphs, {_splits(scores)} splits each, one thread, mean ± standard error;
+{len(scores.graphs)} real graphs, {_splits(scores)}, one thread, mean ± standard error;
 {count} baselines from logistic regression to boosted trees, the best of them chosen on the test
 nodes of each graph. `vrgcn tune --time-limit {_limit(records)}` is above it on {above}, level with
 it (within one standard error) on {level} and below it on {below}. [The league](docs/league.md) has
@@ -98,11 +98,13 @@ def publish(records: Sequence[Record], root: Path) -> None:
 
 
 def _splits(scores: Scores) -> str:
-    """How many splits the rows have, in words."""
+    """How many splits each row has on a graph, in words."""
     counts = {len(scores.tests(row, graph)) for row in scores.rows for graph in scores.graphs}
     counts.discard(0)
     least, most = min(counts), max(counts)
-    return str(most) if least == most else f"{least} to {most}"
+    if most == 1:
+        return "one split each"
+    return f"{most} splits each" if least == most else f"{least} to {most} splits each"
 
 
 def _limit(records: Sequence[Record]) -> str:

@@ -21,10 +21,16 @@ NETWORKS = ("default", "estimator", "variant")  # kinds of rows that are one net
 
 
 def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
-    """The mean over splits and its standard error; 0 for one split."""
+    """The mean over splits and its standard error, which one split does not tell: NaN."""
     if len(values) < 2:
-        return values[0], 0.0
+        return values[0], math.nan
     return statistics.mean(values), statistics.stdev(values) / math.sqrt(len(values))
+
+
+def with_error(mean: float, error: float, sign: str = "") -> str:
+    """A mean with its standard error, where there is one."""
+    text = f"{mean:{sign}.1f}"
+    return text if math.isnan(error) else f"{text} ± {error:.1f}"
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,7 @@ class Difference:
         return "above" if self.mean > 0 else "below"
 
     def __str__(self) -> str:
-        return f"{self.mean:+.1f} ± {self.error:.1f}"
+        return with_error(self.mean, self.error, "+")
 
 
 class Scores:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from lab.harness.records import Record
 from lab.league.real_graphs import GRAPHS
 from lab.league.rows import LAST
-from lab.league.scores import Difference, Scores
+from lab.league.scores import Difference, Scores, with_error
 
 SPLITS = 3  # that every row is run on
 MOST_BEHIND = 1.0  # points that the default may be below the best network
@@ -51,7 +51,7 @@ def score_table(scores: Scores) -> str:
         found = scores.mean(row, graph)
         if found is None:
             return ""
-        text = f"{found[0]:.1f} ± {found[1]:.1f}"
+        text = with_error(*found)
         return f"**{text}**" if found[0] == best[graph] else text
 
     return _by_graph("test score, %", scores, cell)
@@ -162,7 +162,7 @@ def summary_table(scores: Scores) -> str:
     def cell(row: str, graph: str) -> str:
         name = scores.best(graph, ("baseline",)) if row == "best simple baseline" else row
         found = None if name is None else scores.mean(name, graph)
-        return "" if found is None else f"{found[0]:.1f} ± {found[1]:.1f}"
+        return "" if found is None else with_error(*found)
 
     rows = ["best simple baseline", *(r for r in ("default", "tune") if r in scores.rows)]
     return _by_graph("test score, %", scores, cell, rows)
@@ -177,7 +177,7 @@ def _won(gains: Sequence[float]) -> list[str]:
 def _text(scores: Scores, row: str, graph: str) -> str:
     found = scores.mean(row, graph)
     assert found is not None
-    return f"{found[0]:.1f} ± {found[1]:.1f}"
+    return with_error(*found)
 
 
 def _by_graph(

@@ -65,4 +65,4 @@ def test_several_files_are_shown_together(
     capsys.readouterr()
     monkeypatch.setattr("sys.argv", ["league", "--show", *map(str, files)])
     league.main()
-    assert "| good | **50.0 ± 0.0** | **50.0 ± 0.0** |" in capsys.readouterr().out
+    assert "| good | **50.0** | **50.0** |" in capsys.readouterr().out
