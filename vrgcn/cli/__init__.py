@@ -77,6 +77,10 @@ COMMANDS: dict[str, Command] = {
         "vrgcn.cli.info",
         "Describe a graph: size, degrees, labels, splits, memory.",
     ),
+    "completion": Command(
+        "vrgcn.cli.completion",
+        "Print a script that completes commands and flags in bash, zsh or fish.",
+    ),
     "demo": Command(
         "vrgcn.cli.demo",
         "Compare estimators on a built-in graph: one table, one picture, about a minute.",
