@@ -22,7 +22,7 @@ LAYERS = (
     ("graph",),
     ("engine", "models", "data"),  # data needs Graph alone, and a run opens the graph it is of
     ("pairs",),
-    ("baselines",),
+    ("audit", "baselines"),
     ("inference",),
     ("training",),
     ("costs",),

@@ -232,6 +232,10 @@ def test_a_file_of_settings_is_understood(tmp_path: Path) -> None:
     assert {name: getattr(options.train, name) for name in wanted} == wanted
 
 
+def check_audit(names: dict[str, Any]) -> None:
+    assert names["audit"](names["graph"]) == []
+
+
 def check_pairs(names: dict[str, Any]) -> None:
     assert names["embeddings"].shape == (60, 16)
     assert names["links"].num_edges < names["graph"].num_edges
@@ -251,6 +255,7 @@ def check_tune(names: dict[str, Any]) -> None:
 # Each page with Python, and what must be so after it was run.
 CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "README.md": check_readme,
+    "docs/audit.md": check_audit,
     "docs/diagnostics.md": check_diagnostics,
     "docs/estimators.md": check_estimators,
     "docs/idea.md": check_idea,

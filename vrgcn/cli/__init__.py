@@ -37,6 +37,10 @@ COMMANDS: dict[str, Command] = {
         "vrgcn.cli.partition",
         "Cut a graph into parts, one for each process that trains on it.",
     ),
+    "audit": Command(
+        "vrgcn.cli.audit",
+        "Look for leaks in a graph and its split: columns, pairs and records that tell too much.",
+    ),
     "train": Command(
         "vrgcn.cli.train",
         "Train a model on a graph and write the run to a folder.",

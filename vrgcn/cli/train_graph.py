@@ -10,6 +10,7 @@ from typing import Any
 
 from torch import nn
 
+from vrgcn.audit import quick_audit
 from vrgcn.baselines.quick import quick_baseline
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.run_folder import run_folder
@@ -21,6 +22,7 @@ from vrgcn.diagnostics.diagnosis import REFERENCE
 from vrgcn.engine.devices import find_device
 from vrgcn.files.folder import OpenFolder
 from vrgcn.files.printable import printable
+from vrgcn.graph.graph import Graph
 from vrgcn.inference import MODEL
 from vrgcn.pages.costs import cost_line, exact_advice
 from vrgcn.pages.pair_evaluation import print_rules
@@ -71,6 +73,8 @@ def _run(options: TrainOptions, opened: Opened, watch: StoreWatch | None) -> Non
             print(f"no leaks: {'; '.join(graph.pairs.rules)}")
         print_note(opened.note)
         print_note(_unlike_the_paper(options))
+        if options.resume is None:
+            print_leaks(graph)
         if job.choice is not None:
             print(f"estimator {job.choice.estimator}: {job.choice.reason}")
         _print_cost(job)
@@ -177,6 +181,12 @@ def _print_baseline(job: Job) -> None:
         f"for comparison, {found.words}: validation {metric.title} {metric.text(found.val)}{test} "
         f"({seconds_text(found.seconds)})"
     )
+
+
+def print_leaks(graph: Graph) -> None:
+    """Print what a quick audit finds, a line each."""
+    for finding in quick_audit(graph):
+        print(f"warning: possible leak: {printable(str(finding))}")
 
 
 def _print_cost(job: Job) -> None:

@@ -21,6 +21,7 @@ from vrgcn.graph.pairs import EDGES, Pairs
 from vrgcn.graph.propagation import is_symmetric
 from vrgcn.graph.relations import REVERSE, with_reverses
 from vrgcn.graph.sparse import CSR, offsets
+from vrgcn.pairs.degree_features import degree_features, has_degree_features
 from vrgcn.pairs.negatives import drawn_negatives
 
 RATIO = (0.85, 0.05, 0.1)  # as in the experiments with GAE
@@ -28,6 +29,7 @@ RULES = (
     "validation and test pairs and their reverses carry no messages",
     "negatives contain no pair of any split",
 )
+RULE_OF_DEGREES = "features made of degrees count training pairs alone"
 RULE_OF_KINDS = "features made of the predicted relation's edges are set to zero"
 
 
@@ -82,7 +84,7 @@ def split_pairs(
         val,
         test,
         kinds=found.kinds,
-        rules=(*RULES, *(() if found.kinds is None else (RULE_OF_KINDS,))),
+        rules=_rules(graph),
     )
     negatives = {
         name: drawn_negatives(pairs, len(pairs.split(name)), generator)
@@ -91,6 +93,12 @@ def split_pairs(
     }
     pairs = replace(pairs, negatives=negatives)
     return message_graph(graph, pairs, _kept(A, of_entry == 0))
+
+
+def _rules(graph: Graph) -> tuple[str, ...]:
+    """What is done against leaks in a graph, a sentence each."""
+    degrees = (RULE_OF_DEGREES,) if has_degree_features(graph) else ()
+    return (*RULES, *(degrees if graph.kinds is None else (RULE_OF_KINDS,)))
 
 
 class _Found(NamedTuple):
@@ -111,7 +119,9 @@ def message_graph(graph: Graph, pairs: Pairs, adjacency: CSR) -> Graph:
     splits = {"train": nodes, "val": nodes[:0], "test": nodes[:0]}
     names = replace(graph.names, classes=None)
     if graph.kinds is None:
-        found = Graph.from_parts(adjacency, graph.features, None, splits, 0, names)
+        degrees = has_degree_features(graph)
+        features = degree_features(graph, adjacency) if degrees else graph.features
+        found = Graph.from_parts(adjacency, features, None, splits, 0, names)
     else:
         given = (part for part in graph.relations.values() if part.reverse_of is None)
         relations = with_reverses(

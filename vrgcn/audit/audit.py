@@ -1,0 +1,45 @@
+"""An audit: every check that fits a graph, in one list.
+
+A check is a function from a graph and a budget to findings. `vrgcn train` runs all of them with a
+small budget, `vrgcn audit` with a large one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from vrgcn.audit.budget import FULL, QUICK, Budget
+from vrgcn.audit.columns_of_labels import columns_that_tell_labels
+from vrgcn.audit.columns_of_pairs import columns_made_of_pairs
+from vrgcn.audit.columns_of_splits import columns_that_tell_splits
+from vrgcn.audit.finding import Finding
+from vrgcn.audit.order import orders_that_tell_labels
+from vrgcn.audit.repeated_pairs import pairs_in_messages, pairs_in_two_splits
+from vrgcn.audit.twins import twins_across_splits
+from vrgcn.graph.graph import Graph
+
+Check = Callable[[Graph, Budget], Iterator[Finding]]
+CHECKS: tuple[Check, ...] = (
+    columns_that_tell_labels,
+    columns_that_tell_splits,
+    orders_that_tell_labels,
+    twins_across_splits,
+    pairs_in_two_splits,
+    pairs_in_messages,
+    columns_made_of_pairs,
+)
+
+
+def audit(graph: Graph, budget: Budget = FULL) -> list[Finding]:
+    """Return what looks like a leak in a graph with its split, the severe first.
+
+    graph: with labels and a split of its nodes, or with pairs, as `split_pairs` returns it. Labels
+        of validation and test nodes are read for the question of twins alone
+    """
+    found = [finding for check in CHECKS for finding in check(graph, budget)]
+    return sorted(found, key=lambda finding: finding.severity != "high")
+
+
+def quick_audit(graph: Graph) -> list[Finding]:
+    """Return what an audit finds within about a second: it reads a sample of large graphs."""
+    return audit(graph, QUICK)
