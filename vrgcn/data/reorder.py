@@ -11,10 +11,13 @@ import torch
 from torch import Tensor
 
 from vrgcn.data.store import load_graph, write_array, write_meta
+from vrgcn.data.store_kept import KeptPlace
 from vrgcn.data.tables.adjacency import Pairs, write_adjacency
 from vrgcn.data.tables.growing import GrowingArray
+from vrgcn.data.tables.kept import matrix_in, write_columns
 from vrgcn.files.writing import new_folder
 from vrgcn.graph.graph import Graph
+from vrgcn.graph.kept import NODES, aligned
 from vrgcn.graph.names import Names
 from vrgcn.graph.ordering import BLOCK, locality_order
 from vrgcn.graph.partition import Method
@@ -75,8 +78,24 @@ def reorder_graph(
             for nodes in order.split(_ROWS):
                 features.append(select_rows(graph.features, nodes).numpy())
                 tell("features", features.rows / graph.num_nodes)
-        write_meta(folder, graph.num_features, graph.num_classes, _names(graph, order), graph.task)
+        kept = _write_kept(graph, order, place, folder)
+        names = _names(graph, order)
+        write_meta(folder, graph.num_features, graph.num_classes, names, graph.task, kept=kept)
     return close
+
+
+def _write_kept(graph: Graph, order: Tensor, place: Tensor, folder: Path) -> list[KeptPlace]:
+    """Write the columns that are kept for each node and edge."""
+    A = graph.adjacency
+    found: list[KeptPlace] = []
+    for owner, columns in graph.kept.items():
+        if owner == NODES:
+            own = {name: column.take(order) for name, column in columns.items()}
+        else:
+            ends = place[A.indices], place[A.row_of_entry]
+            own = aligned(matrix_in(folder), *ends, columns, undirected=False)
+        found += write_columns(owner, own, folder, len(found))
+    return found
 
 
 def _write_edges(

@@ -16,6 +16,7 @@ when it is complete.
     train.npy  val.npy  test.npy                      node numbers, ascending
     [ids.arrow]                                       the user's own node ids, column `id`
     [relation-0/ ...  ids_0.arrow ...]                of several kinds of nodes: store_kinds.py
+    [kept_0.npy  kept_1.npy ...]                      kept columns of edges, nodes: store_kept.py
     [derived/]                                        what was computed from it: store_derived.py
 """
 
@@ -40,6 +41,7 @@ from vrgcn.data.store_format import (
     FORMAT,
     IN_BLOCKS,
     VERSION,
+    WITH_KEPT,
     WITH_KINDS,
     BlockPlace,
     Meta,
@@ -51,6 +53,7 @@ from vrgcn.data.store_format import (
     signed,
 )
 from vrgcn.data.store_ids import id_files, names_from, read_ids, write_names
+from vrgcn.data.store_kept import KeptPlace, described_kept, kept_arrays, kept_from, places_of
 from vrgcn.data.store_kinds import (
     RelationPlace,
     described_kinds,
@@ -95,6 +98,7 @@ def save_graph(graph: Graph, path: str | Path) -> None:
             graph.task,
             block_places(graph.features),
             [place_of(relation) for relation in given],
+            places_of(graph.kept),
         )
 
 
@@ -114,16 +118,18 @@ def write_meta(
     task: str,
     blocks: Sequence[BlockPlace] | None = None,
     relations: Sequence[RelationPlace] = (),
+    kept: Sequence[KeptPlace] = (),
 ) -> None:
     """The last step: the user's ids, then `meta.json` about the arrays that are in the folder.
 
     width: feature columns, which the arrays of sparse features do not tell
     blocks: of the features; None if they are one matrix
     relations: of a graph of several kinds, which `names` has
+    kept: columns of edges and nodes, in the order of their files
     """
     ids = write_names(names, folder)
     with open(folder / META, "w", encoding="utf-8") as file:
-        described = _describe(folder, width, num_classes, names, task, blocks, relations, ids)
+        described = _describe(folder, width, num_classes, names, task, blocks, relations, ids, kept)
         json.dump(signed(described), file, indent=2)
         file.flush()
         os.fsync(file.fileno())
@@ -157,6 +163,7 @@ def load_graph(path: Source, *, memory: Literal["ram", "disk"] = "ram") -> Graph
         names.kinds,
         relations_from(arrays, meta),
     )
+    graph.kept = kept_from(arrays, meta)
     if memory == "disk":
         graph.derived = derived_tables(path, meta)
     return graph
@@ -232,6 +239,7 @@ def _arrays(graph: Graph) -> dict[str, Tensor]:
     arrays |= feature_arrays(graph.features)
     if graph.labels is not None:
         arrays["labels"] = graph.labels
+    arrays |= kept_arrays(graph.kept)
     return arrays | {name: graph.split(name) for name in SPLITS}
 
 
@@ -256,11 +264,12 @@ def _describe(
     blocks: Sequence[BlockPlace] | None,
     relations: Sequence[RelationPlace],
     ids: Sequence[str],
+    kept: Sequence[KeptPlace],
 ) -> Meta:
     """The contents of `meta.json`, but for its own checksum. ids: the files of ids"""
     arrays = {
         name: map_array(folder / f"{name}.npy", read_only=True)
-        for name in array_names(blocks, relations)
+        for name in array_names(blocks, relations, kept)
         if (folder / f"{name}.npy").exists()
     }
     files = [*(f"{name}.npy" for name in arrays), *ids]
@@ -296,6 +305,8 @@ def _describe(
         described |= {"blocks": [asdict(b) for b in blocks]}
     if kinds is not None:
         described |= {"version": WITH_KINDS, **described_kinds(kinds, [*names.by_kind], relations)}
+    if kept:
+        described |= {"version": WITH_KEPT, **described_kept(kept)}
     return described
 
 

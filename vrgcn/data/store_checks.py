@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from vrgcn.data.store_format import Matrix, Meta, matrices
+from vrgcn.data.store_kept import check_kept_values
 from vrgcn.graph.validation import SPLITS
 from vrgcn.tasks import find_task
 
@@ -34,6 +35,7 @@ def check_arrays(path: Path, meta: Meta, arrays: Arrays) -> None:
     if "labels" in arrays:
         _check_labels(path / "labels.npy", meta, arrays["labels"])
     _check_splits(path, meta, arrays)
+    check_kept_values(path, meta, arrays)
 
 
 def check_finite(file: Path, values: Tensor) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vrgcn.data.sources import META
+from vrgcn.data.store_kept import KeptPlace, check_kept, kept_file, kept_shapes
 from vrgcn.data.store_kinds import RelationPlace, check_described, kinds_of, relations_of
 from vrgcn.files.checksums import value_checksum
 from vrgcn.files.folder import OpenFolder, opened_folder
@@ -35,7 +36,8 @@ IDS = "ids.arrow"
 VERSION = 3  # written; it has checksums
 IN_BLOCKS = 4  # written for features in blocks
 WITH_KINDS = 5  # written for several kinds of nodes
-VERSIONS = (1, 2, VERSION, IN_BLOCKS, WITH_KINDS)  # read; 2 had labels that are numbers
+WITH_KEPT = 6  # written for kept columns of edges or nodes
+VERSIONS = (1, 2, VERSION, IN_BLOCKS, WITH_KINDS, WITH_KEPT)  # read; 2 had labels that are numbers
 CHECKSUM = "checksum"  # checksum of meta.json itself, without this entry
 # A number alone must not make a model of terabytes: the most without as many nodes, or entries.
 _MOST_CLASSES = 1 << 20
@@ -101,12 +103,15 @@ ARRAYS = (
 
 
 def array_names(
-    blocks: Sequence[BlockPlace] | None, relations: Sequence[RelationPlace] = ()
+    blocks: Sequence[BlockPlace] | None,
+    relations: Sequence[RelationPlace] = (),
+    kept: Sequence[KeptPlace] = (),
 ) -> list[str]:
     """Every array that a folder may hold. blocks: of its features, None if they are one matrix"""
     files = [block.files(number) for number, block in enumerate(blocks or ())]
     files += [names for number, each in enumerate(relations) for names in each.files(number)]
-    return [*ARRAYS, *(name for names in files for name in names)]
+    own = [kept_file(number) for number in range(len(kept))]
+    return [*ARRAYS, *(name for names in files for name in names), *own]
 
 
 def blocks_of(meta: Meta) -> list[BlockPlace] | None:
@@ -163,6 +168,7 @@ def shapes_and_kinds(meta: Meta) -> dict[str, tuple[tuple[int, ...], tuple[str, 
             arrays[block.files(number)[0]] = (block.rows, block.width), _FLOATS
     if meta["labelled"]:
         arrays["labels"] = find_task(meta["task"]).stored(nodes, meta["num_classes"])
+    arrays |= kept_shapes(meta)
     return arrays | {name: ((meta["splits"][name],), integers) for name in SPLITS}
 
 
@@ -224,8 +230,9 @@ def content_checksum(meta: Meta) -> str | None:
 def _check_agreement(file: Path, meta: Meta) -> None:
     names, task = meta["names"], find_task(meta["task"])
     _check_blocks(file, meta)
-    if meta["version"] >= WITH_KINDS or "kinds" in meta:
+    if meta["version"] == WITH_KINDS or "kinds" in meta:
         check_described(file, meta)
+    check_kept(file, meta)
     sparse = meta["feature_layout"] == "sparse"
     wrong = {
         "multilabel does not agree with task": meta["multilabel"] != task.several,

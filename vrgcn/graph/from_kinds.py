@@ -15,6 +15,7 @@ from torch import Tensor
 from vrgcn.graph.blocks import Blocks
 from vrgcn.graph.edges import build_adjacency
 from vrgcn.graph.graph import Graph
+from vrgcn.graph.kept import Column, aligned, read_columns
 from vrgcn.graph.kinds import Kinds
 from vrgcn.graph.names import Names
 from vrgcn.graph.relations import Relation, Triple, relation_name, shifted, with_reverses
@@ -41,6 +42,8 @@ def graph_from_kinds(
     columns: Mapping[str, list[str]],
     num_classes: int | None,
     task: str | None,
+    edge_columns: Mapping[Triple, Mapping[str, Any]],
+    node_columns: Mapping[str, Mapping[str, Any]],
 ) -> Graph:
     """See `Graph.from_kinds`."""
     tables = {kind: _features(kind, given, ids.get(kind)) for kind, given in features.items()}
@@ -78,7 +81,36 @@ def graph_from_kinds(
     )
     graph.check_split_labels()
     names.check(graph.num_nodes, graph.num_classes, graph.num_features)
+    kept = _kept_of_nodes(kinds, node_columns)
+    for triple, own_columns in edge_columns.items():
+        if triple not in given:
+            raise ValueError(f"edge_columns name {triple!r}, and edges do not")
+        kept |= _kept_of_edges(kinds, given[triple], edges[triple], own_columns)
+    graph.kept = kept
     return graph
+
+
+def _kept_of_nodes(
+    kinds: Kinds, node_columns: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, Column]]:
+    found = {}
+    for kind, columns in node_columns.items():
+        kinds.check(kind)
+        found[kind] = read_columns(columns, kinds.sizes[kind])
+    return found
+
+
+def _kept_of_edges(
+    kinds: Kinds, relation: Relation, edges: Any, columns: Mapping[str, Any]
+) -> dict[str, dict[str, Column]]:
+    edge_index = edges[0] if isinstance(edges, tuple) and len(edges) == 2 else edges
+    ends = shifted(kinds, relation.triple, as_tensor(edge_index, "edge_index"))
+    try:
+        read = read_columns(columns, ends.shape[1])
+    except ValueError as error:
+        raise ValueError(f"relation {relation.name!r}: {error}") from None
+    kept = aligned(relation.adjacency, ends[0], ends[1], read, relation.undirected)
+    return {relation.name: kept}
 
 
 def spread_labels(labels: Tensor, own: range, num_nodes: int) -> Tensor:

@@ -25,6 +25,7 @@ from vrgcn.graph.validation import (
 from vrgcn.tasks import find_task, implied_task
 
 if TYPE_CHECKING:
+    from vrgcn.graph.kept import Column
     from vrgcn.graph.mapped import Derived
     from vrgcn.graph.pairs import Pairs
     from vrgcn.graph.scaling import Scaling
@@ -45,6 +46,8 @@ class Graph:
     names: the user's own names of nodes, classes and features.
     task: "classes", "multilabel" or "regression"; without it one of the first two, as the shape of
         the labels tells.
+    edge_columns, node_columns: columns to keep for each edge or node, by name: numbers, datetime64
+        or texts, (edges,) or (nodes,); see graph/kept.py.
 
     After construction: `adjacency` is the (nodes, nodes) CSR matrix A with A[u, v] the weight of
     the edge v -> u, columns ascending, its `values` None where no weights were given; `labels` is
@@ -60,6 +63,10 @@ class Graph:
     `adjacency` is the union over all relations, made when it is first asked for, and its features
     are those of each kind in columns of their own.
 
+    `kept` are columns of single edges and nodes: by the name of a relation or a kind, or by "edges"
+    and "nodes" in a graph without kinds, and then by their own name. Edges have them in the order
+    of the adjacency's entries; empty where none were given.
+
     A graph whose edges are to be predicted (`split_pairs`) has `pairs`, its training, validation
     and test pairs; its adjacency has the training pairs alone. None in every other graph.
     """
@@ -70,6 +77,7 @@ class Graph:
     kinds: Kinds | None = None
     relations: Mapping[str, Relation] = {}
     pairs: Pairs | None = None
+    kept: Mapping[str, Mapping[str, Column]] = {}
     _adjacency: CSR | None = None
 
     def __init__(
@@ -86,6 +94,8 @@ class Graph:
         undirected: bool = False,
         names: Names | None = None,
         task: str | None = None,
+        edge_columns: Mapping[str, Any] | None = None,
+        node_columns: Mapping[str, Any] | None = None,
     ) -> None:
         self.features = check_features(features)
         edges, weight = check_edges(edge_index, edge_weight, self.num_nodes)
@@ -98,6 +108,24 @@ class Graph:
         self.check_split_labels()
         self.names = names or Names()
         self.names.check(self.num_nodes, self.num_classes, self.num_features)
+        if edge_columns or node_columns:
+            self._keep(edges, edge_columns or {}, node_columns or {}, undirected)
+
+    def _keep(
+        self,
+        edges: Tensor,
+        edge_columns: Mapping[str, Any],
+        node_columns: Mapping[str, Any],
+        undirected: bool,
+    ) -> None:
+        from vrgcn.graph.kept import NODES, aligned, read_columns
+        from vrgcn.graph.pairs import EDGES
+
+        of_edges = read_columns(edge_columns, edges.shape[1])
+        of_nodes = read_columns(node_columns, self.num_nodes)
+        own = aligned(self.adjacency, edges[0], edges[1], of_edges, undirected)
+        found = {EDGES: own, NODES: of_nodes}
+        self.kept = {owner: columns for owner, columns in found.items() if columns}
 
     @classmethod
     def from_parts(
@@ -144,6 +172,8 @@ class Graph:
         columns: Mapping[str, list[str]] | None = None,
         num_classes: int | None = None,
         task: str | None = None,
+        edge_columns: Mapping[tuple[str, str, str], Mapping[str, Any]] | None = None,
+        node_columns: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> Graph:
         """A graph of several kinds of nodes and several relations between them.
 
@@ -158,6 +188,8 @@ class Graph:
         undirected: relations of one kind whose edges count in both directions; they have no reverse
         ids: the user's own ids of the nodes of a kind
         classes, columns: names of the classes, and of the feature columns of a kind
+        edge_columns, node_columns: columns to keep for each edge of a relation or node of a kind,
+            {("user", "rated", "item"): {"rating": ..., "time": ...}}, {"user": {"joined": ...}}
         """
         from vrgcn.graph.from_kinds import graph_from_kinds
 
@@ -173,6 +205,8 @@ class Graph:
             columns=columns or {},
             num_classes=num_classes,
             task=task,
+            edge_columns=edge_columns or {},
+            node_columns=node_columns or {},
         )
 
     @property
@@ -286,7 +320,7 @@ class Graph:
                 f"features {features.shape[1]}: make the graph anew, Graph.from_kinds(...)"
             )
         graph = self._replaced(self._adjacency, features.cpu())
-        graph.scaling, graph.sums = scaling, self.sums
+        graph.scaling, graph.sums, graph.kept = scaling, self.sums, self.kept
         if graph.num_features != self.num_features:
             graph.names = replace(self.names, features=None)
         return graph
@@ -295,7 +329,7 @@ class Graph:
         """The same graph with other training, validation and test nodes: sorted ids by name; a
         split that is not named has none."""
         graph = self._replaced(self._adjacency, self.features)
-        graph.scaling = self.scaling
+        graph.scaling, graph.kept = self.scaling, self.kept
         for name in SPLITS:
             setattr(graph, name, splits.get(name, self.train[:0]))
         return graph

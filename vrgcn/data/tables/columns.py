@@ -52,6 +52,7 @@ class EdgeColumns:
     aside: columns that are left out although no setting asks for it
     relation: column that names the relation of each edge; None if all are of one
     features: columns that become features of the nodes at the ends
+    kept: columns that are kept for each edge
     """
 
     source: str
@@ -60,11 +61,12 @@ class EdgeColumns:
     aside: list[str]
     relation: str | None = None
     features: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
 
     @property
     def used(self) -> list[str]:
         optional = [self.weight, self.relation]
-        used = [self.source, self.target, *filter(None, optional), *self.features]
+        used = [self.source, self.target, *filter(None, optional), *self.features, *self.kept]
         return list(dict.fromkeys(used))
 
     def with_features(self, features: Sequence[str]) -> EdgeColumns:

@@ -17,6 +17,7 @@ from vrgcn.data.tables.columns import EdgeColumns
 from vrgcn.data.tables.edge_means import EdgeMeans
 from vrgcn.data.tables.encoders.numbers import sure_decimal
 from vrgcn.data.tables.ids import NodeIds, tidied, tidying_that_finds
+from vrgcn.data.tables.kept import KeptRows
 from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.proposal import SAMPLE
 from vrgcn.data.tables.reading import Table
@@ -54,6 +55,7 @@ def read_edges(
     ends: tuple[End, End],
     pairs: Mapping[str, Pairs],
     means: EdgeMeans | None,
+    kept: KeptRows | None,
     others: Sequence[End],
     spec: ImportSpec,
     on_rows: Callable[[str, int], None],
@@ -65,6 +67,7 @@ def read_edges(
     ends: the nodes at the source and at the target
     pairs: where the edges go, by the name of their relation; "" if the table names none
     means: collects the columns that become features of the ends; None if there are none
+    kept: collects the columns that are kept for each edge; None if there are none
     others: the nodes of all kinds, in which unknown ids are looked for
     gaps: an empty cell is no edge, and no mistake
     """
@@ -91,11 +94,14 @@ def read_edges(
                 weight = _weights(columns.weight, start, batch, decimal, problems)
             source, target = (_shifted(own, end) for own, end in zip(places, ends, strict=True))
             block = None if means is None else means.block(start, batch)
+            single = None if kept is None else kept.block(start, batch)
             for name, rows in _by_relation(columns, start, batch, pairs, problems):
                 own = None if weight is None else weight[rows]
                 pairs[name].append(source[rows], target[rows], own)
                 if means is not None and block is not None:
                     means.add(name, block[rows], places[0][rows], places[1][rows])
+                if kept is not None and single is not None:
+                    kept.add(name, [each[rows] for each in single], source[rows], target[rows])
             on_rows(table.name, start + len(batch))
     checks[0].note_skipped(pairs.values())
     return problems

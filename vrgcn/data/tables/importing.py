@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from vrgcn.data.store import write_array, write_meta
+from vrgcn.data.store_kept import KeptPlace
 from vrgcn.data.store_kinds import RelationPlace, relation_folder
 from vrgcn.data.tables.feature_files import append_columns, join_features, name_blocks
 from vrgcn.data.tables.features import (
@@ -21,6 +22,7 @@ from vrgcn.data.tables.features import (
     structural_features,
 )
 from vrgcn.data.tables.ids import look_alikes
+from vrgcn.data.tables.kept import read_kept_nodes, write_columns
 from vrgcn.data.tables.kinds_summary import summarise_kinds
 from vrgcn.data.tables.limits import respect_limit
 from vrgcn.data.tables.opening import Opener, open_source
@@ -36,6 +38,7 @@ from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.summary import ImportSummary, summarise
 from vrgcn.data.tables.telling import remarks, taken_from, two_kinds_in_one
 from vrgcn.files.writing import flush_folder, new_folder
+from vrgcn.graph.kept import NODES
 from vrgcn.graph.kinds import Kinds
 from vrgcn.graph.names import Names
 from vrgcn.graph.validation import SPLITS
@@ -58,6 +61,8 @@ def run_import(
         relations, recipes, degree = read_relations(source, kinds, folder, on_rows, found)
         kinds = [_with_features(source, kind, relations) for kind in kinds]
         classes, task = _write_labels(source, kinds, folder)
+        kept = [place for relation in relations for place in relation.kept]
+        kept += _write_kept_nodes(source, kinds, folder, len(kept))
         own = {
             kind.source.name: kind.source.recipe or _recipe(source, kind, classes, task)
             for kind in kinds
@@ -69,8 +74,8 @@ def run_import(
         alike = [look_alikes(kind.nodes.ids, source.spec.tidy_ids) for kind in kinds]
         notes += [note for note in alike if note is not None]
         if not source.named:
-            return _finish(source, kinds[0], relations[0], classes, task, notes, folder)
-        _write_kinds(source, kinds, relations, classes, task, folder)
+            return _finish(source, kinds[0], relations[0], classes, task, notes, folder, kept)
+        _write_kinds(source, kinds, relations, classes, task, folder, kept)
         return summarise_kinds(source, kinds, relations, degree, notes)
 
 
@@ -139,6 +144,25 @@ def _write_labels(
     return (None, DEFAULT) if recipe is None else (recipe.classes, recipe.task)
 
 
+def _write_kept_nodes(
+    source: Source, kinds: Sequence[ReadKind], folder: Path, first: int
+) -> list[KeptPlace]:
+    """Write the columns that are kept for each node, as files with numbers from `first` on."""
+    places: list[KeptPlace] = []
+    problems = Collected()
+    for kind in kinds:
+        own, table = kind.source, kind.source.table
+        if table is None or not own.keep:
+            continue
+        columns = read_kept_nodes(table, own.keep, len(kind.nodes.ids))
+        for reader in own.keep:
+            problems.add(reader.problems)
+        owner = own.name if source.named else NODES
+        places += write_columns(owner, columns, folder, first + len(places))
+    problems.raise_if_any()
+    return places
+
+
 def _has_classes(kind: KindSource) -> bool:
     return kind.recipe is not None and bool(kind.recipe.label)
 
@@ -151,13 +175,14 @@ def _finish(
     task: str,
     notes: list[str],
     folder: Path,
+    kept: Sequence[KeptPlace],
 ) -> ImportSummary:
     """Write the description of a graph of one table, and summarise the import."""
     spec, features = source.spec, kind.features
     assert features is not None
     names = Names(kind.nodes.ids.natural(), classes, features.names)
     blocks = name_blocks(folder, features, len(kind.nodes.ids))
-    write_meta(folder, features.width, len(classes or []), names, task, blocks)
+    write_meta(folder, features.width, len(classes or []), names, task, blocks, kept=kept)
     labels = kind.nodes.labels
     columns = taken_from(source, find_task(labels.task).drawn if labels is not None else "")
     notes = [*notes, *two_kinds_in_one(source, kind.nodes.ids)]
@@ -175,6 +200,7 @@ def _write_kinds(
     classes: list[str] | None,
     task: str,
     folder: Path,
+    kept: Sequence[KeptPlace],
 ) -> None:
     """Write the description of a graph of several kinds."""
     target = source.labelled
@@ -199,4 +225,4 @@ def _write_kinds(
     ]
     for number in range(len(places)):
         flush_folder(relation_folder(folder, number))
-    write_meta(folder, len(features), len(classes or []), names, task, blocks, places)
+    write_meta(folder, len(features), len(classes or []), names, task, blocks, places, kept)

@@ -20,6 +20,7 @@ from vrgcn.data.tables.summary import (
     label_counts,
     label_warnings,
 )
+from vrgcn.data.tables.telling import told_of_kept
 from vrgcn.data.tables.wording import counted
 from vrgcn.files.printable import printable
 from vrgcn.files.setting_names import setting
@@ -203,6 +204,7 @@ def _columns(source: Source) -> list[str]:
         lines.append(f"{kind.name}: {file}id {columns.id!r}{label}{split}, {made}")
         if columns.aside:
             lines.append(f"{kind.name}: left aside {', '.join(map(repr, columns.aside[:5]))}")
+        lines += told_of_kept(kind.name, kind.keep, "node")
     for relation in source.relations:
         own = relation.columns
         more = f", weight {own.weight!r}" if own.weight else ""
@@ -214,8 +216,10 @@ def _columns(source: Source) -> list[str]:
             f"{title}: {relation.table.name}: from {own.source!r} ({relation.file.source}) to "
             f"{own.target!r} ({relation.file.target}){more}"
         )
-        if own.aside:
-            lines.append(f"{title}: left aside {', '.join(map(repr, own.aside[:5]))}")
+        aside = [column for column in own.aside if column not in own.kept]
+        if aside:
+            lines.append(f"{title}: left aside {', '.join(map(repr, aside[:5]))}")
+        lines += told_of_kept(title, relation.keep, "edge")
     for table in source.tables():
         lines += [f"{table.name}: {note}" for note in table.notes]
     return lines

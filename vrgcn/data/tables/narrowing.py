@@ -24,7 +24,7 @@ from vrgcn.files.setting_names import Placeholder, columns_of, setting
 
 _OF_NODES = ("id", "label", "split")
 _OF_EDGES = ("source", "target", "weight", "relation_column")
-_OF_BOTH = ("drop", "features", "column", "fill")
+_OF_BOTH = ("drop", "features", "column", "fill", "keep")
 COLUMN_SETTINGS = (*_OF_NODES, *_OF_EDGES, *_OF_BOTH)
 # Settings about labels, which one kind has.
 _OF_LABELS = ("task", "label_delimiter", "missing", "ratio", "split_seed")
@@ -99,6 +99,7 @@ class Narrowing:
             **{"source": None, "target": None, "weight": None, **_DEFAULTS},
             **self._alone(Path(kind)),
             "fill": tuple(self._own["fill"].get(kind, ())),
+            "keep": (),
         }
         array = self._arrays.get(kind, [None])[0]
         return replace(self._spec, **none | {"nodes": None}, features_file=array)
@@ -121,7 +122,7 @@ class Narrowing:
         path = self._schema.kinds[kind]
         own = self._columns(kind, ("source", "target", "drop"))
         none: dict[str, Any] = {"id": None, "label": (), "split": None, "weight": None}
-        none |= {"features": (), "column": (), "fill": ()}
+        none |= {"features": (), "column": (), "fill": (), "keep": ()}
         assert path is not None
         return replace(
             self._spec, **self._alone(path), **own, **none, **_DEFAULTS, features_file=None
@@ -174,7 +175,7 @@ class Narrowing:
             self._check_owner(name, text, owners[head])
             return {owners[head]: rest}
         column = text.rpartition("=")[0] if name == "fill" else text.partition("=")[0]
-        column = text if name not in ("column", "fill") else column
+        column = text if name not in ("column", "fill", "keep") else column
         having = {
             owner: text
             for owner, table in self._tables.items()

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from vrgcn.data.store_kept import KeptPlace
 from vrgcn.data.store_kinds import relation_folder
 from vrgcn.data.tables.adjacency import Adjacency, Pairs, write_adjacency
 from vrgcn.data.tables.edge_means import EdgeMeans, NodeMeans
@@ -20,12 +21,14 @@ from vrgcn.data.tables.edges import End, read_edges, relation_names
 from vrgcn.data.tables.feature_files import Features
 from vrgcn.data.tables.features import FeatureColumns
 from vrgcn.data.tables.ids import EndColumns, check_count
+from vrgcn.data.tables.kept import KeptRows
 from vrgcn.data.tables.narrowing import naming, naming_file
 from vrgcn.data.tables.nodes import Nodes, add_unknown, nodes_of_edges, read_nodes
 from vrgcn.data.tables.problems import Collected, Problems
 from vrgcn.data.tables.recipe import Recipe
 from vrgcn.data.tables.sources import KindSource, RelationSource, Source
 from vrgcn.data.tables.telling import with_kinds
+from vrgcn.graph.pairs import EDGES
 from vrgcn.tasks import DEFAULT
 
 Watch = Callable[[str, int], None]
@@ -56,6 +59,7 @@ class ReadRelation:
     name: of the relation, between those of its kinds; "" in a graph of one table
     adjacency: without degrees in a graph of several kinds, whose relations may be many
     means: features that its columns make for nodes of the source kind and of the target kind
+    kept: the columns that are kept for each edge, once they are written
     """
 
     source: RelationSource
@@ -63,6 +67,7 @@ class ReadRelation:
     pairs: Pairs
     adjacency: Adjacency
     means: tuple[NodeMeans, NodeMeans] | None = None
+    kept: Sequence[KeptPlace] = ()
 
     @property
     def triple(self) -> tuple[str, str, str]:
@@ -141,7 +146,7 @@ def read_relations(
         )
         for kind in kinds
     }
-    read: list[tuple[RelationSource, dict[str, Pairs], EdgeMeans | None]] = []
+    read: list[tuple[RelationSource, dict[str, Pairs], EdgeMeans | None, KeptRows | None]] = []
     place = 0
     for each in source.relations:
         title, path = each.file.title, each.file.path
@@ -157,21 +162,25 @@ def read_relations(
                 place += 1
             sides = ends[each.file.source], ends[each.file.target]
             means = _means(each, sides, on_rows)
+            kept = KeptRows(each.keep) if each.keep else None
             problems = read_edges(
-                *(each.table, each.columns, sides, own, means),
+                *(each.table, each.columns, sides, own, means, kept),
                 *(list(ends.values()), each.spec, on_rows),
                 gaps=each.own,
             )
             found.add(problems)
             if means is not None:
                 found.add(means.problems)
-            read.append((each, own, means))
+            for noted in kept.problems if kept is not None else ():
+                found.add(noted)
+            read.append((each, own, means, kept))
     found.raise_if_any()
     directed = source.named or source.spec.directed
     relations: list[ReadRelation] = []
     recipes: dict[str, Recipe] = {}
     degree = np.zeros(total, np.int64)
-    for each, pairs, means in read:
+    written = 0
+    for each, pairs, means, kept in read:
         made = []
         for name, own_pairs in pairs.items():
             adjacency = write_adjacency(own_pairs, own_pairs.folder, directed)
@@ -179,7 +188,13 @@ def read_relations(
                 degree += adjacency.degree + adjacency.out_degree
                 adjacency = adjacency.without_degrees()
             features = None if means is None else means.finish(name)
-            made.append(ReadRelation(each, name, own_pairs, adjacency, features))
+            relation = ReadRelation(each, name, own_pairs, adjacency, features)
+            if kept is not None:
+                owner = "-".join(relation.triple) if source.named else EDGES
+                places = kept.write(name, owner, own_pairs.folder, folder, written, directed)
+                relation = replace(relation, kept=places)
+                written += len(places)
+            made.append(relation)
         relations += made
         recipes[each.file.title] = each.recipe or _edge_recipe(each, made, means)
     return relations, recipes, degree

@@ -12,8 +12,11 @@ from vrgcn.data.tables.columns import (
     edge_columns,
     edge_features,
     node_columns,
+    shown_columns,
 )
 from vrgcn.data.tables.features import open_features
+from vrgcn.data.tables.keeping import Keep
+from vrgcn.data.tables.kept import kept_columns
 from vrgcn.data.tables.narrowing import Narrowing, naming
 from vrgcn.data.tables.nodes import check_split
 from vrgcn.data.tables.problems import Collected, KnownError
@@ -25,6 +28,7 @@ from vrgcn.data.tables.rows import ROW, NumberedRows
 from vrgcn.data.tables.schema import RelationFile
 from vrgcn.data.tables.sources import KindSource, RelationSource, Source
 from vrgcn.data.tables.spec import ImportSpec
+from vrgcn.files.setting_names import setting
 
 Plan = Callable[[str, list[tuple[str, str, str]]], None]
 Key = tuple[str, str]  # "edges" and the title of a relation, or "nodes" and a kind
@@ -58,17 +62,19 @@ class Roles:
         relations = []
         for relation in plain:
             with found.step(), naming(schema.short(relation.file)):
-                relations.append(self._with_features(relation, plain))
+                relations.append(self._with_features(self._keeping(relation), plain))
         kinds = []
         for kind in schema.kinds:
             with found.step(), naming(kind):
-                kinds.append(self._kind(kind, rows.get(kind), plain))
+                kinds.append(self._keeping_nodes(self._kind(kind, rows.get(kind), plain)))
         if len(schema.kinds) == len(kinds) == 1 and not schema.named:
             self._spec = kinds[0].spec
         self._show(on_plan)
         found.raise_if_any()
         labelled = self._narrowing.labelled if schema.named else ""
-        return Source(self._spec, kinds, relations, labelled, self._recipes is not None)
+        source = Source(self._spec, kinds, relations, labelled, self._recipes is not None)
+        self._check_kept(source)
+        return source
 
     def _ends_of_rows(self, kind: str) -> EdgeColumns | None:
         """Return the ends in a table of edges whose rows become nodes."""
@@ -122,6 +128,30 @@ class Roles:
         object.__setattr__(changed, "relation_column", spec.relation_column)
         return changed
 
+    def _keeping(self, relation: RelationSource) -> RelationSource:
+        """Return the relation with the columns that are kept for each edge."""
+        columns = relation.columns
+        if isinstance(relation.table, NumberedRows):
+            return relation
+        ends = [columns.source, columns.target, *filter(None, [columns.relation])]
+        keep = kept_columns(relation.table, relation.spec.keep, ends)
+        columns = replace(columns, kept=tuple(reader.column for reader in keep))
+        return replace(relation, columns=columns, keep=keep)
+
+    def _keeping_nodes(self, kind: KindSource) -> KindSource:
+        """Return the kind with the columns that are kept for each node."""
+        if kind.table is None or kind.columns is None:
+            return kind
+        return replace(kind, keep=kept_columns(kind.table, kind.spec.keep, [kind.columns.id]))
+
+    def _check_kept(self, source: Source) -> None:
+        """Refuse a setting that names a column that no table has."""
+        tables = list(self._tables.values())
+        for text in source.spec.keep if not source.named else ():
+            if not any(Keep.parse(text).named(table.columns) for table in tables):
+                have = "; ".join(f"{t.name} has {shown_columns(t.columns)}" for t in tables)
+                raise ValueError(f"{setting('keep', text)}: no table has such a column; {have}")
+
     def _with_features(
         self, relation: RelationSource, others: Sequence[RelationSource]
     ) -> RelationSource:
@@ -138,6 +168,8 @@ class Roles:
         ends = {end for each in same for end in (each.columns.source, each.columns.target)}
         chosen = edge_features(relation.table, columns, spec)
         chosen = [column for column in chosen if column not in ends or spec.features]
+        splits = [reader.column for reader in relation.keep if reader.kind == "split"]
+        chosen = [column for column in chosen if column not in splits]
         proposal = propose(relation.table, chosen, spec, edges=True)
         columns = columns.with_features([each.column for each in proposal.encoders])
         self._proposals.append((self._spec.schema.short(relation.file), proposal))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from vrgcn.data.tables.columns import EdgeColumns, NodeColumns
 from vrgcn.data.tables.encoders.encoder import Encoder
+from vrgcn.data.tables.kept import KeptReader
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.recipe import Recipe
 from vrgcn.data.tables.schema import RelationFile
@@ -22,6 +23,7 @@ class KindSource:
     encoders: encoders of the feature columns
     marked: a feature marks the nodes that the table lacks
     recipe: how the same kind was imported before; None without --like
+    keep: readers of the columns that are kept for each node
     """
 
     name: str
@@ -31,6 +33,7 @@ class KindSource:
     encoders: Sequence[Encoder] = ()
     marked: bool = False
     recipe: Recipe | None = None
+    keep: Sequence[KeptReader] = ()
 
     @property
     def owner(self) -> str:
@@ -46,6 +49,7 @@ class RelationSource:
     encoders: encoders of the columns that become features of the nodes at the ends
     own: the table is that of a kind, and a column of it names nodes of another: an empty cell is no
         edge
+    keep: readers of the columns that are kept for each edge
     """
 
     file: RelationFile
@@ -55,6 +59,7 @@ class RelationSource:
     encoders: Sequence[Encoder] = ()
     recipe: Recipe | None = None
     own: bool = False
+    keep: Sequence[KeptReader] = ()
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from vrgcn.data.tables.keeping import Keep
 from vrgcn.data.tables.overrides import Override, parse_fills
 from vrgcn.data.tables.schema import Schema, files_of, parse_schema
 from vrgcn.files.setting_names import FILE, SHARES, setting
@@ -116,6 +117,10 @@ class ImportSpec:
     rows_as_nodes: tuple[str, ...] = ()
     """Relations whose rows become nodes: of user-bought-item the kind `bought`, with the features
     that the columns make, between user-from-bought and bought-to-item."""
+    keep: tuple[str, ...] = ()
+    """Columns to keep for each single edge or node, by name or by pattern, so that they can be
+    predicted or split by: COLUMN, or COLUMN=KIND, KIND one of number, class, date (date:FORMAT)
+    and split; such as rated.rating or rated.time=date. Numbers as dates are seconds since 1970."""
     headerless: bool = False
     """The edges file has no first line that names its columns; they are called 1, 2, 3."""
     directed: bool = False
@@ -139,6 +144,8 @@ class ImportSpec:
             raise ValueError(f"{setting('split')} and {setting('ratio')}: give one of them")
         for text in self.column:
             Override.parse(text)
+        for text in self.keep:
+            Keep.parse(text)
         parse_fills(self.fill)
         if self.like is not None:
             self._check_like()

@@ -15,7 +15,8 @@ from vrgcn.data.tables.labels import Labels
 from vrgcn.data.tables.numbers import Numbers
 from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.reading import Table
-from vrgcn.data.tables.values import SPLIT_WORDS, is_missing, to_text
+from vrgcn.data.tables.values import is_missing, to_text
+from vrgcn.graph.split_words import SPLIT_WORDS
 
 NONE = -1
 _ROUNDING = 1e-9

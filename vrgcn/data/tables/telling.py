@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import pyarrow as pa
 
 from vrgcn.data.tables.ids import EndColumns, NodeIds, ids_of_edges, whole_numbers
+from vrgcn.data.tables.kept import KeptReader
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.sources import Source
 from vrgcn.data.tables.spec import asked_task
@@ -50,20 +52,34 @@ def taken_from(source: Source, drawn: str) -> list[str]:
         )
         if node.aside:
             lines.append(f"{node_table.name}: left aside {_listed(node.aside)}")
+        lines += told_of_kept(node_table.name, kind.keep, "node")
     else:
         lines.append(f"nodes: those of the edges; features from {features}")
     weight = f", weight {edge.weight!r}" if edge.weight else ""
     direction = "directed" if spec.directed else "undirected"
     lines.append(f"{edge_table.name}: from {edge.source!r} to {edge.target!r}{weight}, {direction}")
-    if edge.aside:
+    aside = [column for column in edge.aside if column not in edge.kept]
+    if aside:
         lines.append(
-            f"{edge_table.name}: left aside {_listed(edge.aside)}; an edge has a weight "
-            f"({setting('weight', COLUMN)}) and nothing more"
+            f"{edge_table.name}: left aside {_listed(aside)}; an edge has a weight "
+            f"({setting('weight', COLUMN)}) and columns that are kept ({setting('keep', COLUMN)})"
         )
+    lines += told_of_kept(edge_table.name, relation.keep, "edge")
     for table in (node_table, edge_table):
         if table is not None:
             lines += [f"{table.name}: {note}" for note in table.notes]
     return lines
+
+
+def told_of_kept(owner: str, keep: Sequence[KeptReader], row: str) -> list[str]:
+    """Return a line about the columns that are kept for each row of a table.
+
+    row: a word for it, node or edge
+    """
+    if not keep:
+        return []
+    columns = ", ".join(f"{reader.column!r} ({reader.kind})" for reader in keep)
+    return [f"{owner}: kept for each {row} {columns}"]
 
 
 def remarks(source: Source) -> list[str]:

@@ -18,13 +18,6 @@ from pyarrow import types
 
 from vrgcn.files.setting_names import setting
 
-# Spellings of the cells of a split column -> 0 train, 1 val, 2 test.
-SPLIT_WORDS = {
-    **dict.fromkeys(("train", "training"), 0),
-    **dict.fromkeys(("val", "valid", "validation", "dev"), 1),
-    **dict.fromkeys(("test", "testing"), 2),
-}
-
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$|^[+-]?inf(inity)?$"
 _COMMAS = r"^\s*[+-]?[\d.,]*\d,\d+(\.\d+)?\s*$"
 _NO_NUMBER = ("", "nan", "na", "n/a", "#n/a", "<na>", "null", "none")
