@@ -236,8 +236,8 @@ def test_spaces_around_names_of_columns_are_left_out_and_told():
 def test_columns_of_edges_that_are_of_no_use_are_told():
     _, summary = imported(NODES, "source,target,since,kind\na,b,1,x\n")
     assert (
-        "e.csv: left aside 'since', 'kind'; an edge has a weight (--weight COLUMN) and columns that "
-        "are kept (--keep COLUMN)"
+        "e.csv: left aside 'since', 'kind'; an edge has a weight (--weight COLUMN) and columns "
+        "that are kept (--keep COLUMN)"
     ) in str(summary)
 
 
