@@ -162,6 +162,10 @@ def check_sampler(kind: Callable[[float], Any], graph: Graph) -> None:
 
 
 def check_python(names: dict[str, Any]) -> None:
+    assert list(names["best"].columns) == ["customer", "sku", "rank", "score"]
+    assert len(names["best"]) == 10
+    assert len(names["likely"]) == 50
+    assert 0 < names["ndcg"] < 1
     assert names["accuracy"] > 0.8
     assert (names["classes"] == names["y"])[~names["train_mask"]].mean() > 0.8
     assert names["scores"].mean() > 0.8

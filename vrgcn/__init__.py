@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from vrgcn.runs.run import Run, load_run
     from vrgcn.runs.train import train
     from vrgcn.scikit.classifier import VRGCNClassifier as VRGCNClassifier
+    from vrgcn.scikit.recommender import VRGCNRecommender as VRGCNRecommender
     from vrgcn.scikit.regressor import VRGCNRegressor as VRGCNRegressor
     from vrgcn.training.config import TrainConfig
     from vrgcn.training.listener import StopTraining
@@ -83,6 +84,7 @@ _HOME = {
     "TuneResult": "tuning.tuner",
     "tune": "tuning.tune",
     "VRGCNClassifier": "scikit.classifier",
+    "VRGCNRecommender": "scikit.recommender",
     "VRGCNRegressor": "scikit.regressor",
 }
 

@@ -4,5 +4,6 @@ try:
     import sklearn  # noqa: F401
 except ImportError:
     raise ImportError(
-        "VRGCNClassifier and VRGCNRegressor need scikit-learn: pip install 'vrgcn[sklearn]'"
+        "VRGCNClassifier, VRGCNRegressor and VRGCNRecommender need scikit-learn: pip install "
+        "'vrgcn[sklearn]'"
     ) from None

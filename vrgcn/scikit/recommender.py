@@ -1,0 +1,305 @@
+"""`VRGCNRecommender`: which items a user should see, from pairs of users and items."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.scaling import scale_graph, suitable_scaling
+from vrgcn.inference.predict import exact_sweeps
+from vrgcn.inference.saved import SavedModel
+from vrgcn.pairs.best import best_partners
+from vrgcn.pairs.model import PairModel
+from vrgcn.pairs.negatives import drawn_negatives
+from vrgcn.pairs.ranking import EmbeddedPairs, score_pairs
+from vrgcn.pairs.split import split_pairs
+from vrgcn.runs.config_file import build, check_known, setting_types
+from vrgcn.runs.settings import Settings, with_defaults
+from vrgcn.training.result import TrainResult
+
+KINDS = ("user", "item")
+TRIPLE = ("user", "chose", "item")
+RELATION = "-".join(TRIPLE)
+_OWN = ("random_state", "verbose", "validation_fraction", "settings")
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class VRGCNRecommender(BaseEstimator):  # type: ignore[misc]
+    """A recommender in scikit-learn's manner.
+
+    model, hidden, layers, embedding, decoder: the network, as in `ModelConfig`
+    estimator, epochs, batch_size, learning_rate, loss, negatives, metric, device: the training, as
+        in `TrainConfig`
+    settings: a dict of any other settings of `ModelConfig` and `TrainConfig`
+    validation_fraction: the share of the pairs, drawn at random, that chooses the best epoch; 0:
+        none, and the last epoch is kept
+    random_state: a seed, a generator of NumPy's, or None for a seed that NumPy draws
+    verbose: show progress
+
+    None stands for what `vrgcn train --predict user-chose-item` takes.
+
+    After `fit`: `model_` is the trained network, which `save_model` writes; `result_` the
+    `TrainResult`; `n_iter_` the epochs trained; `graph_` the graph of users and items; `columns_`
+    the names of the columns of users and items; `n_features_in_` 2.
+    """
+
+    model: str | None = None
+    hidden: int | None = None
+    layers: int | None = None
+    embedding: int | None = None
+    decoder: str | None = None
+    estimator: str | None = None
+    epochs: int | None = None
+    batch_size: int | None = None
+    learning_rate: float | None = None
+    loss: str | None = None
+    negatives: int | None = None
+    metric: str | None = None
+    settings: Mapping[str, Any] | None = None
+    validation_fraction: float = 0.0
+    random_state: Any = None
+    verbose: bool = False
+    device: str | None = None
+
+    # Attributes that `fit` sets; they are no parameters.
+    model_: ClassVar[PairModel]
+    result_: ClassVar[TrainResult]
+    graph_: ClassVar[Graph]
+    columns_: ClassVar[tuple[str, str]]
+    metric_: ClassVar[str]
+    n_iter_: ClassVar[int]
+    n_features_in_: ClassVar[int]
+
+    def fit(
+        self, X: Any, y: Any = None, *, user_features: Any = None, item_features: Any = None
+    ) -> Self:
+        """Train the model.
+
+        X: pairs, a user and an item in each row: a DataFrame with the two in its first two columns,
+            or an array (pairs, 2). Ids are numbers or texts of your own
+        y: ignored
+        user_features, item_features: a DataFrame with the ids in a column called as that of X, or
+            `id`, or else in the index; columns become features as `vrgcn import` makes them. Or an
+            array (users, features), whose rows are the ids 0, 1, ... A table may have users and
+            items without pairs. Without a table the nodes are those of X, and have learned rows
+        """
+        pairs, columns = _frame(X)
+        tables = {
+            kind: _table(given, kind, column)
+            for kind, given, column in zip(
+                KINDS, (user_features, item_features), columns, strict=True
+            )
+            if given is not None
+        }
+        made = Graph.from_tables(tables, {TRIPLE: pairs.set_axis([*KINDS], axis=1)})
+        found = self._settings()
+        if not 0 <= self.validation_fraction < 1:
+            raise ValueError(
+                "validation_fraction must be at least 0 and below 1, not "
+                f"{self.validation_fraction}"
+            )
+        share = self.validation_fraction
+        graph = split_pairs(made, RELATION, (1 - share, share, 0.0), found.train.seed)
+        assert graph.pairs is not None
+        if share and not len(graph.pairs.val):
+            raise ValueError(
+                f"validation_fraction={share} of {len(graph.pairs.train)} pairs is none: give more"
+            )
+        graph, _ = scale_graph(graph, suitable_scaling(graph.features))
+        job = found.settled(graph).prepare(graph)
+        self.result_ = job.train(verbose=self.verbose)  # type: ignore[misc]
+        assert isinstance(job.model, PairModel)
+        self.model_ = job.model  # type: ignore[misc]
+        self.graph_ = graph  # type: ignore[misc]
+        self.columns_ = columns  # type: ignore[misc]
+        self.metric_ = found.train.metric or "ndcg@20"  # type: ignore[misc]
+        self.n_iter_ = len(self.result_.curve)  # type: ignore[misc]
+        self.n_features_in_ = 2  # type: ignore[misc]
+        self._embeddings: Tensor | None = None
+        return self
+
+    def recommend(self, users: Any = None, top: int = 20) -> Any:
+        """Return the best new items of each user, best first: a DataFrame with the columns of users
+        and items as X called them, `rank` from 1, and `score`.
+
+        users: ids; None: all users
+        top: items for each; pairs that `fit` has seen are left out
+        """
+        import pandas as pd
+
+        scorer = self._scorer()
+        if isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 1:
+            raise ValueError(f"top must be a number from 1, not {top!r}")
+        pairs = self.graph_.pairs
+        assert pairs is not None
+        sources = torch.arange(pairs.sources.start, pairs.sources.stop)
+        if users is not None:
+            sources = torch.from_numpy(self._places(_ids(users), "users", 0))
+        if not len(sources):
+            raise ValueError("users names nobody: give ids, or None for all users")
+        parts = list(best_partners(scorer, pairs, sources, int(top)))
+        best = torch.cat([part.pairs for part in parts])
+        ids = {column: self._own_ids(best[:, end], end) for end, column in enumerate(self.columns_)}
+        ranks, scores = (
+            torch.cat([getattr(part, name) for part in parts]).numpy()
+            for name in ("ranks", "scores")
+        )
+        return pd.DataFrame({**ids, "rank": ranks, "score": scores})
+
+    def score_pairs(self, X: Any) -> NDArray[np.float32]:
+        """Return the score of each pair, (pairs,): the larger, the more likely.
+
+        X: as in `fit`; its users and items must be known
+        """
+        scorer = self._scorer()
+        frame, _ = _frame(X)
+        ends = [
+            self._places(frame.iloc[:, end].tolist(), f"X, column {name!r}", end)
+            for end, name in enumerate(frame.columns)
+        ]
+        found: NDArray[np.float32] = scorer.score(torch.from_numpy(np.stack(ends, axis=1))).numpy()
+        return found
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return how high held-out pairs rank among all items that were not seen with their users:
+        NDCG@20, or the `metric` that was given. Pairs of unknown users and items, and those that
+        `fit` has seen, are left out, with a warning.
+
+        X: as in `fit`; y: ignored
+        """
+        scorer = self._scorer()
+        pairs = self.graph_.pairs
+        assert pairs is not None
+        frame, _ = _frame(X)
+        ends = [self._known(frame.iloc[:, end].tolist(), kind) for end, kind in enumerate(KINDS)]
+        held = torch.from_numpy(np.stack(ends, axis=1))
+        known = (held >= 0).all(1)
+        known[known.clone()] &= ~pairs.known_in_training.has(held[known][:, 0], held[known][:, 1])
+        held = held[known].unique(dim=0)
+        if not len(held):
+            raise ValueError("X has no pair of a known user and a known item that fit has not seen")
+        if not known.all():
+            warnings.warn(
+                f"{int((~known).sum())} of {len(known)} pairs are left out: their users or items "
+                "are unknown, or fit has seen them",
+                stacklevel=2,
+            )
+        empty = held[:0]
+        asked = replace(pairs, val=empty, test=held)
+        if self.metric_ in ("auc", "ap"):
+            generator = torch.Generator().manual_seed(0)
+            negatives = {"test": drawn_negatives(asked, len(held), generator)}
+            asked = replace(asked, negatives=negatives)
+        return score_pairs(scorer, asked, "test", (self.metric_,))[self.metric_]
+
+    def _settings(self) -> Settings:
+        """The settings of a run with these parameters; those that are None have its defaults."""
+        own = [field.name for field in fields(self) if field.name not in _OWN]
+        given = {name: getattr(self, name) for name in own if getattr(self, name) is not None}
+        extra = dict(self.settings or {})
+        types = setting_types(Settings)
+        for name in extra:
+            check_known(name, types)
+            if name in given:
+                raise ValueError(f"{name} is given twice: as a parameter and in settings")
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        if isinstance(self.random_state, int | np.integer):
+            seed = int(self.random_state)
+        values = {"predict": RELATION, "seed": seed, **given, **extra}
+        return build(Settings, with_defaults(values))
+
+    def _scorer(self) -> EmbeddedPairs:
+        check_is_fitted(self, "model_")
+        pairs = self.graph_.pairs
+        assert pairs is not None
+        if self._embeddings is None:
+            saved = SavedModel.of(self.model_)
+            self._embeddings = exact_sweeps(saved, self.graph_).outputs(None).cpu()
+        return EmbeddedPairs(self.model_.decoder.cpu(), self._embeddings, pairs.targets)
+
+    def _own_ids(self, nodes: Tensor, end: int) -> Any:
+        """The user's ids of nodes at one end of pairs, as a pandas Series."""
+        kinds, kind = self.graph_.kinds, KINDS[end]
+        assert kinds is not None
+        ids = self.graph_.names.ids_of(kind)
+        return ids.take(kinds.within(kind, nodes).numpy()).to_pandas()
+
+    def _places(self, ids: list[Any], where: str, end: int) -> NDArray[np.int64]:
+        return self.graph_.names.places(ids, where, self.graph_.num_nodes, KINDS[end])
+
+    def _known(self, ids: list[Any], kind: str) -> NDArray[np.int64]:
+        """(ids,) nodes; -1 for ids that `fit` did not know."""
+        kinds = self.graph_.kinds
+        assert kinds is not None
+        own = self.graph_.names.ids_of(kind).cast(pa.string())
+        found = pc.index_in(pa.array([str(i) for i in ids], pa.string()), value_set=own)
+        places = found.fill_null(-1).to_numpy().astype(np.int64)
+        return np.where(places < 0, -1, places + kinds.range(kind).start)
+
+
+def _ids(users: Any) -> list[Any]:
+    """Ids of users as a list."""
+    if isinstance(users, str) or not np.iterable(users):
+        raise ValueError(f"users must be a list of ids, not {users!r}")
+    return list(users.tolist() if hasattr(users, "tolist") else users)
+
+
+def _frame(X: Any) -> tuple[Any, tuple[str, str]]:
+    """Pairs as a DataFrame of two columns, and the names of these."""
+    import pandas as pd
+
+    if isinstance(X, pd.DataFrame):
+        if X.shape[1] < 2:
+            raise ValueError(f"X needs a column of users and one of items, not {[*X.columns]}")
+        frame = X.iloc[:, :2]
+    else:
+        array = np.asarray(X)
+        if array.ndim != 2 or array.shape[1] != 2:
+            raise ValueError(
+                f"X must be pairs, (pairs, 2) or a DataFrame of two columns, not {array.shape}"
+            )
+        frame = pd.DataFrame(array, columns=list(KINDS))
+    if not len(frame):
+        raise ValueError("X has no pairs")
+    missing = frame.isna().any(axis=1).to_numpy()
+    if missing.any():
+        row = int(missing.nonzero()[0][0])
+        raise ValueError(
+            f"X has {int(missing.sum())} pairs without a user or item, first: row {row}"
+        )
+    one, other = (str(name) for name in frame.columns)
+    if one == other:
+        raise ValueError(f"X has two columns called {one!r}: give them different names")
+    return frame, (one, other)
+
+
+def _table(given: Any, kind: str, column: str) -> Any:
+    """Features of users or items as a DataFrame with a column `id`."""
+    import pandas as pd
+
+    if not isinstance(given, pd.DataFrame):
+        array = np.asarray(given)
+        if array.ndim != 2:
+            raise ValueError(
+                f"{kind}_features must be ({kind}s, features) or a DataFrame, not {array.shape}"
+            )
+        frame = pd.DataFrame(array, columns=[f"f{place}" for place in range(array.shape[1])])
+        return frame.assign(id=np.arange(len(frame)))
+    if column in given.columns:
+        return given.rename(columns={column: "id"})
+    if "id" in given.columns:
+        return given
+    return given.reset_index(names="id")
