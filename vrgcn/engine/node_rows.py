@@ -57,6 +57,7 @@ class LonelyRows:
 
     sizes: of the levels
     asked: the relations that tables and degrees are asked for
+    twice: those of them that tables are averaged over twice
     """
 
     def __init__(
@@ -65,11 +66,13 @@ class LonelyRows:
         device: torch.device,
         schema: Schema | None = None,
         asked: set[Relation] | None = None,
+        twice: set[Relation] | None = None,
     ) -> None:
         self._sizes = sizes
         self._device = device
         self.schema = schema or Schema()
         self.asked = set() if asked is None else asked
+        self.twice = set() if twice is None else twice
 
     def ids(self, level: int) -> Tensor:
         return torch.zeros(self._sizes[level], dtype=torch.int64, device=self._device)
@@ -83,6 +86,7 @@ class LonelyRows:
         return table.new_zeros((self._sizes[level], table.shape[1]))
 
     def second(self, level: int, table: Tensor, over: Relation) -> Tensor:
+        self.twice.add(over)
         return self.average(level, table, over)
 
     def reached(self, level: int, over: Relation) -> Tensor | None:

@@ -59,6 +59,10 @@ class Setup:
         """The graph's features, to select rows of."""
         return for_rows(self.graph.features)
 
+    def feature_rows(self, nodes: Tensor) -> Tensor:
+        """The features of some nodes as the model takes them, on its device."""
+        return select_rows(self.features, nodes).to(self.device, self.graph.dtype)
+
     @cached_property  # every minibatch asks for it
     def schema(self) -> Schema:
         """The kinds and relations of the graph."""
@@ -220,7 +224,7 @@ def look(
         trace(model, graph.features, training=mode, schema=graph.schema) for mode in (True, False)
     )
     visible = graph.among(graph.seen) if inductive else graph
-    P = _matrices(rule, visible, _asked(training, evaluation))
+    P = _matrices(rule, visible, asked_relations(training, evaluation))
     _check_relations(training, P)
     if preprocess and training.depth and not training.features_first:
         raise ValueError(NOT_THE_FEATURES)
@@ -257,7 +261,7 @@ def note_propagation(model: nn.Module, name: str) -> None:
     setattr(model, _PROPAGATION, name)
 
 
-def _asked(*traces: Trace) -> list[Relation]:
+def asked_relations(*traces: Trace) -> list[Relation]:
     """The relations that a model averages something over."""
     found = [over for one in traces for level in one.levels for over in level]
     tables = [over for one in traces for over in one.tables]

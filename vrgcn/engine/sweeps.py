@@ -7,10 +7,11 @@ receptive field.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -20,13 +21,48 @@ from vrgcn.engine.node_rows import GraphRows
 from vrgcn.engine.passes import PassEnded
 from vrgcn.engine.plan import Relation
 from vrgcn.engine.propagate import Propagate
-from vrgcn.engine.setup import Setup
-from vrgcn.engine.trace import set_mode
+from vrgcn.engine.trace import Trace, set_mode
 from vrgcn.graph.propagation import Propagation, chunks
-from vrgcn.graph.sparse import CSR, scale_rows, select_rows
+from vrgcn.graph.relations import Schema
+from vrgcn.graph.sparse import CSR, scale_rows
+
+
+class AverageRows(Protocol):
+    """Rows of P X."""
+
+    def rows(self, nodes: Tensor, *, keep: bool) -> Tensor:
+        """(len(nodes), features). keep: them for the next time, where they had to be computed"""
+
+
+class Source(Protocol):
+    """What sweeps read of a model on a graph: a `Setup`, or a graph that changes. The parts are
+    those of `Setup`."""
+
+    @property
+    def P(self) -> Mapping[Relation, Propagation]: ...  # noqa: N802
+
+    @property
+    def averages(self) -> Mapping[Relation, AverageRows]: ...
+
+    @property
+    def evaluation(self) -> Trace: ...
+
+    @property
+    def schema(self) -> Schema: ...
+
+    @property
+    def device(self) -> torch.device: ...
+
+    def feature_rows(self, nodes: Tensor) -> Tensor: ...
+
 
 # Rows of P without its diagonal for some nodes.
 Rows = Callable[[Propagation, Tensor], CSR]
+
+
+def rows_of(P: Propagation, nodes: Tensor) -> CSR:
+    """All entries of these rows, whatever kind of matrix it is."""
+    return P.rows(nodes)
 
 
 @dataclass(frozen=True)
@@ -41,13 +77,13 @@ class Swept:
 
 def sweep(
     model: nn.Module,
-    setup: Setup,
+    setup: Source,
     nodes: Tensor,
     tables: Histories,
     *,
     stop: int | None = None,
     keep_averages: bool = False,
-    rows: Rows = Propagation.rows,
+    rows: Rows = rows_of,
 ) -> Iterator[Swept]:
     """Run the model without dropout and gradients, neighbours read from the tables.
 
@@ -63,7 +99,7 @@ def sweep(
 
 def fill_tables(
     model: nn.Module,
-    setup: Setup,
+    setup: Source,
     needed: Sequence[Tensor],
     tables: Histories,
     *,
@@ -89,12 +125,12 @@ def fill_tables(
 
 def refresh_tables(
     model: nn.Module,
-    setup: Setup,
+    setup: Source,
     nodes: Tensor,
     tables: Histories,
     *,
     step: int,
-    rows: Rows = Propagation.rows,
+    rows: Rows = rows_of,
 ) -> None:
     """Write all tables' rows of some nodes in one sweep, from the tables as they are."""
     first = setup.evaluation.first_table
@@ -105,14 +141,14 @@ def refresh_tables(
 
 def _forward(
     model: nn.Module,
-    setup: Setup,
+    setup: Source,
     chunk: Tensor,
     tables: Histories,
     stop: int | None,
     keep_averages: bool,
     rows: Rows,
 ) -> Swept:
-    x = select_rows(setup.features, chunk).to(setup.device, setup.graph.dtype)
+    x = setup.feature_rows(chunk)
     received: list[Tensor] = []
     # A sweep that stops at the first table needs no row of P where P X is known.
     reached = cache(lambda over: _reached(setup.P[over], chunk))

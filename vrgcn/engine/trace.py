@@ -28,6 +28,7 @@ class Trace:
     default_random: whether from PyTorch's default generator, as `torch.nn.Dropout` does
     widths: of what it propagates, for each level
     tables: the relations that it averages tables of all nodes over
+    second_hops: those of them that it averages tables over twice
     """
 
     levels: tuple[tuple[Relation, ...], ...]
@@ -36,6 +37,7 @@ class Trace:
     default_random: bool = False
     widths: tuple[int, ...] = ()
     tables: frozenset[Relation] = frozenset()
+    second_hops: frozenset[Relation] = frozenset()
 
     @property
     def depth(self) -> int:
@@ -73,6 +75,7 @@ def trace(
     received: list[Tensor] = []
     levels: list[list[Relation]] = []
     tables: set[Relation] = set()
+    twice: set[Relation] = set()
 
     def answer(level: int, over: Relation, h: Tensor) -> Tensor:
         if level == len(levels):
@@ -84,7 +87,7 @@ def trace(
         return h.clone()
 
     def asking(sizes: list[int], answer: Answer) -> Propagate:
-        return Propagate(sizes, answer, LonelyRows(sizes, device, schema, tables))
+        return Propagate(sizes, answer, LonelyRows(sizes, device, schema, tables, twice))
 
     own = torch.Generator(device).manual_seed(0)
     with (
@@ -117,6 +120,7 @@ def trace(
         drew_default,
         tuple(h.shape[1] for h in received),
         frozenset(tables),
+        frozenset(twice),
     )
 
 

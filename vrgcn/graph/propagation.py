@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -155,29 +155,93 @@ class Propagation:
         return Propagation(0.0 if loops is None else loops.to(dtype), None, adjacency, None, dtype)
 
 
-def gcn(graph: Graph) -> Propagation:
+class Sums(Protocol):
+    """Sums of A that its normalisation is made of, (nodes,) float64 each."""
+
+    @property
+    def rows(self) -> Tensor: ...
+
+    @property
+    def columns(self) -> Tensor: ...
+
+    @property
+    def loops(self) -> Tensor | None:
+        """The diagonal; None where nothing is on it."""
+
+
+# The vectors `own`, `left` and `right` of a `Propagation`, in float64.
+Sides = tuple[Tensor | float, Tensor | None, Tensor | None]
+
+
+def gcn_sides(sums: Sums) -> Sides:
     """Kipf and Welling's P = D^-1/2 (A + I) D^-1/2.
 
     Directed graphs: P[u, v] = Ã[u, v] / sqrt(row degree of u * column degree of v).
     """
-    _refuse_negative(graph, "gcn")
-    dtype = graph.dtype
-    left = (1 + row_sums(graph)).rsqrt()
-    right = (1 + column_sums(graph)).rsqrt()
-    adjacency, loops = without_loops(graph.adjacency)
-    own = left * right if loops is None else (1 + loops) * left * right
-    return Propagation(own.to(dtype), left.to(dtype), adjacency, right.to(dtype), dtype)
+    left, right, loops = (1 + sums.rows).rsqrt(), (1 + sums.columns).rsqrt(), sums.loops
+    return left * right if loops is None else (1 + loops) * left * right, left, right
+
+
+def relation_gcn_sides(sums: Sums) -> Sides:
+    """Of one relation, D^-1/2 A D^-1/2: a node's own activation is not of the relation."""
+    left, right = (torch.where(s > 0, s, 1).rsqrt() for s in (sums.rows, sums.columns))
+    return 0.0 if sums.loops is None else sums.loops * left * right, left, right
+
+
+def mean_sides(sums: Sums) -> Sides:
+    """GraphSAGE's P = D^-1 A, no self-loop added. A node without neighbours averages to zero."""
+    left = torch.where(sums.rows > 0, sums.rows, 1).reciprocal()
+    return 0.0 if sums.loops is None else sums.loops * left, left, None
+
+
+def adjacency_sides(sums: Sums) -> Sides:
+    """P = A: sums over the neighbours, of ones the degree."""
+    return 0.0 if sums.loops is None else sums.loops, None, None
+
+
+SIDES: dict[str, Callable[[Sums], Sides]] = {
+    "gcn": gcn_sides,
+    "mean": mean_sides,
+    "adjacency": adjacency_sides,
+}
+RELATION_SIDES = SIDES | {"gcn": relation_gcn_sides}
+
+
+@dataclass(frozen=True)
+class _GraphSums:
+    graph: Graph
+    loops: Tensor | None
+
+    @property
+    def rows(self) -> Tensor:
+        return row_sums(self.graph)
+
+    @property
+    def columns(self) -> Tensor:
+        return column_sums(self.graph)
+
+
+def _by_sides(name: str, graph: Graph, sides: Callable[[Sums], Sides]) -> Propagation:
+    _refuse_negative(graph, name)
+    others, loops = without_loops(graph.adjacency)
+    own, left, right = (
+        side.to(graph.dtype) if isinstance(side, Tensor) else side
+        for side in sides(_GraphSums(graph, loops))
+    )
+    assert own is not None
+    assert not isinstance(left, float)
+    assert not isinstance(right, float)
+    return Propagation(own, left, others, right, graph.dtype)
+
+
+def gcn(graph: Graph) -> Propagation:
+    """See `gcn_sides`."""
+    return _by_sides("gcn", graph, gcn_sides)
 
 
 def mean(graph: Graph) -> Propagation:
-    """GraphSAGE's P = D^-1 A, no self-loop added. A node without neighbours averages to zero."""
-    _refuse_negative(graph, "mean")
-    dtype = graph.dtype
-    degree = row_sums(graph)
-    left = torch.where(degree > 0, degree, 1).reciprocal()
-    adjacency, loops = without_loops(graph.adjacency)
-    own = 0.0 if loops is None else (loops * left).to(dtype)
-    return Propagation(own, left.to(dtype), adjacency, None, dtype)
+    """See `mean_sides`."""
+    return _by_sides("mean", graph, mean_sides)
 
 
 def identity(graph: Graph) -> Propagation:
@@ -188,27 +252,16 @@ def identity(graph: Graph) -> Propagation:
 
 
 def adjacency(graph: Graph) -> Propagation:
-    """P = A: sums over the neighbours, of ones the degree."""
-    _refuse_negative(graph, "adjacency")
-    others, loops = without_loops(graph.adjacency)
-    own = 0.0 if loops is None else loops.to(graph.dtype)
-    return Propagation(own, None, others, None, graph.dtype)
+    """See `adjacency_sides`."""
+    return _by_sides("adjacency", graph, adjacency_sides)
 
 
 def of_relation(name: str, graph: Graph, relation: Relation) -> Propagation:
-    """The matrix of a rule for one relation of a graph: its edges alone, normalised by themselves.
-
-    gcn: no self-loop is added, D^-1/2 A D^-1/2: a node's own activation is not of the relation
-    """
+    """The matrix of a rule for one relation of a graph: its edges alone, normalised by
+    themselves."""
     edges = graph.only(relation)
-    if name == "gcn":
-        _refuse_negative(edges, name)
-        left, right = (
-            torch.where(sums > 0, sums, 1).rsqrt() for sums in (row_sums(edges), column_sums(edges))
-        )
-        others, loops = without_loops(relation.adjacency)
-        own = 0.0 if loops is None else (loops * left * right).to(graph.dtype)
-        found = Propagation(own, left.to(graph.dtype), others, right.to(graph.dtype), graph.dtype)
+    if name in RELATION_SIDES:
+        found = _by_sides(name, edges, RELATION_SIDES[name])
     else:
         found = build_propagation(name, edges)
     assert graph.kinds is not None
