@@ -24,6 +24,7 @@ LAYERS = (
     ("pairs",),
     ("audit", "baselines"),
     ("inference",),
+    ("live",),
     ("training",),
     ("costs",),
     ("runs",),

@@ -122,6 +122,15 @@ def check_import(names: dict[str, Any]) -> None:
     assert names["graph"].num_nodes == 7
 
 
+def check_live(names: dict[str, Any]) -> None:
+    live = names["live"]
+    assert live.note == {"last": 17}
+    graph = live.graph()
+    assert graph.names.nodes.to_pylist() == [*range(60), 100]
+    wanted = predict(live.saved, graph)
+    assert torch.allclose(live.predict(range(60)).outputs, wanted[:60], atol=1e-5)
+
+
 def check_objectives(names: dict[str, Any]) -> None:
     graph = names["graph"]
     below = graph.labels < predict(names["model"], graph)[:, 0]
@@ -264,6 +273,7 @@ CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "docs/estimators.md": check_estimators,
     "docs/idea.md": check_idea,
     "docs/import.md": check_import,
+    "docs/live.md": check_live,
     "docs/objectives.md": check_objectives,
     "docs/own-models.md": check_own_models,
     "docs/pairs.md": check_pairs,

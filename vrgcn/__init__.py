@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from vrgcn.inference.predict import predict
     from vrgcn.inference.predictions import Predictions, predictions
     from vrgcn.inference.saved import SavedModel, load_model, save_model
+    from vrgcn.live.live import Live
     from vrgcn.models.config import ModelConfig
     from vrgcn.models.dropout import Dropout
     from vrgcn.models.models import GCN, MLP, GraphSAGE, InputLinear
@@ -60,6 +61,7 @@ _HOME = {
     "Graph": "graph.graph",
     "predict": "inference.predict",
     "embeddings": "inference.embed",
+    "Live": "live.live",
     "Predictions": "inference.predictions",
     "predictions": "inference.predictions",
     "Batch": "engine.batch",
@@ -101,6 +103,7 @@ __all__ = [
     "Graph",
     "GraphSAGE",
     "InputLinear",
+    "Live",
     "MiniBatches",
     "ModelConfig",
     "PairModel",

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
 from vrgcn.data.sources import META, has_parts
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from vrgcn.data.opening import Opened
     from vrgcn.graph.graph import Graph
     from vrgcn.inference.saved import SavedModel
+    from vrgcn.live.live import Live
 
 
 _ATTEMPTS = 3  # attempts to read the options and the model of the same run
@@ -69,6 +71,32 @@ class Run:
         """Return exact outputs (nodes, classes), before the softmax, for its own graph or another
         one."""
         return self.saved.predict(self.graph() if graph is None else graph, nodes)
+
+    def live(
+        self, *, memory: Literal["ram", "disk"] = "ram", directory: str | Path | None = None
+    ) -> Live:
+        """Return the model on its own graph, which can then be changed; see `Live`.
+
+        memory: "disk" for tables larger than memory, which lie in `directory`; None: in a hidden
+            folder of the run, removed at the end
+        """
+        from vrgcn.data.tables.recipe_file import FILE, read_recipes
+        from vrgcn.live.live import Live
+
+        if memory not in ("ram", "disk"):
+            raise ValueError(f"memory {memory!r} is none of ram, disk")
+        scratch = None
+        if memory == "disk" and directory is None:
+            scratch = TemporaryDirectory(prefix=".live-", dir=self.folder)
+            directory = scratch.name
+        place = Path(directory) if memory == "disk" and directory is not None else None
+        graph = open_run_graph(self, None, None, None, place, scored=False, scaled=False).graph
+        _, folder, _ = graph_source(self.config)
+        imported = folder is not None and (folder / FILE).is_file()
+        recipes = read_recipes(folder) if imported and folder is not None else None
+        live = Live(self.saved, graph, recipes=recipes, directory=place)
+        live.scratch = scratch
+        return live
 
     def __str__(self) -> str:
         done = unfinished(self.folder)
@@ -149,6 +177,7 @@ def open_run_graph(
     on_fill: Callable[[str, float], None] | None = None,
     *,
     scored: bool = True,
+    scaled: bool = True,
 ) -> Opened:
     """Open the requested graph, or else the run's own, with features scaled as the model needs.
 
@@ -158,6 +187,7 @@ def open_run_graph(
     directory: keep scaled features in a file, there or beside the graph, instead of in memory
     on_fill: called with the progress of files that are written there
     scored: True if the splits are used, so that notes on them matter
+    scaled: False to leave the features as they are
     """
     from vrgcn.data.opening import open_graph, split_anew
 
@@ -186,8 +216,10 @@ def open_run_graph(
             f"the training of {run.folder} has not finished ({done}): this is its best model so "
             f"far; vrgcn train --resume {run.folder} goes on with it"
         )
-    scaled = None if directory is None else directory / "features.bin"
-    fitted = run.saved.prepare(opened.graph, scaled)
+    fitted = opened.graph
+    if scaled:
+        file = None if directory is None else directory / "features.bin"
+        fitted = run.saved.prepare(opened.graph, file)
     return opened._replace(graph=fitted, note="; ".join(notes) or None)
 
 

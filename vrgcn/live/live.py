@@ -1,0 +1,389 @@
+"""`Live`: exact predictions for a graph that changes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import torch
+from torch import Tensor, nn
+
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.kinds import Kinds
+from vrgcn.graph.names import Names
+from vrgcn.inference.average import Average
+from vrgcn.inference.predict import check_outputs
+from vrgcn.inference.predictions import Predictions
+from vrgcn.inference.saved import SavedModel
+from vrgcn.inference.smoothing import Smoothing
+from vrgcn.live.changes import Change, Changes, checked, id_list
+from vrgcn.live.ids import Id
+from vrgcn.live.materialise import materialise
+from vrgcn.live.resolving import Resolved, Resolver, find_kind
+from vrgcn.live.saving import load_tables, open_graph, read_description, save_live
+from vrgcn.live.slots import ONLY, FullError
+from vrgcn.live.smoothed import smoothed_outputs
+from vrgcn.live.state import Computed
+from vrgcn.live.undo import Undo
+from vrgcn.live.world import Recipes, World, make_world
+from vrgcn.tasks import find_task
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What some changes did.
+
+    added: the ids of new nodes, in the order in which they were named
+    rows: rows computed anew in the table of each level, and then of the outputs
+    seconds: from the check to the answer being there for readers
+    """
+
+    added: list[Any]
+    rows: tuple[int, ...]
+    seconds: float
+
+
+class Live:
+    """A trained model on a graph that changes: what `predict` answers on the changed graph, from
+    tables that every change keeps exact.
+
+    model: a saved model, or a model as `fit` left it
+    graph: as it was loaded, its features not scaled
+    recipes: of the import that made the graph, by which rows become features; None: rows are
+        numbers
+    undirected: whether an edge counts in both directions; None: as the graph does
+    directory: keep the tables in files there instead of in memory
+
+    One thread at a time changes it, others wait; readers are never in the middle of a change.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module | SavedModel,
+        graph: Graph,
+        *,
+        recipes: Recipes | None = None,
+        undirected: bool | None = None,
+        directory: str | Path | None = None,
+    ) -> None:
+        saved = model if isinstance(model, SavedModel) else SavedModel.of(model)
+        self._begin(saved, graph, recipes, undirected, directory)
+        self._world.state.fill()
+        slots = self._world.answered_slots()
+        numbers = self._world.slots.numbers()[slots]
+        check_outputs(graph, numbers, self._world.state.outputs[slots])
+
+    def _begin(
+        self,
+        saved: SavedModel,
+        graph: Graph,
+        recipes: Recipes | None,
+        undirected: bool | None,
+        directory: str | Path | None,
+    ) -> None:
+        _check_model(saved)
+        _check_graph(graph)
+        self.saved = saved
+        self.note: Any = None
+        self.scratch: Any = None  # what is removed with it
+        self.version = 0  # how often it was changed
+        self._smooth: tuple[int, Tensor] | None = None  # of which version, by slots
+        self._recipes = recipes or {}
+        self._undirected = undirected
+        self._directory = None if directory is None else Path(directory)
+        self._writing = threading.RLock()
+        self._reading = threading.Lock()
+        self._world = self._made(graph)
+
+    @staticmethod
+    def open(
+        folder: str | Path,
+        model: nn.Module | SavedModel,
+        *,
+        directory: str | Path | None = None,
+    ) -> Live:
+        """The live model that `save` wrote to a folder, with its tables; `note` is what was given.
+
+        model: that it was saved with
+        directory: as in `Live`
+        """
+        saved = model if isinstance(model, SavedModel) else SavedModel.of(model)
+        described = read_description(Path(folder), saved)
+        graph, recipes = open_graph(Path(folder), "ram" if directory is None else "disk")
+        live = Live.__new__(Live)
+        live._begin(saved, graph, recipes, described["undirected"], directory)
+        load_tables(live, Path(folder))
+        live.note = described["note"]
+        return live
+
+    def save(self, folder: str | Path, note: Any = None) -> None:
+        """Write the changed graph and all tables to a new folder, complete or not at all.
+
+        note: any value that JSON has, such as the number of the last change; `open` gives it back
+        """
+        with self._writing:
+            save_live(self, Path(folder), note)
+
+    # Reading.
+
+    @property
+    def undirected(self) -> bool | None:
+        """Whether an edge counts in both directions; None in a graph with relations, each of which
+        says so itself."""
+        return (
+            self._world.relations[ONLY].edges.undirected if ONLY in self._world.relations else None
+        )
+
+    @property
+    def num_nodes(self) -> int:
+        return int(self._world.state.alive.sum())
+
+    @property
+    def classes(self) -> list[str] | None:
+        """Names of the classes; None where numbers are predicted."""
+        if not find_task(self.saved.task).has_classes:
+            return None
+        width = self._world.state.outputs.shape[1]
+        return self.saved.classes or [str(number) for number in range(width)]
+
+    def __contains__(self, node: Any) -> bool:
+        return self.has(node)
+
+    def has(self, node: Any, kind: str | None = None) -> bool:
+        """Whether there is a node with an id."""
+        ids = self._world.ids[find_kind(kind, self._world.slots, "kind")]
+        key = ids.index.key(node)
+        with self._reading:
+            return key is not None and ids.slot(key) is not None
+
+    def predict(self, ids: Any, kind: str | None = None) -> Predictions:
+        """The predictions of some nodes, exact for the graph as it is now.
+
+        ids: the user's own; one, or several
+        kind: of the nodes, where there are several kinds; None: the kind that has labels
+        """
+        nodes = id_list(ids)
+        kind = find_kind(kind, self._world.slots, "predict")
+        outputs = self._outputs(kind, nodes)
+        names = _names(nodes, kind, self._world.ids[kind].index.text)
+        return Predictions(
+            torch.arange(len(nodes)), outputs, names, self.classes, self.saved.multilabel
+        )
+
+    def _outputs(self, kind: str, nodes: list[Any]) -> Tensor:
+        if kind not in self._world.answered:
+            kept = ", ".join(self._world.answered)
+            raise ValueError(f"predict: nodes of kind {kind!r} have no predictions; {kept} have")
+        if self.saved.smoothing is not None:
+            with self._writing:
+                table = self._smoothed(self.saved.smoothing)
+                return table[[self._there(kind, node) for node in nodes]]
+        with self._reading:
+            slots = torch.tensor([self._there(kind, node) for node in nodes], dtype=torch.int64)
+            return self._world.state.outputs.index_select(0, slots)
+
+    def _smoothed(self, smoothing: Smoothing) -> Tensor:
+        """(slots, width), computed once after each change."""
+        if self._smooth is None or self._smooth[0] != self.version:
+            state = self._world.state
+            slots = state.alive.nonzero()[:, 0]
+            graph = materialise(self._world.graph, state, self._world.ids, bare=True)
+            found = smoothed_outputs(smoothing, self.saved.task, graph, state.outputs[slots])
+            table = found.new_zeros((self._world.slots.total, found.shape[1]))
+            table[slots] = found
+            self._smooth = self.version, table
+        return self._smooth[1]
+
+    def neighbours(
+        self, node: Any, kind: str | None = None, most: int = 50
+    ) -> list[dict[str, Any]]:
+        """The neighbours that a node averages: relation, id, kind and weight of each edge.
+
+        most: so many of each relation
+        """
+        kind = find_kind(kind, self._world.slots, "neighbours")
+        with self._writing:
+            slot = self._there(kind, node)
+            found = []
+            for name, relation in self._world.relations.items():
+                halves = [(name, relation.edges.into, relation.target, relation.source)]
+                if relation.edges.out is not relation.edges.into:
+                    halves.append(
+                        (relation.reverse, relation.edges.out, relation.source, relation.target)
+                    )
+                for title, half, mine, theirs in halves:
+                    if mine != kind:
+                        continue
+                    columns, weights = half.rows.row(slot)
+                    for place, other in enumerate(columns[:most].tolist()):
+                        found.append(
+                            {
+                                "relation": title or None,
+                                "kind": theirs or None,
+                                "id": self._world.ids[theirs].id(other),
+                                "weight": 1.0 if weights is None else float(weights[place]),
+                            }
+                        )
+            return found
+
+    # Changing.
+
+    @contextmanager
+    def changes(self) -> Iterator[Changes]:
+        """Changes that are applied together when the block ends without an error."""
+        changes = Changes()
+        yield changes
+        self.apply(changes)
+
+    def add_nodes(self, rows: Any, kind: str | None = None) -> Applied:
+        """Add nodes; see `Changes.add_nodes`."""
+        return self._one("add_nodes", rows, kind)
+
+    def set_features(self, rows: Any, kind: str | None = None) -> Applied:
+        """Replace features of nodes; see `Changes.set_features`."""
+        return self._one("set_features", rows, kind)
+
+    def remove_nodes(self, ids: Any, kind: str | None = None) -> Applied:
+        """Remove nodes with all of their edges."""
+        return self._one("remove_nodes", ids, kind)
+
+    def add_edges(self, rows: Any, relation: str | None = None) -> Applied:
+        """Add edges; see `Changes.add_edges`."""
+        return self._one("add_edges", rows, relation)
+
+    def remove_edges(self, rows: Any, relation: str | None = None) -> Applied:
+        """Remove edges; see `Changes.remove_edges`."""
+        return self._one("remove_edges", rows, relation)
+
+    def _one(self, name: str, rows: Any, of: str | None) -> Applied:
+        changes = Changes()
+        getattr(changes, name)(rows, of)
+        return self.apply(changes)
+
+    def apply(self, changes: Changes | list[Change] | Change) -> Applied:
+        """Apply changes together: all of them, or none where one is refused."""
+        began = time.perf_counter()
+        with self._writing:
+            found = self._resolve(checked(changes))
+            undo = Undo()
+            try:
+                computed = self._world.state.apply(found, undo)
+                self._check_finite(computed, found)
+            except BaseException:
+                undo.run()
+                raise
+            self._commit(found, computed)
+        added = [key for _, key in found.added]
+        return Applied(added, computed.rows, time.perf_counter() - began)
+
+    def check(self, changes: Changes | list[Change] | Change) -> None:
+        """Refuse changes that `apply` would refuse for what they say; apply nothing."""
+        with self._writing:
+            self._resolve(checked(changes))
+
+    def graph(self) -> Graph:
+        """The graph as it is now, as it would be imported anew: new nodes have no labels and are
+        in no split."""
+        with self._writing:
+            return materialise(self._world.graph, self._world.state, self._world.ids)
+
+    # Inside.
+
+    def _resolve(self, changes: list[Change]) -> Resolved:
+        try:
+            return Resolver(self._world.known).resolve(changes)
+        except FullError:
+            self._fold()
+            return Resolver(self._world.known).resolve(changes)
+
+    def _commit(self, found: Resolved, computed: Computed) -> None:
+        """Let readers see a change: all of it at once."""
+        with self._reading:
+            if len(computed.nodes):
+                self._world.state.outputs.index_copy_(0, computed.nodes, computed.outputs)
+            for (kind, key), _ in found.removed.items():
+                self._world.ids[kind].remove(key)
+            for (kind, key), slot in found.added.items():
+                self._world.ids[kind].add(key, slot)
+            for kind, count in found.taken.items():
+                self._world.slots.used[kind] += count
+            self.version += 1
+
+    def _check_finite(self, computed: Computed, found: Resolved) -> None:
+        wrong = ~torch.isfinite(computed.outputs).all(1)
+        if not wrong.any():
+            return
+        slot = int(computed.nodes[wrong][0])
+        kind = self._world.slots.kind_of(slot)
+        new = {slot: key for (_, key), slot in found.added.items()}
+        node = new.get(slot) if slot in new else self._world.ids[kind].id(slot)
+        raise ValueError(
+            f"the prediction of node {node!r} would not be a finite number: are features or "
+            "weights far larger than those that the model was trained on?"
+        )
+
+    def _there(self, kind: str, node: Any) -> int:
+        ids = self._world.ids[kind]
+        key = ids.index.key(node)
+        slot = None if key is None else ids.slot(key)
+        if slot is None:
+            of = "" if kind == ONLY else f" of kind {kind!r}"
+            raise UnknownNodeError(f"there is no node {node!r}{of}")
+        return slot
+
+    def _fold(self) -> None:
+        """Make the changed graph the graph that slots are made for, with room for new nodes; its
+        tables go with it."""
+        before = self._world
+        slots = before.state.alive.nonzero()[:, 0]
+        world = self._made(materialise(before.graph, before.state, before.ids))
+        world.state.adopt(before.state, slots, world.slots.of_graph())
+        with self._reading:
+            self._world = world
+            self.version += 1
+
+    def _made(self, graph: Graph) -> World:
+        return make_world(self.saved, graph, self._recipes, self._undirected, self._directory)
+
+
+class UnknownNodeError(ValueError, KeyError):
+    """There is no node with an id."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def _check_model(saved: SavedModel) -> None:
+    if isinstance(saved, Average):
+        raise ValueError(
+            "an average of models cannot be live: make one of its members live, such as the best "
+            "single run of the search (its folder `best`)"
+        )
+    if saved.own_matrix:
+        raise ValueError(
+            "the model was trained by a propagation matrix or rule of your own: what a change of "
+            "the graph does to it is not known"
+        )
+
+
+def _check_graph(graph: Graph) -> None:
+    if graph.scaling is not None:
+        raise ValueError(
+            "the features of the graph are scaled already: give the graph as it was loaded; the "
+            "saved model scales it"
+        )
+    if graph.sums is not None:
+        raise ValueError("one part of a larger graph cannot be live: give the whole graph")
+
+
+def _names(nodes: list[Id], kind: str, text: bool) -> Names:
+    ids = pa.array([str(node) if text else int(node) for node in nodes])
+    if kind == ONLY:
+        return Names(ids)
+    return Names(kinds=Kinds({kind: max(len(nodes), 1)}), by_kind={kind: ids})

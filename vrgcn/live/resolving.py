@@ -1,0 +1,342 @@
+"""Changes checked against the graph as it is, completely, before anything is applied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from vrgcn.graph.relations import REVERSE, relation_name
+from vrgcn.live.changes import (
+    ADD_EDGES,
+    ADD_NODES,
+    REMOVE_EDGES,
+    REMOVE_NODES,
+    SET_FEATURES,
+    Change,
+)
+from vrgcn.live.edges import EdgeEdits, LiveEdges
+from vrgcn.live.ids import Id, KindIds
+from vrgcn.live.row_features import NumberRows, Numbers, RowFeatures
+from vrgcn.live.slots import ONLY, Slots
+
+Named = tuple[str, Id]  # the kind and the id of a node
+
+
+@dataclass(frozen=True)
+class LiveRelation:
+    """A relation as people name it.
+
+    source, target: kinds
+    columns: names of the columns of both ends and of the weight, the import's own first
+    frozen: why its edges cannot be changed; empty if they can
+    """
+
+    name: str
+    source: str
+    target: str
+    edges: LiveEdges
+    columns: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+    frozen: str = ""
+
+    @property
+    def short(self) -> str:
+        """ "bought" for "user-bought-item"."""
+        return self.name.removeprefix(f"{self.source}-").removesuffix(f"-{self.target}")
+
+    @property
+    def rev_short(self) -> str:
+        return REVERSE + self.short
+
+    @property
+    def reverse(self) -> str:
+        return relation_name((self.target, self.rev_short, self.source))
+
+
+@dataclass
+class Resolved:
+    """Changes by slots.
+
+    added, removed: nodes with their slots
+    features: the raw features of slots that are new or changed, of the columns of their kind
+    edits: new weights of edges by relation
+    taken: how many slots of each kind are used now, also by nodes that did not stay
+    """
+
+    added: dict[Named, int] = field(default_factory=dict)
+    removed: dict[Named, int] = field(default_factory=dict)
+    features: dict[int, Numbers] = field(default_factory=dict)
+    edits: dict[str, EdgeEdits] = field(default_factory=dict)
+    taken: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What changes are checked against.
+
+    raw: the raw features of a slot that has a node
+    frozen: why nodes of a kind cannot be added, or changed; empty if they can
+    """
+
+    slots: Slots
+    ids: Mapping[str, KindIds]
+    relations: Mapping[str, LiveRelation]
+    features: Mapping[str, RowFeatures]
+    raw: Callable[[int], Numbers]
+    frozen: Mapping[str, str]
+
+
+class Resolver:
+    """Resolves changes one after the other; each sees those before it."""
+
+    def __init__(self, known: Known) -> None:
+        self._known = known
+        self._found = Resolved()
+        self._now: dict[Named, int | None] = {}  # slots of nodes that were added or removed
+        self._next: dict[str, int] = {}
+        self._pending: set[Named] = set()  # nodes that are being added
+
+    def resolve(self, changes: Sequence[Change]) -> Resolved:
+        steps: dict[str, Callable[[Change, str], None]] = {
+            ADD_NODES: self._add_nodes,
+            SET_FEATURES: self._set_features,
+            REMOVE_NODES: self._remove_nodes,
+            ADD_EDGES: self._add_edges,
+            REMOVE_EDGES: self._remove_edges,
+        }
+        for place, change in enumerate(changes):
+            name = change["change"]
+            what = name if len(changes) == 1 else f"change {place} ({name})"
+            steps[name](change, what)
+        self._drop_what_stays()
+        return self._found
+
+    def _add_nodes(self, change: Change, what: str) -> None:
+        kind = self._kind(change["kind"], what)
+        self._refuse_frozen(kind, what)
+        rows, encoder = change["rows"], self._known.features[kind]
+        keys = [self._new_key(kind, row, place, what) for place, row in enumerate(rows)]
+        values = encoder.encode(rows, keys, what) if rows else np.empty((0, 0))
+        for key, row in zip(keys, values, strict=True):
+            taken = self._found.taken.get(kind, 0)
+            slot = self._known.slots.free(kind, taken)
+            self._found.taken[kind] = taken + 1
+            self._now[kind, key] = slot
+            self._found.added[kind, key] = slot
+            self._found.features[slot] = row
+
+    def _new_key(self, kind: str, row: Mapping[str, Any], place: int, what: str) -> Id:
+        ids, encoder = self._known.ids[kind], self._known.features[kind]
+        column = encoder.id
+        following = self._next.get(kind, ids.next)
+        given = row.get(column, row.get("id"))
+        if given is None and not ids.index.text and isinstance(encoder, NumberRows):
+            given = following
+        if given is None:
+            raise ValueError(f"{what}: row {place} has no {column!r}: every node needs an id")
+        key = ids.index.key(given)
+        if key is None:
+            wanted = "a text" if ids.index.text else "a whole number, as all ids of the graph are"
+            raise ValueError(f"{what}: {column!r} of row {place} must be {wanted}, not {given!r}")
+        if self._slot(kind, key) is not None or (kind, key) in self._pending:
+            raise ValueError(f"{what}: row {place}: there is a node {self._shown(kind, key)}")
+        if isinstance(key, int):
+            self._next[kind] = max(following, key + 1)
+        self._pending.add((kind, key))
+        return key
+
+    def _set_features(self, change: Change, what: str) -> None:
+        kind = self._kind(change["kind"], what)
+        self._refuse_frozen(kind, what)
+        encoder = self._known.features[kind]
+        for place, row in enumerate(change["rows"]):
+            given = row.get(encoder.id, row.get("id"))
+            if given is None:
+                raise ValueError(f"{what}: row {place} has no {encoder.id!r}: say which node")
+            slot = self._there(kind, given, f"{what}: row {place}")
+            named = {key: value for key, value in row.items() if key not in (encoder.id, "id")}
+            columns, values = encoder.encode_part(named, given, what)
+            before = self._found.features.get(slot)
+            after = (self._known.raw(slot) if before is None else before).copy()
+            after[columns] = values
+            self._found.features[slot] = after
+
+    def _remove_nodes(self, change: Change, what: str) -> None:
+        kind = self._kind(change["kind"], what)
+        for place, given in enumerate(change["ids"]):
+            slot = self._there(kind, given, f"{what}: id {place}")
+            key = self._known.ids[kind].index.key(given)
+            assert key is not None
+            self._now[kind, key] = None
+            self._pending.discard((kind, key))
+            if self._found.added.pop((kind, key), None) is None:
+                self._found.removed[kind, key] = slot
+            self._found.features.pop(slot, None)
+            for relation in self._known.relations.values():
+                self._remove_all_edges(relation, slot, what)
+
+    def _remove_all_edges(self, relation: LiveRelation, slot: int, what: str) -> None:
+        edges, edits = relation.edges, self._edits(relation.name)
+        into, _ = edges.into.rows.row(slot)
+        out, _ = edges.out.rows.row(slot)
+        ends = [(slot, source) for source in into.tolist()]
+        ends += [(target, slot) for target in out.tolist()]
+        ends += [pair for pair in edits if slot in pair]
+        if ends and relation.frozen:
+            raise ValueError(f"{what}: {relation.frozen}")
+        edits.update(dict.fromkeys(ends))
+
+    def _add_edges(self, change: Change, what: str) -> None:
+        for pair, weight, place in self._pairs(change, what, weights=True):
+            relation = self._relation(change["relation"], what)[0]
+            for row, column in self._both(relation, pair):
+                before = self._weight(relation, row, column)
+                total = weight if before is None or not relation.edges.weighted else before + weight
+                if not isfinite(np.float32(total)):
+                    raise ValueError(
+                        f"{what}: row {place}: the weights of the edge sum to more than 32 bits "
+                        "hold"
+                    )
+                self._edits(relation.name)[row, column] = total
+
+    def _remove_edges(self, change: Change, what: str) -> None:
+        for pair, _, place in self._pairs(change, what, weights=False):
+            relation = self._relation(change["relation"], what)[0]
+            if self._weight(relation, *pair) is None:
+                row = change["rows"][place]
+                raise ValueError(f"{what}: row {place}: there is no such edge: {dict(row)}")
+            for row_, column in self._both(relation, pair):
+                self._edits(relation.name)[row_, column] = None
+
+    def _pairs(
+        self, change: Change, what: str, *, weights: bool
+    ) -> list[tuple[tuple[int, int], float, int]]:
+        """(target, source) slots, weight and place of each row."""
+        relation, reverse = self._relation(change["relation"], what)
+        if relation.frozen:
+            raise ValueError(f"{what}: {relation.frozen}")
+        found = []
+        for place, row in enumerate(change["rows"]):
+            where = f"{what}: row {place}"
+            names = relation.columns
+            kinds = relation.source, relation.target
+            if reverse:
+                names, kinds = (names[1], names[0], names[2]), kinds[::-1]
+            source, target = (
+                self._end(row, kind, names[end], ("source", "target")[end], where)
+                for end, kind in enumerate(kinds)
+            )
+            pair = (source, target) if reverse else (target, source)
+            weight = self._given_weight(row, relation, where) if weights else 1.0
+            found.append((pair, weight, place))
+        return found
+
+    def _end(
+        self, row: Mapping[str, Any], kind: str, names: Sequence[str], end: str, where: str
+    ) -> int:
+        name = next((name for name in (*names, end) if name in row), None)
+        if name is None:
+            raise ValueError(f"{where} has no {names[0]!r}, the {end} of the edge")
+        return self._there(kind, row[name], f"{where}, {name!r}")
+
+    def _given_weight(self, row: Mapping[str, Any], relation: LiveRelation, where: str) -> float:
+        names = (*relation.columns[2], "weight")
+        name = next((name for name in names if name in row), None)
+        weight = None if name is None else row[name]
+        if not relation.edges.weighted:
+            if weight not in (None, 1):
+                raise ValueError(
+                    f"{where}: {name!r} is {weight!r}, and edges of this graph have no weights: "
+                    "leave it out"
+                )
+            return 1.0
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not isfinite(weight):
+            raise ValueError(
+                f"{where}: {name or names[0]!r} must be a finite number, not {weight!r}"
+            )
+        if weight < 0:
+            raise ValueError(f"{where}: {name!r} is {weight!r}: weights are not negative")
+        return float(weight)
+
+    def _both(self, relation: LiveRelation, pair: tuple[int, int]) -> list[tuple[int, int]]:
+        both = relation.edges.undirected and pair[0] != pair[1]
+        return [pair, pair[::-1]] if both else [pair]
+
+    def _weight(self, relation: LiveRelation, row: int, column: int) -> float | None:
+        edits = self._edits(relation.name)
+        if (row, column) in edits:
+            return edits[row, column]
+        return relation.edges.into.rows.weight(row, column)
+
+    def _edits(self, relation: str) -> EdgeEdits:
+        return self._found.edits.setdefault(relation, {})
+
+    def _drop_what_stays(self) -> None:
+        for name, edits in self._found.edits.items():
+            rows = self._known.relations[name].edges.into.rows
+            self._found.edits[name] = {
+                pair: weight for pair, weight in edits.items() if weight != rows.weight(*pair)
+            }
+
+    def _slot(self, kind: str, key: Id) -> int | None:
+        if (kind, key) in self._now:
+            return self._now[kind, key]
+        return self._known.ids[kind].slot(key)
+
+    def _there(self, kind: str, given: Any, where: str) -> int:
+        key = self._known.ids[kind].index.key(given)
+        slot = None if key is None else self._slot(kind, key)
+        if slot is None:
+            raise ValueError(f"{where}: there is no node {self._shown(kind, given)}")
+        return slot
+
+    def _kind(self, kind: str | None, what: str) -> str:
+        return find_kind(kind, self._known.slots, what)
+
+    def _relation(self, name: str | None, what: str) -> tuple[LiveRelation, bool]:
+        return find_relation(name, self._known.relations, what)
+
+    def _refuse_frozen(self, kind: str, what: str) -> None:
+        if self._known.frozen.get(kind):
+            raise ValueError(f"{what}: {self._known.frozen[kind]}")
+
+    @staticmethod
+    def _shown(kind: str, key: Any) -> str:
+        return repr(key) if kind == ONLY else f"{key!r} of kind {kind!r}"
+
+
+def find_kind(kind: str | None, slots: Slots, what: str) -> str:
+    """The kind that is meant; an error where it is none."""
+    if slots.kinds == (ONLY,):
+        if kind is not None:
+            raise ValueError(f"{what}: the graph has no kinds of nodes, and kind is {kind!r}")
+        return ONLY
+    if kind is None and slots.schema.kinds is not None and slots.schema.kinds.target is not None:
+        kind = slots.schema.kinds.target
+    if kind not in slots.kinds:
+        near = get_close_matches(str(kind), slots.kinds, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"{what}: kind is {kind!r}, and none of {', '.join(slots.kinds)}{hint}")
+    return kind
+
+
+def find_relation(
+    name: str | None, relations: Mapping[str, LiveRelation], what: str
+) -> tuple[LiveRelation, bool]:
+    """The relation that is meant, and whether its reverse is named."""
+    if name is None and len(relations) == 1:
+        return next(iter(relations.values())), False
+    if name is not None and name in relations:
+        return relations[name], False
+    named = [one for one in relations.values() if name in (one.short, one.reverse, one.rev_short)]
+    if len(named) == 1:
+        return named[0], name in (named[0].reverse, named[0].rev_short)
+    if ONLY in relations:
+        raise ValueError(f"{what}: the graph has no relations, and relation is {name!r}")
+    near = get_close_matches(str(name), relations, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise ValueError(f"{what}: relation is {name!r}, and none of {', '.join(relations)}{hint}")

@@ -1,0 +1,200 @@
+"""Features of rows that people give: by the recipe of the import, or as numbers.
+
+A row is a plain value, `{"id": 7, "age": 31, "city": "Ulm"}`. The same encoders read it as read the
+table that the graph was imported from, with the same errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from vrgcn.data.frames import ColumnTable, column_array
+from vrgcn.data.tables.encoders.encoder import Encoder
+from vrgcn.data.tables.features import FeatureColumns
+from vrgcn.data.tables.problems import Problems
+from vrgcn.data.tables.recipe import Recipe
+
+Row = Mapping[str, Any]
+Numbers = NDArray[np.float64]
+ID, FEATURES = "id", "features"
+
+# Values of some feature columns of one node: (columns,) places and (columns,) numbers.
+Part = tuple[NDArray[np.int64], Numbers]
+
+
+class RowFeatures(Protocol):
+    """What makes features of rows.
+
+    id: the column of ids
+    """
+
+    id: str
+
+    def encode(self, rows: Sequence[Row], names: Sequence[Any], what: str) -> Numbers:
+        """(rows, width). names: what to call the rows in errors; what: the change they are of"""
+
+    def encode_part(self, row: Row, name: Any, what: str) -> Part:
+        """Only those features whose columns the row has, at least one."""
+
+    def columns_of(self) -> dict[str, NDArray[np.int64]]:
+        """The places of the features that each column makes."""
+
+
+class NumberRows:
+    """Rows that hold their features as numbers: in a list, `{"id": 7, "features": [0.5, 1]}`, or
+    under the names of the feature columns where these have names."""
+
+    id = ID
+
+    def __init__(self, width: int, names: list[str] | None) -> None:
+        self.width = width
+        self.names = names
+        self._place = {name: place for place, name in enumerate(names or ())}
+
+    def encode(self, rows: Sequence[Row], names: Sequence[Any], what: str) -> Numbers:
+        found = np.zeros((len(rows), self.width))
+        for place, (row, name) in enumerate(zip(rows, names, strict=True)):
+            if not self.width and FEATURES not in row:
+                continue
+            columns, values = self.encode_part(row, name, what)
+            if len(columns) < self.width:
+                lacking = next(n for n in self._place if n not in row)
+                raise ValueError(
+                    f"{what}: row {name!r} lacks {self.width - len(columns)} of the {self.width} "
+                    f"feature columns, first: {lacking!r}"
+                )
+            found[place, columns] = values
+        return found
+
+    def encode_part(self, row: Row, name: Any, what: str) -> Part:
+        if FEATURES in row:
+            values = row[FEATURES]
+            if not isinstance(values, list | tuple) or len(values) != self.width:
+                size = f"{len(values)}" if isinstance(values, list | tuple) else repr(values)
+                raise ValueError(
+                    f"{what}: {FEATURES!r} of row {name!r} must be a list of {self.width} "
+                    f"numbers, not {size}"
+                )
+            keys: list[Any] = list(range(self.width))
+            return np.arange(self.width), self._numbers(keys, values, name, what)
+        keys = [key for key in row if key in self._place]
+        if not keys:
+            known = f", or of the columns {', '.join(self.names[:5])}, ..." if self.names else ""
+            raise ValueError(
+                f"{what}: row {name!r} has no features: give {FEATURES!r}, a list of {self.width} "
+                f"numbers{known}"
+            )
+        places = np.array([self._place[key] for key in keys], dtype=np.int64)
+        return places, self._numbers(keys, [row[key] for key in keys], name, what)
+
+    def columns_of(self) -> dict[str, NDArray[np.int64]]:
+        names = self.names or [str(place) for place in range(self.width)]
+        return {name: np.array([place]) for place, name in enumerate(names)}
+
+    def _numbers(self, keys: list[Any], values: Sequence[Any], name: Any, what: str) -> Numbers:
+        found = np.empty(len(values))
+        for place, (key, value) in enumerate(zip(keys, values, strict=True)):
+            if isinstance(value, bool | int | float) and np.isfinite(value):
+                found[place] = value
+                continue
+            raise ValueError(
+                f"{what}: feature {key!r} of row {name!r} must be a finite number, not {value!r}"
+            )
+        return found
+
+
+class RecipeRows:
+    """Rows like those of the table that the graph was imported from.
+
+    width: of the features of the kind
+    """
+
+    def __init__(self, recipe: Recipe, width: int) -> None:
+        self.id = recipe.id or ID
+        self.width = width
+        self._recipe = recipe
+        self._columns: dict[str, NDArray[np.int64]] = {}
+        place = 0
+        for encoder in sorted(recipe.encoders, key=lambda encoder: encoder.sparse):
+            if encoder.sparse and recipe.marked:  # the mark is the last of the dense features
+                place = max(place, self._dense)
+            size = len(encoder.names)
+            self._columns[encoder.column] = np.arange(place, place + size)
+            place += size
+
+    @property
+    def _dense(self) -> int:
+        own = sum(len(e.names) for e in self._recipe.encoders if not e.sparse)
+        return own + self._recipe.marked
+
+    def encode(self, rows: Sequence[Row], names: Sequence[Any], what: str) -> Numbers:
+        encoders = self._recipe.encoders
+        lacking = [e.column for e in encoders if all(e.column not in row for row in rows)]
+        if lacking:
+            shown = ", ".join(map(repr, lacking[:10])) + (", ..." if len(lacking) > 10 else "")
+            raise ValueError(
+                f"{what}: the rows lack {len(lacking)} of the {len(encoders)} columns that the "
+                f"features of the graph were made of: {shown}"
+            )
+        found = np.zeros((len(rows), self.width))
+        for encoder, values in self._encoded(encoders, rows, names, what):
+            found[:, self._columns[encoder.column]] = values
+        return found
+
+    def encode_part(self, row: Row, name: Any, what: str) -> Part:
+        known = {encoder.column: encoder for encoder in self._recipe.encoders}
+        aside = {self.id, *self._recipe.label, self._recipe.split}
+        for key in row:
+            if key not in known and key not in aside:
+                raise ValueError(
+                    f"{what}: row {name!r} has the column {key!r}, which no feature is made of; "
+                    f"there are {', '.join(known)}"
+                )
+        asked = [known[key] for key in row if key in known]
+        if not asked:
+            raise ValueError(
+                f"{what}: row {name!r} has no column that features are made of: {', '.join(known)}"
+            )
+        parts = self._encoded(asked, [row], [name], what)
+        places = [self._columns[encoder.column] for encoder in asked]
+        return np.concatenate(places), np.concatenate([values[0] for _, values in parts])
+
+    def columns_of(self) -> dict[str, NDArray[np.int64]]:
+        return dict(self._columns)
+
+    def _encoded(
+        self, encoders: Sequence[Encoder], rows: Sequence[Row], names: Sequence[Any], what: str
+    ) -> list[tuple[Encoder, NDArray[np.float32]]]:
+        columns = {e.column: _array([row.get(e.column) for row in rows]) for e in encoders}
+        if not columns:
+            return []
+        table = ColumnTable(what, columns, names)
+        unread = [e for e in encoders if not e.reads(table.kind(e.column))]
+        if unread:
+            raise ValueError(
+                "\n".join(
+                    f"{what}: column {e.column!r} holds {table.kind(e.column)}, which cannot be "
+                    f"read as {e.kind}, as the features of the graph were made of it"
+                    for e in unread
+                )
+            )
+        problems = Problems(table)
+        found = []
+        for encoder in encoders:
+            [(start, batch)] = table.batches([encoder.column])
+            one = FeatureColumns(table, [encoder], problems, marked=False)
+            found.append((encoder, one.block(start, batch)))
+        lines = problems.lines()
+        if lines:
+            raise ValueError("\n".join(lines))
+        return found
+
+
+def _array(values: list[Any]) -> pa.Array:
+    array = column_array(values)
+    return array.cast(pa.string()) if pa.types.is_null(array.type) else array

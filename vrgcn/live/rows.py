@@ -1,0 +1,127 @@
+"""Rows of an adjacency that can be edited: the graph's own, never copied, and new versions of those
+that have changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vrgcn.graph.read_ahead import gather
+from vrgcn.graph.sparse import CSR, offsets
+from vrgcn.live.pool import Pool
+from vrgcn.live.slots import Slots
+from vrgcn.live.undo import Undo
+
+# The new weight of each column of a row; None: the entry is gone.
+Edits = Mapping[int, float | None]
+
+
+class EditableRows:
+    """(slots, slots), columns ascending. Row u of the graph's matrix is that of u's slot, until it
+    is edited: then it lies in a pool, behind all entries of the graph.
+
+    base: the graph's matrix, by the numbers of its nodes
+    """
+
+    def __init__(self, base: CSR, slots: Slots) -> None:
+        self._base = base
+        self._total = slots.total
+        self._numbered = len(slots.kinds) == 1  # slots are numbers
+        self._slot = slots.of_graph()
+        self._start = torch.zeros(slots.total, dtype=torch.int64)
+        self._count = torch.zeros(slots.total, dtype=torch.int64)
+        self._start[self._slot] = base.indptr[:-1]
+        self._count[self._slot] = base.counts
+        self._columns = Pool(torch.int64)
+        self._values = None if base.values is None else Pool(base.values.dtype)
+        self.edited = 0  # entries of the pool that no row has any longer
+
+    @property
+    def weighted(self) -> bool:
+        return self._values is not None
+
+    @property
+    def num_entries(self) -> int:
+        return int(self._count.sum())
+
+    def counts(self, nodes: Tensor) -> Tensor:
+        """(len(nodes),) entries of each row."""
+        return self._count.index_select(0, nodes)
+
+    def rows(self, nodes: Tensor) -> CSR:
+        """(len(nodes), slots)."""
+        start, counts = self._start.index_select(0, nodes), self.counts(nodes)
+        indptr = offsets(counts)
+        total = int(indptr[-1])
+        shift = torch.repeat_interleave(start - indptr[:-1], counts, output_size=total)
+        places = shift.add_(torch.arange(total))
+        end = self._base.num_entries
+        if not len(self._columns) or not bool((start >= end).any()):
+            return CSR(indptr, *self._of_base(places), self._total)
+        new = places >= end
+        indices = torch.empty(total, dtype=torch.int64)
+        values = None if self._values is None else self._values.values.new_empty(total)
+        old_indices, old_values = self._of_base(places[~new])
+        at = places[new] - end
+        indices[~new], indices[new] = old_indices, self._columns.values[at]
+        if values is not None and self._values is not None:
+            assert old_values is not None
+            values[~new], values[new] = old_values, self._values.values[at]
+        return CSR(indptr, indices, values, self._total)
+
+    def row(self, node: int) -> tuple[NDArray[np.int64], NDArray[np.floating] | None]:
+        """The columns of one row, ascending, and its weights; None where all are 1."""
+        found = self.rows(torch.tensor([node]))
+        return found.indices.numpy(), None if found.values is None else found.values.numpy()
+
+    def weight(self, node: int, column: int) -> float | None:
+        """One entry; None where there is none."""
+        columns, values = self.row(node)
+        at = int(np.searchsorted(columns, column))
+        if at == len(columns) or columns[at] != column:
+            return None
+        return 1.0 if values is None else float(values[at])
+
+    def edit(self, node: int, edits: Edits, undo: Undo) -> None:
+        """Replace some entries of a row."""
+        columns, values = self.row(node)
+        named = np.array(sorted(edits), dtype=np.int64)
+        weights = [edits[column] for column in named.tolist()]
+        stays = np.isin(columns, named, invert=True)
+        added = np.array([weight is not None for weight in weights], dtype=bool)
+        joined = np.concatenate([columns[stays], named[added]])
+        order = np.argsort(joined, kind="stable")
+        place = self._columns.append(torch.from_numpy(joined[order]))
+        if self._values is not None and values is not None:
+            new = np.array([weight for weight in weights if weight is not None], values.dtype)
+            mixed = np.concatenate([values[stays], new])
+            self._values.append(torch.from_numpy(mixed[order]))
+        self._point(node, self._base.num_entries + place, len(joined), undo)
+
+    def _point(self, node: int, start: int, count: int, undo: Undo) -> None:
+        """Let a row be so many entries from a place on; they are the last of the pool."""
+        old = int(self._start[node]), int(self._count[node])
+        end = self._base.num_entries
+        waste = old[1] if old[0] >= end else 0
+        self._start[node], self._count[node] = start, count
+        self.edited += waste
+
+        def back() -> None:
+            self._start[node], self._count[node] = old
+            self.edited -= waste
+            self._columns.cut(start - end)
+            if self._values is not None:
+                self._values.cut(start - end)
+
+        undo.add(back)
+
+    def _of_base(self, places: Tensor) -> tuple[Tensor, Tensor | None]:
+        indices = gather(self._base.indices, places).long()
+        if not self._numbered:
+            indices = self._slot.index_select(0, indices)
+        values = self._base.values
+        return indices, None if values is None else gather(values, places)

@@ -1,0 +1,128 @@
+"""A live model's graph and tables in a folder, to go on from without computing anything again.
+
+    graph/              the changed graph, as `save_graph` writes it, with the recipe of its import
+    table-1.npy, ...    what each level propagates, a row for each node
+    outputs.npy         of all nodes
+    live.json           which model the tables are of, and the caller's note
+
+The folder appears complete or not at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from vrgcn.data.store import load_graph, save_graph, write_array
+from vrgcn.data.tables import recipe_file
+from vrgcn.files.npy import map_array
+from vrgcn.files.parsing import read_json
+from vrgcn.files.writing import new_folder
+from vrgcn.inference.saved import SavedModel
+
+if TYPE_CHECKING:
+    from vrgcn.live.live import Live
+
+FILE, GRAPH, OUTPUTS = "live.json", "graph", "outputs"
+FORMAT, VERSION = "vrgcn-live", 1
+_ROWS = 65_536  # that are read at a time
+
+
+def save_live(live: Live, folder: Path, note: Any) -> None:
+    """Write the state of a live model to a new folder. note: any value that JSON has"""
+    state = live._world.state
+    slots = state.alive.nonzero()[:, 0]
+    text = json.dumps(
+        {
+            "format": FORMAT,
+            "version": VERSION,
+            "model": fingerprint(live.saved),
+            "undirected": live.undirected,
+            "note": note,
+        },
+        indent=2,
+    )
+    with new_folder(folder) as partial:
+        save_graph(live.graph(), partial / GRAPH)
+        if live._recipes:
+            recipe_file.write_recipes(live._recipes, partial / GRAPH)
+        for (level, _), table in state.tables.tables.items():
+            write_array(partial, f"table-{level}", table.read(slots, state.dtype).cpu().numpy())
+        write_array(partial, OUTPUTS, state.outputs[slots].numpy())
+        with open(partial / FILE, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def read_description(folder: Path, saved: SavedModel) -> dict[str, Any]:
+    """What live.json says; an error where the folder has tables of another model, or none."""
+    if not (folder / FILE).is_file():
+        raise FileNotFoundError(f"{folder} has no {FILE}: it holds no live model")
+    found = read_json(folder / FILE)
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise ValueError(f"{folder / FILE} does not say format {FORMAT!r}")
+    if found.get("version") != VERSION:
+        raise ValueError(f"{folder / FILE} has version {found.get('version')!r}, not {VERSION}")
+    if found.get("model") != fingerprint(saved):
+        raise ValueError(
+            f"{folder} holds tables of another model: make them anew from the run, or open the "
+            "folder with the model that it was saved with"
+        )
+    return found
+
+
+def open_graph(folder: Path, memory: Literal["ram", "disk"]) -> tuple[Any, Any]:
+    """The graph of the folder, and the recipes of its import; None where it has none."""
+    graph = load_graph(folder / GRAPH, memory=memory)
+    there = (folder / GRAPH / recipe_file.FILE).is_file()
+    return graph, recipe_file.read_recipes(folder / GRAPH) if there else None
+
+
+def load_tables(live: Live, folder: Path) -> None:
+    """Fill a live model's tables from a folder."""
+    state = live._world.state
+    slots = state.slots.of_graph()
+    for level in range(state.evaluation.first_table, state.evaluation.depth):
+        values = _mapped(folder, f"table-{level}", len(slots), state.evaluation.widths[level])
+        table = state.tables.table(level, values.shape[1])
+        for start, part in _parts(values):
+            at = slots[start : start + len(part)].to(table.values.device)
+            table.write(at, part.to(table.values.device), 0)
+    outputs = _mapped(folder, OUTPUTS, len(slots), None)
+    for start, part in _parts(outputs):
+        state.make_outputs(part.shape[1], part.dtype)
+        state.outputs[slots[start : start + len(part)]] = part
+
+
+def fingerprint(saved: SavedModel) -> str:
+    """The same for models whose tables are the same on any graph."""
+    digest = hashlib.sha256(f"{saved.propagation} {saved.scaling.digest}".encode())
+    for name, tensor in saved.model.state_dict().items():
+        digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
+        digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _mapped(folder: Path, name: str, rows: int, width: int | None) -> np.ndarray[Any, Any]:
+    file = folder / f"{name}.npy"
+    try:
+        values = map_array(file, read_only=True)
+    except (ValueError, OSError) as error:
+        raise ValueError(f"{file} cannot be read: {error}") from None
+    if values.ndim != 2 or len(values) != rows or width not in (None, values.shape[1]):
+        raise ValueError(f"{file} has shape {values.shape}, and the graph {rows} nodes")
+    return values
+
+
+def _parts(values: np.ndarray[Any, Any]) -> Any:
+    for start in range(0, len(values), _ROWS):
+        part: Tensor = torch.from_numpy(np.array(values[start : start + _ROWS]))
+        yield start, part

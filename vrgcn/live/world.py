@@ -1,0 +1,129 @@
+"""A graph and a model as a live one holds them: slots, ids, relations and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from vrgcn.data.tables.recipe import Recipe
+from vrgcn.graph.graph import Graph
+from vrgcn.inference.saved import SavedModel
+from vrgcn.live.edges import LiveEdges
+from vrgcn.live.ids import IdIndex, KindIds
+from vrgcn.live.resolving import Known, LiveRelation
+from vrgcn.live.row_features import NumberRows, RecipeRows, RowFeatures
+from vrgcn.live.slots import ONLY, Slots
+from vrgcn.live.state import LiveState
+
+Recipes = Mapping[str, Recipe]  # by kind or relation, by "" of a graph of one table
+
+_OF_EDGES = (
+    "the features of this graph were made of its edges, all at once, and cannot follow a change of "
+    "them: import it again with a table of nodes"
+)
+
+
+@dataclass(frozen=True)
+class World:
+    """graph: that the slots were made for, as it was loaded
+    ids: of the nodes of each kind; relations: as they were given, without reverses
+    known: what changes are checked against
+    answered: kinds whose outputs are kept
+    """
+
+    graph: Graph
+    slots: Slots
+    ids: Mapping[str, KindIds]
+    relations: Mapping[str, LiveRelation]
+    state: LiveState
+    known: Known
+    answered: tuple[str, ...]
+
+    def answered_slots(self) -> Tensor:
+        """Slots of the graph's nodes whose outputs are kept."""
+        return torch.cat([self.slots.of_graph(kind) for kind in self.answered])
+
+
+def make_world(
+    saved: SavedModel,
+    graph: Graph,
+    recipes: Recipes,
+    undirected: bool | None,
+    directory: Path | None,
+) -> World:
+    """Everything that a live model holds, its tables still empty."""
+    slots = Slots(graph)
+    ids = _kind_ids(graph, slots)
+    relations = _relations(graph, slots, recipes, undirected)
+    edges = {name: relation.edges for name, relation in relations.items()}
+    answered = slots.kinds
+    if graph.kinds is not None and graph.kinds.target is not None:
+        answered = (graph.kinds.target,)
+    state = LiveState(saved, graph, slots, edges, answered, directory)
+    frozen = {ONLY: relations[ONLY].frozen} if graph.kinds is None else {}
+    features = _row_features(graph, state, recipes)
+    known = Known(slots, ids, relations, features, state.raw.row, frozen)
+    return World(graph, slots, ids, relations, state, known, answered)
+
+
+def _kind_ids(graph: Graph, slots: Slots) -> dict[str, KindIds]:
+    if graph.kinds is None:
+        return {ONLY: KindIds(IdIndex(graph.names.nodes, graph.num_nodes), 0)}
+    return {
+        kind: KindIds(IdIndex(graph.names.by_kind.get(kind), size), slots.first(kind))
+        for kind, size in graph.kinds.sizes.items()
+    }
+
+
+def _relations(
+    graph: Graph, slots: Slots, recipes: Recipes, undirected: bool | None
+) -> dict[str, LiveRelation]:
+    if graph.kinds is None:
+        recipe = recipes.get(ONLY)
+        if undirected is None and recipe is not None:
+            undirected = not recipe.options["directed"]
+        edges = LiveEdges(graph.adjacency, slots, undirected)
+        frozen = _OF_EDGES if recipe is not None and recipe.features == "edges" else ""
+        return {ONLY: LiveRelation(ONLY, ONLY, ONLY, edges, _columns(recipe), frozen)}
+    found = {}
+    for name, part in graph.relations.items():
+        if part.reverse_of is None:
+            edges = LiveEdges(part.adjacency, slots, part.undirected)
+            columns = _columns(recipes.get(name), part.source, part.target)
+            found[name] = LiveRelation(name, part.source, part.target, edges, columns)
+    return found
+
+
+def _columns(
+    recipe: Recipe | None, source: str = ONLY, target: str = ONLY
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Names by which rows of edges call their ends and their weight."""
+    ends: list[tuple[str, ...]] = [("source",), ("target",)]
+    if source != target:
+        ends = [("source", source), ("target", target)]
+    weight: tuple[str, ...] = ("weight",)
+    if recipe is not None:
+        named = (recipe.source, recipe.target)
+        ends = [(own, *end) if own else end for own, end in zip(named, ends, strict=True)]
+        weight = (recipe.weight, *weight) if recipe.weight else weight
+    return ends[0], ends[1], weight
+
+
+def _row_features(graph: Graph, state: LiveState, recipes: Recipes) -> dict[str, RowFeatures]:
+    found: dict[str, RowFeatures] = {}
+    for kind in state.slots.kinds:
+        own = state.raw.columns(kind)
+        recipe = recipes.get(kind)
+        if recipe is not None and recipe.features == "columns":
+            found[kind] = RecipeRows(recipe, len(own))
+            continue
+        names = graph.names.features
+        mine = None if names is None else names[own.start : own.stop]
+        if mine is not None and kind != ONLY:
+            mine = [name.removeprefix(f"{kind}.") for name in mine]
+        found[kind] = NumberRows(len(own), mine)
+    return found
