@@ -22,6 +22,7 @@ LAYERS = (
     ("graph",),
     ("engine", "models", "data"),  # data needs Graph alone, and a run opens the graph it is of
     ("pairs",),
+    ("triples",),
     ("audit", "baselines"),
     ("inference",),
     ("live",),

@@ -19,6 +19,9 @@ from vrgcn.pairs.ranking import EmbeddedPairs, auc, average_precision, collapse_
 from vrgcn.pairs.rules import simple_rules
 from vrgcn.pairs.split import split_pairs
 
+# Decoders, for pairs with a direction and without; complex scores depend on it.
+SCORED = [(name, way) for name in DECODERS for way in (True, False) if way or name != "complex"]
+
 
 class Table:
     """Scores as a matrix has them."""
@@ -124,8 +127,7 @@ def test_ties_are_the_mean_over_random_orders() -> None:
         assert found[name] == pytest.approx(sums[name], abs=0.012)
 
 
-@pytest.mark.parametrize("decoder", DECODERS)
-@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize(("decoder", "directed"), SCORED)
 def test_a_decoder_scores_all_pairs_as_it_scores_each(decoder: str, directed: bool) -> None:
     torch.manual_seed(0)
     made = DECODERS[decoder](6, directed).double()
@@ -135,7 +137,7 @@ def test_a_decoder_scores_all_pairs_as_it_scores_each(decoder: str, directed: bo
     for row, u in enumerate((0, 5)):
         each = scorer.score(torch.tensor([(u, v) for v in range(2, 9)]))
         assert torch.allclose(rows[row], each, atol=1e-12)
-    if not directed or decoder != "mlp":
+    if not directed or decoder not in ("mlp", "complex"):
         assert torch.allclose(made(z[0], z[1]), made(z[1], z[0]))
 
 

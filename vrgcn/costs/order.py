@@ -51,7 +51,8 @@ def build_for(
     config = config.settled()
     settled = settle_order(config, graph)
     if graph.kinds is not None and config.model != "mlp":
-        targets = None if graph.pairs is None else graph.pairs.kinds
+        predicted = graph.pairs or graph.triples
+        targets = None if predicted is None else predicted.kinds
         return build_relational(
             settled, graph.kinds, graph.relations.values(), outputs, seed, targets
         )

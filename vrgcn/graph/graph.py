@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from vrgcn.graph.mapped import Derived
     from vrgcn.graph.pairs import Pairs
     from vrgcn.graph.scaling import Scaling
+    from vrgcn.graph.triples import Triples
 
 
 class Graph:
@@ -68,7 +69,8 @@ class Graph:
     of the adjacency's entries; empty where none were given.
 
     A graph whose edges are to be predicted (`split_pairs`) has `pairs`, its training, validation
-    and test pairs; its adjacency has the training pairs alone. None in every other graph.
+    and test pairs; its adjacency has the training pairs alone. Where the edges of all relations are
+    to be predicted (`split_triples`) it has `triples` instead. None in every other graph.
     """
 
     scaling: Scaling | None = None
@@ -78,6 +80,7 @@ class Graph:
     relations: Mapping[str, Relation] = {}
     pairs: Pairs | None = None
     kept: Mapping[str, Mapping[str, Column]] = {}
+    triples: Triples | None = None
     _adjacency: CSR | None = None
 
     def __init__(
@@ -438,13 +441,14 @@ class Graph:
             self.kinds,
             self.relations,
         )
-        graph.pairs = self.pairs
+        graph.pairs, graph.triples = self.pairs, self.triples
         return graph
 
     def __repr__(self) -> str:
         labels = find_task(self.task).described(self.num_classes)
         splits = ", ".join(f"{name}={len(self.split(name)):,}" for name in SPLITS)
-        told = f"{labels}, {splits}" if self.pairs is None else str(self.pairs)
+        predicted = self.pairs or self.triples
+        told = f"{labels}, {splits}" if predicted is None else str(predicted)
         kinds = ""
         if self.kinds is not None:
             given = sum(part.reverse_of is None for part in self.relations.values())

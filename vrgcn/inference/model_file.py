@@ -278,6 +278,7 @@ def _check_arguments(path: Path, model: str, arguments: dict[str, Any]) -> None:
         kinds = BASELINES[model].kinds
     elif model == PAIRS:
         relational = arguments.get("encoder") in RELATIONAL
+        arguments.setdefault("directions", None)  # files from before all relations were predicted
         kinds = (_RELATIONAL if relational else _ARGUMENTS) | _OF_PAIRS
     else:
         kinds = _RELATIONAL if model in RELATIONAL else _ARGUMENTS
@@ -344,6 +345,7 @@ _RELATIONAL = {
             *("activation", "transform_first", "norm", "skip", "jumping"),
         )
     },
+    "layers": COUNT,
     "kinds": _COUNTS,
     "rows": _COUNTS,
     "relations": Kind(
@@ -364,4 +366,5 @@ _OF_PAIRS = {
     "decoder": one_of(*DECODERS),
     "relation": TEXT,
     "directed": FLAG,
+    "directions": NAMES,
 }

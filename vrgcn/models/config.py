@@ -20,7 +20,8 @@ class ModelConfig:
     hidden: int = 128
     """Hidden width."""
     layers: int = 2
-    """Graph layers."""
+    """Graph layers. 0, for pairs in graphs of several kinds: embeddings are learned rows, and
+    features times weights; no neighbours are averaged."""
     dense: int = 1
     """Dense layers in each graph layer."""
     dropout: float | None = DROPOUT
@@ -59,9 +60,9 @@ class ModelConfig:
     """Matrices that the weights of all relations are sums of, in graphs with many relations. 0:
     each relation has a matrix of its own."""
 
-    decoder: Literal["dot", "distmult", "mlp"] = "dot"
+    decoder: Literal["dot", "distmult", "complex", "mlp"] = "dot"
     """Score of a pair from the embeddings of its nodes: their product; with a learned weight for
-    each dimension; or a small network."""
+    each dimension; the same with complex numbers; or a small network."""
     embedding: int = 64
     """Width of the embeddings of nodes whose pairs are predicted."""
 
@@ -72,7 +73,8 @@ class ModelConfig:
                 "model mlp looks at no neighbours: learned_rows and neighbour_labels need "
                 "graphsage or gcn"
             )
-        check_sizes(hidden=self.hidden, layers=self.layers, dense=self.dense)
+        check_sizes(hidden=self.hidden, dense=self.dense)
+        check_sizes(least=0, layers=self.layers)
         if self.label_hops not in (1, 2):
             raise ValueError(f"label_hops must be 1 or 2, not {self.label_hops}")
         if self.bases < 0:
@@ -125,13 +127,13 @@ def is_number(value: Any) -> bool:
     return hasattr(value, "__float__") and not isinstance(value, bool)
 
 
-def check_sizes(**sizes: int) -> None:
-    """Refuse a named size of a model that is none."""
+def check_sizes(*, least: int = 1, **sizes: int) -> None:
+    """Refuse a named size of a model that is none, or is smaller than `least`."""
     for name, size in sizes.items():
         if not is_whole(size):
             raise ValueError(f"{name} must be a whole number, not {size!r}")
-        if size < 1:
-            raise ValueError(f"{name} must be at least 1, not {size}")
+        if size < least:
+            raise ValueError(f"{name} must be at least {least}, not {size}")
 
 
 def check_dropout(p: float) -> None:

@@ -84,6 +84,7 @@ class RelationalModel(nn.Module):
     target: the kind that is predicted; several where pairs of nodes of two kinds are
     rows: how many nodes each kind has that gets learned rows; all kinds without features do
     bases: see `RelationalLinear`
+    layers: 0: the outputs are what the entrance gives, and no neighbours are averaged
     transform_first: multiply the features by the entrance's weights before they are propagated, for
         sparse features whose averages would be dense; products have a history then
     others: as in `models.GraphModel`
@@ -116,7 +117,10 @@ class RelationalModel(nn.Module):
     ) -> None:
         super().__init__()
         rows = dict(rows or {})
-        check_sizes(hidden=hidden, classes=classes, layers=layers, dense=dense)
+        check_sizes(hidden=hidden, classes=classes, dense=dense)
+        check_sizes(least=0, layers=layers)
+        if not layers:  # the entrance gives the outputs
+            hidden, jumping = classes, "none"
         if norm not in ("auto", *NORMS):
             raise ValueError(f"norm {norm!r} is none of auto, {', '.join(NORMS)}")
         if jumping not in JUMPING:
@@ -169,7 +173,7 @@ class RelationalModel(nn.Module):
 
     def forward(self, x: Tensor, propagate: Any) -> Tensor:
         seen: list[Tensor] = []
-        h = x
+        h = x if len(self.layers) else self.dropout(self._with_rows(x, propagate))
         for place, layer in enumerate(self.layers):
             assert isinstance(layer, Dense)
             if place == 0:

@@ -2,8 +2,13 @@
 
 dot        zᵤ · zᵥ
 distmult   Σ r zᵤ zᵥ, r a learned weight for each dimension
+complex    Re Σ r zᵤ z̄ᵥ, the halves of r, zᵤ and zᵥ being the real and imaginary parts of complex
+           numbers; the score depends on the pair's direction
 mlp        a dense layer, ReLU and a number, of [zᵤ zᵥ, zᵤ, zᵥ]; of [zᵤ zᵥ, zᵤ + zᵥ] where pairs
            have no direction, so that both directions have the same score
+
+Where several relations are predicted, each has a learned r of its own. `query` multiplies a source
+by the r of its relation; the result takes the source's place in a score, which has no r then.
 """
 
 from __future__ import annotations
@@ -14,15 +19,28 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from vrgcn.files.setting_names import setting
+
+_DEVIATION = 0.1  # of the first weights of several relations
+_NUMBERS = 1 << 23  # numbers of a hidden layer that are held at a time: 32 MB
+
 
 class Decoder(nn.Module):
-    """Scores pairs. one, other: (..., width) of sources and targets, broadcast -> (...)."""
+    """Scores pairs. one, other: (..., width) of sources and targets, broadcast -> (...).
 
-    def __init__(self, width: int, directed: bool) -> None:
+    relations: how many relations are predicted, their reverses included; 0: one alone
+    """
+
+    def __init__(self, width: int, directed: bool, relations: int = 0) -> None:
         super().__init__()
         self.directed = directed
 
     def forward(self, one: Tensor, other: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def query(self, one: Tensor, relations: Tensor) -> Tensor:
+        """(sources, width) what takes the place of the sources (sources, width) where a relation of
+        each, (sources,), is asked for."""
         raise NotImplementedError
 
     def against(self, one: Tensor, others: Tensor) -> Tensor:
@@ -35,6 +53,14 @@ class Decoder(nn.Module):
 class Dot(Decoder):
     """zᵤ · zᵥ."""
 
+    def __init__(self, width: int, directed: bool, relations: int = 0) -> None:
+        super().__init__(width, directed)
+        if relations:
+            raise ValueError(
+                f"{setting('decoder', 'dot')} gives all relations the same score: use "
+                f"{setting('decoder', 'distmult')} or {setting('decoder', 'complex')}"
+            )
+
     def forward(self, one: Tensor, other: Tensor) -> Tensor:
         return (one * other).sum(-1)
 
@@ -45,22 +71,59 @@ class Dot(Decoder):
 class DistMult(Decoder):
     """Σ r zᵤ zᵥ."""
 
-    def __init__(self, width: int, directed: bool) -> None:
+    def __init__(self, width: int, directed: bool, relations: int = 0) -> None:
         super().__init__(width, directed)
-        self.weight = nn.Parameter(torch.ones(width))
+        self.weight = nn.Parameter(_drawn(width, relations))
 
     def forward(self, one: Tensor, other: Tensor) -> Tensor:
-        return (one * self.weight * other).sum(-1)
+        return (self._weighed(one) * other).sum(-1)
+
+    def query(self, one: Tensor, relations: Tensor) -> Tensor:
+        return one * self.weight[relations]
 
     def against(self, one: Tensor, others: Tensor) -> Tensor:
-        return (one * self.weight) @ others.t()
+        return self._weighed(one) @ others.t()
+
+    def _weighed(self, one: Tensor) -> Tensor:
+        return one * self.weight if self.weight.dim() == 1 else one
+
+
+class ComplEx(Decoder):
+    """Re Σ r zᵤ z̄ᵥ."""
+
+    def __init__(self, width: int, directed: bool, relations: int = 0) -> None:
+        super().__init__(width, directed)
+        if not directed:
+            raise ValueError(
+                f"{setting('decoder', 'complex')} gives the two directions of a pair different "
+                f"scores, and these pairs have none: use {setting('decoder', 'distmult')}"
+            )
+        if width % 2:
+            raise ValueError(
+                f"{setting('decoder', 'complex')} needs an even number of dimensions, real and "
+                f"imaginary parts: {setting('embedding', width)} is odd"
+            )
+        self.weight = nn.Parameter(_drawn(width, relations))
+
+    def forward(self, one: Tensor, other: Tensor) -> Tensor:
+        return (self._weighed(one) * other).sum(-1)
+
+    def query(self, one: Tensor, relations: Tensor) -> Tensor:
+        return _complex_product(one, self.weight[relations])
+
+    def against(self, one: Tensor, others: Tensor) -> Tensor:
+        return self._weighed(one) @ others.t()
+
+    def _weighed(self, one: Tensor) -> Tensor:
+        return _complex_product(one, self.weight) if self.weight.dim() == 1 else one
 
 
 class MLPDecoder(Decoder):
     """A dense layer, ReLU and a number."""
 
-    def __init__(self, width: int, directed: bool) -> None:
+    def __init__(self, width: int, directed: bool, relations: int = 0) -> None:
         super().__init__(width, directed)
+        self.weight = nn.Parameter(_drawn(width, relations)) if relations else None
         self.hidden = nn.Linear((3 if directed else 2) * width, 2 * width)
         self.score = nn.Linear(2 * width, 1)
 
@@ -70,8 +133,34 @@ class MLPDecoder(Decoder):
         scores: Tensor = self.score(F.relu(self.hidden(torch.cat(parts, dim=-1))))[..., 0]
         return scores
 
+    def query(self, one: Tensor, relations: Tensor) -> Tensor:
+        assert self.weight is not None
+        return one * self.weight[relations]
 
-DECODERS: dict[str, type[Decoder]] = {"dot": Dot, "distmult": DistMult, "mlp": MLPDecoder}
+    def against(self, one: Tensor, others: Tensor) -> Tensor:
+        size = max(_NUMBERS // (3 * others.numel()), 1)
+        return torch.cat([self(part[:, None], others[None]) for part in one.split(size)])
+
+
+def _drawn(width: int, relations: int) -> Tensor:
+    """First weights: 1 of one relation; of several, around 1 and different."""
+    if not relations:
+        return torch.ones(width)
+    return 1 + _DEVIATION * torch.randn(relations, width)
+
+
+def _complex_product(one: Tensor, other: Tensor) -> Tensor:
+    """(..., width) the products of complex numbers, real parts in the first half."""
+    (a, b), (c, d) = one.chunk(2, -1), other.chunk(2, -1)
+    return torch.cat([a * c - b * d, a * d + b * c], dim=-1)
+
+
+DECODERS: dict[str, type[Decoder]] = {
+    "dot": Dot,
+    "distmult": DistMult,
+    "complex": ComplEx,
+    "mlp": MLPDecoder,
+}
 
 
 def detached(decoder: Decoder) -> dict[str, Any]:

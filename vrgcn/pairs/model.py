@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor, nn
 
 from vrgcn.graph.pairs import Pairs
 from vrgcn.graph.randomness import default_generator
+from vrgcn.graph.triples import RELATIONS, Triples
 from vrgcn.models.models import MODELS, GraphModel
 from vrgcn.models.relational import RELATIONAL, RelationalModel
 from vrgcn.pairs.decoders import DECODERS, Decoder
@@ -22,6 +24,8 @@ class PairModel(nn.Module):
     encoder: a name of ENCODERS; arguments: those of that model, `classes` the embedding's width
     decoder: a name of DECODERS
     relation, directed: what it predicts, as `Pairs` says
+    directions: where it predicts the edges of all relations, their names and those of their
+        reverses, as `Triples` says; None: one relation
 
     With GCN, two layers and the decoder dot this is the GAE of Kipf and Welling.
     """
@@ -33,6 +37,7 @@ class PairModel(nn.Module):
         *,
         relation: str,
         directed: bool,
+        directions: Sequence[str] | None = None,
         **arguments: Any,
     ) -> None:
         super().__init__()
@@ -43,30 +48,32 @@ class PairModel(nn.Module):
         self.encoder: GraphModel | RelationalModel = ENCODERS[encoder](**arguments)
         if isinstance(self.encoder, GraphModel) and self.encoder.labels is not None:
             raise ValueError("neighbour_labels: pairs have no labels of single nodes")
-        self.decoder: Decoder = DECODERS[decoder](arguments["classes"], directed)
+        self.decoder: Decoder = DECODERS[decoder](
+            arguments["classes"], directed, len(directions or ())
+        )
         self.propagation = self.encoder.propagation
         self.arguments: dict[str, Any] = {
             "encoder": encoder,
             "decoder": decoder,
             "relation": relation,
             "directed": directed,
+            "directions": None if directions is None else list(directions),
             **self.encoder.arguments,
         }
 
     @staticmethod
     def around(
-        encoder: GraphModel | RelationalModel, decoder: str, pairs: Pairs, seed: int
+        encoder: GraphModel | RelationalModel, decoder: str, pairs: Pairs | Triples, seed: int
     ) -> PairModel:
         """A model of pairs like a network of single nodes, with weights from the seed."""
         names = {kind: name for name, kind in ENCODERS.items()}
+        predicted: dict[str, Any] = {"relation": RELATIONS, "directed": True}
+        if isinstance(pairs, Triples):
+            predicted["directions"] = pairs.directions
+        else:
+            predicted = {"relation": pairs.relation, "directed": pairs.directed}
         with default_generator(torch.device("cpu"), seed):
-            return PairModel(
-                names[type(encoder)],
-                decoder,
-                relation=pairs.relation,
-                directed=pairs.directed,
-                **encoder.arguments,
-            )
+            return PairModel(names[type(encoder)], decoder, **predicted, **encoder.arguments)
 
     def forward(self, x: Tensor, propagate: Any) -> Tensor:
         """(nodes, width) embeddings."""

@@ -6,7 +6,7 @@ validation and test pairs are in it in neither direction.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import NamedTuple
@@ -68,7 +68,7 @@ def split_pairs(
     if leave_one_out:
         drawn[~loop] = _one_out(_sources(sources, place, len(key))[~loop], generator)
     else:
-        drawn[~loop] = _drawn(int((~loop).sum()), ratio, generator)
+        drawn[~loop] = drawn_parts(int((~loop).sum()), ratio, generator)
     of_entry = drawn[place]
     counted = sources != targets
     if not directed:
@@ -92,7 +92,7 @@ def split_pairs(
         if len(pairs.split(name))
     }
     pairs = replace(pairs, negatives=negatives)
-    return message_graph(graph, pairs, _kept(A, of_entry == 0))
+    return message_graph(graph, pairs, kept_entries(A, of_entry == 0))
 
 
 def _rules(graph: Graph) -> tuple[str, ...]:
@@ -128,7 +128,7 @@ def message_graph(graph: Graph, pairs: Pairs, adjacency: CSR) -> Graph:
             replace(part, adjacency=adjacency) if part.name == pairs.relation else part
             for part in given
         )
-        features = _without_columns(graph, pairs.relation)
+        features = without_columns(graph, [pairs.relation.split("-")[1]])
         found = Graph.from_parts(
             None, features, None, splits, 0, names, kinds=graph.kinds, relations=relations
         )
@@ -137,10 +137,12 @@ def message_graph(graph: Graph, pairs: Pairs, adjacency: CSR) -> Graph:
     return found
 
 
-def _without_columns(graph: Graph, relation: str) -> Tensor:
-    """The features, zero where they are means over the edges of the predicted relation."""
-    middle = relation.split("-")[1]
-    own = (f"{middle}.", f"{REVERSE}{middle}.")
+def without_columns(graph: Graph, relations: Iterable[str]) -> Tensor:
+    """The features, zero where they are means over the edges of the predicted relations.
+
+    relations: such as "bought"
+    """
+    own = tuple(f"{prefix}{middle}." for middle in {*relations} for prefix in ("", REVERSE))
     names = enumerate(graph.names.features or [])  # such as item.bought.price
     known = [column for column, name in names if name.partition(".")[2].startswith(own)]
     if not known:
@@ -196,7 +198,7 @@ def _one_out(sources: Tensor, generator: torch.Generator) -> Tensor:
     return found
 
 
-def _drawn(count: int, ratio: Sequence[float], generator: torch.Generator) -> Tensor:
+def drawn_parts(count: int, ratio: Sequence[float], generator: torch.Generator) -> Tensor:
     """(count,) of 0, 1 and 2 in the shares of the ratio, in random order."""
     val, test = int(ratio[1] * count), int(ratio[2] * count)
     train = int(ratio[0] * count) if sum(ratio) < 1 - 1e-9 else count - val - test
@@ -211,7 +213,7 @@ def _drawn(count: int, ratio: Sequence[float], generator: torch.Generator) -> Te
     return found
 
 
-def _kept(A: CSR, keep: Tensor) -> CSR:
+def kept_entries(A: CSR, keep: Tensor) -> CSR:
     """Part of the entries of A. keep: (entries,) bool"""
     counts = torch.bincount(A.row_of_entry[keep], minlength=A.num_rows)
     values = None if A.values is None else A.values[keep]

@@ -231,12 +231,13 @@ class Settings:
         from vrgcn.costs.out_of_memory import memory_explained
 
         with memory_explained(graph, self.train):
-            if graph.pairs is None:
+            predicted = graph.pairs or graph.triples
+            if predicted is None:
                 return build_for(self.model, graph, objective.outputs, self.train.seed)
             from vrgcn.pairs.model import PairModel
 
             network = build_for(self.model, graph, self.model.embedding, self.train.seed)
-            return PairModel.around(network, self.model.decoder, graph.pairs, self.train.seed)
+            return PairModel.around(network, self.model.decoder, predicted, self.train.seed)
 
 
 def with_defaults(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,9 +20,9 @@ from vrgcn.graph.randomness import RandomNumbers
 from vrgcn.inference.sweeps import ExactSweeps
 from vrgcn.training.batches import build_minibatches, refreshed_nodes
 from vrgcn.training.config import TrainConfig
+from vrgcn.training.embedding_objective import EmbeddingObjective
 from vrgcn.training.monitor import Monitor
 from vrgcn.training.objective import Objective
-from vrgcn.training.pair_objective import PairObjective
 
 
 class Sweeps(Protocol):
@@ -63,7 +63,7 @@ class Components:
 
 def validated(objective: Objective, graph: Graph) -> bool:
     """Return True if there are validation nodes or pairs."""
-    if isinstance(objective, PairObjective):
+    if isinstance(objective, EmbeddingObjective):
         return objective.has_pairs("val")
     return len(graph.val) > 0
 

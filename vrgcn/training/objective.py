@@ -137,6 +137,10 @@ def build_objective(graph: Graph, config: TrainConfig | None = None) -> Objectiv
         from vrgcn.training.pair_objective import PairObjective
 
         return PairObjective(graph, config or TrainConfig())
+    if graph.triples is not None:
+        from vrgcn.training.triple_objective import TripleObjective
+
+        return TripleObjective(graph, config or TrainConfig())
     if graph.labels is None:
         raise ValueError("the graph has no labels to train on")
     if not len(graph.train):

@@ -23,12 +23,12 @@ from vrgcn.training.clock import Clock
 from vrgcn.training.components import Components, build_components
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.divergence import diverged, finite_weights
+from vrgcn.training.embedding_objective import EmbeddingObjective
 from vrgcn.training.interval import duration
 from vrgcn.training.listener import Listener, StopTraining
 from vrgcn.training.monitor import Reading
 from vrgcn.training.objective import Objective, build_objective
 from vrgcn.training.optimizer import build_optimizer, clip_gradients
-from vrgcn.training.pair_objective import PairObjective
 from vrgcn.training.result import Stopped, TrainResult
 from vrgcn.training.schedule import Schedule
 from vrgcn.training.state import Epoch, Progress, TrainState
@@ -428,7 +428,7 @@ class Trainer:
 
     def _score(self, split: str) -> float | None:
         objective, nodes = self.objective, self.graph.split(split)
-        pairs = objective if isinstance(objective, PairObjective) else None
+        pairs = objective if isinstance(objective, EmbeddingObjective) else None
         if not (len(nodes) if pairs is None else pairs.has_pairs(split)):
             return None
         start = self.clock.now()

@@ -1,0 +1,114 @@
+"""Triples that are to be predicted: the edges of all relations of a graph, split into training,
+validation and test triples.
+
+A relation and its reverse are two directions, each with a number: relation r has the number r, its
+reverse the number r + R of R relations. So the head of a triple is found as the tail of its
+reverse, and there is one question alone: which targets does a source have in a direction?
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+RELATIONS = "relations"  # what a run predicts that predicts the edges of all relations
+
+
+@dataclass(frozen=True, eq=False)
+class Triples:
+    """The edges of all relations.
+
+    directions: names of the R relations, then those of their reverses
+    spans: (2 R, 2) first node and end of the targets that each direction may have
+    num_nodes: of the graph
+    train, val, test: (triples, 3) head, relation and tail of each
+    kinds: the kinds of all heads and tails
+    rules: what was done against leaks, a sentence each
+    """
+
+    directions: tuple[str, ...]
+    spans: Tensor
+    num_nodes: int
+    train: Tensor
+    val: Tensor
+    test: Tensor
+    kinds: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+
+    def split(self, name: str) -> Tensor:
+        """(triples, 3) of `train`, `val` or `test`."""
+        triples: Tensor = getattr(self, name)
+        return triples
+
+    def both_ways(self, triples: Tensor) -> Tensor:
+        """(2 triples, 3) source, direction and target: the triples, then their reverses."""
+        turned = triples.flip(1) + torch.tensor([0, len(self.relations), 0])
+        return torch.cat([triples, turned])
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """Names of the relations."""
+        return self.directions[: len(self.directions) // 2]
+
+    @cached_property
+    def known(self) -> KnownTriples:
+        """The triples of all splits."""
+        return KnownTriples.of(torch.cat([self.train, self.val, self.test]), self)
+
+    @cached_property
+    def known_in_training(self) -> KnownTriples:
+        """The training triples."""
+        return KnownTriples.of(self.train, self)
+
+    def __str__(self) -> str:
+        counts = (f"{name} {len(self.split(name)):,}" for name in ("train", "val", "test"))
+        return f"triples of {len(self.relations):,} relations: {', '.join(counts)}"
+
+
+@dataclass(frozen=True, eq=False)
+class KnownTriples:
+    """A set of triples and their reverses.
+
+    keys: (triples,) ascending; one number for each source, direction and target
+    """
+
+    keys: Tensor
+    num_nodes: int
+
+    @staticmethod
+    def of(triples: Tensor, like: Triples) -> KnownTriples:
+        """The set of these triples and their reverses; nodes and relations are those of `like`."""
+        if len(like.directions) * like.num_nodes**2 >= 2**63:
+            raise ValueError(
+                f"{len(like.relations):,} relations of {like.num_nodes:,} nodes have more possible "
+                "triples than 64 bits can count: predict one relation"
+            )
+        empty = KnownTriples(torch.empty(0, dtype=torch.int64), like.num_nodes)
+        key = empty.key(*like.both_ways(triples).unbind(1))
+        return KnownTriples(key.unique(), like.num_nodes)
+
+    def key(self, sources: Tensor, directions: Tensor, targets: Tensor | int) -> Tensor:
+        """The number of triples, broadcast."""
+        return (directions * self.num_nodes + sources) * self.num_nodes + targets
+
+    def has(self, sources: Tensor, directions: Tensor, targets: Tensor) -> Tensor:
+        """Whether triples are in the set, in the shape of all three together."""
+        key = self.key(sources, directions, targets)
+        if not len(self.keys):
+            return torch.zeros(key.shape, dtype=torch.bool)
+        place = torch.searchsorted(self.keys, key).clamp_(max=len(self.keys) - 1)
+        return self.keys[place] == key
+
+    def partners(self, sources: Tensor, directions: Tensor) -> tuple[Tensor, Tensor]:
+        """All targets of some sources in a direction each: (entries,) places among the sources, and
+        (entries,) targets."""
+        start = self.key(sources, directions, 0)
+        first = torch.searchsorted(self.keys, start)
+        counts = torch.searchsorted(self.keys, start + self.num_nodes) - first
+        rows = torch.repeat_interleave(torch.arange(len(sources)), counts)
+        before = torch.repeat_interleave(counts.cumsum(0) - counts - first, counts)
+        found = self.keys[torch.arange(len(rows)) - before]
+        return rows, found - start[rows]

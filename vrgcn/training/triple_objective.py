@@ -1,0 +1,60 @@
+"""The objective of triples: which edges the relations of a graph have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from vrgcn.engine.minibatches import MiniBatches
+from vrgcn.files.setting_names import setting
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.triples import RELATIONS
+from vrgcn.pairs.terms import PairLoss
+from vrgcn.training.config import TrainConfig
+from vrgcn.training.embedding_objective import EmbeddingObjective
+from vrgcn.triples.batches import QueryBatches
+from vrgcn.triples.queries import QuerySource
+from vrgcn.triples.ranking import METRICS, EmbeddedTriples, score_triples
+
+
+class TripleObjective(EmbeddingObjective):
+    """Separates the targets of a source in a relation from other nodes.
+
+    source: the queries and terms of the loss
+    """
+
+    metrics = METRICS
+    usual_metric = "mrr"
+    usual_loss: PairLoss = "softmax"
+
+    def __init__(self, graph: Graph, config: TrainConfig) -> None:
+        assert graph.triples is not None
+        super().__init__(graph, config)
+        self.triples = graph.triples
+        if config.pair_batches == "nodes":
+            raise ValueError(
+                f"{setting('pair_batches', 'nodes')} is of one relation: minibatches of triples "
+                "are of queries; leave it out"
+            )
+        self.source = QuerySource(
+            self.triples, self.loss_name, config.negatives, config.negative_sampling
+        )
+
+    @property
+    def name(self) -> str:
+        """Name of the objective; a checkpoint stores it, so that another objective cannot resume
+        the run."""
+        return f"{RELATIONS}, {self.loss_name}"
+
+    def minibatches(self, model: nn.Module, graph: Graph, **settings: Any) -> MiniBatches:
+        """The minibatches that compute the loss of triples; settings: those of `MiniBatches`."""
+        return QueryBatches(model, graph, source=self.source, **settings)
+
+    def has_pairs(self, split: str) -> bool:
+        """Whether a split has any triples."""
+        return len(self.triples.split(split)) > 0
+
+    def score_embeddings(self, embeddings: Tensor, split: str) -> float:
+        scorer = EmbeddedTriples(self.decoder, embeddings)
+        return score_triples(scorer, self.triples, split)[self.metric_name]

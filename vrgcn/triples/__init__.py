@@ -1,0 +1,1 @@
+"""Triples: splits of all relations without leaks, queries and losses, minibatches, ranking."""

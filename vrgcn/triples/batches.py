@@ -1,0 +1,93 @@
+"""Minibatches of queries for the loss of triples.
+
+A minibatch is some queries. Their sources, true targets and candidates are computed, all with
+gradients. Estimators with histories of gradients are refused: their tables assume that every node
+is visited equally often, and there would be one for each level and relation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vrgcn.engine.batch import Batch, Position
+from vrgcn.engine.minibatches import MiniBatches
+from vrgcn.engine.plan import Plan
+from vrgcn.engine.visits import sizes
+from vrgcn.graph.graph import Graph
+from vrgcn.triples.queries import Asked, QuerySource
+
+_ORDER, _PLAN, _CANDIDATES = 0, 1, 3  # purposes of random numbers; 2 refreshes histories
+
+
+class QueryBatches(MiniBatches):
+    """Minibatches of queries; batch_size counts queries."""
+
+    def __init__(
+        self, model: nn.Module, graph: Graph, *, source: QuerySource, **settings: Any
+    ) -> None:
+        self.source = source
+        super().__init__(model, graph, **settings)
+        if self.estimator.gradient_history:
+            raise ValueError(
+                "minibatches of triples do not visit every node equally often, as histories of "
+                "gradients assume: use the estimator exact, ns, cv or cvd"
+            )
+
+    @property
+    def counted(self) -> int:
+        return self.source.terms
+
+    def __len__(self) -> int:
+        return len(sizes(self.source.queries, self.batch_size))
+
+    def epoch_of(self, plans: Sequence[Plan]) -> float:
+        return len(self) / len(plans)
+
+    def rest_of_epoch(self) -> Iterator[Batch]:
+        epoch, start = self.position.epoch, self.position.place
+        count = self.source.queries
+        order = torch.randperm(count, generator=self._generator(epoch, _ORDER))
+        parts = order.split(sizes(count, self.batch_size))
+        for place, part in enumerate(parts[start:], start=start):
+            self.position = Position(epoch, place + 1, self.position.step)
+            asked = self.source.ask(part, self._generator(epoch, _CANDIDATES, place))
+            yield self._of(asked, self._generator(epoch, _PLAN, place))
+
+    def batch(self, nodes: Tensor, generator: torch.Generator | None = None) -> Batch:
+        """A minibatch of as many random queries as there are nodes: minibatches of chosen nodes do
+        not exist here."""
+        generator = generator or self.generator
+        places = torch.randint(self.source.queries, (len(nodes),), generator=generator)
+        return self._of(self.source.ask(places, generator), generator)
+
+    def _of(self, asked: Asked, generator: torch.Generator) -> Batch:
+        return QueryBatch(self, self.planner.plan(asked.nodes, generator), asked)
+
+
+class QueryBatch(Batch):
+    """A minibatch of queries, all of whose nodes are computed."""
+
+    def __init__(self, source: QueryBatches, plan: Plan, asked: Asked) -> None:
+        super().__init__(source, plan)
+        self.asked = asked
+        self._queries = source.source
+
+    def losses(self, objective: Any, outputs: Tensor) -> Tensor:
+        asked, decoder = self.asked, objective.decoder
+        z = [outputs[self._places(part)] for part in (asked.sources, asked.targets)]
+        query = decoder.query(z[0], asked.directions.to(outputs.device))
+        true = decoder(query[asked.rows.to(outputs.device)], z[1])
+        scores = decoder.against(query, outputs[self._places(asked.candidates)])
+        return asked.losses(self._queries.loss, true, scores)
+
+    def mean(self, losses: Tensor) -> Tensor:
+        """The mean over the terms of an epoch, if all of its queries were like these."""
+        source = self._queries
+        return losses.sum() * (source.queries / (source.terms * len(self.asked)))
+
+    def _places(self, nodes: Tensor) -> Tensor:
+        return torch.searchsorted(self.nodes, nodes)
