@@ -2,7 +2,7 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: install demo test soak lint clean
+.PHONY: install demo test soak lint release-check clean
 
 install: $(INSTALLED)
 
@@ -28,6 +28,11 @@ lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# A wheel and its sources, checked, installed into an empty environment and used in another folder.
+release-check: install
+	PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/python -m pip install --quiet '.[release]'
+	$(BIN)/python -m tests.release
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
