@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,6 +97,7 @@ class Live:
         self._recipes = recipes or {}
         self._undirected = undirected
         self._directory = None if directory is None else Path(directory)
+        self._latest = 0.0
         self._writing = threading.RLock()
         self._reading = threading.Lock()
         self._world = self._made(graph)
@@ -175,6 +176,13 @@ class Live:
         return Predictions(
             torch.arange(len(nodes)), outputs, names, self.classes, self.saved.multilabel
         )
+
+    def computed(self, node: Any, kind: str | None = None) -> float:
+        """When the outputs of a node were computed, in Unix seconds: at each change that affects
+        them or anything that they depend on, and no two changes have the same time."""
+        kind = find_kind(kind, self._world.slots, "computed")
+        with self._reading:
+            return float(self._world.state.computed[self._there(kind, node)])
 
     def _outputs(self, kind: str, nodes: list[Any]) -> Tensor:
         if kind not in self._world.answered:
@@ -266,8 +274,16 @@ class Live:
         getattr(changes, name)(rows, of)
         return self.apply(changes)
 
-    def apply(self, changes: Changes | list[Change] | Change) -> Applied:
-        """Apply changes together: all of them, or none where one is refused."""
+    def apply(
+        self,
+        changes: Changes | list[Change] | Change,
+        record: Callable[[], None] | None = None,
+    ) -> Applied:
+        """Apply changes together: all of them, or none where one is refused.
+
+        record: called when all is computed and before any reader sees it; if it raises, nothing
+            is changed. A journal writes here what can no longer be refused.
+        """
         began = time.perf_counter()
         with self._writing:
             found = self._resolve(checked(changes))
@@ -275,6 +291,8 @@ class Live:
             try:
                 computed = self._world.state.apply(found, undo)
                 self._check_finite(computed, found)
+                if record is not None:
+                    record()
             except BaseException:
                 undo.run()
                 raise
@@ -307,6 +325,8 @@ class Live:
         with self._reading:
             if len(computed.nodes):
                 self._world.state.outputs.index_copy_(0, computed.nodes, computed.outputs)
+                self._latest = max(time.time(), self._latest + 1e-6)  # no two changes have one
+                self._world.state.computed[computed.nodes] = self._latest
             for (kind, key), _ in found.removed.items():
                 self._world.ids[kind].remove(key)
             for (kind, key), slot in found.added.items():

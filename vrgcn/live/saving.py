@@ -3,6 +3,7 @@
     graph/              the changed graph, as `save_graph` writes it, with the recipe of its import
     table-1.npy, ...    what each level propagates, a row for each node
     outputs.npy         of all nodes
+    computed.npy        when each node's outputs were computed, in Unix seconds
     live.json           which model the tables are of, and the caller's note
 
 The folder appears complete or not at all.
@@ -30,7 +31,7 @@ from vrgcn.inference.saved import SavedModel
 if TYPE_CHECKING:
     from vrgcn.live.live import Live
 
-FILE, GRAPH, OUTPUTS = "live.json", "graph", "outputs"
+FILE, GRAPH, OUTPUTS, COMPUTED = "live.json", "graph", "outputs", "computed"
 FORMAT, VERSION = "vrgcn-live", 1
 _ROWS = 65_536  # that are read at a time
 
@@ -56,6 +57,7 @@ def save_live(live: Live, folder: Path, note: Any) -> None:
         for (level, _), table in state.tables.tables.items():
             write_array(partial, f"table-{level}", table.read(slots, state.dtype).cpu().numpy())
         write_array(partial, OUTPUTS, state.outputs[slots].numpy())
+        write_array(partial, COMPUTED, state.computed[slots, None].numpy())
         with open(partial / FILE, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
@@ -100,6 +102,8 @@ def load_tables(live: Live, folder: Path) -> None:
     for start, part in _parts(outputs):
         state.make_outputs(part.shape[1], part.dtype)
         state.outputs[slots[start : start + len(part)]] = part
+    computed = _mapped(folder, COMPUTED, len(slots), 1)
+    state.computed[slots] = torch.from_numpy(np.array(computed[:, 0]))
 
 
 def fingerprint(saved: SavedModel) -> str:

@@ -9,6 +9,7 @@ that it affects (`dirty`):
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -105,6 +106,7 @@ class LiveState:
             self._answered[first : first + slots.room[kind]] = True
         self.tables = exact_tables(slots.total, self.dtype, self.device, directory)
         self.outputs = torch.empty(0)
+        self.computed = torch.zeros(slots.total, dtype=torch.float64)  # when, in Unix seconds
 
     def feature_rows(self, nodes: Tensor) -> Tensor:
         return self.features.rows(nodes).to(self.device, self.dtype)
@@ -112,6 +114,7 @@ class LiveState:
     def fill(self) -> None:
         """Compute every table and the outputs of all nodes."""
         every = self.slots.of_graph()
+        self.computed[every] = time.time()
         sweeps = max(self.evaluation.depth - self._first, 0)
         fill_tables(self.model, self, [every] * sweeps, self.tables, keep_averages=True)
         asked = every[self._answered[every]]
@@ -137,6 +140,7 @@ class LiveState:
         self.make_outputs(other.outputs.shape[1], other.outputs.dtype)
         for some, there in zip(ours.split(_ROWS), theirs.split(_ROWS), strict=True):
             self.outputs[some] = other.outputs[there]
+        self.computed[ours] = other.computed[theirs]
 
     def apply(self, changes: Resolved, undo: Undo) -> Computed:
         """Edit features and edges, and compute what is affected. The outputs are not written:

@@ -1,0 +1,1 @@
+"""A graph that changes, served over HTTP: the journal, the service, its pages."""

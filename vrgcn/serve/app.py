@@ -1,0 +1,244 @@
+"""The HTTP interface of a service: routes, and what each request becomes.
+
+Reads are answered from the tables of the live graph. Changes wait for the one writer; so many may
+wait, and so long, and what is refused was not begun.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from importlib.resources import files
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from vrgcn.serve.answers import ProblemError, answer, on_failure, on_problem, refusal
+from vrgcn.serve.bodies import Limits, only, read_object, rows_of, whole, word
+from vrgcn.serve.guard import Guard
+from vrgcn.serve.metrics import TYPE
+from vrgcn.serve.openapi import docs_page, openapi
+from vrgcn.serve.service import Service
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+NEIGHBOURS = 5  # influential neighbours that a read names
+_KEY = 200  # characters of a client's key at most
+
+
+def build_app(service: Service, limits: Limits, token: str | None, *, loopback: bool) -> Guard:
+    """Return the app of a service.
+
+    token: that requests must have; None: none
+    loopback: True if the service is bound to this machine alone
+    """
+    routes = _Routes(service, limits, token is not None)
+    app = Starlette(
+        routes=routes.table(),
+        exception_handlers={
+            ProblemError: on_problem,
+            HTTPException: _on_http,
+            Exception: on_failure,
+        },
+        lifespan=routes.lifespan,
+    )
+    hosts = LOOPBACK if loopback and token is None else None
+    return Guard(app, metrics=service.metrics, token=token, hosts=hosts, most=limits.open)
+
+
+class _Routes:
+    """The endpoints of a service."""
+
+    def __init__(self, service: Service, limits: Limits, token: bool) -> None:
+        self.service = service
+        self.limits = limits
+        self.token = token
+        self.waiting = 0
+        self._writer: asyncio.Lock
+        self._folding: set[asyncio.Task[None]] = set()
+
+    @asynccontextmanager
+    async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        self._writer = asyncio.Lock()
+        yield
+        async with self._writer:  # a change that has begun is finished
+            pass
+
+    def table(self) -> list[Route]:
+        static = {"/": "page.html", "/page.js": "page.js", "/page.css": "page.css"}
+        pages = [_route(path, "GET", partial(_static, name)) for path, name in static.items()]
+        return [
+            *pages,
+            _route("/nodes", "POST", self.add_nodes),
+            _route("/nodes/{id:path}", "GET", self.read),
+            _route("/nodes/{id:path}", "PATCH", self.set_features),
+            _route("/nodes/{id:path}", "DELETE", self.remove_node),
+            _route("/edges", "POST", self.add_edges),
+            _route("/edges", "DELETE", self.remove_edges),
+            _route("/changes", "POST", self.several),
+            _route("/recommend/{id:path}", "GET", self.recommend),
+            _route("/explain/{id:path}", "GET", self.explain),
+            _route("/about", "GET", self.about),
+            _route("/healthz", "GET", self.healthz),
+            _route("/metrics", "GET", self.metrics),
+            _route("/openapi.json", "GET", self.openapi),
+            _route("/docs", "GET", self.docs),
+        ]
+
+    async def read(self, request: Request) -> Response:
+        neighbours = whole(request, "neighbours", NEIGHBOURS, 0, 50)
+        read = partial(self.service.read, *_node(request), neighbours=neighbours)
+        found = read(cached=True)  # at once, from the tables; else in a thread: it computes
+        return answer(found or await self._computed(partial(read, cached=False)))
+
+    async def recommend(self, request: Request) -> Response:
+        node, kind = _node(request)
+        count = whole(request, "k", 20, 1, 1000)
+        return answer(await self._computed(partial(self.service.recommend, node, kind, count)))
+
+    async def explain(self, request: Request) -> Response:
+        return answer(await self._computed(partial(self.service.explain, *_node(request))))
+
+    async def add_nodes(self, request: Request) -> Response:
+        body = await read_object(request, self.limits)
+        only(body, "nodes", "kind")
+        rows = rows_of(body, "nodes", self.limits)
+        change = {"change": "add_nodes", "rows": rows, "kind": word(body, "kind")}
+        return await self._change(request, [change], 201)
+
+    async def set_features(self, request: Request) -> Response:
+        node, kind = _node(request)
+        row = await read_object(request, self.limits)
+        change = {"change": "set_features", "rows": [self.service.row(node, kind, row)]}
+        return await self._change(request, [change | {"kind": kind}])
+
+    async def remove_node(self, request: Request) -> Response:
+        node, kind = _node(request)
+        return await self._change(
+            request, [{"change": "remove_nodes", "ids": [node], "kind": kind}]
+        )
+
+    async def add_edges(self, request: Request) -> Response:
+        return await self._change(request, [await self._edges(request, "add_edges")], 201)
+
+    async def remove_edges(self, request: Request) -> Response:
+        return await self._change(request, [await self._edges(request, "remove_edges")])
+
+    async def _edges(self, request: Request, change: str) -> dict[str, Any]:
+        body = await read_object(request, self.limits)
+        only(body, "edges", "relation")
+        rows = rows_of(body, "edges", self.limits)
+        return {"change": change, "rows": rows, "relation": word(body, "relation")}
+
+    async def several(self, request: Request) -> Response:
+        body = await read_object(request, self.limits)
+        only(body, "changes")
+        changes = rows_of(body, "changes", self.limits)
+        count = sum(len(each.get("rows") or each.get("ids") or ()) for each in changes)
+        if count > self.limits.batch:
+            most = f"{self.limits.batch:,}"
+            raise ProblemError(422, f"has {count:,} rows; at most {most} at once", "changes")
+        return await self._change(request, changes, 201)
+
+    async def _change(
+        self, request: Request, changes: list[dict[str, Any]], status: int = 200
+    ) -> Response:
+        """Apply changes when it is their turn, and answer once they are in the journal."""
+        key = request.headers.get("idempotency-key")
+        if key is not None and not 0 < len(key) <= _KEY:
+            raise ProblemError(422, f"must have 1 to {_KEY} characters", "Idempotency-Key")
+        async with self._turn():
+            done = await asyncio.to_thread(self.service.change, changes, key)
+        if self.service.due:
+            task = asyncio.create_task(self._fold())
+            self._folding.add(task)
+            task.add_done_callback(self._folding.discard)
+        return answer(done, status)
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """The writer's turn. Raises if too many wait, or if it takes too long."""
+        if self.waiting >= self.limits.waiting:
+            raise ProblemError(503, "too many changes wait; nothing was changed", retry_after=1)
+        self.waiting += 1
+        try:
+            try:
+                await asyncio.wait_for(self._writer.acquire(), self.limits.seconds)
+            except TimeoutError:
+                text = f"the writer was busy for {self.limits.seconds:g} seconds; nothing changed"
+                raise ProblemError(503, text, retry_after=2) from None
+        finally:
+            self.waiting -= 1
+        try:
+            yield
+        finally:
+            self._writer.release()
+
+    async def _fold(self) -> None:
+        async with self._writer:
+            if self.service.due:
+                await asyncio.to_thread(self.service.fold)
+
+    async def _computed(self, work: Callable[[], Any]) -> Any:
+        """The result of a computation in a thread, or an error once it takes too long."""
+        try:
+            return await asyncio.wait_for(asyncio.to_thread(work), self.limits.seconds)
+        except TimeoutError:
+            text = f"the answer took more than {self.limits.seconds:g} seconds"
+            raise ProblemError(503, text, retry_after=5) from None
+
+    async def about(self, _: Request) -> Response:
+        return answer(self.service.about())
+
+    async def healthz(self, _: Request) -> Response:
+        return answer({"status": "ok", "change": self.service.number})
+
+    async def metrics(self, _: Request) -> Response:
+        return Response(self.service.metrics.text(), media_type=TYPE)
+
+    async def openapi(self, _: Request) -> Response:
+        return answer(openapi(self.token))
+
+    async def docs(self, _: Request) -> Response:
+        return Response(docs_page(self.token), media_type="text/html")
+
+
+def _route(path: str, method: str, endpoint: Endpoint) -> Route:
+    name = path.replace(":path", "")
+
+    async def named(request: Request) -> Response:
+        request.scope["route_name"] = name
+        return await endpoint(request)
+
+    return Route(path, named, methods=[method], name=f"{method} {name}")
+
+
+async def _static(name: str, _: Request) -> Response:
+    kinds = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
+    text = files("vrgcn.serve").joinpath("static", name).read_text(encoding="utf-8")
+    return Response(text, media_type=kinds[name.rpartition(".")[2]])
+
+
+def _node(request: Request) -> tuple[str, str | None]:
+    """The id and the kind that a request names."""
+    return request.path_params["id"], request.query_params.get("kind")
+
+
+async def _on_http(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    text = {404: "there is nothing at this path; /docs lists what there is"}
+    response = refusal(ProblemError(error.status_code, text.get(error.status_code, error.detail)))
+    response.headers.update(error.headers or {})
+    return response
+
+
+def compact(changes: list[dict[str, Any]]) -> str:
+    """Changes as one line of JSON, for the journal."""
+    return json.dumps(changes, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
