@@ -20,6 +20,7 @@ LAYERS = (
     ("files",),
     ("tasks",),
     ("graph",),
+    ("pyg",),
     ("engine", "models", "data"),  # data needs Graph alone, and a run opens the graph it is of
     ("pairs",),
     ("triples",),

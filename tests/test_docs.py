@@ -170,6 +170,17 @@ def check_sampler(kind: Callable[[float], Any], graph: Graph) -> None:
     assert ((mean - dense).abs() <= 0.12 * dense + 1e-6).all()
 
 
+def check_pyg(names: dict[str, Any]) -> None:
+    data, sage = names["data"], names["sage"]
+    full = sage(data.x, data.edge_index).detach()
+    assert torch.allclose(names["outputs"], full, atol=1e-5)
+    assert torch.allclose(names["saved"].predict(names["graph"]), full, atol=1e-5)
+    assert names["hidden"].shape == (60, 32)
+    assert names["users"].shape == (40, 3)
+    full = names["residual"](data.x, data.edge_index).detach()
+    assert torch.allclose(predict(names["residual"], names["graph"]), full, atol=1e-5)
+
+
 def check_python(names: dict[str, Any]) -> None:
     assert list(names["best"].columns) == ["customer", "sku", "rank", "score"]
     assert len(names["best"]) == 10
@@ -277,6 +288,7 @@ CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "docs/objectives.md": check_objectives,
     "docs/own-models.md": check_own_models,
     "docs/pairs.md": check_pairs,
+    "docs/pyg.md": check_pyg,
     "docs/python.md": check_python,
     "docs/reliability.md": check_reliability,
     "docs/report.md": check_report,

@@ -54,6 +54,13 @@ def test_from_three_data_frames_users_are_predicted_by_what_they_buy():
     assert "together 720 nodes and 5,692 edges of 1 relation" in out
 
 
+def test_a_model_of_pyg_is_trained_as_it_is():
+    out = run("pyg_model.py")
+    assert number(r"test accuracy ([\d.]+)", out) > 0.9
+    assert number(r"differ by ([\d.e-]+)", out) < 1e-4
+    assert "basic_gnn.GraphSAGE has loaded the weights" in out
+
+
 def test_a_loop_of_ones_own_learns():
     out = run("own_loop.py")
     # An MLP, which sees no neighbours, reaches 0.68 on this graph.

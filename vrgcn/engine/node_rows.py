@@ -29,6 +29,9 @@ class NodeRows(Protocol):
     def degrees(self, level: int, over: Relation) -> Tensor:
         """(nodes of the level,): how many other nodes each one averages."""
 
+    def sums(self, level: int, over: Relation) -> Tensor:
+        """(nodes of the level,): sums of the rows of P, its diagonal included."""
+
     def average(self, level: int, table: Tensor, over: Relation) -> Tensor:
         """P without its diagonal times a table (all nodes, width): (nodes of the level, width)."""
 
@@ -81,6 +84,10 @@ class LonelyRows:
         self.asked.add(over)
         return self.ids(level)
 
+    def sums(self, level: int, over: Relation) -> Tensor:
+        self.asked.add(over)
+        return torch.ones(self._sizes[level], device=self._device)
+
     def average(self, level: int, table: Tensor, over: Relation) -> Tensor:
         self.asked.add(over)
         return table.new_zeros((self._sizes[level], table.shape[1]))
@@ -128,6 +135,12 @@ class GraphRows:
 
     def degrees(self, level: int, over: Relation) -> Tensor:
         return self._rows_of(level, over).indptr.diff()
+
+    def sums(self, level: int, over: Relation) -> Tensor:
+        rows, own = self._rows_of(level, over), self._P[over].own_rows(self._levels[level])
+        weights = rows.weights(self._P[over].dtype)
+        sums = weights.new_zeros(rows.num_rows).index_add_(0, rows.row_of_entry, weights)
+        return sums + (own.to(sums.device) if isinstance(own, Tensor) else own)
 
     def average(self, level: int, table: Tensor, over: Relation) -> Tensor:
         rows = self._rows_of(level, over)

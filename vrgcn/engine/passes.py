@@ -21,6 +21,7 @@ from vrgcn.engine.setup import Inputs
 from vrgcn.engine.trace import version
 from vrgcn.engine.way_back import WayBack
 from vrgcn.graph.sparse import is_dense, is_sparse
+from vrgcn.pyg.forward import run_forward
 
 
 class PassEnded(Exception):  # noqa: N818
@@ -241,6 +242,6 @@ def run_model(
 ) -> Tensor:
     """The model's outputs for the minibatch, each `propagate` answered by a pass."""
     propagate = Propagate(plan.sizes, answer, rows, inputs.ready)
-    output: Tensor = model(inputs.x, propagate)
+    output = run_forward(model, inputs.x, propagate)
     propagate.check_finished()
     return output

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from vrgcn.engine.node_rows import NodeRows
 from vrgcn.engine.plan import Relation
+from vrgcn.graph.relations import Schema
 from vrgcn.graph.sparse import concatenate, first_rows, spread_rows
 
 # From a level, a relation and the activations of the level to (estimated) averages for the next; of
@@ -102,9 +103,33 @@ class Propagate:
         y."""
         return self._rows.ids(self._levels)
 
+    @property
+    def rows(self) -> int:
+        """How many rows the model has at hand: one for each of `nodes`."""
+        return self._sizes[self._levels]
+
+    @property
+    def level(self) -> int:
+        """How many levels were propagated so far."""
+        return self._levels
+
+    @property
+    def earlier(self) -> list[int]:
+        """How many rows the model had at hand at each earlier level."""
+        return self._sizes[: self._levels]
+
+    def is_current(self, h: Tensor) -> bool:
+        """Whether h can be propagated: it has a row for each node at hand, or was the last to be
+        propagated."""
+        return h is self._latest or h.shape[0] == self.rows
+
     def degrees(self, over: Relation = None) -> Tensor:
         """(rows at hand,): how many neighbours each of the nodes has besides itself."""
         return self._rows.degrees(self._levels, over)
+
+    def sums(self, over: Relation = None) -> Tensor:
+        """(rows at hand,): the sum of each node's row of P, its own entry included."""
+        return self._rows.sums(self._levels, over)
 
     def table(self, table: Tensor, over: Relation = None) -> Tensor:
         """Averages of the neighbours' rows of a table that has one for every node of the graph,
@@ -134,6 +159,11 @@ class Propagate:
         found = self._rows.averages(self._levels, table, relations)
         places = [self._rows.reached(self._levels, over) for over in relations]
         return [(p, y) for p, y in zip(places, found, strict=True) if p is not None]
+
+    @property
+    def schema(self) -> Schema:
+        """The kinds and relations of the graph."""
+        return self._rows.schema
 
     @property
     def relations(self) -> tuple[str, ...]:

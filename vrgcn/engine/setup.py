@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from vrgcn.engine.averages import AveragedFeatures
 from vrgcn.engine.plan import Relation
 from vrgcn.engine.trace import Trace, device_of, trace
+from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import (
     Propagation,
@@ -27,6 +28,9 @@ from vrgcn.graph.read_ahead import read_ahead
 from vrgcn.graph.relations import Schema
 from vrgcn.graph.sparse import for_rows, is_dense, select_rows
 from vrgcn.graph.trained_on import check_scaled, find_trained_on
+from vrgcn.pyg.forward import is_pyg
+from vrgcn.pyg.matrices import Matrix
+from vrgcn.pyg.support import check_model
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,11 +224,16 @@ def look(
     check_scaled(model, graph)
     rule = propagation_of(model) if propagation is None else propagation
     _check_inductive(rule, inductive)
+    if is_pyg(model):
+        _check_pyg(model, propagation)
     training, evaluation = (
         trace(model, graph.features, training=mode, schema=graph.schema) for mode in (True, False)
     )
     visible = graph.among(graph.seen) if inductive else graph
-    P = _matrices(rule, visible, asked_relations(training, evaluation))
+    asked = asked_relations(training, evaluation)
+    if is_pyg(model):  # its layers name matrices that make themselves
+        rule = {over: over for over in asked if isinstance(over, Matrix)}
+    P = _matrices(rule, visible, asked)
     _check_relations(training, P)
     if preprocess and training.depth and not training.features_first:
         raise ValueError(NOT_THE_FEATURES)
@@ -252,6 +261,8 @@ def propagation_of(model: nn.Module) -> PropagationLike:
         raise ValueError(
             "the model was trained by a propagation that you gave: give it again, propagation=..."
         )
+    if is_pyg(model):
+        return {}  # its layers name their matrices when they run
     rule: PropagationLike = getattr(model, _PROPAGATION, "gcn")
     return rule
 
@@ -259,6 +270,15 @@ def propagation_of(model: nn.Module) -> PropagationLike:
 def note_propagation(model: nn.Module, name: str) -> None:
     """The model says from now on that it is meant for this matrix, whatever its class says."""
     setattr(model, _PROPAGATION, name)
+
+
+def _check_pyg(model: nn.Module, propagation: PropagationLike | None) -> None:
+    check_model(model)
+    if propagation is not None:
+        raise ValueError(
+            "the layers of a PyG model bring their own matrices: leave "
+            f"{setting('propagation')} out"
+        )
 
 
 def asked_relations(*traces: Trace) -> list[Relation]:

@@ -25,6 +25,7 @@ from vrgcn.engine.trace import Trace, set_mode
 from vrgcn.graph.propagation import Propagation, chunks
 from vrgcn.graph.relations import Schema
 from vrgcn.graph.sparse import CSR, scale_rows
+from vrgcn.pyg.forward import run_forward
 
 
 class AverageRows(Protocol):
@@ -176,7 +177,8 @@ def _forward(
     with suppress(PassEnded):
         levels = setup.evaluation.depth + 1
         nodes = GraphRows([chunk] * levels, setup.P, setup.device, setup.schema)
-        outputs = model(x, Propagate([len(chunk)] * levels, answer, nodes))
+        propagate = Propagate([len(chunk)] * levels, answer, nodes)
+        outputs = run_forward(model, x, propagate)
     return Swept(chunk, received, outputs)
 
 

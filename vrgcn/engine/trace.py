@@ -15,7 +15,9 @@ from vrgcn.engine.plan import Relation
 from vrgcn.engine.propagate import Answer, Propagate
 from vrgcn.graph.randomness import default_generator, default_state, drawing_from
 from vrgcn.graph.relations import Schema
-from vrgcn.graph.sparse import first_rows, full_precision, select_rows
+from vrgcn.graph.sparse import first_rows, full_precision, is_dense, select_rows
+from vrgcn.pyg.forward import is_pyg, run_forward
+from vrgcn.pyg.support import check_rows
 
 _MOST_LEVELS = 1000
 
@@ -97,7 +99,7 @@ def trace(
         set_mode(model, training, norms=False),
     ):
         states = own.get_state(), default_state(device)
-        output = model(x, asking([len(nodes)] * _MOST_LEVELS, answer))
+        output = run_forward(model, x, asking([len(nodes)] * _MOST_LEVELS, answer))
         drew_own = not torch.equal(states[0], own.get_state())
         drew_default = not torch.equal(states[1], default_state(device))
         if version(x) != before:
@@ -106,12 +108,16 @@ def trace(
                 "use x = x * 2 instead of x *= 2, and no inplace=True on x"
             )
         sizes = [len(nodes)] * (len(levels) + 1)
-        again = model(x, asking(sizes, lambda level, over, h: h.clone()))
+        again = run_forward(model, x, asking(sizes, lambda level, over, h: h.clone()))
+        if is_pyg(model) and not training and is_dense(x):
+            other = torch.cat([x[:1], x[1:] + 1])
+            check_rows(output, run_forward(model, other, asking(sizes, lambda _, __, h: h.clone())))
         # Again with fewer nodes at each level, as in a minibatch: rows of one level that are taken
         # for another's show here, whatever the batches are like.
         sizes = [len(levels) + 2 - level for level in range(len(levels) + 1)]
         rows = select_rows(features, nodes[torch.arange(sizes[0]) % 2]).to(device, dtype)
-        model(rows, asking(sizes, lambda level, _, h: first_rows(h, sizes[level + 1]).clone()))
+        fewer = asking(sizes, lambda level, _, h: first_rows(h, sizes[level + 1]).clone())
+        run_forward(model, rows, fewer)
     return Trace(
         tuple(map(tuple, levels)),
         bool(received) and received[0] is x,

@@ -225,9 +225,12 @@ class Graph:
 
     @property
     def schema(self) -> Schema:
-        """The kinds, and between which of them each relation lies."""
+        """The kinds, between which of them each relation lies, and which edges have weights."""
         ends = {name: (part.source, part.target) for name, part in self.relations.items()}
-        return Schema(self.kinds, ends)
+        weighted = {name for name, part in self.relations.items() if part.weighted}
+        if self.kinds is None:
+            return Schema(weighted=frozenset([None] if self.weighted else []))
+        return Schema(self.kinds, ends, frozenset(weighted))
 
     @property
     def seen(self) -> Tensor:

@@ -65,10 +65,13 @@ class Schema:
 
     kinds: None in a graph without kinds
     ends: source and target kind of each relation, by name
+    weighted: the relations whose edges have weights; None stands for the edges of a graph without
+        kinds
     """
 
     kinds: Kinds | None = None
     ends: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    weighted: frozenset[str | None] = frozenset()
 
 
 def relation_name(triple: Triple) -> str:

@@ -1,0 +1,1 @@
+"""PyTorch Geometric's models as they are: their layers average by `propagate`."""
