@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from torch import Tensor
 
 Id = int | str
 
@@ -63,6 +64,11 @@ class IdIndex:
     def id(self, place: int) -> Id:
         """The id at a place."""
         return place if self._ids is None else self._ids[place].as_py()
+
+    def ids(self, places: Tensor) -> pa.Array:
+        """The ids at some places."""
+        numbers = pa.array(places.numpy())
+        return numbers if self._ids is None else self._ids.take(numbers)
 
     def _at(self, place: int) -> str:
         text: str = self._ids[int(self._order[place])].as_py()

@@ -24,6 +24,7 @@ from vrgcn.inference.saved import SavedModel
 from vrgcn.inference.smoothing import Smoothing
 from vrgcn.live.changes import Change, Changes, checked, id_list
 from vrgcn.live.ids import Id
+from vrgcn.live.known_pairs import best_new, relation_of, with_pairs
 from vrgcn.live.materialise import materialise
 from vrgcn.live.resolving import Resolved, Resolver, find_kind
 from vrgcn.live.saving import load_tables, open_graph, read_description, save_live
@@ -32,6 +33,7 @@ from vrgcn.live.smoothed import smoothed_outputs
 from vrgcn.live.state import Computed
 from vrgcn.live.undo import Undo
 from vrgcn.live.world import Recipes, World, make_world
+from vrgcn.pairs.model import PairModel
 from vrgcn.tasks import find_task
 
 
@@ -116,7 +118,7 @@ class Live:
         """
         saved = model if isinstance(model, SavedModel) else SavedModel.of(model)
         described = read_description(Path(folder), saved)
-        graph, recipes = open_graph(Path(folder), "ram" if directory is None else "disk")
+        graph, recipes = open_graph(Path(folder), saved, "ram" if directory is None else "disk")
         live = Live.__new__(Live)
         live._begin(saved, graph, recipes, described["undirected"], directory)
         load_tables(live, Path(folder))
@@ -169,6 +171,8 @@ class Live:
         ids: the user's own; one, or several
         kind: of the nodes, where there are several kinds; None: the kind that has labels
         """
+        if isinstance(self.saved.model, PairModel):
+            raise ValueError("predict: the model predicts pairs: see recommend")
         nodes = id_list(ids)
         kind = find_kind(kind, self._world.slots, "predict")
         outputs = self._outputs(kind, nodes)
@@ -207,6 +211,36 @@ class Live:
             table[slots] = found
             self._smooth = self.version, table
         return self._smooth[1]
+
+    def recommend(self, node: Any, top: int = 10, kind: str | None = None) -> list[dict[str, Any]]:
+        """The best new partners of a node by a model of pairs, best first: id, kind and score.
+
+        kind: of the node, where the relation is between two kinds; None: that of its sources
+        """
+        model = self.saved.model
+        if not isinstance(model, PairModel):
+            raise ValueError("recommend: the model predicts labels of nodes, and no pairs")
+        relation = self._world.relations[relation_of(model)]
+        if kind not in (None, relation.source):
+            raise ValueError(f"recommend: partners are found for nodes of kind {relation.source!r}")
+        with self._writing:
+            slot = self._there(relation.source, node)
+            state, slots = self._world.state, self._world.slots
+            first = slots.first(relation.target)
+            new = state.alive[first : first + slots.used[relation.target]].clone()
+            partners, _ = relation.edges.out.rows.row(slot)
+            hidden = [target for target, source in relation.hidden if source == slot]
+            new[torch.from_numpy(partners) - first] = False
+            new[torch.tensor(hidden, dtype=torch.int64) - first] = False
+            if relation.source == relation.target:
+                new[slot - first] = False
+            candidates = new.nonzero()[:, 0] + first
+            best, scores = best_new(state, model.decoder, slot, candidates, top)
+            ids = self._world.ids[relation.target]
+            return [
+                {"id": ids.id(other), "kind": relation.target or None, "score": score}
+                for other, score in zip(best.tolist(), scores.tolist(), strict=True)
+            ]
 
     def neighbours(
         self, node: Any, kind: str | None = None, most: int = 50
@@ -309,7 +343,20 @@ class Live:
         """The graph as it is now, as it would be imported anew: new nodes have no labels and are
         in no split."""
         with self._writing:
-            return materialise(self._world.graph, self._world.state, self._world.ids)
+            graph = materialise(self._world.graph, self._world.state, self._world.ids)
+            model = self.saved.model
+            if isinstance(model, PairModel):
+                return with_pairs(graph, model, self._hidden(model))
+            return graph
+
+    def _hidden(self, model: PairModel) -> Tensor:
+        """(pairs, 2) numbers in the changed graph of known pairs that carry no messages."""
+        alive = self._world.state.alive
+        number = alive.cumsum(0) - 1
+        hidden = self._world.relations[relation_of(model)].hidden
+        ends = torch.tensor([pair[::-1] for pair in sorted(hidden)], dtype=torch.int64)
+        ends = ends.reshape(-1, 2)
+        return number[ends[alive[ends].all(1)]]
 
     # Inside.
 
@@ -333,6 +380,8 @@ class Live:
                 self._world.ids[kind].add(key, slot)
             for kind, count in found.taken.items():
                 self._world.slots.used[kind] += count
+            for name, pairs in found.forgotten.items():
+                self._world.relations[name].hidden.difference_update(pairs)
             self.version += 1
 
     def _check_finite(self, computed: Computed, found: Resolved) -> None:
@@ -362,7 +411,7 @@ class Live:
         tables go with it."""
         before = self._world
         slots = before.state.alive.nonzero()[:, 0]
-        world = self._made(materialise(before.graph, before.state, before.ids))
+        world = self._made(self.graph())
         world.state.adopt(before.state, slots, world.slots.of_graph())
         with self._reading:
             self._world = world
@@ -383,7 +432,7 @@ def _check_model(saved: SavedModel) -> None:
     if isinstance(saved, Average):
         raise ValueError(
             "an average of models cannot be live: make one of its members live, such as the best "
-            "single run of the search (its folder `best`)"
+            f"single one: {saved.best or 'the folder `best` of the search'}"
         )
     if saved.own_matrix:
         raise ValueError(

@@ -109,5 +109,9 @@ def _names(
 
 
 def _ids(ids: KindIds, slots: Tensor) -> pa.Array:
+    """Ids of slots, ascending: those of the graph's own nodes come first."""
+    own = slots - ids.first
+    own = own[own < ids.index.count]
+    added = [ids.names[slot] for slot in slots[len(own) :].tolist()]
     kind = pa.string() if ids.index.text else pa.int64()
-    return pa.array([ids.id(slot) for slot in slots.tolist()], kind)
+    return pa.concat_arrays([ids.index.ids(own).cast(kind), pa.array(added, kind)])

@@ -18,6 +18,8 @@ from vrgcn.live.row_features import Numbers
 from vrgcn.live.slots import Slots
 from vrgcn.live.undo import Undo
 
+_NOTHING = torch.empty(0, dtype=torch.int64)
+
 
 class RawFeatures:
     """Features as a graph is saved with them, and what a model's scaling makes of new rows.
@@ -103,16 +105,44 @@ class RawFeatures:
 
         slots: ascending
         """
-        changed = [slot for slot in slots.tolist() if slot in self._new] if self._new else []
-        place = self._slots.numbers()[slots]
-        old = select_rows(self._graph.features, place.clamp(min=0))
-        if not changed:
-            return old
-        at = torch.searchsorted(slots, torch.tensor(changed))
-        if not is_sparse(old) and not in_blocks(old):
-            old[at] = torch.from_numpy(np.stack([self.row(slot) for slot in changed])).to(old)
-            return old
-        return _replaced(old, at, [self._full(slot) for slot in changed])
+        features, place = self._graph.features, self._slots.numbers()[slots]
+        if not in_blocks(features):
+            return self._filled(features, place, slots, range(self._graph.num_features))
+        blocks = []
+        for block in features.blocks:
+            first = block.row if block.places is None else 0
+            inside = torch.ones(len(slots), dtype=torch.bool)
+            if block.places is None and block.num_rows:
+                kind = self._slots.kind_of_number(first)
+                start = self._slots.first(kind)
+                inside = (slots >= start) & (slots < start + self._slots.room[kind])
+            own = slots[inside]
+            rows = block.find(place[inside]) if len(own) else place[:0]
+            columns = range(block.columns.start, block.columns.stop)
+            values = self._filled(block.values, rows, own, columns)
+            blocks.append(Block(values, block.column, int(inside.long().argmax())))
+        return Blocks((len(slots), features.shape[1]), blocks)
+
+    def _filled(self, x: Tensor, rows: Tensor, slots: Tensor, columns: range) -> Tensor:
+        """Rows of a matrix for some slots, those that changed with what they are now.
+
+        x: dense or sparse, of some columns; rows: of x for each slot, -1 where it has none
+        """
+        known = torch.tensor(sorted(self._new), dtype=torch.int64)
+        changed = known[torch.isin(known, slots)]
+        at = torch.searchsorted(slots, changed)
+        lacking = (rows < 0).nonzero()[:, 0]
+        new = dict.fromkeys(lacking.tolist(), (_NOTHING, _NOTHING.double()))
+        for place, slot in zip(at.tolist(), changed.tolist(), strict=True):
+            places, values = self._full(slot)
+            mine = (places >= columns.start) & (places < columns.stop)
+            new[place] = places[mine] - columns.start, values[mine]
+        if not len(x):
+            x = torch.zeros((1, x.shape[1]), dtype=x.dtype)
+        old = select_rows(x, rows.clamp(min=0))
+        return _replaced(
+            old, torch.tensor(sorted(new), dtype=torch.int64), [new[n] for n in sorted(new)]
+        )
 
     def _full(self, slot: int) -> tuple[Tensor, Tensor]:
         """The entries of a changed row that are not zero: columns among all, and numbers."""
@@ -122,26 +152,11 @@ class RawFeatures:
 
 
 def _replaced(x: Tensor, at: Tensor, rows: list[tuple[Tensor, Tensor]]) -> Tensor:
-    """Sparse features, or those in blocks, with other rows at some places."""
+    """A matrix with other rows at some places: the columns that are not zero, and numbers."""
+    if not rows:
+        return x
     if is_sparse(x):
         return _replaced_sparse(x, at, rows)
-    blocks = []
-    for block in Blocks.of(x).blocks:
-        own, inside = block.find(at), []
-        for columns, values in rows:
-            mine = (columns >= block.columns.start) & (columns < block.columns.stop)
-            inside.append((columns[mine] - block.column, values[mine]))
-        found = own >= 0
-        kept = [part for part, here in zip(inside, found.tolist(), strict=True) if here]
-        values = _replaced_block(block.values, own[found], kept)
-        blocks.append(Block(values, block.column, block.row, block.places))
-    return Blocks(x.shape, blocks)
-
-
-def _replaced_block(x: Tensor, at: Tensor, rows: list[tuple[Tensor, Tensor]]) -> Tensor:
-    if is_sparse(x):
-        return _replaced_sparse(x, at, rows)
-    x = x.clone()
     x[at] = 0
     for place, (columns, values) in zip(at.tolist(), rows, strict=True):
         x[place, columns] = values.to(x)

@@ -34,6 +34,7 @@ class LiveRelation:
     source, target: kinds
     columns: names of the columns of both ends and of the weight, the import's own first
     frozen: why its edges cannot be changed; empty if they can
+    hidden: (target, source) slots of pairs that are known and carry no messages
     """
 
     name: str
@@ -42,6 +43,7 @@ class LiveRelation:
     edges: LiveEdges
     columns: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
     frozen: str = ""
+    hidden: set[tuple[int, int]] = field(default_factory=set)
 
     @property
     def short(self) -> str:
@@ -65,6 +67,7 @@ class Resolved:
     features: the raw features of slots that are new or changed, of the columns of their kind
     edits: new weights of edges by relation
     taken: how many slots of each kind are used now, also by nodes that did not stay
+    forgotten: hidden pairs that are known no longer, by relation
     """
 
     added: dict[Named, int] = field(default_factory=dict)
@@ -72,6 +75,7 @@ class Resolved:
     features: dict[int, Numbers] = field(default_factory=dict)
     edits: dict[str, EdgeEdits] = field(default_factory=dict)
     taken: dict[str, int] = field(default_factory=dict)
+    forgotten: dict[str, set[tuple[int, int]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -206,11 +210,14 @@ class Resolver:
     def _remove_edges(self, change: Change, what: str) -> None:
         for pair, _, place in self._pairs(change, what, weights=False):
             relation = self._relation(change["relation"], what)[0]
-            if self._weight(relation, *pair) is None:
+            forgotten = self._found.forgotten.setdefault(relation.name, set())
+            hidden = pair in relation.hidden and pair not in forgotten
+            if self._weight(relation, *pair) is None and not hidden:
                 row = change["rows"][place]
                 raise ValueError(f"{what}: row {place}: there is no such edge: {dict(row)}")
-            for row_, column in self._both(relation, pair):
-                self._edits(relation.name)[row_, column] = None
+            for one in self._both(relation, pair):
+                self._edits(relation.name)[one] = None
+                forgotten.add(one)
 
     def _pairs(
         self, change: Change, what: str, *, weights: bool

@@ -4,6 +4,7 @@
     table-1.npy, ...    what each level propagates, a row for each node
     outputs.npy         of all nodes
     computed.npy        when each node's outputs were computed, in Unix seconds
+    [hidden.npy]        (pairs, 2) known pairs that carry no messages, of a model of pairs
     live.json           which model the tables are of, and the caller's note
 
 The folder appears complete or not at all.
@@ -26,12 +27,16 @@ from vrgcn.data.tables import recipe_file
 from vrgcn.files.npy import map_array
 from vrgcn.files.parsing import read_json
 from vrgcn.files.writing import new_folder
+from vrgcn.graph.graph import Graph
 from vrgcn.inference.saved import SavedModel
+from vrgcn.live.known_pairs import with_pairs
+from vrgcn.pairs.model import PairModel
 
 if TYPE_CHECKING:
     from vrgcn.live.live import Live
 
-FILE, GRAPH, OUTPUTS, COMPUTED = "live.json", "graph", "outputs", "computed"
+FILE, GRAPH = "live.json", "graph"
+OUTPUTS, COMPUTED, HIDDEN = "outputs", "computed", "hidden"
 FORMAT, VERSION = "vrgcn-live", 1
 _ROWS = 65_536  # that are read at a time
 
@@ -51,7 +56,12 @@ def save_live(live: Live, folder: Path, note: Any) -> None:
         indent=2,
     )
     with new_folder(folder) as partial:
-        save_graph(live.graph(), partial / GRAPH)
+        graph = live.graph()
+        # A store has splits of labelled nodes alone.
+        labelled = graph if graph.labels is not None else graph.with_splits({})
+        save_graph(labelled, partial / GRAPH)
+        if graph.pairs is not None:
+            write_array(partial, HIDDEN, graph.pairs.val.numpy())
         if live._recipes:
             recipe_file.write_recipes(live._recipes, partial / GRAPH)
         for (level, _), table in state.tables.tables.items():
@@ -81,9 +91,14 @@ def read_description(folder: Path, saved: SavedModel) -> dict[str, Any]:
     return found
 
 
-def open_graph(folder: Path, memory: Literal["ram", "disk"]) -> tuple[Any, Any]:
+def open_graph(
+    folder: Path, saved: SavedModel, memory: Literal["ram", "disk"]
+) -> tuple[Graph, recipe_file.Recipes | None]:
     """The graph of the folder, and the recipes of its import; None where it has none."""
     graph = load_graph(folder / GRAPH, memory=memory)
+    if isinstance(saved.model, PairModel):
+        hidden = torch.from_numpy(np.array(map_array(folder / f"{HIDDEN}.npy", read_only=True)))
+        graph = with_pairs(graph, saved.model, hidden)
     there = (folder / GRAPH / recipe_file.FILE).is_file()
     return graph, recipe_file.read_recipes(folder / GRAPH) if there else None
 

@@ -80,6 +80,10 @@ class Slots:
         """The kind of a slot."""
         return next(kind for kind in reversed(self.kinds) if self._first[kind] <= slot)
 
+    def kind_of_number(self, number: int) -> str:
+        """The kind of a node of the graph."""
+        return next(kind for kind in reversed(self.kinds) if self._base[kind] <= number)
+
     def free(self, kind: str, taken: int = 0) -> int:
         """The next free slot of a kind, after `taken` more."""
         place = self.used[kind] + taken

@@ -14,16 +14,22 @@ from vrgcn.graph.graph import Graph
 from vrgcn.inference.saved import SavedModel
 from vrgcn.live.edges import LiveEdges
 from vrgcn.live.ids import IdIndex, KindIds
+from vrgcn.live.known_pairs import hidden_pairs, relation_of
 from vrgcn.live.resolving import Known, LiveRelation
 from vrgcn.live.row_features import NumberRows, RecipeRows, RowFeatures
 from vrgcn.live.slots import ONLY, Slots
 from vrgcn.live.state import LiveState
+from vrgcn.pairs.model import PairModel
 
 Recipes = Mapping[str, Recipe]  # by kind or relation, by "" of a graph of one table
 
 _OF_EDGES = (
     "the features of this graph were made of its edges, all at once, and cannot follow a change of "
     "them: import it again with a table of nodes"
+)
+_OF_COLUMNS = (
+    "columns of the edges of {!r} were made features of nodes, which cannot follow a change: "
+    "import the tables again and leave these columns out (--drop)"
 )
 
 
@@ -58,13 +64,20 @@ def make_world(
     """Everything that a live model holds, its tables still empty."""
     slots = Slots(graph)
     ids = _kind_ids(graph, slots)
-    relations = _relations(graph, slots, recipes, undirected)
+    own = saved.model.arguments["relation"] if isinstance(saved.model, PairModel) else None
+    relations = _relations(graph, slots, recipes, undirected, own)
     edges = {name: relation.edges for name, relation in relations.items()}
     answered = slots.kinds
-    if graph.kinds is not None and graph.kinds.target is not None:
+    predicted = relation_of(saved.model) if isinstance(saved.model, PairModel) else None
+    if predicted is not None and graph.kinds is not None:
+        one = relations[predicted]
+        answered = tuple(dict.fromkeys((one.source, one.target)))
+    elif graph.kinds is not None and graph.kinds.target is not None:
         answered = (graph.kinds.target,)
+    if predicted is not None:
+        relations[predicted].hidden.update(hidden_pairs(graph, slots.of_graph()))
     state = LiveState(saved, graph, slots, edges, answered, directory)
-    frozen = {ONLY: relations[ONLY].frozen} if graph.kinds is None else {}
+    frozen = _frozen_kinds(graph, relations, recipes, own)
     features = _row_features(graph, state, recipes)
     known = Known(slots, ids, relations, features, state.raw.row, frozen)
     return World(graph, slots, ids, relations, state, known, answered)
@@ -80,8 +93,9 @@ def _kind_ids(graph: Graph, slots: Slots) -> dict[str, KindIds]:
 
 
 def _relations(
-    graph: Graph, slots: Slots, recipes: Recipes, undirected: bool | None
+    graph: Graph, slots: Slots, recipes: Recipes, undirected: bool | None, predicted: str | None
 ) -> dict[str, LiveRelation]:
+    """predicted: the relation whose pairs the model predicts, or None"""
     if graph.kinds is None:
         recipe = recipes.get(ONLY)
         if undirected is None and recipe is not None:
@@ -92,9 +106,31 @@ def _relations(
     found = {}
     for name, part in graph.relations.items():
         if part.reverse_of is None:
+            recipe = recipes.get(name)
             edges = LiveEdges(part.adjacency, slots, part.undirected)
-            columns = _columns(recipes.get(name), part.source, part.target)
-            found[name] = LiveRelation(name, part.source, part.target, edges, columns)
+            columns = _columns(recipe, part.source, part.target)
+            made = recipe is not None and bool(recipe.encoders) and name != predicted
+            frozen = _OF_COLUMNS.format(name) if made else ""
+            found[name] = LiveRelation(name, part.source, part.target, edges, columns, frozen)
+    return found
+
+
+def _frozen_kinds(
+    graph: Graph,
+    relations: Mapping[str, LiveRelation],
+    recipes: Recipes,
+    predicted: str | None,
+) -> dict[str, str]:
+    """Why nodes of a kind cannot be added or changed: some of their features are made of columns of
+    edges. Those of the predicted relation are zero in any case."""
+    if graph.kinds is None:
+        return {ONLY: relations[ONLY].frozen}
+    found = {}
+    for name, relation in relations.items():
+        recipe = recipes.get(name)
+        if recipe is not None and recipe.encoders and name != predicted:
+            for kind in (relation.source, relation.target):
+                found[kind] = _OF_COLUMNS.format(name)
     return found
 
 

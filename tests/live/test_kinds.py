@@ -1,0 +1,156 @@
+"""Kinds and relations: after any changes a live model answers what `predict` answers on the graph
+built anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vrgcn import Graph, predict
+from vrgcn.inference.saved import SavedModel
+from vrgcn.live.live import Live
+from vrgcn.models.relational import RELATIONAL
+
+WIDTHS = {"user": 3, "item": 2, "shop": 0}
+RELATIONS = {"bought": ("user", "item"), "follows": ("user", "user"), "sold_by": ("item", "shop")}
+WEIGHTED = "bought"
+
+
+class Store:
+    """Tables of users, items and shops as plain lists. Items have numbers for ids."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.rng = rng
+        self.nodes: dict[str, dict[Any, list[float]]] = {
+            "user": {f"u{n}": self.features("user") for n in range(9)},
+            "item": {n: self.features("item") for n in range(6)},
+            "shop": {name: [] for name in "abc"},
+        }
+        self.edges: dict[str, dict[tuple[Any, Any], float]] = {name: {} for name in RELATIONS}
+        for name in RELATIONS:
+            for _ in range(12):
+                self.edges[name][self.ends(name)] = self.weight()
+
+    def features(self, kind: str) -> list[float]:
+        return [float(x) for x in self.rng.normal(size=WIDTHS[kind]).round(3)]
+
+    def weight(self) -> float:
+        return float(self.rng.integers(1, 4)) / 2
+
+    def some(self, kind: str) -> Any:
+        names = sorted(self.nodes[kind])
+        return names[int(self.rng.integers(len(names)))]
+
+    def ends(self, relation: str) -> tuple[Any, Any]:
+        source, target = RELATIONS[relation]
+        return self.some(source), self.some(target)
+
+    def graph(self) -> Graph:
+        ids = {kind: sorted(rows) for kind, rows in self.nodes.items()}
+        place = {k: {node: n for n, node in enumerate(names)} for k, names in ids.items()}
+        edges: dict[tuple[str, str, str], Any] = {}
+        for name, (source, target) in RELATIONS.items():
+            ends = [[place[source][s], place[target][t]] for s, t in self.edges[name]]
+            index = torch.tensor(ends, dtype=torch.int64).reshape(-1, 2).t()
+            weights = torch.tensor(list(self.edges[name].values()))
+            edges[source, name, target] = (index, weights) if name == WEIGHTED else index
+        features: dict[str, Any] = {
+            kind: torch.tensor([self.nodes[kind][n] for n in names], dtype=torch.float64)
+            if WIDTHS[kind]
+            else len(names)
+            for kind, names in ids.items()
+        }
+        return Graph.from_kinds(
+            features, edges, target="user", ids=dict(ids.items()), num_classes=2
+        )
+
+    def change(self) -> list[dict[str, Any]]:
+        """Change the lists at random, and return the same changes as plain values."""
+        step = self.rng.choice(5, p=[0.25, 0.15, 0.1, 0.3, 0.2])
+        kind, name = str(self.rng.choice(list(WIDTHS))), str(self.rng.choice(list(RELATIONS)))
+        if step == 0:
+            return self._add(kind)
+        if step == 1 and WIDTHS[kind]:
+            node = self.some(kind)
+            self.nodes[kind][node] = self.features(kind)
+            rows = [{"id": node, "features": self.nodes[kind][node]}]
+            return [{"change": "set_features", "rows": rows, "kind": kind}]
+        if step == 2 and len(self.nodes[kind]) > 2:
+            return self._remove(kind)
+        if step == 4 and self.edges[name]:
+            source, target = sorted(self.edges[name], key=str)[0]
+            del self.edges[name][source, target]
+            rows = [{"source": source, "target": target}]
+            return [{"change": "remove_edges", "rows": rows, "relation": name}]
+        return self._link(name, *self.ends(name))
+
+    def _add(self, kind: str) -> list[dict[str, Any]]:
+        number = int(self.rng.integers(3, 30))
+        node = {"user": f"u{number}", "item": number, "shop": f"s{number}"}[kind]
+        if self.rng.random() < 0.3:
+            node = {"user": "u1", "item": 1, "shop": "a"}[kind]  # which may come back
+        if node in self.nodes[kind]:
+            return []
+        self.nodes[kind][node] = self.features(kind)
+        row = {"id": node} | ({"features": self.nodes[kind][node]} if WIDTHS[kind] else {})
+        changes = [{"change": "add_nodes", "rows": [row], "kind": kind}]
+        for name, ends in RELATIONS.items():
+            if kind in ends:
+                source, target = self.ends(name)
+                pair = (node, target) if ends[0] == kind else (source, node)
+                changes += self._link(name, *pair)
+        return changes
+
+    def _remove(self, kind: str) -> list[dict[str, Any]]:
+        node = self.some(kind)
+        del self.nodes[kind][node]
+        for name, (source, target) in RELATIONS.items():
+            self.edges[name] = {
+                (s, t): weight
+                for (s, t), weight in self.edges[name].items()
+                if not (source == kind and s == node) and not (target == kind and t == node)
+            }
+        return [{"change": "remove_nodes", "ids": [node], "kind": kind}]
+
+    def _link(self, name: str, source: Any, target: Any) -> list[dict[str, Any]]:
+        row: dict[str, Any] = {"source": source, "target": target}
+        weight = self.weight()
+        if name == WEIGHTED:
+            row["weight"] = weight
+        before = self.edges[name].get((source, target), 0.0)
+        self.edges[name][source, target] = before + weight
+        return [{"change": "add_edges", "rows": [row], "relation": name}]
+
+
+@pytest.mark.parametrize("rule", ["mean", "gcn"])
+@settings(max_examples=6)
+@given(
+    seed=st.integers(0, 10_000),
+    more=st.sampled_from(
+        [{}, {"layers": 3, "jumping": "cat", "skip": True}, {"transform_first": True}, {"bases": 2}]
+    ),
+)
+def test_kinds_and_relations_to_the_last_bits_of_float64(
+    rule: str, seed: int, more: dict[str, Any]
+) -> None:
+    store = Store(np.random.default_rng(seed))
+    graph = store.graph()
+    torch.manual_seed(2)
+    names = {"mean": "relational-graphsage", "gcn": "relational-gcn"}
+    triples = [part.triple for part in graph.relations.values()]
+    model = RELATIONAL[names[rule]](WIDTHS, triples, "user", 5, 2, rows={"shop": 3}, **more)
+    saved = SavedModel(model.double(), rule, nodes=graph.names.unique())
+    live = Live(saved, graph)
+    for step in range(8):
+        wanted = store.graph()
+        users = wanted.names.ids_of("user").to_pylist()
+        found = live.predict(users).outputs
+        assert float((found - predict(saved, wanted)).abs().max()) < 1e-12
+        if step == 5:
+            live._fold()
+        live.apply(store.change())
