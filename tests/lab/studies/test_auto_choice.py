@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lab.harness.records import append_record, read_lines
 from lab.league.real_graphs import Entry
 from lab.studies import auto_choice
-from lab.studies.auto_choice import ESTIMATORS, Unit, excess, fitted, run, show, times
+from lab.studies.auto_choice import (
+    ESTIMATORS,
+    Unit,
+    excess,
+    fitted,
+    mean_curve,
+    run,
+    show,
+    times,
+)
 
 WORK = {"exact": 9_000, "two-way": 1_000, "cvd": 2_000, "history": 1_000}
 SECONDS = {"exact": 3.0, "two-way": 1.0, "cvd": 2.0, "history": 4.0}
@@ -25,12 +36,23 @@ def record(graph, estimator, *, split=0, seconds=None, last=0.9, work=None):
     }
 
 
-def test_the_target_is_a_share_of_the_best_score_of_the_split():
+def test_curves_are_means_over_splits_of_the_best_score_so_far():
+    short = {"val": [0.4, 0.8], "cpu_seconds": [1.0, 2.0]}
+    long = {"val": [0.6, 0.5, 0.9], "cpu_seconds": [2.0, 4.0, 6.0]}
+    found = mean_curve([short, long])
+    assert [seconds for seconds, _ in found] == [1.5, 3.0, 4.0]
+    assert [score for _, score in found] == pytest.approx([0.5, 0.7, 0.85])
+
+
+def test_the_target_is_a_share_of_the_best_mean_score_over_the_splits_that_all_have():
     runs = [record("a", "exact", last=0.9), record("a", "two-way", last=0.8911)]
     runs += [record("a", "cvd", last=0.89), record("a", "exact", split=1, seconds=5.0)]
     found = times(runs, "a")
-    assert found == {"exact": 4.0, "two-way": 1.0, "cvd": 18.0}
-    assert excess(found, "exact") == 4.0
+    assert found == {"exact": 3.0, "two-way": 1.0, "cvd": 18.0}
+    assert excess(found, "exact") == 3.0
+    runs += [record("a", name, split=1, seconds=5.0, last=0.9) for name in ("two-way", "cvd")]
+    # The mean of cvd is 0.895 now, above 99% of 0.9.
+    assert times(runs, "a") == {"exact": 4.0, "two-way": 3.0, "cvd": 3.5}
 
 
 def test_a_threshold_is_fitted_where_it_loses_least_and_shown_on_the_others():
