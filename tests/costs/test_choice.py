@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
 from vrgcn import GCN, MLP, Graph, GraphSAGE, TrainConfig, fit, scale_graph
-from vrgcn.costs.choice import choose_estimator, hardly_more
+from vrgcn.costs.choice import candidate_costs, choice_by, choose_estimator, hardly_more
 from vrgcn.costs.epoch_cost import Cost
+from vrgcn.costs.order import build_for
+from vrgcn.data.generate_kinds import generate_kinds
+from vrgcn.data.generate_spec import GenerateSpec
+from vrgcn.data.store import load_graph
 from vrgcn.diagnostics.diagnosis import diagnose
+from vrgcn.models.config import ModelConfig
 from vrgcn.training.config import AUTO
 
 
@@ -49,6 +55,20 @@ def test_few_neighbours_are_computed_and_many_are_read(reach: int, expected: str
 def test_minibatches_of_few_nodes_are_trained_exactly_whatever_their_neighbours() -> None:
     config = TrainConfig(batch_size=4)
     assert choose_estimator(GraphSAGE(6, 8, 3), ring(4000, 40), config)[0].estimator == "exact"
+
+
+def test_a_store_of_several_kinds_is_trained_by_two_way_though_few_of_its_nodes_have_labels(
+    tmp_path: Path,
+) -> None:
+    # Two-way visits the nodes of all kinds and exact training only users with labels, a third of
+    # them: even so their neighbours' neighbours are more than twice the work.
+    generate_kinds(GenerateSpec(nodes=60_000, degree=20.2, features=8), tmp_path / "store")
+    graph = load_graph(tmp_path / "store")
+    model = build_for(ModelConfig(hidden=8), graph, graph.num_classes, seed=0)
+    costs = candidate_costs(model, graph, TrainConfig(batch_size=512))
+    assert len(graph.train) < 0.4 * graph.num_nodes
+    assert 3 < costs["exact"].nodes / costs["two-way"].nodes < 4
+    assert choice_by(costs).estimator == "two-way"
 
 
 def test_a_model_without_neighbours_is_trained_exactly() -> None:
