@@ -34,6 +34,7 @@ LAYERS = (
     ("diagnostics", "scikit"),
     ("pages",),
     ("tuning",),
+    ("serve",),
     ("cli",),
 )
 # The arrows that may point back, (importer, imported), each inside a function alone: class methods

@@ -57,6 +57,10 @@ COMMANDS: dict[str, Command] = {
         "vrgcn.cli.recommend",
         "Find the best new partners of nodes with a model that predicts pairs.",
     ),
+    "serve": Command(
+        "vrgcn.cli.serve",
+        "Answer requests about a graph that changes, exactly, over HTTP.",
+    ),
     "embed": Command(
         "vrgcn.cli.embed",
         "Write embeddings: the exact activations of a layer of a trained model, for each node.",

@@ -45,11 +45,12 @@ def run(options: CompletionOptions) -> None:
     """Print the script."""
     from vrgcn.cli import COMMANDS
 
-    entries = [
-        Entry(name, command.summary, _words(flags_of(command.options)), _first(command.options))
-        for name, command in COMMANDS.items()
-    ]
+    entries = [_entry(name, each.options, each.summary) for name, each in COMMANDS.items()]
     print(_SCRIPTS[options.shell](entries), end="")
+
+
+def _entry(name: str, options: type, summary: str) -> Entry:
+    return Entry(name, summary, _words(flags_of(options)), _first(options))
 
 
 def _words(flags: Iterable[Flag]) -> tuple[Word, ...]:

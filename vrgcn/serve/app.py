@@ -7,7 +7,6 @@ wait, and so long, and what is refused was not begun.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -83,8 +82,6 @@ class _Routes:
             _route("/edges", "POST", self.add_edges),
             _route("/edges", "DELETE", self.remove_edges),
             _route("/changes", "POST", self.several),
-            _route("/recommend/{id:path}", "GET", self.recommend),
-            _route("/explain/{id:path}", "GET", self.explain),
             _route("/about", "GET", self.about),
             _route("/healthz", "GET", self.healthz),
             _route("/metrics", "GET", self.metrics),
@@ -93,18 +90,8 @@ class _Routes:
         ]
 
     async def read(self, request: Request) -> Response:
-        neighbours = whole(request, "neighbours", NEIGHBOURS, 0, 50)
-        read = partial(self.service.read, *_node(request), neighbours=neighbours)
-        found = read(cached=True)  # at once, from the tables; else in a thread: it computes
-        return answer(found or await self._computed(partial(read, cached=False)))
-
-    async def recommend(self, request: Request) -> Response:
-        node, kind = _node(request)
-        count = whole(request, "k", 20, 1, 1000)
-        return answer(await self._computed(partial(self.service.recommend, node, kind, count)))
-
-    async def explain(self, request: Request) -> Response:
-        return answer(await self._computed(partial(self.service.explain, *_node(request))))
+        count = whole(request, "neighbours", NEIGHBOURS, 0, 50)
+        return answer(self.service.read(*_node(request), count))
 
     async def add_nodes(self, request: Request) -> Response:
         body = await read_object(request, self.limits)
@@ -116,8 +103,8 @@ class _Routes:
     async def set_features(self, request: Request) -> Response:
         node, kind = _node(request)
         row = await read_object(request, self.limits)
-        change = {"change": "set_features", "rows": [self.service.row(node, kind, row)]}
-        return await self._change(request, [change | {"kind": kind}])
+        change = {"change": "set_features", "rows": [row | {"id": node}], "kind": kind}
+        return await self._change(request, [change])
 
     async def remove_node(self, request: Request) -> Response:
         node, kind = _node(request)
@@ -186,14 +173,6 @@ class _Routes:
             if self.service.due:
                 await asyncio.to_thread(self.service.fold)
 
-    async def _computed(self, work: Callable[[], Any]) -> Any:
-        """The result of a computation in a thread, or an error once it takes too long."""
-        try:
-            return await asyncio.wait_for(asyncio.to_thread(work), self.limits.seconds)
-        except TimeoutError:
-            text = f"the answer took more than {self.limits.seconds:g} seconds"
-            raise ProblemError(503, text, retry_after=5) from None
-
     async def about(self, _: Request) -> Response:
         return answer(self.service.about())
 
@@ -237,8 +216,3 @@ async def _on_http(_: Request, error: Exception) -> Response:
     response = refusal(ProblemError(error.status_code, text.get(error.status_code, error.detail)))
     response.headers.update(error.headers or {})
     return response
-
-
-def compact(changes: list[dict[str, Any]]) -> str:
-    """Changes as one line of JSON, for the journal."""
-    return json.dumps(changes, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

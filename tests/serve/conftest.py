@@ -1,0 +1,66 @@
+"""A small run of imported tables, and a service of it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+import vrgcn
+from vrgcn.cli import main
+from vrgcn.serve.app import build_app
+from vrgcn.serve.bodies import Limits
+from vrgcn.serve.service import Service, opened_service
+
+TOPICS = ("art", "law")
+
+
+@pytest.fixture(scope="session")
+def papers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run on twelve papers in two communities, and of its graph beside it."""
+    folder = tmp_path_factory.mktemp("papers")
+    rows = ["id,topic,year,field,split"]
+    splits = ("train", "train", "val", "test")
+    for i in range(12):
+        rows.append(f"p{i},{TOPICS[i % 2]},{1990 + i},{'xyz'[i % 3]},{splits[i // 2 % 4]}")
+    (folder / "nodes.csv").write_text("\n".join(rows) + "\n")
+    edges = [f"p{i},p{(i + step) % 12}" for i in range(12) for step in (2, 4)]
+    (folder / "edges.csv").write_text("source,target\n" + "\n".join(edges) + "\n")
+    tables = ["--nodes", str(folder / "nodes.csv"), "--edges", str(folder / "edges.csv")]
+    main(["import", *tables, "--label", "topic", "--out", str(folder / "graph")])
+    settings: dict[str, Any] = {"epochs": 3, "smooth": "never", "learned_rows": False}
+    vrgcn.train(folder / "graph", out=folder / "run", **settings)
+    return folder / "run"
+
+
+@pytest.fixture
+def open_service(papers: Path, tmp_path: Path) -> Iterator[Callable[..., Service]]:
+    """A function that opens the service of the run with the state in the test's folder; the one
+    that it opened before is closed."""
+    with ExitStack() as stack:
+
+        def opened(**settings: Any) -> Service:
+            stack.close()
+            settings = {"checkpoint_every": 0} | settings
+            return stack.enter_context(opened_service(papers, tmp_path / "state", **settings))
+
+        yield opened
+
+
+@pytest.fixture
+def client(open_service: Callable[..., Service]) -> Iterator[TestClient]:
+    """A client of the service."""
+    app = build_app(open_service(), Limits(body=2000, batch=3), None, loopback=True)
+    with TestClient(app, base_url="http://localhost", raise_server_exceptions=False) as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def _no_state_left(tmp_path: Path) -> Iterator[None]:
+    yield
+    shutil.rmtree(tmp_path / "state", ignore_errors=True)

@@ -1,0 +1,202 @@
+"""Requests and their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+import vrgcn
+from vrgcn.serve.app import build_app
+from vrgcn.serve.bodies import Limits
+from vrgcn.serve.service import Service
+
+NEW = {"id": "new", "year": 2001, "field": "y"}
+
+
+def _expected(papers: Path, change: Callable[[Any], None], node: str) -> dict[str, float]:
+    """What a live model answers in Python after the same changes."""
+    live = vrgcn.load_run(papers).live()
+    change(live)
+    found = live.predict(node)
+    return dict(zip(found.classes or [], found.probabilities[0].tolist(), strict=True))
+
+
+def test_a_node_is_read_with_label_probabilities_and_time(client: TestClient, papers: Path) -> None:
+    found = client.get("/nodes/p3").json()
+    expected = _expected(papers, lambda live: None, "p3")
+    assert found["probabilities"] == pytest.approx(expected, abs=1e-7)
+    assert found["label"] == max(expected, key=expected.__getitem__)
+    assert found["id"] == "p3"
+    assert found["computed"].endswith("+00:00")
+
+
+def test_changes_are_seen_by_the_next_read(client: TestClient, papers: Path) -> None:
+    added = client.post("/nodes", json={"nodes": [NEW]})
+    assert added.status_code == 201
+    assert added.json()["change"] == 1
+    assert added.json()["added"] == ["new"]
+    client.post("/edges", json={"edges": [{"source": "new", "target": "p1"}]})
+    client.patch("/nodes/p1", json={"year": 1900})
+    client.request("DELETE", "/edges", json={"edges": [{"source": "p1", "target": "p3"}]})
+    client.delete("/nodes/p5")
+
+    def same(live: Any) -> None:
+        live.add_nodes(NEW)
+        live.add_edges(("new", "p1"))
+        live.set_features({"id": "p1", "year": 1900})
+        live.remove_edges(("p1", "p3"))
+        live.remove_nodes("p5")
+
+    for node in ("new", "p1", "p3", "p7"):
+        found = client.get(f"/nodes/{node}").json()["probabilities"]
+        assert found == pytest.approx(_expected(papers, same, node), abs=1e-6), node
+    assert client.get("/nodes/p5").status_code == 404
+    assert client.get("/healthz").json() == {"status": "ok", "change": 5}
+
+
+def test_several_changes_are_applied_together_or_not_at_all(client: TestClient) -> None:
+    before = client.get("/nodes/p1").json()["probabilities"]
+    edge = {"change": "add_edges", "rows": [{"source": "new", "target": "p1"}]}
+    node = {"change": "add_nodes", "rows": [NEW]}
+    refused = client.post("/changes", json={"changes": [node, edge, edge | {"relation": "r"}]})
+    assert refused.status_code == 422
+    assert client.get("/nodes/new").status_code == 404
+    assert client.get("/nodes/p1").json()["probabilities"] == before
+    assert client.post("/changes", json={"changes": [node, edge]}).status_code == 201
+    assert client.get("/nodes/new").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "field", "text"),
+    [
+        ("GET", "/nodes/nobody", None, 404, None, "no node 'nobody'"),
+        ("GET", "/nodes/p1?neighbours=many", None, 422, "neighbours", "whole number"),
+        ("GET", "/nowhere", None, 404, None, "/docs"),
+        ("PUT", "/nodes/p1", {}, 405, None, "Method Not Allowed"),
+        ("POST", "/nodes", [], 422, None, "JSON object"),
+        ("POST", "/nodes", {}, 422, "nodes", "list of objects"),
+        ("POST", "/nodes", {"nodes": [3]}, 422, "nodes[0]", "object of columns"),
+        ("POST", "/nodes", {"nodes": [NEW] * 4}, 422, "nodes", "at most 3"),
+        ("POST", "/nodes", {"nodes": [NEW], "sort": 1}, 422, "sort", "no field"),
+        ("POST", "/nodes", {"nodes": [NEW], "kind": 1}, 422, "kind", "text"),
+        ("POST", "/nodes", {"nodes": [{"id": "p1", "year": 1}]}, 422, None, "p1"),
+        ("POST", "/nodes", {"nodes": [NEW | {"year": "soon"}]}, 422, None, "year"),
+        ("POST", "/edges", {"edges": [{"source": "p1"}]}, 422, None, "target"),
+        ("POST", "/edges", {"edges": [{"source": "p1", "target": "q"}]}, 422, None, "'q'"),
+        ("PATCH", "/nodes/p1", {"yaer": 3}, 422, None, "yaer"),
+    ],
+)
+def test_mistakes_are_answered_with_the_field_and_what_is_wrong(
+    client: TestClient, method: str, path: str, body: Any, status: int, field: str, text: str
+) -> None:
+    answer = client.request(method, path, **({} if body is None else {"json": body}))
+    assert answer.status_code == status, answer.text
+    error = answer.json()["error"]
+    assert error.get("field") == field
+    assert text in error["message"]
+    assert client.get("/healthz").json()["change"] == 0
+
+
+def test_bodies_that_are_no_json_or_too_large_are_refused(client: TestClient) -> None:
+    kind = {"content-type": "application/json"}
+    assert client.post("/nodes", content=b"{", headers=kind).status_code == 400
+    assert client.post("/nodes", content=b'{"a": NaN}', headers=kind).status_code == 400
+    assert client.post("/nodes", content=b"[" * 1999, headers=kind).status_code == 400
+    assert client.post("/nodes", content=b" " * 2001, headers=kind).status_code == 413
+    assert client.post("/nodes", content=b"{}").status_code == 415
+
+
+def test_a_key_applies_a_change_once(client: TestClient) -> None:
+    edge = {"edges": [{"source": "p0", "target": "p1"}]}
+    key = {"Idempotency-Key": "k1"}
+    assert client.post("/edges", json=edge, headers=key).json()["change"] == 1
+    again = client.post("/edges", json=edge, headers=key).json()
+    assert again == {"change": 1, "repeated": True}
+    other = {"edges": [{"source": "p0", "target": "p3"}]}
+    refused = client.post("/edges", json=other, headers=key)
+    assert refused.status_code == 409
+    assert refused.json()["error"]["field"] == "Idempotency-Key"
+
+
+def test_requests_need_the_token_if_there_is_one(open_service: Callable[..., Service]) -> None:
+    app = build_app(open_service(), Limits(), "secret-secret-secret", loopback=True)
+    with TestClient(app) as client:
+        for headers in ({}, {"Authorization": "Bearer other"}, {"Authorization": "secret"}):
+            answer = client.get("/nodes/p1", headers=headers)
+            assert answer.status_code == 401
+            assert answer.headers["www-authenticate"] == "Bearer"
+        good = {"Authorization": "Bearer secret-secret-secret"}
+        assert client.get("/nodes/p1", headers=good).status_code == 200
+        assert client.get("/healthz").status_code == 200
+        assert client.get("/metrics").status_code == 401
+
+
+def test_another_host_name_is_refused_without_a_token(client: TestClient) -> None:
+    assert client.get("/about", headers={"host": "attacker.example"}).status_code == 421
+    assert client.get("/about", headers={"host": "[::1]:8000"}).status_code == 200
+
+
+def test_too_many_open_requests_are_answered_with_503(
+    open_service: Callable[..., Service],
+) -> None:
+    app = build_app(open_service(), Limits(open=0), None, loopback=True)
+    with TestClient(app, base_url="http://localhost") as client:
+        answer = client.get("/nodes/p1")
+        assert answer.status_code == 503
+        assert answer.headers["retry-after"] == "1"
+        assert client.get("/healthz").status_code == 200
+
+
+def test_too_many_waiting_changes_are_answered_with_503_and_not_applied(
+    open_service: Callable[..., Service],
+) -> None:
+    app = build_app(open_service(), Limits(waiting=0), None, loopback=True)
+    with TestClient(app, base_url="http://localhost") as client:
+        answer = client.post("/edges", json={"edges": [{"source": "p0", "target": "p1"}]})
+        assert answer.status_code == 503
+        assert answer.headers["retry-after"]
+        assert client.get("/healthz").json()["change"] == 0
+
+
+def test_a_failure_tells_nothing_of_the_machine(
+    open_service: Callable[..., Service], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = open_service()
+
+    def fails(*_: Any) -> None:
+        raise OSError(f"{service.folder}/journal.sqlite cannot be written")
+
+    monkeypatch.setattr(service.journal, "append", fails)
+    app = build_app(service, Limits(), None, loopback=True)
+    with TestClient(app, base_url="http://localhost", raise_server_exceptions=False) as client:
+        answer = client.post("/edges", json={"edges": [{"source": "p0", "target": "p1"}]})
+        assert answer.status_code == 500
+        assert str(service.folder) not in answer.text
+        assert client.get("/healthz").json()["change"] == 0
+
+
+def test_the_interface_describes_itself(client: TestClient) -> None:
+    described = client.get("/openapi.json").json()
+    routes = {
+        (path.replace("{id:path}", "{id}"), method.lower())
+        for route in client.app.app.routes  # type: ignore[attr-defined]
+        for path, method in [(route.path, next(iter(route.methods - {"HEAD"})))]
+    }
+    own = {"/", "/page.js", "/page.css", "/docs", "/openapi.json"}
+    listed = {(path, method) for path, each in described["paths"].items() for method in each}
+    assert listed == {(path, method) for path, method in routes if path not in own}
+    page = client.get("/docs").text
+    assert all(path in page for path in described["paths"])
+
+
+def test_metrics_count_requests_and_changes(client: TestClient) -> None:
+    client.get("/nodes/p1")
+    client.post("/edges", json={"edges": [{"source": "p0", "target": "p1"}]})
+    lines = client.get("/metrics").text.splitlines()
+    assert 'vrgcn_requests_total{method="GET",route="/nodes/{id}",status="200"} 1' in lines
+    assert "vrgcn_changes_total 1" in lines
+    assert "vrgcn_change 1" in lines
