@@ -9,11 +9,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import torch
 
 from tests.cli.conftest import named, small_graph
 from vrgcn.data.store import load_graph, save_graph
 from vrgcn.inference.saved import load_model
 from vrgcn.pairs.model import PairModel
+from vrgcn.pairs.negatives import drawn_negatives
 from vrgcn.pairs.split import split_pairs
 from vrgcn.runs.run import load_run
 
@@ -42,7 +44,7 @@ def test_training_prints_the_rules_against_leaks_and_what_simple_rules_score(tra
     run, out = trained
     assert "no leaks: validation and test pairs and their reverses carry no messages" in out
     assert "negatives contain no pair of any split" in out
-    for rule in ("popularity", "common neighbours", "Adamic-Adar"):
+    for rule in ("popularity", "common neighbours", "Adamic-Adar", "matrix factorisation"):
         assert f"for comparison, {rule}: validation AUC" in out
     result = json.loads((run / "result.json").read_text())
     assert result["metric"] == "AUC"
@@ -56,7 +58,9 @@ def test_evaluate_scores_the_test_pairs_that_training_left_out(vrgcn, trained) -
     written = json.loads((run / "evaluation-test.json").read_text())
     result = json.loads((run / "result.json").read_text())
     assert written["scores"]["the model"]["auc"] == pytest.approx(result["test"], abs=1e-6)
-    assert set(written["scores"]) == {"the model", "popularity", "common neighbours", "Adamic-Adar"}
+    assert set(written["scores"]) == {
+        *("the model", "popularity", "common neighbours", "Adamic-Adar", "matrix factorisation")
+    }
     assert "NDCG@20" in out
     assert vrgcn("evaluate", run, "--split", "val")[0] == 0
     code, _, error = vrgcn("evaluate", run, "--split", "train")
@@ -154,3 +158,61 @@ def test_mistakes_are_explained(vrgcn, trained, graph_folder: Path, tmp_path: Pa
     assert code == 1
     assert "--pairs:" in error
     assert not out.exists()
+
+
+@pytest.fixture
+def negatives(graph_folder: Path, tmp_path: Path) -> Path:
+    """A table of 40 pairs that are no edges, half of them for validation."""
+    graph = load_graph(graph_folder)
+    links = split_pairs(graph, ratio=(0.7, 0.1, 0.2))
+    assert links.pairs is not None
+    drawn = drawn_negatives(links.pairs, 40, torch.Generator().manual_seed(3))
+    path = tmp_path / "no-edges.csv"
+    with path.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["source", "target", "split"])
+        for place, (u, v) in enumerate(drawn.tolist()):
+            rows.writerow([f"n-{u}", f"n-{v}", "valid" if place % 2 else "test"])
+    return path
+
+
+def test_pairs_are_ranked_among_given_negatives(
+    vrgcn, graph_folder: Path, negatives: Path, trained, tmp_path: Path
+) -> None:
+    run, _ = trained
+    code, out, error = vrgcn("evaluate", run, "--negatives", negatives)
+    assert code == 0, error
+    assert "among 20 given negatives" in " ".join(out.split())
+    found = json.loads((run / "evaluation-test.json").read_text())["scores"]["the model"]
+    assert found["hits@20"] == found["hits@100"] == 1.0  # as many negatives as places
+    flags = (*FLAGS, "--metric", "hits@3", "--val-negatives", negatives)
+    flags = (*flags, "--test-negatives", negatives, "--out", tmp_path / "given")
+    code, out, error = vrgcn("train", "--graph", graph_folder, *flags)
+    assert code == 0, error
+    assert "for comparison, matrix factorisation: validation Hits@3" in out
+    result = json.loads((tmp_path / "given" / "result.json").read_text())
+    assert result["metric"] == "Hits@3"
+    code, out, error = vrgcn("evaluate", tmp_path / "given")
+    assert code == 0, error
+    assert "among 20 given negatives" in " ".join(out.split())
+    written = json.loads((tmp_path / "given" / "evaluation-test.json").read_text())["scores"]
+    assert written["the model"]["hits@3"] == pytest.approx(result["test"], abs=1e-6)
+
+
+def test_given_negatives_that_are_edges_or_nothing_are_refused(
+    vrgcn, graph_folder: Path, trained, tmp_path: Path
+) -> None:
+    run, _ = trained
+    wrong = tmp_path / "wrong.csv"
+    one, other = load_graph(graph_folder).edge_index()[:, 0].tolist()
+    wrong.write_text(f"source,target\nn-{one},n-{other}\n")
+    code, _, error = vrgcn("evaluate", run, "--negatives", wrong)
+    assert code == 1
+    assert f"1 of 1 negatives are known pairs of edges, first: 'n-{one}' and 'n-{other}'" in error
+    wrong.write_text("source,target,split\nn-1,n-2,train\n")
+    code, _, error = vrgcn("evaluate", run, "--negatives", wrong)
+    assert code == 1
+    assert "wrong.csv has no test pairs" in error
+    code, _, error = vrgcn("evaluate", run, "--negatives", tmp_path / "nowhere.csv")
+    assert code == 1
+    assert "--negatives: there is no file" in error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -15,7 +16,15 @@ from vrgcn.graph.pairs import Pairs
 from vrgcn.pairs import ranking
 from vrgcn.pairs.best import best_partners
 from vrgcn.pairs.decoders import DECODERS
-from vrgcn.pairs.ranking import EmbeddedPairs, auc, average_precision, collapse_note, score_pairs
+from vrgcn.pairs.negatives import drawn_negatives
+from vrgcn.pairs.ranking import (
+    EmbeddedPairs,
+    auc,
+    average_precision,
+    collapse_note,
+    pair_metric,
+    score_pairs,
+)
 from vrgcn.pairs.rules import simple_rules
 from vrgcn.pairs.split import split_pairs
 
@@ -187,3 +196,67 @@ def test_a_collapse_is_told_and_embeddings_that_differ_are_none() -> None:
         note = collapse_note(z)
         assert note is not None
         assert note.startswith("the embeddings have collapsed")
+
+
+def test_any_number_of_places_is_a_metric() -> None:
+    pairs = pairs_of(split_pairs(undirected_graph()))
+    table = Table(symmetric(pairs.num_nodes, 10_000))
+    names = ("hits@1", "hits@50", "hits@100", "recall@5", "ndcg@50", "mrr")
+    found = score_pairs(table, pairs, "test", names)
+    assert list(found) == list(names)
+    assert found["hits@1"] <= found["mrr"] <= found["hits@50"] <= found["hits@100"] <= 1
+    assert [pair_metric(name).title for name in names][:4] == [
+        *("Hits@1", "Hits@50", "Hits@100", "recall@5")
+    ]
+    for wrong in ("hits@0", "hits", "hits@-1", "precision@5", "accuracy"):
+        with pytest.raises(ValueError, match=f'metric="{wrong}" is no score of pairs'):
+            pair_metric(wrong)
+
+
+def given(pairs: Pairs, negatives: Tensor) -> Pairs:
+    return replace(pairs, given={"test": negatives}, negatives={"test": negatives})
+
+
+def test_hits_among_given_negatives_are_those_of_ogb() -> None:
+    """The share of pairs above the K-th highest negative; no two scores are the same."""
+    pairs = pairs_of(split_pairs(undirected_graph()))
+    nodes = pairs.num_nodes
+    generator = torch.Generator().manual_seed(5)
+    table = Table(torch.randperm(nodes * nodes, generator=generator).float().view(nodes, nodes))
+    negatives = drawn_negatives(pairs, 40, generator)
+    names = ("hits@3", "hits@20", "hits@40", "hits@100", "mrr", "auc")
+    found = score_pairs(table, given(pairs, negatives), "test", names)
+    true, false = table.score(pairs.test), table.score(negatives).sort(descending=True).values
+    for k in (3, 20, 40):
+        expected = float((true > false[k - 1]).double().mean())
+        assert found[f"hits@{k}"] == pytest.approx(expected)
+    assert found["hits@100"] == 1  # fewer negatives than places
+    ranks = 1 + (false[None] > true[:, None]).sum(1)
+    assert found["mrr"] == pytest.approx(float((1 / ranks).mean()))
+    assert found["auc"] == pytest.approx(float((true[:, None] > false).double().mean()))
+
+
+def test_ties_with_given_negatives_are_the_mean_over_orders() -> None:
+    pairs = pairs_of(split_pairs(undirected_graph()))
+    negatives = drawn_negatives(pairs, 9, torch.Generator().manual_seed(0))
+    table = Table(torch.zeros(pairs.num_nodes, pairs.num_nodes))
+    found = score_pairs(table, given(pairs, negatives), "test", ("hits@1", "hits@4", "mrr"))
+    assert found["hits@1"] == pytest.approx(0.1)
+    assert found["hits@4"] == pytest.approx(0.4)
+    assert found["mrr"] == pytest.approx(sum(1 / r for r in range(1, 11)) / 10)
+
+
+def test_candidates_of_a_source_are_scored_once() -> None:
+    pairs = pairs_of(split_pairs(undirected_graph()))
+
+    class Counting(Table):
+        asked = 0
+
+        def against(self, sources: Tensor) -> Tensor:
+            self.asked += len(sources)
+            return super().against(sources)
+
+    table = Counting(symmetric(pairs.num_nodes, 50))
+    score_pairs(table, pairs, "test", ("mrr",))
+    assert table.asked == len(pairs.test.flatten().unique())
+    assert table.asked < 2 * len(pairs.test)

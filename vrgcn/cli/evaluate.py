@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
 from vrgcn.cli.command import Options
+from vrgcn.cli.early_checks import check_file
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.shared_flags import (
     Device,
@@ -19,7 +20,8 @@ from vrgcn.cli.shared_flags import (
 )
 from vrgcn.data.sources import find_source
 from vrgcn.pages.destination import FIGURES, check_suffix, check_writable
-from vrgcn.runs.run import check_run, parts_of_run
+from vrgcn.runs.folder import read_config
+from vrgcn.runs.run import check_run, parts_of_run, predicted_relation
 
 if TYPE_CHECKING:
     from vrgcn.runs.run import Run
@@ -40,6 +42,9 @@ class EvaluateOptions(Options):
     """File for the picture (.png, .svg or .pdf). None: confusion-SPLIT.png, or predicted-SPLIT.png
     for regression, in the run's folder. The scores are written beside it, to evaluation-SPLIT.json,
     or for a picture NAME.png to evaluation-NAME.json."""
+    negatives: Path | None = None
+    """Of a run that predicts pairs: table of pairs (.csv, .tsv or .parquet) that are no edges. MRR,
+    Hits@K, AUC and AP compare the pairs of the split with these. None: as in training."""
     memory: Memory = "ram"
     device: Device = "cpu"
     threads: Threads = None
@@ -48,6 +53,10 @@ class EvaluateOptions(Options):
         """Raise if the run or the graph does not exist, or if the picture could not be written."""
         check_run(self.run)
         find_source(self.dataset, self.graph, needed=False, parts=True)
+        if self.negatives is not None:
+            check_file(self.negatives, "--negatives")
+            if predicted_relation(read_config(self.run)) is None:
+                raise ValueError(f"--negatives: {self.run} predicts labels of nodes, and no pairs")
         if self.out is not None:
             check_suffix(self.out, FIGURES)
             check_writable(self.out.parent)
@@ -78,10 +87,11 @@ def _evaluate(options: EvaluateOptions, run: Run, folder: Path | None) -> None:
 
     folder: where tables are kept; None keeps them in memory
     """
+    from vrgcn.data.pairs import with_given_negatives
     from vrgcn.inference.predict import exact_sweeps, predict
     from vrgcn.inference.saved import model_labels
     from vrgcn.pages.evaluation import find_picture, find_split, show_evaluation
-    from vrgcn.pages.pair_evaluation import show_pair_evaluation
+    from vrgcn.pages.pair_evaluation import pair_split, show_pair_evaluation
     from vrgcn.runs.run import open_run_graph
     from vrgcn.training.progress import filling_bars
 
@@ -96,8 +106,11 @@ def _evaluate(options: EvaluateOptions, run: Run, folder: Path | None) -> None:
             "labels; vrgcn train --smooth never trains without it"
         )
     if graph.pairs is not None:
+        split = pair_split(graph.pairs, options.split)
+        if options.negatives is not None:
+            graph = with_given_negatives(graph, {split: options.negatives})
         everything = exact_sweeps(run.saved, graph, directory=folder).outputs(None)
-        show_pair_evaluation(run, graph, everything, options.split)
+        show_pair_evaluation(run, graph, everything, split)
         return
     labels = model_labels(run.saved, graph)
     find_picture(options.out, run, find_split(options.split, graph))  # fail early, not late

@@ -26,6 +26,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.inference import MODEL
 from vrgcn.pages.costs import cost_line, exact_advice
 from vrgcn.pages.pair_evaluation import print_rules
+from vrgcn.pairs.model import PairModel
 from vrgcn.runs.folder import chosen_estimator, resumable
 from vrgcn.runs.interrupts import Interrupted
 from vrgcn.runs.job import Job
@@ -169,7 +170,8 @@ class Watching(Listener):
 def _print_baseline(job: Job) -> None:
     """Print what a quick baseline scores, for comparison; for pairs, what simple rules score."""
     if isinstance(job.objective, PairObjective):
-        print_rules(job.objective)
+        assert isinstance(job.model, PairModel)
+        print_rules(job.objective, job.model.arguments["classes"])
         return
     assert isinstance(job.objective, TaskObjective)
     metric = job.objective.metric

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
 from vrgcn.data.id_columns import IdColumns
 from vrgcn.data.predictions import arrow_writer, check_path
-from vrgcn.data.tables.reading import open_table
+from vrgcn.data.tables.reading import Table, open_table
+from vrgcn.data.tables.values import to_text
 from vrgcn.files.writing import new_file
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.pairs import Pairs
+from vrgcn.graph.split_words import SPLIT_WORDS
+from vrgcn.graph.validation import SPLITS
 
 ENDS = ("source", "target")
 
@@ -28,23 +34,60 @@ def ends_of(pairs: Pairs) -> tuple[str, str]:
     return pairs.kinds
 
 
-def read_pairs(path: Path, graph: Graph, pairs: Pairs) -> Tensor:
+def with_given_negatives(graph: Graph, files: Mapping[str, Path]) -> Graph:
+    """The graph whose pairs are ranked against given negatives.
+
+    files: by split, a table of pairs as `read_pairs` reads them; where it has a column `split`, the
+        rows of that split
+    """
+    pairs = graph.pairs
+    assert pairs is not None
+    given = {split: read_pairs(path, graph, pairs, split) for split, path in files.items()}
+    for split, negatives in given.items():
+        known = pairs.known.has(negatives[:, 0], negatives[:, 1])
+        if known.any():
+            first = graph.names.node_ids(negatives[known][0].numpy()).to_pylist()
+            raise ValueError(
+                f"{files[split]}: {int(known.sum()):,} of {len(known):,} negatives are known pairs "
+                f"of {pairs.relation}, first: {first[0]!r} and {first[1]!r}; leave them out"
+            )
+    every = {**pairs.negatives, **given}
+    found = copy.copy(graph)
+    found.pairs = replace(pairs, negatives=every, given={**pairs.given, **given})
+    return found
+
+
+def read_pairs(path: Path, graph: Graph, pairs: Pairs, split: str | None = None) -> Tensor:
     """(pairs, 2) nodes, from a table with their ids in columns called source and target or as their
-    kinds are, or in its first two columns."""
+    kinds are, or in its first two columns.
+
+    split: the rows of this split, where the table has a column `split`
+    """
     table = open_table(path, "edges", None)
     named = [names for names in (ends_of(pairs), ENDS) if {*names} <= {*table.columns}]
     columns = list(named[0]) if named else table.columns[:2]
     if len(columns) < 2:
         raise ValueError(f"{path}: a pair needs two columns, {' and '.join(ends_of(pairs))}")
-    batches = [batch for _, batch in table.batches(columns)]
+    batches = list(_rows(table, columns, split))
     if not sum(map(len, batches)):
-        raise ValueError(f"{path} has no pairs")
+        raise ValueError(f"{path} has no {f'{split} ' if split else ''}pairs")
     ends = []
     for column, kind in zip(columns, pairs.kinds or (None, None), strict=True):
         ids = [value for batch in batches for value in batch.column(column).to_pylist()]
         places = graph.names.places(ids, f"{path}, column {column!r}", graph.num_nodes, kind)
         ends.append(torch.from_numpy(places))
     return torch.stack(ends, dim=1)
+
+
+def _rows(table: Table, columns: list[str], split: str | None) -> Iterator[pa.RecordBatch]:
+    """The columns of a table's rows, batch by batch; of a split where the table has splits."""
+    if split is None or "split" not in table.columns:
+        yield from (batch for _, batch in table.batches(columns))
+        return
+    number = SPLITS.index(split)
+    for _, batch in table.batches([*columns, "split"]):
+        words = pc.utf8_lower(to_text(batch.column("split"))).to_pylist()
+        yield batch.filter(pa.array([SPLIT_WORDS.get(word) == number for word in words]))
 
 
 class ScoredFile:

@@ -24,6 +24,8 @@ class Pairs:
     sources, targets: the nodes that a pair may have at either end
     train, val, test: (pairs, 2) source and target of each
     negatives: by split, (pairs, 2) that are no edges, drawn once, for scores
+    given: by split, (pairs, 2) negatives that somebody gave, against which its pairs are ranked;
+        they are in `negatives` too
     kinds: of sources and targets; None in a graph without kinds
     rules: what was done against leaks, a sentence each
     """
@@ -36,6 +38,7 @@ class Pairs:
     val: Tensor
     test: Tensor
     negatives: Mapping[str, Tensor] = field(default_factory=dict)
+    given: Mapping[str, Tensor] = field(default_factory=dict)
     kinds: tuple[str, str] | None = None
     rules: tuple[str, ...] = ()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from torch import Tensor
 
@@ -13,46 +14,65 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.pairs import Pairs
 from vrgcn.pages.terminal import print_table, text_table
 from vrgcn.pairs.model import PairModel
-from vrgcn.pairs.ranking import METRICS, EmbeddedPairs, Scorer, collapse_note, score_pairs
+from vrgcn.pairs.ranking import (
+    USUAL,
+    EmbeddedPairs,
+    Scorer,
+    collapse_note,
+    pair_metric,
+    score_pairs,
+)
 from vrgcn.pairs.rules import simple_rules
 from vrgcn.runs.run import Run
+from vrgcn.tasks.metrics import Metric
 from vrgcn.training.pair_objective import PairObjective
 
 MODEL = "the model"
 
 
-def show_pair_evaluation(run: Run, graph: Graph, embeddings: Tensor, split: str | None) -> None:
+def show_pair_evaluation(run: Run, graph: Graph, embeddings: Tensor, name: str) -> None:
     """Print the scores of a split's pairs, and write them to the folder of the run.
 
     embeddings: of all nodes, (nodes, width)
-    split: None for test, else val
+    name: the split
     """
     pairs, model = graph.pairs, run.saved.model
     assert pairs is not None
     assert isinstance(model, PairModel)
-    name = _found_split(pairs, split)
+    metrics = shown_metrics(pairs, name, run.config.get("metric"))
     scorers: dict[str, Scorer] = {MODEL: EmbeddedPairs(model.decoder, embeddings, pairs.targets)}
     scores = {
-        title: score_pairs(scorer, pairs, name)
-        for title, scorer in (scorers | simple_rules(pairs)).items()
+        title: score_pairs(scorer, pairs, name, tuple(metrics))
+        for title, scorer in (scorers | simple_rules(pairs, embeddings.shape[1])).items()
     }
     rows = [
-        [title, *(metric.text(found[key]) for key, metric in METRICS.items())]
+        [title, *(metric.text(found[key]) for key, metric in metrics.items())]
         for title, found in scores.items()
     ]
     title = f"{len(pairs.split(name)):,} {name} pairs of {pairs.relation}"
-    print_table(text_table(title, ["", *(metric.title for metric in METRICS.values())], rows))
+    if name in pairs.given:
+        title += f", MRR and Hits among {len(pairs.given[name]):,} given negatives"
+    print_table(text_table(title, ["", *(metric.title for metric in metrics.values())], rows))
     print(f"no leaks: {'; '.join(pairs.rules)}")
     note = collapse_note(embeddings)
     if note is not None:
         print(f"note: {note}")
-    _print_winners(scores)
+    for line in winners(scores):
+        print(f"note: {line}")
     path = run.folder / f"evaluation-{name}.json"
     write_text(path, json.dumps({"split": name, "pairs": str(pairs), "scores": scores}, indent=2))
     print(f"written to {printable(path)}")
 
 
-def _found_split(pairs: Pairs, split: str | None) -> str:
+def shown_metrics(pairs: Pairs, split: str, asked: str | None) -> dict[str, Metric]:
+    """The scores of a table: the usual ones, more ranks where negatives are given, and the one that
+    the run was asked for."""
+    more = ("hits@50", "hits@100") if split in pairs.given else ()
+    names = dict.fromkeys((*USUAL, *more, *(() if asked is None else (asked,))))
+    return {name: pair_metric(name) for name in names}
+
+
+def pair_split(pairs: Pairs, split: str | None) -> str:
     """The split to score: the one that is named, or test, or val."""
     if split == "train":
         raise ValueError(
@@ -69,22 +89,27 @@ def _found_split(pairs: Pairs, split: str | None) -> str:
     return found
 
 
-def _print_winners(scores: dict[str, dict[str, float]]) -> None:
-    """Say where a simple rule does better than the model."""
+def winners(scores: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Say where a simple rule does better than the model.
+
+    scores: by title, MODEL among them, and by the name of a metric
+    """
     found: dict[str, list[str]] = {}
-    for key, metric in METRICS.items():
-        best = max(scores, key=lambda title: scores[title][key])
+    for key in scores[MODEL]:
+        best = max(scores, key=lambda title: (scores[title][key], title == MODEL))
         if best != MODEL:
-            found.setdefault(best, []).append(metric.title)
-    for rule, metrics in found.items():
-        print(f"note: {rule} does better than the model by {', '.join(metrics)}")
+            found.setdefault(best, []).append(pair_metric(key).title)
+    return [
+        f"{rule} does better than the model by {', '.join(metrics)}"
+        for rule, metrics in found.items()
+    ]
 
 
-def print_rules(objective: PairObjective) -> None:
-    """Print what simple rules score by the metric of a run, for comparison."""
+def print_rules(objective: PairObjective, width: int) -> None:
+    """Print what simple rules score by the metric of a run, for comparison. width: of embeddings"""
     pairs, key = objective.pairs, objective.metric_name
     splits = [name for name in ("val", "test") if objective.has_pairs(name)]
-    for title, rule in simple_rules(pairs).items():
+    for title, rule in simple_rules(pairs, width).items():
         told = ", ".join(
             f"{'validation' if name == 'val' else name} {objective.metric.title} "
             f"{objective.metric.text(score_pairs(rule, pairs, name, (key,))[key])}"

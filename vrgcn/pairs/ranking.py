@@ -4,6 +4,8 @@
     AP         mean precision over the true pairs; pairs of one score are ranked together
     MRR        mean of 1 / rank of a true partner among all others that are no known partners
     Hits@K     share of true partners among the first K of these
+               Where negatives are given, both rank a true pair among all of these instead: OGB's
+               Hits@K, the share of true pairs that score above the K-th highest negative
     recall@K   share of a source's true partners among its first K, training pairs left out; the
                mean over sources
     NDCG@K     the same with 1 / log2(1 + rank), relative to the best possible order
@@ -14,12 +16,15 @@ model that gives every pair the same score has AUC 0.5.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from vrgcn.files.setting_names import setting
 from vrgcn.graph.pairs import KnownPairs, Pairs
 from vrgcn.pairs.decoders import Decoder
 from vrgcn.tasks.metrics import Metric
@@ -97,21 +102,47 @@ class Ranks:
 def ranks(scorer: Scorer, pairs: Pairs, queries: Tensor, left_out: KnownPairs) -> Ranks:
     """The places of the targets of `queries` (queries, 2) among all targets of their sources.
 
+    queries: those of one source follow each other, so that its candidates are scored once
     left_out: pairs that are no candidates, but for the query's own
     """
+    sources, place = torch.unique_consecutive(queries[:, 0], return_inverse=True)
+    ends = torch.bincount(place, minlength=len(sources)).cumsum(0)
     size = max(ENTRIES // max(len(pairs.targets), 1), 1)
-    found = []
-    for part in queries.split(size):
-        sources, own = part[:, 0], part[:, 1] - pairs.targets.start
-        scores = scorer.against(sources).cpu()
-        here = scores.gather(1, own[:, None])
-        scores = without(scores, pairs, sources, left_out).scatter_(1, own[:, None], here)
-        found.append(((scores > here).sum(1), (scores == here).sum(1)))
+    found, start = [], 0
+    for first in range(0, len(sources), size):
+        some = sources[first : first + size]
+        scores = scorer.against(some).cpu()
+        end = int(ends[first + len(some) - 1])
+        rows, own = place[start:end] - first, queries[start:end, 1] - pairs.targets.start
+        here = scores[rows, own]
+        scores = without(scores, pairs, some, left_out)
+        for part in torch.arange(end - start).split(size):
+            found.append(_compared(scores, rows[part], own[part], here[part]))
+        start = end
     if not found:
         none = queries.new_zeros(0)
         return Ranks(none, none, none)
     greater, equal = (torch.cat(part) for part in zip(*found, strict=True))
     return Ranks(queries[:, 0], greater, equal)
+
+
+def _compared(scores: Tensor, rows: Tensor, own: Tensor, here: Tensor) -> tuple[Tensor, Tensor]:
+    """(queries,) how many candidates score more than the query's own target, and as much, with it.
+
+    scores: (sources, targets), minus infinity for what is left out; here: (queries,) of the targets
+    """
+    candidates = scores.index_select(0, rows)
+    greater = (candidates > here[:, None]).sum(1)
+    equal = (candidates == here[:, None]).sum(1)
+    return greater, equal + (scores[rows, own] != here).long()
+
+
+def ranks_among(true: Tensor, false: Tensor) -> Ranks:
+    """The places of the scores of true pairs, each among those of all given negatives. Hits@K of
+    these is OGB's: the share of pairs that score above the K-th highest negative."""
+    ordered = false.sort().values
+    below, until = (torch.searchsorted(ordered, true, right=right) for right in (False, True))
+    return Ranks(torch.arange(len(true)), len(false) - until, until - below + 1)
 
 
 def without(scores: Tensor, pairs: Pairs, sources: Tensor, left_out: KnownPairs) -> Tensor:
@@ -162,46 +193,64 @@ def _no_labels(outputs: Tensor, labels: Tensor) -> float:
     raise TypeError("pairs are scored by `score_pairs`")
 
 
-# Scores of pairs by name; the order is that of tables.
-METRICS: dict[str, Metric] = {
-    name: Metric(title, _no_labels)
-    for name, title in {
-        "auc": "AUC",
-        "ap": "AP",
-        "mrr": "MRR",
-        "hits@10": "Hits@10",
-        "hits@20": "Hits@20",
-        "recall@20": "recall@20",
-        "ndcg@20": "NDCG@20",
-    }.items()
-}
-_COMPARED = ("auc", "ap")
-_AMONG_ALL = ("recall@20", "ndcg@20")
+_AT_K = re.compile(r"(hits|recall|ndcg)@([1-9]\d*)")
+_TITLES = {"auc": "AUC", "ap": "AP", "mrr": "MRR", "hits": "Hits", "ndcg": "NDCG"}
+# Scores that tables have, in this order.
+USUAL = ("auc", "ap", "mrr", "hits@10", "hits@20", "recall@20", "ndcg@20")
+
+
+def pair_metric(name: str) -> Metric:
+    """The score of pairs with a name: auc, ap, mrr, or hits@K, recall@K, ndcg@K for any K."""
+    family, k = _parsed(name)
+    title = _TITLES.get(family, family)
+    return Metric(title if k is None else f"{title}@{k}", _no_labels)
+
+
+def _parsed(name: str) -> tuple[str, int | None]:
+    found = _AT_K.fullmatch(name)
+    if found is not None:
+        return found[1], int(found[2])
+    if name not in ("auc", "ap", "mrr"):
+        raise ValueError(
+            f"{setting('metric', name)} is no score of pairs: they have auc, ap, mrr, and hits@K, "
+            "recall@K and ndcg@K for any K, such as hits@20"
+        )
+    return name, None
 
 
 def score_pairs(
-    scorer: Scorer, pairs: Pairs, split: str, names: tuple[str, ...] = tuple(METRICS)
+    scorer: Scorer, pairs: Pairs, split: str, names: Sequence[str] = USUAL
 ) -> dict[str, float]:
     """The scores of a split's pairs by name.
 
-    Ranks of MRR and Hits leave out all other known pairs; those of recall and NDCG leave out the
-    pairs of splits before this one.
+    Ranks of MRR and Hits leave out all other known pairs, or are among the given negatives where
+    there are some; those of recall and NDCG leave out the pairs of splits before this one.
     """
+    asked = {name: _parsed(name) for name in names}
+    families = {family for family, _ in asked.values()}
     true = pairs.split(split)
     found: dict[str, float] = {}
-    if any(name in _COMPARED for name in names):
-        of_true, of_false = scorer.score(true).cpu(), scorer.score(pairs.negatives[split]).cpu()
+    given = pairs.given.get(split)
+    compared = {"auc", "ap", *({"mrr", "hits"} if given is not None else ())}
+    if families & compared:
+        false = pairs.negatives[split] if given is None else given
+        of_true, of_false = scorer.score(true).cpu(), scorer.score(false).cpu()
         found |= {"auc": auc(of_true, of_false), "ap": average_precision(of_true, of_false)}
     queries = true if pairs.directed else torch.cat([true, true.flip(1)])
     queries = queries[queries[:, 0].argsort(stable=True)]
-    if any(name in ("mrr", "hits@10", "hits@20") for name in names):
-        filtered = ranks(scorer, pairs, queries, pairs.known)
-        found["mrr"] = reciprocal_rank(filtered, len(pairs.targets))
-        found |= {f"hits@{k}": hits(filtered, k) for k in (10, 20)}
-    if any(name in _AMONG_ALL for name in names):
+    if families & {"mrr", "hits"}:
+        if given is None:
+            filtered = ranks(scorer, pairs, queries, pairs.known)
+            places = len(pairs.targets)
+        else:
+            filtered, places = ranks_among(of_true, of_false), len(given) + 1
+        found["mrr"] = reciprocal_rank(filtered, places)
+        found |= {n: hits(filtered, k) for n, (f, k) in asked.items() if f == "hits" and k}
+    if families & {"recall", "ndcg"}:
         before = pairs.known_in_training if split == "val" else _until_val(pairs)
         among = ranks(scorer, pairs, queries, before)
-        found |= {"recall@20": recall(among), "ndcg@20": ndcg(among)}
+        found |= {n: recall(among, k) for n, (f, k) in asked.items() if f == "recall" and k}
+        found |= {n: ndcg(among, k) for n, (f, k) in asked.items() if f == "ndcg" and k}
     return {name: found[name] for name in names}
 
 

@@ -4,8 +4,11 @@ pairs alone.
     popularity          how many training pairs the target has
     common neighbours   how many partners the two nodes share
     Adamic-Adar         the same, each shared partner counting 1 / log of its own number of partners
+    repeat              whether the pair is a training pair, where scored pairs may be
     bought together     of pairs between two kinds: how often others who share a partner with the
                         source have the target, each shared partner counting once (three steps)
+    matrix factorisation   the best product of two narrow matrices for the training pairs, as wide
+                        as the embeddings
 """
 
 from __future__ import annotations
@@ -18,6 +21,10 @@ from torch import Tensor
 
 from vrgcn.graph.pairs import Pairs
 from vrgcn.pairs.ranking import ENTRIES, Scorer
+
+_MORE = 8  # columns of a subspace beyond those that are kept
+_ROUNDS = 8  # of subspace iteration, fewer where the work is more than _WORK products
+_WORK = 4_000_000_000
 
 
 class Popularity:
@@ -97,12 +104,96 @@ class BoughtTogether:
         return torch.from_numpy((rows @ self.A.T @ self.A).toarray())
 
 
-def simple_rules(pairs: Pairs) -> dict[str, Scorer]:
-    """The rules that fit a relation, by name."""
+class Repeat:
+    """1 for a training pair, 0 for any other."""
+
+    def __init__(self, pairs: Pairs) -> None:
+        self.known = pairs.known_in_training
+        self.targets = pairs.targets
+
+    def score(self, pairs: Tensor) -> Tensor:
+        return self.known.has(pairs[:, 0], pairs[:, 1]).float()
+
+    def against(self, sources: Tensor) -> Tensor:
+        rows = self.known.partners.rows(sources)
+        scores = torch.zeros(len(sources), len(self.targets))
+        scores[rows.row_of_entry, rows.indices - self.targets.start] = 1
+        return scores
+
+
+class MatrixFactorisation:
+    """A truncated singular value decomposition of D⁻¼ A D⁻¼, A the training pairs and D the number
+    of pairs of each node: the score of (u, v) is entry (u, v) of the best approximation of this
+    rank, times D¼ of v. Neither A itself nor D⁻½ A D⁻½ is better on all of five real relations, by
+    validation pairs.
+
+    width: the rank; of small relations at most the number of sources or targets
+
+    Found by subspace iteration from a fixed start: the same bits each time.
+    """
+
+    def __init__(self, pairs: Pairs, width: int) -> None:
+        from scipy.sparse import coo_matrix, diags
+
+        ends = pairs.train.numpy()
+        if not pairs.directed:
+            ends = np.concatenate([ends, ends[:, ::-1]])
+        rows, columns = ends[:, 0] - pairs.sources.start, ends[:, 1] - pairs.targets.start
+        shape = (len(pairs.sources), len(pairs.targets))
+        A = coo_matrix((np.ones(len(rows), np.float32), (rows, columns)), shape).tocsr()
+        A.data[:] = 1
+        roots = [np.maximum(np.asarray(A.sum(side)).ravel(), 1) ** 0.25 for side in (1, 0)]
+        scaled = (diags(1 / roots[0]) @ A @ diags(1 / roots[1])).astype(np.float32).tocsr()
+        left, right = _factors(scaled, min(width, *shape))
+        self.left = torch.from_numpy(np.ascontiguousarray(left, np.float32))
+        self.right = torch.from_numpy(np.ascontiguousarray(right * roots[1][:, None], np.float32))
+        self.sources, self.targets = pairs.sources, pairs.targets
+
+    def score(self, pairs: Tensor) -> Tensor:
+        size = max(ENTRIES // self.left.shape[1], 1)
+        parts = [
+            (
+                self.left[part[:, 0] - self.sources.start]
+                * self.right[part[:, 1] - self.targets.start]
+            ).sum(1)
+            for part in pairs.split(size)
+        ]
+        return torch.cat(parts)
+
+    def against(self, sources: Tensor) -> Tensor:
+        return self.left[sources - self.sources.start] @ self.right.t()
+
+
+def _factors(A: Any, width: int) -> tuple[Any, Any]:
+    """(rows, width) and (columns, width): their product is the best approximation of A."""
+    more = min(width + _MORE, *A.shape)
+    rng = np.random.default_rng(0)
+    Q = rng.standard_normal((A.shape[1], more)).astype(np.float32)
+    for _ in range(max(min(_ROUNDS, _WORK // (2 * max(A.nnz, 1) * more)), 1)):
+        Q = np.linalg.qr(A @ Q)[0]
+        Q = np.linalg.qr(A.T @ Q)[0]
+    U, s, W = np.linalg.svd(A @ Q, full_matrices=False)
+    return U[:, :width] * s[:width], Q @ W[:width].T
+
+
+def simple_rules(pairs: Pairs, width: int = 64) -> dict[str, Scorer]:
+    """The rules that fit a relation, by name.
+
+    width: of the embeddings of the model beside them
+    """
     found: dict[str, Scorer] = {"popularity": Popularity(pairs)}
+    if _repeats(pairs):
+        found["repeat"] = Repeat(pairs)
     if pairs.sources == pairs.targets:
         found["common neighbours"] = SharedPartners(pairs, adamic=False)
         found["Adamic-Adar"] = SharedPartners(pairs, adamic=True)
     else:
         found["bought together"] = BoughtTogether(pairs)
+    found["matrix factorisation"] = MatrixFactorisation(pairs, width)
     return found
+
+
+def _repeats(pairs: Pairs) -> bool:
+    """Whether validation or test pairs are training pairs too: then a rule may say so again."""
+    known = pairs.known_in_training
+    return any(bool(known.has(part[:, 0], part[:, 1]).any()) for part in (pairs.val, pairs.test))

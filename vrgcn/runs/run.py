@@ -18,7 +18,7 @@ from vrgcn.files.folder import FolderReplacedError
 from vrgcn.files.setting_names import setting
 from vrgcn.inference import AVERAGE, MODEL
 from vrgcn.runs.folder import BEST, METRICS, RESULT, member_runs, read_config, unfinished
-from vrgcn.runs.settings import GRAPH_CHECKSUM, PAIR_RATIO
+from vrgcn.runs.settings import GRAPH_CHECKSUM, PAIR_RATIO, with_negatives
 
 if TYPE_CHECKING:
     import torch
@@ -238,6 +238,8 @@ def _with_pairs(opened: Opened, config: Mapping[str, Any], own: bool) -> Opened:
     one_out = own and config.get("leave_one_out", False)
     seed = config.get("split_seed", 0)
     graph = split_pairs(opened.graph, config["predict"], ratio, seed, leave_one_out=one_out)
+    if own:
+        graph = with_negatives(graph, config.get("val_negatives"), config.get("test_negatives"))
     return opened._replace(graph=graph)
 
 

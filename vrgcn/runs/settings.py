@@ -110,6 +110,12 @@ class Settings:
     leave_one_out: bool = False
     """Split pairs by taking one pair of each source for the test and another one for the
     validation, of sources that have at least three, instead of by --ratio."""
+    val_negatives: Path | None = None
+    """Table of pairs (.csv, .tsv or .parquet) that are no edges: MRR, Hits@K, AUC and AP compare
+    validation pairs with these, as OGB defines Hits@K. Where it has a column `split`, the rows of
+    that split count. None: all other nodes, and as many random negatives."""
+    test_negatives: Path | None = None
+    """The same for test pairs."""
     scaling: Literal["auto", "none", "standard", "row", "blocks"] = "auto"
     """Scaling of the features: standard gives columns mean 0 and deviation 1 on the training nodes,
     row makes each node's sum to 1, blocks is standard for dense columns and row for each block of
@@ -179,6 +185,7 @@ class Settings:
                 self.split_seed,
                 leave_one_out=self.leave_one_out,
             )
+            graph = with_negatives(graph, self.val_negatives, self.test_negatives)
         elif graph.labels is None or not len(graph.train):
             raise ValueError(
                 "the graph has no labelled training nodes; draw some with "
@@ -238,6 +245,18 @@ class Settings:
 
             network = build_for(self.model, graph, self.model.embedding, self.train.seed)
             return PairModel.around(network, self.model.decoder, predicted, self.train.seed)
+
+
+def with_negatives(
+    graph: Graph, val: str | Path | None = None, test: str | Path | None = None
+) -> Graph:
+    """Return the graph whose pairs are ranked against the negatives of files, if there are any."""
+    files = {name: Path(file) for name, file in (("val", val), ("test", test)) if file is not None}
+    if not files:
+        return graph
+    from vrgcn.data.pairs import with_given_negatives
+
+    return with_given_negatives(graph, files)
 
 
 def with_defaults(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import torch
 from torch import Tensor, nn
 
@@ -19,13 +17,12 @@ from vrgcn.training.config import AUTO, TrainConfig
 class EmbeddingObjective:
     """What objectives of pairs and of triples share.
 
-    metrics: possible scores by name; usual_metric, usual_loss: taken where the config names none
+    usual_metric, usual_loss: taken where the config names none
     outputs: 0, an embedding of any width
     decoder: of the model, known once it is prepared
     warning: what the last evaluation found wrong with the embeddings; None for nothing
     """
 
-    metrics: Mapping[str, Metric]
     usual_metric: str
     usual_loss: PairLoss
     outputs = 0
@@ -41,13 +38,13 @@ class EmbeddingObjective:
         self.loss_name = self._loss(config.loss)
         self.trained = torch.ones(graph.num_nodes, dtype=torch.bool)
         self.metric_name = self.usual_metric if config.metric is None else config.metric
-        if self.metric_name not in self.metrics:
-            raise ValueError(
-                f"{setting('metric', self.metric_name)} is none of {', '.join(self.metrics)}"
-            )
-        self.metric = self.metrics[self.metric_name]
+        self.metric = self.find_metric(self.metric_name)
         self.decoder: Decoder
         self.warning: str | None = None
+
+    def find_metric(self, name: str) -> Metric:
+        """The score with a name."""
+        raise NotImplementedError
 
     def prepare(self, model: nn.Module) -> None:
         decoder = getattr(model, "decoder", None)

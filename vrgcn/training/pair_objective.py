@@ -10,8 +10,9 @@ from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.graph.graph import Graph
 from vrgcn.pairs.batches import NodeBatches, PairBatches
 from vrgcn.pairs.model import has_head
-from vrgcn.pairs.ranking import METRICS, EmbeddedPairs, score_pairs
+from vrgcn.pairs.ranking import EmbeddedPairs, pair_metric, score_pairs
 from vrgcn.pairs.terms import PairLoss, TermSource
+from vrgcn.tasks.metrics import Metric
 from vrgcn.training.config import AUTO, TrainConfig
 from vrgcn.training.embedding_objective import EmbeddingObjective
 
@@ -22,7 +23,6 @@ class PairObjective(EmbeddingObjective):
     source: draws the terms of the loss
     """
 
-    metrics = METRICS
     usual_metric = "auc"
     usual_loss: PairLoss = "logistic"
 
@@ -40,6 +40,9 @@ class PairObjective(EmbeddingObjective):
         """Name of the objective; a checkpoint stores it, so that another objective cannot resume
         the run."""
         return f"pairs of {self.pairs.relation}, {self.loss_name}"
+
+    def find_metric(self, name: str) -> Metric:
+        return pair_metric(name)
 
     def minibatches(self, model: nn.Module, graph: Graph, **settings: Any) -> MiniBatches:
         """The minibatches that compute the loss of pairs; settings: those of `MiniBatches`."""

@@ -11,6 +11,7 @@ from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.triples import RELATIONS
 from vrgcn.pairs.terms import PairLoss
+from vrgcn.tasks.metrics import Metric
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.embedding_objective import EmbeddingObjective
 from vrgcn.triples.batches import QueryBatches
@@ -24,7 +25,6 @@ class TripleObjective(EmbeddingObjective):
     source: the queries and terms of the loss
     """
 
-    metrics = METRICS
     usual_metric = "mrr"
     usual_loss: PairLoss = "softmax"
 
@@ -40,6 +40,11 @@ class TripleObjective(EmbeddingObjective):
         self.source = QuerySource(
             self.triples, self.loss_name, config.negatives, config.negative_sampling
         )
+
+    def find_metric(self, name: str) -> Metric:
+        if name not in METRICS:
+            raise ValueError(f"{setting('metric', name)} is none of {', '.join(METRICS)}")
+        return METRICS[name]
 
     @property
     def name(self) -> str:

@@ -1,0 +1,92 @@
+"""Simple rules against their definitions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from tests.pairs.test_split import pairs_of, undirected_graph
+from vrgcn import Graph
+from vrgcn.graph.pairs import Pairs
+from vrgcn.pairs import rules
+from vrgcn.pairs.ranking import score_pairs
+from vrgcn.pairs.rules import MatrixFactorisation, simple_rules
+from vrgcn.pairs.split import split_pairs
+
+USERS, ITEMS = 30, 20
+
+
+def tastes() -> Pairs:
+    """Users of two tastes with items of two sorts."""
+    every = torch.cartesian_prod(torch.arange(USERS), torch.arange(ITEMS))
+    liked = every[(every.sum(1) % 2 == 0) & (torch.rand(len(every)) < 0.7)]
+    graph = Graph.from_kinds({"user": USERS, "item": ITEMS}, {("user", "likes", "item"): liked.t()})
+    return pairs_of(split_pairs(graph, "user-likes-item"))
+
+
+def matrix(pairs: Pairs) -> np.ndarray:
+    A = np.zeros((len(pairs.sources), len(pairs.targets)))
+    for u, v in pairs.train.tolist():
+        A[u - pairs.sources.start, v - pairs.targets.start] = 1
+        if not pairs.directed:
+            A[v, u] = 1
+    return A
+
+
+@pytest.mark.parametrize("width", [3, 500])
+@pytest.mark.parametrize("make", [tastes, lambda: pairs_of(split_pairs(undirected_graph()))])
+def test_factors_are_the_singular_vectors(make, width: int, monkeypatch) -> None:
+    monkeypatch.setattr(rules, "_ROUNDS", 200)
+    pairs = make()
+    A = matrix(pairs)
+    left, right = (np.maximum(A.sum(side), 1) ** 0.25 for side in (1, 0))
+    U, s, V = np.linalg.svd(A / left[:, None] / right)
+    rank = min(width, *A.shape)
+    expected = (U[:, :rank] * s[:rank]) @ V[:rank] * right
+    found = MatrixFactorisation(pairs, width)
+    sources = torch.arange(pairs.sources.start, pairs.sources.stop)
+    assert found.against(sources).numpy() == pytest.approx(expected, abs=2e-3)
+    asked = pairs.test
+    own = expected[asked[:, 0] - pairs.sources.start, asked[:, 1] - pairs.targets.start]
+    assert found.score(asked).numpy() == pytest.approx(own, abs=2e-3)
+
+
+def test_few_rounds_find_what_users_like_and_the_same_bits_again() -> None:
+    pairs = tastes()
+    found = MatrixFactorisation(pairs, 2)
+    assert score_pairs(found, pairs, "test", ("auc",))["auc"] > 0.7  # 0.88 if perfect
+    assert torch.equal(found.left, MatrixFactorisation(pairs, 2).left)
+
+
+def test_the_work_of_large_relations_is_bounded(monkeypatch) -> None:
+    pairs = tastes()
+    calls = []
+    qr = np.linalg.qr
+    monkeypatch.setattr(np.linalg, "qr", lambda Q: (calls.append(1), qr(Q))[1])
+    monkeypatch.setattr(rules, "_WORK", 1)
+    MatrixFactorisation(pairs, 2)
+    assert len(calls) == 2  # one round
+    monkeypatch.setattr(rules, "_WORK", 1 << 40)
+    MatrixFactorisation(pairs, 2)
+    assert len(calls) == 2 + 2 * rules._ROUNDS
+
+
+def test_repeat_is_a_rule_where_pairs_repeat() -> None:
+    pairs = tastes()
+    assert "repeat" not in simple_rules(pairs)
+    again = replace(pairs, test=torch.cat([pairs.test[:4], pairs.train[:4]]))
+    found = simple_rules(again)["repeat"]
+    assert found.score(again.test).tolist() == [0] * 4 + [1] * 4
+    sources = torch.arange(USERS)
+    assert torch.equal(found.against(sources), torch.from_numpy(matrix(pairs)).float())
+
+
+def test_rules_see_training_pairs_alone() -> None:
+    pairs = tastes()
+    other = replace(pairs, val=pairs.val[:1], test=pairs.val[1:2])
+    sources = torch.arange(USERS)
+    for name, rule in simple_rules(pairs, 4).items():
+        assert torch.equal(rule.against(sources), simple_rules(other, 4)[name].against(sources))
