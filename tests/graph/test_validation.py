@@ -215,7 +215,7 @@ BAD_CONFIGS = {
     "refresh": ({"refresh": "sometimes"}, "refresh 'sometimes'.*auto"),
     "visit": ({"visit": "val"}, "visit.*'val'"),
     "estimator": ({"estimator": "cvv"}, "estimator 'cvv' is none of exact, ns, is, cv, cvd, history"),
-    "propagation": ({"propagation": "sum"}, "propagation 'sum' is none of gcn, mean, identity"),
+    "propagation": ({"propagation": "sum"}, "propagation 'sum' is none of gcn, symmetric, mean"),
     "history dtype": ({"history_dtype": "int8"}, "'int8' is none of float32, float16, bfloat16"),
     "fanouts": ({"fanout": (1, 2, 3)}, "fanout has 3 entries but the model propagates 2 times; give one number"),
 }  # fmt: skip

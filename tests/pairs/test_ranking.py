@@ -260,3 +260,23 @@ def test_candidates_of_a_source_are_scored_once() -> None:
     score_pairs(table, pairs, "test", ("mrr",))
     assert table.asked == len(pairs.test.flatten().unique())
     assert table.asked < 2 * len(pairs.test)
+
+
+@pytest.mark.parametrize("levels", [2, 5, 10_000])
+@pytest.mark.parametrize("k", [1, 5, 20])
+def test_first_places_have_the_gains_of_all_places(k: int, levels: int) -> None:
+    """Ties reach over the k-th place, and a query may be left out for its own source."""
+    pairs = pairs_of(split_pairs(undirected_graph()))
+    scorer = Table(symmetric(pairs.num_nodes, levels))
+    queries = torch.cat([pairs.test, pairs.test.flip(1), pairs.train[:9]])
+    queries = queries[queries[:, 0].argsort(stable=True)]
+    gains = 1 / torch.arange(1, k + 1).double()
+    found, wanted = (
+        part.mean_of(gains)
+        for part in (
+            ranking.first_ranks(scorer, pairs, queries, pairs.known_in_training, k),
+            ranking.ranks(scorer, pairs, queries, pairs.known_in_training),
+        )
+    )
+    assert wanted.max() > 0
+    torch.testing.assert_close(found, wanted)

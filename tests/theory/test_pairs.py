@@ -20,13 +20,15 @@ import torch
 from torch import Tensor
 
 from tests.pairs.test_ranking import SCORED
-from tests.theory.problems import FEATURES, HIDDEN, error, exact_pass, random_graph
+from tests.theory.problems import FEATURES, HIDDEN, double_minibatches, error, random_graph
+from tests.theory.test_kinds import made_graph
 from vrgcn.engine.history import Histories
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.pairs import Pairs
 from vrgcn.pairs.batches import PARTNERS, NodeBatches, PairBatches
 from vrgcn.pairs.decoders import DECODERS
-from vrgcn.pairs.model import PairModel, head_of
+from vrgcn.pairs.heads import Watched, head_of
+from vrgcn.pairs.model import PairModel
 from vrgcn.pairs.split import message_graph, split_pairs
 from vrgcn.pairs.terms import LOSSES, Terms, TermSource
 
@@ -61,6 +63,63 @@ def pair_model(graph: Graph, encoder: str, decoder: str, layers: int = 2) -> Pai
     return model
 
 
+def kinds_graph() -> Graph:
+    """Users buy items; users follow each other; items are sold by shops, which have no features."""
+    return split_pairs(made_graph(), "user-bought-item", ratio=(0.8, 0.1, 0.1))
+
+
+def kinds_model(graph: Graph, encoder: str, decoder: str, layers: int = 2) -> PairModel:
+    assert graph.pairs is not None
+    assert graph.kinds is not None
+    torch.manual_seed(layers)
+    settings: dict[str, Any] = {"layers": layers, "classes": WIDTH}
+    if encoder == "lightgcn":
+        settings |= {"in_features": graph.num_features, "nodes": graph.num_nodes}
+    else:
+        settings |= {
+            "kinds": {kind: graph.kinds.widths.get(kind, 0) for kind in graph.kinds.names},
+            "relations": [relation.triple for relation in graph.relations.values()],
+            "target": ["user", "item"],
+            "hidden": HIDDEN,
+            "rows": {"shop": graph.kinds.sizes["shop"], "item": graph.kinds.sizes["item"]},
+            "dropout": 0.0,
+            "layer_norm": False,
+            "bias": True,
+        }
+    pairs = graph.pairs
+    relation, directed = pairs.relation, pairs.directed
+    model = PairModel(encoder, decoder, relation=relation, directed=directed, **settings).double()
+    for parameter in (*model.decoder.parameters(), *tables(model)):
+        torch.nn.init.normal_(parameter)
+    return model
+
+
+def rows_model(graph: Graph, encoder: str, decoder: str, layers: int = 2) -> PairModel:
+    """A model with a learned row for each node, of a graph of one kind."""
+    assert graph.pairs is not None
+    torch.manual_seed(layers)
+    settings: dict[str, Any] = {"layers": layers, "classes": WIDTH, "nodes": graph.num_nodes}
+    settings["in_features"] = FEATURES
+    if encoder != "lightgcn":
+        settings |= {"hidden": HIDDEN, "dropout": 0.0, "layer_norm": False, "node_embeddings": True}
+    directed = graph.pairs.directed
+    model = PairModel(encoder, decoder, relation="edges", directed=directed, **settings).double()
+    for parameter in (*model.decoder.parameters(), *tables(model)):
+        torch.nn.init.normal_(parameter)
+    return model
+
+
+def tables(model: PairModel) -> list[torch.nn.Parameter]:
+    """The learned rows of a model."""
+    return [p for name, p in model.named_parameters() if name.endswith("rows")]
+
+
+def embeddings(model: PairModel, graph: Graph) -> Tensor:
+    """(nodes, WIDTH), all nodes in one exact minibatch."""
+    batches = double_minibatches(model, graph, estimator="exact", nodes="all")
+    return batches.batch(torch.arange(graph.num_nodes)).run(model)
+
+
 def batches_of(
     kind: Any, model: PairModel, graph: Graph, source: TermSource, **settings: Any
 ) -> Any:
@@ -76,11 +135,12 @@ def full_loss(model: PairModel, source: TermSource, terms: Terms, z: Tensor) -> 
 
 
 def gradients(loss: Tensor, model: PairModel) -> list[Tensor]:
-    return list(
-        torch.autograd.grad(
-            loss, list(model.parameters()), allow_unused=True, materialize_grads=True
-        )
-    )
+    parameters = list(model.parameters())
+    found = torch.autograd.grad(loss, parameters, allow_unused=True, retain_graph=True)
+    return [
+        torch.zeros_like(p) if part is None else part.to_dense()
+        for p, part in zip(parameters, found, strict=True)
+    ]
 
 
 def largest_error(found: list[Tensor], wanted: list[Tensor]) -> float:
@@ -98,7 +158,29 @@ def test_one_sided_gradients_of_an_epoch_add_up_to_the_full_gradient(
     graph = pair_graph(directed=directed)
     assert graph.pairs is not None
     assert graph.pairs.directed == directed
-    model = pair_model(graph, encoder, decoder)
+    check_epoch(pair_model(graph, encoder, decoder), graph, loss)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("decoder", DECODERS)
+@pytest.mark.parametrize("encoder", ["lightgcn", "relational-gcn", "relational-graphsage"])
+def test_one_sided_gradients_add_up_over_relations_between_kinds(
+    encoder: str, decoder: str, loss: Any
+) -> None:
+    graph = kinds_graph()
+    check_epoch(kinds_model(graph, encoder, decoder), graph, loss)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("encoder", ["lightgcn", "gcn", "graphsage"])
+def test_one_sided_gradients_add_up_for_models_with_learned_rows(encoder: str, loss: Any) -> None:
+    graph = pair_graph()
+    check_epoch(rows_model(graph, encoder, "mlp"), graph, loss)
+
+
+def check_epoch(model: PairModel, graph: Graph, loss: Any) -> None:
+    """Assert that the gradients of an epoch of node minibatches add up to the full gradient."""
+    assert graph.pairs is not None
     source = TermSource(graph.pairs, loss, negatives=2)
     objective = SimpleNamespace(decoder=model.decoder)
     batches = batches_of(NodeBatches, model, graph, source)
@@ -111,7 +193,7 @@ def test_one_sided_gradients_of_an_epoch_add_up_to_the_full_gradient(
         parts = [share * part for part in gradients(batch.mean(losses), model)]
         sums = parts if sums is None else [a + b for a, b in zip(sums, parts, strict=True)]
         batch.commit()
-    wanted = full_loss(model, source, batches.terms, exact_pass(model, graph)[-1])
+    wanted = full_loss(model, source, batches.terms, embeddings(model, graph))
     assert counted / source.count == pytest.approx(wanted.item(), abs=EXACT)
     assert sums is not None
     assert largest_error(sums, gradients(wanted, model)) < EXACT
@@ -139,7 +221,7 @@ def test_a_node_has_its_gradient_in_every_role(decoder: str, loss: Any) -> None:
         assert outputs.grad is not None
         found[batch.nodes] = outputs.grad / graph.num_nodes  # a minibatch of one of them
         batch.commit()
-    z = exact_pass(model, graph)[-1].detach().requires_grad_()
+    z = embeddings(model, graph).detach().requires_grad_()
     full_loss(model, source, batches.terms, z).backward()
     assert z.grad is not None
     for role in (slice(0, 10), slice(10, 20), slice(20, 40)):
@@ -162,7 +244,7 @@ def test_minibatches_of_pairs_have_the_full_gradient_on_average(loss: Any) -> No
         parts = gradients(value, model)
         sums = [total + share * part for total, part in zip(sums, parts, strict=True)]
         batch.commit()
-    wanted = full_loss(model, source, batches.terms, exact_pass(model, graph)[-1])
+    wanted = full_loss(model, source, batches.terms, embeddings(model, graph))
     assert largest_error(sums, gradients(wanted, model)) < EXACT
 
 
@@ -172,22 +254,42 @@ def test_at_fixed_weights_the_table_becomes_exact_in_the_epoch_of_the_theorem(
     layers: int, estimator: str
 ) -> None:
     graph = pair_graph()
+    check_theorem(pair_model(graph, "gcn", "dot", layers), graph, estimator, layers)
+
+
+@pytest.mark.parametrize("estimator", ["cvd", "two-way"])
+@pytest.mark.parametrize("encoder", ["lightgcn", "relational-gcn", "relational-graphsage"])
+def test_the_table_of_nodes_of_several_kinds_becomes_exact_too(
+    encoder: str, estimator: str
+) -> None:
+    graph = kinds_graph()
+    check_theorem(kinds_model(graph, encoder, "dot", 3), graph, estimator, 3)
+
+
+@pytest.mark.parametrize("estimator", ["cvd", "two-way"])
+@pytest.mark.parametrize("encoder", ["lightgcn", "graphsage"])
+def test_the_table_of_models_with_learned_rows_becomes_exact_too(
+    encoder: str, estimator: str
+) -> None:
+    graph = pair_graph()
+    check_theorem(rows_model(graph, encoder, "dot", 3), graph, estimator, 3)
+
+
+def check_theorem(model: PairModel, graph: Graph, estimator: str, layers: int) -> None:
+    """Assert that the table of partners is exact after `layers` epochs and not before."""
     assert graph.pairs is not None
-    model = pair_model(graph, "gcn", "dot", layers)
     source = TermSource(graph.pairs, "logistic", negatives=1)
     objective = SimpleNamespace(decoder=model.decoder)
     batches = batches_of(NodeBatches, model, graph, source, estimator=estimator, fanout=1)
-    seen: list[Tensor] = []
-    hook = head_of(model).register_forward_pre_hook(lambda _, given: seen.append(given[0]))
-    exact_pass(model, graph)
-    hook.remove()
-    _spoil(batches.histories, layers, seen[0])
+    with Watched(head_of(model, graph)) as seen:
+        embeddings(model, graph)
+    _spoil(batches.histories, layers, seen.value)
     for number in range(1, layers + 1):
         for batch in batches:
             losses = batch.losses(objective, batch.run(model))
             gradients(batch.mean(losses), model)
             batch.commit()
-        wrong = error(batches.histories.tables[layers, PARTNERS].values, seen[0])
+        wrong = error(batches.histories.tables[layers, PARTNERS].values, seen.value)
         assert wrong < EXACT if number == layers else wrong > WRONG
 
 

@@ -78,5 +78,6 @@ class RunOptions(Settings, Options):
         """True if P is not the identity. For an MLP it is, and the estimator plays no part."""
         from vrgcn.models.models import MODELS
 
-        meant = MODELS[self.model.model].propagation
+        kind = MODELS.get(self.model.model)  # LightGCN is none of them
+        meant = None if kind is None else kind.propagation
         return (self.train.propagation or meant) != "identity"

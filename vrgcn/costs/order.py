@@ -26,6 +26,7 @@ from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import CSR, is_dense, sparse_columns
 from vrgcn.models.config import ModelConfig
+from vrgcn.models.lightgcn import LIGHT, LightGCN, build_light
 from vrgcn.models.models import MODELS, GraphModel, build_model
 from vrgcn.models.relational import RelationalModel, build_relational
 
@@ -42,13 +43,16 @@ _WORTH = 1.5
 
 def build_for(
     config: ModelConfig, graph: Graph, outputs: int, seed: int
-) -> GraphModel | RelationalModel:
+) -> GraphModel | RelationalModel | LightGCN:
     """Build the model of the config for a graph, in the order that `auto` stands for there; a
-    relational model where the graph has relations.
+    relational model where the graph has relations, unless the config asks for LightGCN.
 
     outputs: number of outputs of the model for a node; seed: of its weights
     """
     config = config.settled()
+    if config.model in LIGHT:
+        _check_light(config, graph)
+        return build_light(config, graph.num_features, outputs, seed, graph.num_nodes)
     settled = settle_order(config, graph)
     if graph.kinds is not None and config.model != "mlp":
         predicted = graph.pairs or graph.triples
@@ -70,13 +74,20 @@ def build_for(
 def _check_no_relations(config: ModelConfig, graph: Graph) -> None:
     if graph.kinds is not None and not graph.kinds.widths.get(graph.target or "", 0):
         raise ValueError(f"model mlp has nothing to learn from: {graph.target!r} has no features")
-    for name in ("node_embeddings", "bases"):
-        value = getattr(config, name)
-        if value:
-            raise ValueError(
-                f"{setting(name, value)} is for graphs of several kinds, and for models that look "
-                "at neighbours"
-            )
+    if config.bases or (config.node_embeddings and graph.pairs is None):
+        name = "bases" if config.bases else "node_embeddings"
+        raise ValueError(
+            f"{setting(name, getattr(config, name))} is for graphs of several kinds, and for "
+            "models that look at neighbours"
+        )
+
+
+def _check_light(config: ModelConfig, graph: Graph) -> None:
+    if graph.pairs is None:
+        raise ValueError(
+            f"{setting('model', config.model)} embeds nodes whose pairs are predicted: give "
+            f"{setting('predict')}, or another model for labels of nodes"
+        )
 
 
 def settle_order(config: ModelConfig, graph: Graph) -> ModelConfig:

@@ -32,8 +32,11 @@ class NodeRows(Protocol):
     def sums(self, level: int, over: Relation) -> Tensor:
         """(nodes of the level,): sums of the rows of P, its diagonal included."""
 
-    def average(self, level: int, table: Tensor, over: Relation) -> Tensor:
-        """P without its diagonal times a table (all nodes, width): (nodes of the level, width)."""
+    def average(self, level: int, table: Tensor, over: Relation, *, own: bool = False) -> Tensor:
+        """P times a table (all nodes, width): (nodes of the level, width).
+
+        own: with its diagonal, by which a node's own row counts
+        """
 
     def second(self, level: int, table: Tensor, over: Relation) -> Tensor:
         """P without its diagonal, twice, times a table, without the part of a node's own row that
@@ -88,7 +91,7 @@ class LonelyRows:
         self.asked.add(over)
         return torch.ones(self._sizes[level], device=self._device)
 
-    def average(self, level: int, table: Tensor, over: Relation) -> Tensor:
+    def average(self, level: int, table: Tensor, over: Relation, *, own: bool = False) -> Tensor:
         self.asked.add(over)
         return table.new_zeros((self._sizes[level], table.shape[1]))
 
@@ -142,8 +145,11 @@ class GraphRows:
         sums = weights.new_zeros(rows.num_rows).index_add_(0, rows.row_of_entry, weights)
         return sums + (own.to(sums.device) if isinstance(own, Tensor) else own)
 
-    def average(self, level: int, table: Tensor, over: Relation) -> Tensor:
-        rows = self._rows_of(level, over)
+    def average(self, level: int, table: Tensor, over: Relation, *, own: bool = False) -> Tensor:
+        if own and self._P[over].has_own:
+            rows = self._P[over].whole_rows(self._levels[level]).to(self._device)
+        else:
+            rows = self._rows_of(level, over)
         _check_table(table, rows.columns)
         if not (table.requires_grad and torch.is_grad_enabled()):
             return rows @ table

@@ -131,14 +131,15 @@ class Propagate:
         """(rows at hand,): the sum of each node's row of P, its own entry included."""
         return self._rows.sums(self._levels, over)
 
-    def table(self, table: Tensor, over: Relation = None) -> Tensor:
+    def table(self, table: Tensor, over: Relation = None, *, own: bool = False) -> Tensor:
         """Averages of the neighbours' rows of a table that has one for every node of the graph,
         exactly: (all nodes, width) -> (rows at hand, width).
 
-        A node's own row has no part in it. A parameter that is given as it is gets a sparse
-        gradient, of the neighbours' rows alone.
+        own: with P's diagonal, so that it is P @ table; else a node's own row has no part in it
+
+        A parameter that is given as it is gets a sparse gradient, of the rows alone that were read.
         """
-        return self._rows.average(self._levels, table, over)
+        return self._rows.average(self._levels, table, over, own=own)
 
     def second_hop(self, table: Tensor, over: Relation = None) -> Tensor:
         """Averages of `table`'s averages, exactly, without the part of a node's own row that

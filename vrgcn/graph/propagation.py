@@ -65,6 +65,11 @@ class Propagation:
             some |= self.own.index_select(0, nodes) != 0
         return some.nonzero()[:, 0]
 
+    @property
+    def has_own(self) -> bool:
+        """Whether a node's own activation counts in its average."""
+        return isinstance(self.own, Tensor) or self.own != 0
+
     def own_rows(self, nodes: Tensor) -> Tensor | float:
         """(len(nodes),): the weights of the nodes' own activations, or one number for all."""
         return self.own.index_select(0, nodes) if isinstance(self.own, Tensor) else self.own
@@ -182,8 +187,12 @@ def gcn_sides(sums: Sums) -> Sides:
     return left * right if loops is None else (1 + loops) * left * right, left, right
 
 
-def relation_gcn_sides(sums: Sums) -> Sides:
-    """Of one relation, D^-1/2 A D^-1/2: a node's own activation is not of the relation."""
+def symmetric_sides(sums: Sums) -> Sides:
+    """LightGCN's P = D^-1/2 A D^-1/2, no self-loop added; GCN's of one relation, of which a node's
+    own activation is none.
+
+    Directed graphs: P[u, v] = A[u, v] / sqrt(row degree of u * column degree of v).
+    """
     left, right = (torch.where(s > 0, s, 1).rsqrt() for s in (sums.rows, sums.columns))
     return 0.0 if sums.loops is None else sums.loops * left * right, left, right
 
@@ -201,10 +210,11 @@ def adjacency_sides(sums: Sums) -> Sides:
 
 SIDES: dict[str, Callable[[Sums], Sides]] = {
     "gcn": gcn_sides,
+    "symmetric": symmetric_sides,
     "mean": mean_sides,
     "adjacency": adjacency_sides,
 }
-RELATION_SIDES = SIDES | {"gcn": relation_gcn_sides}
+RELATION_SIDES = SIDES | {"gcn": symmetric_sides}
 
 
 @dataclass(frozen=True)
@@ -239,6 +249,11 @@ def gcn(graph: Graph) -> Propagation:
     return _by_sides("gcn", graph, gcn_sides)
 
 
+def symmetric(graph: Graph) -> Propagation:
+    """See `symmetric_sides`."""
+    return _by_sides("symmetric", graph, symmetric_sides)
+
+
 def mean(graph: Graph) -> Propagation:
     """See `mean_sides`."""
     return _by_sides("mean", graph, mean_sides)
@@ -271,6 +286,7 @@ def of_relation(name: str, graph: Graph, relation: Relation) -> Propagation:
 
 PROPAGATIONS: dict[str, Callable[[Graph], Propagation]] = {
     "gcn": gcn,
+    "symmetric": symmetric,
     "mean": mean,
     "identity": identity,
     "adjacency": adjacency,

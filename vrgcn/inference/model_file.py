@@ -37,6 +37,7 @@ from vrgcn.graph.propagation import PROPAGATIONS
 from vrgcn.graph.scaling import KINDS
 from vrgcn.inference.node_tables import TENSORS as ID_TENSORS
 from vrgcn.inference.smoothing import Smoothing, is_smoothing
+from vrgcn.models.lightgcn import LIGHT
 from vrgcn.models.models import ACTIVATIONS, JUMPING, MODELS, NORMS, GraphModel
 from vrgcn.models.relational import RELATIONAL, RelationalModel, num_columns
 from vrgcn.pairs.decoders import DECODERS
@@ -88,7 +89,8 @@ def read_model_file(path: Path) -> tuple[Description, Tensors]:
     own = version >= 3 and description.get("model") is None
     check_kinds(str(path), description, _OWN_KINDS if own else _KINDS)
     if not own:
-        if description["model"] in MODELS:  # files from before there was a choice
+        network = description["arguments"].get("encoder", description["model"])
+        if network in MODELS:  # files from before there was a choice
             for name, value in _LATER.items():
                 description["arguments"].setdefault(name, value)
         _check_arguments(path, description["model"], description["arguments"])
@@ -277,9 +279,10 @@ def _check_arguments(path: Path, model: str, arguments: dict[str, Any]) -> None:
     if model in BASELINES:
         kinds = BASELINES[model].kinds
     elif model == PAIRS:
-        relational = arguments.get("encoder") in RELATIONAL
         arguments.setdefault("directions", None)  # files from before all relations were predicted
-        kinds = (_RELATIONAL if relational else _ARGUMENTS) | _OF_PAIRS
+        encoder = arguments.get("encoder")
+        network = _LIGHT if encoder in LIGHT else _ARGUMENTS
+        kinds = (_RELATIONAL if encoder in RELATIONAL else network) | _OF_PAIRS
     else:
         kinds = _RELATIONAL if model in RELATIONAL else _ARGUMENTS
     check_kinds(str(path), arguments, kinds)
@@ -316,6 +319,7 @@ _OWN_KINDS = _KINDS | {
 _LATER: dict[str, Any] = {
     "transform_first": False, "nodes": 0, "learned_rows": False, "neighbour_labels": False,
     "label_hops": 1, "norm": "auto", "skip": False, "jumping": "none", "sparse_features": False,
+    "node_embeddings": False,
 }  # fmt: skip
 _ARGUMENTS = {
     **dict.fromkeys(("in_features", "hidden", "classes", "layers", "dense"), POSITIVE),
@@ -360,6 +364,7 @@ _RELATIONAL = {
     ),
     "bases": COUNT,
 }
+_LIGHT = {"in_features": COUNT, **dict.fromkeys(("classes", "nodes", "layers"), POSITIVE)}
 # Arguments of a model of pairs beside those of the network in it.
 _OF_PAIRS = {
     "encoder": one_of(*ENCODERS),

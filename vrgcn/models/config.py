@@ -13,10 +13,10 @@ DROPOUT = 0.2  # usual probability of dropping
 class ModelConfig:
     """The model."""
 
-    model: Literal["auto", "gcn", "graphsage", "mlp"] = "graphsage"
+    model: Literal["auto", "gcn", "graphsage", "mlp", "lightgcn"] = "graphsage"
     """Architecture: gcn averages a node with its neighbours; graphsage sets its own activation
-    beside their mean; mlp uses no neighbours. auto: graphsage, or gcn where few nodes have
-    labels."""
+    beside their mean; mlp uses no neighbours; lightgcn averages learned rows of nodes over all
+    edges without weights, for pairs. auto: graphsage, or gcn where few nodes have labels."""
     hidden: int = 128
     """Hidden width."""
     layers: int = 2
@@ -54,24 +54,25 @@ class ModelConfig:
     """Jumping knowledge: predict from the outputs of all graph layers, side by side (cat) or their
     maximum (max), with one more dense layer."""
     node_embeddings: bool = False
-    """Learn a row for each node as its own input beside its features, in graphs of several kinds.
-    Kinds without features always have learned rows."""
+    """Learn a row for each node as its own input beside its features, in graphs of several kinds
+    and where pairs are predicted. Kinds without features always have learned rows."""
     bases: int = 0
     """Matrices that the weights of all relations are sums of, in graphs with many relations. 0:
     each relation has a matrix of its own."""
 
-    decoder: Literal["dot", "distmult", "complex", "mlp"] = "dot"
-    """Score of a pair from the embeddings of its nodes: their product; with a learned weight for
-    each dimension; the same with complex numbers; or a small network."""
+    decoder: Literal["dot", "cosine", "distmult", "complex", "mlp"] = "dot"
+    """Score of a pair from the embeddings of its nodes: their product; the cosine between them;
+    the product with a learned weight for each dimension; the same with complex numbers; or a small
+    network."""
     embedding: int = 64
     """Width of the embeddings of nodes whose pairs are predicted."""
 
     def __post_init__(self) -> None:
         check_types(self)
-        if self.model == "mlp" and (self.learned_rows or self.neighbour_labels):
+        if self.model in ("mlp", "lightgcn") and (self.learned_rows or self.neighbour_labels):
+            why = "looks at no neighbours" if self.model == "mlp" else "has rows alone"
             raise ValueError(
-                "model mlp looks at no neighbours: learned_rows and neighbour_labels need "
-                "graphsage or gcn"
+                f"model {self.model} {why}: learned_rows and neighbour_labels need graphsage or gcn"
             )
         check_sizes(hidden=self.hidden, dense=self.dense)
         check_sizes(least=0, layers=self.layers)

@@ -183,6 +183,8 @@ class GraphModel(nn.Module):
     learned_rows: the first linear layer's output gets the sum of the neighbours' learned rows over
         the root of their number. A node's own row reaches it by a detour at most: at once, it would
         learn labels by heart
+    node_embeddings: the first linear layer has a part for learned rows that are the nodes' own
+        input: their averages, and in GraphSAGE the node's own row, read as they are
     neighbour_labels: the last graph layer's first linear layer has a part for the mean of the
         neighbours' training labels, `set_labels` having told them
     label_hops: of neighbour_labels; 2: and for the mean over the neighbours of neighbours, where
@@ -218,11 +220,12 @@ class GraphModel(nn.Module):
         skip: bool = ModelConfig.skip,
         jumping: str = ModelConfig.jumping,
         sparse_features: bool = False,
+        node_embeddings: bool = False,
     ) -> None:
         super().__init__()
         check_sizes(in_features=in_features, hidden=hidden, classes=classes)
         check_sizes(layers=layers, dense=dense)
-        if learned_rows or neighbour_labels:
+        if learned_rows or neighbour_labels or node_embeddings:
             check_sizes(nodes=nodes)
         if label_hops not in (1, 2):
             raise ValueError(f"label_hops must be 1 or 2, not {label_hops!r}")
@@ -240,7 +243,7 @@ class GraphModel(nn.Module):
             "bias": bias, "activation": activation, "transform_first": transform_first,
             "nodes": nodes, "learned_rows": learned_rows, "neighbour_labels": neighbour_labels,
             "label_hops": label_hops, "norm": norm, "skip": skip, "jumping": jumping,
-            "sparse_features": sparse_features,
+            "sparse_features": sparse_features, "node_embeddings": node_embeddings,
         }  # fmt: skip
         self.order = order
         self.transform_first = transform_first
@@ -277,6 +280,11 @@ class GraphModel(nn.Module):
         last = hidden if dense > 1 or not ends else classes
         if learned_rows:
             self.learned = NodeTable.drawn(nodes, hidden if layers > 1 else last, _DEVIATION)
+        self.inputs: NodeTable | None = None
+        if node_embeddings:
+            self.inputs = NodeTable.drawn(nodes, hidden, hidden**-0.5, input=True)
+            width = hidden if dense > 1 or layers > 1 else last
+            self.of_inputs = Linear(hidden * self.copies, width, bias=False)
         if neighbour_labels:
             # A column for each output, and one that tells known labels from unknown ones.
             self.labels = NodeTable(torch.zeros(nodes, classes + 1), learned=False)
@@ -339,6 +347,9 @@ class GraphModel(nn.Module):
         added = None
         if place == 0 and self.learned is not None:
             added = self._of_learned(self.learned, propagate)
+        if place == 0 and self.inputs is not None:
+            rows: Tensor = self.of_inputs(self.dropout(self.gather_table(self.inputs, propagate)))
+            added = rows if added is None else added + rows
         if place == len(self.layers) - 1 and self.labels is not None:
             averages = propagate.table(self.labels.rows)
             if self.label_hops == 2:
@@ -359,6 +370,10 @@ class GraphModel(nn.Module):
         """`gather(x, propagate)` times the linear layer's weights, by propagating products."""
         raise NotImplementedError
 
+    def gather_table(self, table: NodeTable, propagate: Any) -> Tensor:
+        """`gather` of learned rows, read from the table itself, for the nodes at hand."""
+        raise NotImplementedError
+
 
 class GCN(GraphModel):
     """Kipf and Welling: H' = activation(P H W)."""
@@ -369,6 +384,10 @@ class GCN(GraphModel):
 
     def gather_transformed(self, x: Tensor, linear: InputLinear, propagate: Any) -> Tensor:
         averaged: Tensor = propagate(linear.product(x))
+        return averaged
+
+    def gather_table(self, table: NodeTable, propagate: Any) -> Tensor:
+        averaged: Tensor = propagate.table(table.rows, own=True)
         return averaged
 
 
@@ -387,6 +406,10 @@ class GraphSAGE(GraphModel):
         averaged: Tensor = propagate(others)
         return own + averaged
 
+    def gather_table(self, table: NodeTable, propagate: Any) -> Tensor:
+        own = table.take(propagate.nodes)
+        return torch.cat([own, propagate.table(table.rows, own=True)], dim=1)
+
 
 class MLP(GraphModel):
     """The same dense layers, no graph."""
@@ -398,6 +421,9 @@ class MLP(GraphModel):
 
     def gather_transformed(self, x: Tensor, linear: InputLinear, propagate: Any) -> Tensor:
         return linear.product(x)
+
+    def gather_table(self, table: NodeTable, propagate: Any) -> Tensor:
+        return table.take(propagate.nodes)
 
 
 MODELS: dict[str, type[GraphModel]] = {"gcn": GCN, "graphsage": GraphSAGE, "mlp": MLP}
@@ -423,10 +449,10 @@ def build_model(
     config = config.settled()
     arguments = asdict(config)
     # Settings of relational models alone, and of models of pairs, which are made around this one.
-    for name in ("node_embeddings", "bases", "decoder", "embedding"):
+    for name in ("bases", "decoder", "embedding"):
         del arguments[name]
     arguments["transform_first"] = config.transform_first == "always"
-    tables = config.learned_rows or config.neighbour_labels
+    tables = config.learned_rows or config.neighbour_labels or config.node_embeddings
     kind = MODELS[arguments.pop("model")]
     with default_generator(torch.device("cpu"), seed):
         return kind(

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vrgcn.files.setting_names import setting
@@ -74,6 +73,41 @@ class RelationalLinear(nn.Module):
         for (rows, h), matrix in zip(averages, weight.unbind(), strict=True):
             y = y.index_add(0, rows, h @ matrix)
         return y
+
+
+class RelationalDense(Dense):
+    """The dense part of a relational graph layer: `Dense` whose first linear layer is relational.
+
+    kinds, relations, bases: see `RelationalLinear`
+    """
+
+    def __init__(
+        self,
+        widths: list[int],
+        *,
+        kinds: int,
+        relations: int,
+        bases: int,
+        bias: bool,
+        **settings: Any,
+    ) -> None:
+        super().__init__(widths, bias=bias, **settings)
+        self.linears[0] = RelationalLinear(
+            widths[0], widths[1], kinds, relations, bases=bases, bias=bias
+        )
+
+    def forward(  # type: ignore[override]
+        self, own: Tensor, kinds: Sequence[Tensor], averages: Sequence[Part]
+    ) -> Tensor:
+        """own: (nodes, width); kinds: for each kind, the places of its nodes among them, nothing
+        where all are of one kind; averages: by relation"""
+        dropped = self.dropout(own)
+        if len(kinds) == 1:
+            parts = [(kinds[0], dropped)]
+        else:
+            parts = [(rows, dropped.index_select(0, rows)) for rows in kinds]
+        given = [(rows, self.dropout(y)) for rows, y in averages]
+        return self.after_first(self.linears[0](parts, given, len(own)))
 
 
 class RelationalModel(nn.Module):
@@ -148,20 +182,27 @@ class RelationalModel(nn.Module):
             norm = "layer" if layer_norm else "none"
         self.encoder = InputLinear(in_features, hidden, bias=False) if in_features else None
         self.rows = nn.ModuleList(
-            NodeTable.drawn(count, hidden, _DEVIATION, kind) for kind, count in rows.items()
+            NodeTable.drawn(count, hidden, _DEVIATION, kind, input=True)
+            for kind, count in rows.items()
         )
         ends = jumping == "none"  # with the last graph layer
         self.layers = nn.ModuleList()
         for layer in range(layers):
             last = ends and layer == layers - 1
             widths = [hidden] * dense + [classes if last else hidden]
-            part = Dense(
-                widths, dropout=dropout, norm=norm, bias=bias, activation=activation, last=last
+            self.layers.append(
+                RelationalDense(
+                    widths,
+                    kinds=len(kinds),
+                    relations=len(self.used[layer]),
+                    bases=bases,
+                    bias=bias,
+                    dropout=dropout,
+                    norm=norm,
+                    activation=activation,
+                    last=last,
+                )
             )
-            part.linears[0] = RelationalLinear(
-                hidden, widths[1], len(kinds), len(self.used[layer]), bases=bases, bias=bias
-            )
-            self.layers.append(part)
         self.head: Linear | None = None
         if not ends:
             self.head = Linear(hidden * (layers if jumping == "cat" else 1), classes, bias=bias)
@@ -175,16 +216,12 @@ class RelationalModel(nn.Module):
         seen: list[Tensor] = []
         h = x if len(self.layers) else self.dropout(self._with_rows(x, propagate))
         for place, layer in enumerate(self.layers):
-            assert isinstance(layer, Dense)
             if place == 0:
                 own, averages = self._entrance(x, propagate)
             else:
                 averages = [propagate.reached(h, over) for over in self.used[place]]
                 own = propagate.own(h) if averages else h
-            dropped = self.dropout(own)
-            kinds = [self._of_kind(kind, dropped, propagate) for kind in self.kinds]
-            given = [(rows, self.dropout(y)) for rows, y in averages]
-            h = layer.after_first(layer.linears[0](kinds, given, len(own)))
+            h = layer(own, self._places(own, propagate), averages)
             if self.skip and place > 0 and (self.head is not None or layer is not self.layers[-1]):
                 h = h + own
             seen.append(h)
@@ -195,11 +232,11 @@ class RelationalModel(nn.Module):
         scaled: Tensor = self.output_scale(h)
         return scaled
 
-    def _of_kind(self, kind: str, own: Tensor, propagate: Any) -> Part:
+    def _places(self, own: Tensor, propagate: Any) -> list[Tensor]:
+        """For each kind, the places of its nodes among those at hand."""
         if len(self.kinds) == 1:
-            return own[:0], own  # all rows: their places are not needed
-        rows, _ = propagate.of_kind(kind)
-        return rows, own.index_select(0, rows)
+            return [own[:0]]  # all rows: their places are not needed
+        return [propagate.of_kind(kind)[0] for kind in self.kinds]
 
     def _entrance(self, x: Tensor, propagate: Any) -> tuple[Tensor, list[Part]]:
         """The nodes' own rows of the common width, and their averages over each relation."""
@@ -234,7 +271,7 @@ class RelationalModel(nn.Module):
         for table in self.rows:
             assert isinstance(table, NodeTable)
             rows, numbers = propagate.of_kind(table.kind)
-            h = h.index_add(0, rows, F.embedding(numbers, table.rows, sparse=True))
+            h = h.index_add(0, rows, table.take(numbers))
         return h
 
 

@@ -28,15 +28,16 @@ from vrgcn.engine.history import History, exact_tables
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.engine.plan import Plan
 from vrgcn.engine.sweeps import fill_tables, sweep
-from vrgcn.engine.trace import set_mode
 from vrgcn.engine.visits import sizes
 from vrgcn.graph.graph import Graph
 from vrgcn.pairs.decoders import Decoder, detached
-from vrgcn.pairs.model import head_of
+from vrgcn.pairs.heads import Head, Watched, head_of, read_partners
+from vrgcn.pairs.shared import SharedNegatives
 from vrgcn.pairs.terms import Terms, TermSource
 
-PARTNERS = "p"  # the kind of the table of partners among the histories
-_ORDER, _PLAN, _TERMS = 0, 1, 3  # purposes of random numbers; 2 refreshes histories
+PARTNERS, PRESSURES = "p", "q"  # the kinds of their tables among the histories
+_ORDER, _PLAN, _TERMS, _PRESSURES = 0, 1, 3, 4  # purposes of random numbers; 2 refreshes histories
+_ROWS = 8192  # rows of a table that are embedded at a time
 
 
 class _TermBatches(MiniBatches):
@@ -96,23 +97,45 @@ class PairBatches(_TermBatches):
         return self._of(self.terms.take(places), generator)
 
     def _of(self, terms: Terms, generator: torch.Generator) -> Batch:
-        nodes = terms.nodes.unique()
-        return PairBatch(self, self.planner.plan(nodes, generator), terms)
+        shared = None
+        nodes = terms.nodes.flatten()
+        if self.source.shared:
+            shared = self.source.sharing(
+                self.source.sampler.shared(self.source.negatives, generator)
+            )
+            nodes = torch.cat([nodes, shared.nodes])
+        return PairBatch(self, self.planner.plan(nodes.unique(), generator), terms, shared)
 
 
 class PairBatch(Batch):
-    """A minibatch of terms, all of whose nodes are computed."""
+    """A minibatch of terms, all of whose nodes are computed.
 
-    def __init__(self, source: PairBatches, plan: Plan, terms: Terms) -> None:
+    shared: the negatives of all of them; None where each has its own
+    """
+
+    def __init__(
+        self, source: PairBatches, plan: Plan, terms: Terms, shared: SharedNegatives | None = None
+    ) -> None:
         super().__init__(source, plan)
         self.terms = terms
+        self.shared = shared
         self._terms = source.source
 
     def losses(self, objective: Any, outputs: Tensor) -> Tensor:
-        slots = torch.searchsorted(self.nodes, self.terms.nodes).to(outputs.device)
-        z = outputs[slots]
-        scores: Tensor = objective.decoder(z[:, :1], z[:, 1:])
-        return self._terms.losses(self.terms, scores)
+        slots = self._places(self.terms.nodes, outputs)
+        if self.shared is None:
+            z = outputs[slots]
+            scores: Tensor = objective.decoder(z[:, :1], z[:, 1:])
+            return self._terms.losses(self.terms, scores)
+        sources, place = self.terms.nodes[:, 0].unique(return_inverse=True)
+        own, others = (outputs[self._places(n, outputs)] for n in (sources, self.shared.nodes))
+        pressure = self.shared.pressure(objective.decoder, sources, own, others)
+        scores = objective.decoder(outputs[slots[:, 0]], outputs[slots[:, 1]])
+        return self.shared.losses(scores, pressure[place.to(pressure.device)])
+
+    def _places(self, nodes: Tensor, outputs: Tensor) -> Tensor:
+        """Rows of the outputs that nodes have."""
+        return torch.searchsorted(self.nodes, nodes).to(outputs.device)
 
     def mean(self, losses: Tensor) -> Tensor:
         return losses.mean()
@@ -123,11 +146,15 @@ class NodeBatches(_TermBatches):
 
     def __init__(self, model: nn.Module, graph: Graph, **settings: Any) -> None:
         super().__init__(model, graph, **settings)
-        head_of(model)
+        head_of(model, graph)
         self._places = torch.full((graph.num_nodes,), -1)
 
     def make(self, plan: Plan, *, backward: bool = True) -> Batch:
         return NodeBatch(self, plan, self.terms, backward=backward)
+
+    def head(self, model: nn.Module) -> Head:
+        """The layers that are applied to the table when it is read."""
+        return head_of(model, self.graph)
 
     def partners(self, model: nn.Module) -> History:
         """The table of partners; at first it is filled by an exact pass."""
@@ -142,10 +169,49 @@ class NodeBatches(_TermBatches):
         exact = exact_tables(graph.num_nodes, graph.dtype, setup.device)
         levels = setup.evaluation.depth - setup.evaluation.first_table
         fill_tables(model, setup, [nodes] * levels, exact)
-        with _Input(model) as seen:
+        with Watched(self.head(model)) as seen:
             for swept in sweep(model, setup, nodes, exact):
                 table = self.histories.table(level, seen.value.shape[1], PARTNERS)
                 table.write(swept.nodes.to(seen.value.device), seen.value, self.step)
+
+    def pressures(self, model: nn.Module, decoder: Decoder) -> History:
+        """The table of what shared negatives were for each source when it was last visited; at
+        first with negatives that are drawn once."""
+        if (0, PRESSURES) in self.histories.tables:
+            return self.histories.tables[0, PRESSURES]
+        found, source = self.histories.table(0, 1, PRESSURES), self.source
+        drawn = source.sampler.shared(source.negatives, self._generator(0, _PRESSURES))
+        negatives, head = self.embedded(model, drawn), source.pairs.sources
+        for nodes in torch.arange(head.start, head.stop).split(_ROWS):
+            z = self.embedded(model, nodes)
+            rows = source.sharing(drawn).fixed_pressure(decoder, nodes, z, negatives)
+            found.write(nodes, rows[:, None], self.step)
+        return found
+
+    def embedded(self, model: nn.Module, nodes: Tensor) -> Tensor:
+        """(nodes, width) embeddings of partners: the present layers on what the table holds."""
+        nodes = nodes.to(self.setup.device)
+        rows = self.partners(model).read(nodes, self.graph.dtype)
+        return read_partners(self.head(model), rows, nodes, training=model.training)
+
+    def sources_among(self, nodes: Tensor) -> Tensor:
+        """Places of the nodes that may be sources."""
+        sources = self.source.pairs.sources
+        return ((nodes >= sources.start) & (nodes < sources.stop)).nonzero()[:, 0]
+
+    def negatives_among(self, nodes: Tensor) -> Tensor:
+        """Nodes of a minibatch that may be partners, at most as many as negatives are shared."""
+        targets = self.source.pairs.targets
+        found = nodes[(nodes >= targets.start) & (nodes < targets.stop)]
+        return found[: self.source.negatives].sort().values
+
+    def places_among(self, nodes: Tensor, some: Tensor) -> Tensor:
+        """The places of some of the nodes among them."""
+        places = self._places
+        places[nodes] = torch.arange(len(nodes))
+        found = places[some]
+        places[nodes] = -1
+        return found
 
     def placed(self, nodes: Tensor, terms: Terms) -> tuple[Tensor, Tensor]:
         """Partners of the terms that are not among the nodes, and the place of each slot among the
@@ -172,10 +238,11 @@ class NodeBatch(Batch):
         self._epoch = terms
         self._model: nn.Module | None = None
         self._seen: Tensor | None = None
+        self._pressure: tuple[Tensor, Tensor] | None = None
 
     def run(self, model: nn.Module) -> Tensor:
         self._nodes.partners(model)
-        with _Input(model) as seen:
+        with Watched(self._nodes.head(model)) as seen:
             outputs = super().run(model)
         self._model, self._seen = model, seen.value.detach()
         return outputs
@@ -185,12 +252,47 @@ class NodeBatch(Batch):
         touched = self._epoch.touching(self.nodes)
         terms = self._epoch.take(touched)
         others, slots = self._nodes.placed(self.nodes, terms)
+        if self._nodes.source.shared:
+            return self._shared_losses(objective.decoder, outputs, terms, others, slots)
         own = slots[:, 0] < len(self.nodes)  # the decoder learns from these
         order = torch.argsort(own.int(), descending=True, stable=True)
         terms, slots, self._own = terms.take(order), slots[order], int(own.sum())
-        z = torch.cat([outputs, self._read(others, outputs)])[slots.to(outputs.device)]
+        z = torch.cat([outputs, self._nodes.embedded(self._model, others)])[
+            slots.to(outputs.device)
+        ]
         scores = _scores(objective.decoder, z, self._own)
         return self._nodes.source.losses(terms, scores)
+
+    def _shared_losses(
+        self, decoder: Decoder, outputs: Tensor, terms: Terms, others: Tensor, slots: Tensor
+    ) -> Tensor:
+        """The losses of pairs whose source is in the minibatch, then of those whose partner is.
+
+        The first have gradients of sources and negatives, the second of partners: each once in an
+        epoch. What the negatives are for sources outside the minibatch is read from a table, as it
+        was when they were visited.
+        """
+        batches, count = self._nodes, len(self.nodes)
+        shared = batches.source.sharing(batches.negatives_among(self.nodes))
+        inside = batches.places_among(self.nodes, shared.nodes).to(outputs.device)
+        mine = batches.sources_among(self.nodes)
+        assert self._model is not None
+        pressure = shared.pressure(decoder, self.nodes[mine], outputs[mine], outputs[inside])
+        self._pressure = self.nodes[mine], pressure.detach()[:, None]
+
+        fixed = torch.cat([outputs.detach(), self._nodes.embedded(self._model, others)])
+        ids = torch.cat([self.nodes, others])
+        by_source, by_partner = (slots[slots[:, k] < count] for k in (0, 1))
+        place = batches.places_among(self.nodes[mine], ids[by_source[:, 0]]).to(outputs.device)
+        scores = decoder(outputs[by_source[:, 0]], fixed[by_source[:, 1]])
+        first = shared.losses(scores, pressure[place])
+
+        known = batches.pressures(self._model, decoder).read(ids.to(outputs.device), outputs.dtype)
+        known[mine] = self._pressure[1]
+        both = fixed[by_partner[:, 0]], outputs[by_partner[:, 1]]
+        scores = functional_call(decoder, detached(decoder), both)
+        self._own = len(first)
+        return torch.cat([first, shared.losses(scores, known[by_partner[:, 0], 0])])
 
     def counted(self, losses: Tensor) -> Tensor:
         return losses[: self._own].sum()
@@ -203,18 +305,12 @@ class NodeBatch(Batch):
         if self._seen is not None and self._model is not None:
             table = self._nodes.partners(self._model)
             table.write(self.nodes, self._seen, self._nodes.step)
-        self._seen = None
+            if self._pressure is not None:
+                self._nodes.histories.table(0, 1, PRESSURES).write(
+                    *self._pressure, self._nodes.step
+                )
+        self._seen = self._pressure = None
         super().commit()
-
-    @torch.no_grad()
-    def _read(self, nodes: Tensor, like: Tensor) -> Tensor:
-        """(nodes, width) embeddings of partners: the present layers on what the table holds."""
-        assert self._model is not None
-        head = head_of(self._model)
-        rows = self._nodes.partners(self._model).read(nodes.to(like.device), like.dtype)
-        with set_mode(head, training=self._model.training, norms=False):
-            embedded: Tensor = head(rows)
-        return embedded
 
 
 def _scores(decoder: Decoder, z: Tensor, own: int) -> Tensor:
@@ -228,21 +324,3 @@ def _scores(decoder: Decoder, z: Tensor, own: int) -> Tensor:
         return scores
     rest: Tensor = functional_call(decoder, numbers, (z[own:, :1], z[own:, 1:]))
     return torch.cat([decoder(z[:own, :1], z[:own, 1:]), rest])
-
-
-class _Input:
-    """Remembers what a model's head took in last, inside a context: `value`."""
-
-    def __init__(self, model: nn.Module) -> None:
-        self.head = head_of(model)
-        self.value: Tensor
-
-    def __enter__(self) -> _Input:
-        self._hook = self.head.register_forward_pre_hook(self._remember)
-        return self
-
-    def _remember(self, head: nn.Module, arguments: tuple[Any, ...]) -> None:
-        self.value = arguments[0]
-
-    def __exit__(self, *_: object) -> None:
-        self._hook.remove()

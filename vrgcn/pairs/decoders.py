@@ -1,6 +1,7 @@
 """Decoders: the score of a pair from the embeddings of its two nodes.
 
 dot        zᵤ · zᵥ
+cosine     the same of embeddings of length 1
 distmult   Σ r zᵤ zᵥ, r a learned weight for each dimension
 complex    Re Σ r zᵤ z̄ᵥ, the halves of r, zᵤ and zᵥ being the real and imaginary parts of complex
            numbers; the score depends on the pair's direction
@@ -55,17 +56,27 @@ class Dot(Decoder):
 
     def __init__(self, width: int, directed: bool, relations: int = 0) -> None:
         super().__init__(width, directed)
-        if relations:
-            raise ValueError(
-                f"{setting('decoder', 'dot')} gives all relations the same score: use "
-                f"{setting('decoder', 'distmult')} or {setting('decoder', 'complex')}"
-            )
+        _refuse_relations("dot", relations)
 
     def forward(self, one: Tensor, other: Tensor) -> Tensor:
         return (one * other).sum(-1)
 
     def against(self, one: Tensor, others: Tensor) -> Tensor:
         return one @ others.t()
+
+
+class Cosine(Decoder):
+    """zᵤ · zᵥ / (|zᵤ| |zᵥ|)."""
+
+    def __init__(self, width: int, directed: bool, relations: int = 0) -> None:
+        super().__init__(width, directed)
+        _refuse_relations("cosine", relations)
+
+    def forward(self, one: Tensor, other: Tensor) -> Tensor:
+        return (F.normalize(one, dim=-1) * F.normalize(other, dim=-1)).sum(-1)
+
+    def against(self, one: Tensor, others: Tensor) -> Tensor:
+        return F.normalize(one, dim=-1) @ F.normalize(others, dim=-1).t()
 
 
 class DistMult(Decoder):
@@ -142,6 +153,14 @@ class MLPDecoder(Decoder):
         return torch.cat([self(part[:, None], others[None]) for part in one.split(size)])
 
 
+def _refuse_relations(name: str, relations: int) -> None:
+    if relations:
+        raise ValueError(
+            f"{setting('decoder', name)} gives all relations the same score: use "
+            f"{setting('decoder', 'distmult')} or {setting('decoder', 'complex')}"
+        )
+
+
 def _drawn(width: int, relations: int) -> Tensor:
     """First weights: 1 of one relation; of several, around 1 and different."""
     if not relations:
@@ -157,6 +176,7 @@ def _complex_product(one: Tensor, other: Tensor) -> Tensor:
 
 DECODERS: dict[str, type[Decoder]] = {
     "dot": Dot,
+    "cosine": Cosine,
     "distmult": DistMult,
     "complex": ComplEx,
     "mlp": MLPDecoder,

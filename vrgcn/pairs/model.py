@@ -11,11 +11,13 @@ from torch import Tensor, nn
 from vrgcn.graph.pairs import Pairs
 from vrgcn.graph.randomness import default_generator
 from vrgcn.graph.triples import RELATIONS, Triples
+from vrgcn.models.lightgcn import LIGHT, LightGCN
 from vrgcn.models.models import MODELS, GraphModel
 from vrgcn.models.relational import RELATIONAL, RelationalModel
 from vrgcn.pairs.decoders import DECODERS, Decoder
 
-ENCODERS: dict[str, type[GraphModel] | type[RelationalModel]] = {**MODELS, **RELATIONAL}
+Encoder = GraphModel | RelationalModel | LightGCN
+ENCODERS: dict[str, type[Encoder]] = {**MODELS, **RELATIONAL, **LIGHT}
 
 
 class PairModel(nn.Module):
@@ -45,7 +47,7 @@ class PairModel(nn.Module):
             raise ValueError(f"encoder {encoder!r} is none of {', '.join(ENCODERS)}")
         if decoder not in DECODERS:
             raise ValueError(f"decoder {decoder!r} is none of {', '.join(DECODERS)}")
-        self.encoder: GraphModel | RelationalModel = ENCODERS[encoder](**arguments)
+        self.encoder: Encoder = ENCODERS[encoder](**arguments)
         if isinstance(self.encoder, GraphModel) and self.encoder.labels is not None:
             raise ValueError("neighbour_labels: pairs have no labels of single nodes")
         self.decoder: Decoder = DECODERS[decoder](
@@ -62,9 +64,7 @@ class PairModel(nn.Module):
         }
 
     @staticmethod
-    def around(
-        encoder: GraphModel | RelationalModel, decoder: str, pairs: Pairs | Triples, seed: int
-    ) -> PairModel:
+    def around(encoder: Encoder, decoder: str, pairs: Pairs | Triples, seed: int) -> PairModel:
         """A model of pairs like a network of single nodes, with weights from the seed."""
         names = {kind: name for name, kind in ENCODERS.items()}
         predicted: dict[str, Any] = {"relation": RELATIONS, "directed": True}
@@ -79,31 +79,3 @@ class PairModel(nn.Module):
         """(nodes, width) embeddings."""
         embedded: Tensor = self.encoder(x, propagate)
         return embedded
-
-
-def has_head(model: nn.Module) -> bool:
-    """Whether the layers after the last `propagate` are known as one module."""
-    try:
-        head_of(model)
-    except ValueError:
-        return False
-    return True
-
-
-def head_of(model: nn.Module) -> nn.Module:
-    """The layers of a model of pairs after its last `propagate`: one module, whose only input is
-    what was propagated last (beside the node's own, in GraphSAGE)."""
-    encoder = getattr(model, "encoder", None)
-    if not isinstance(encoder, GraphModel):
-        raise ValueError(
-            "minibatches of nodes read partners from a table, for which the model's last layers "
-            "must be known: give a PairModel, or use minibatches of pairs (pair_batches='pairs')"
-        )
-    if encoder.head is not None:
-        return encoder.head
-    if len(encoder.layers) == 1 and (encoder.transform_first or encoder.learned is not None):
-        raise ValueError(
-            "a model of one layer with learned rows or transform_first has no table of partners: "
-            "use minibatches of pairs (pair_batches='pairs')"
-        )
-    return encoder.layers[-1]

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from vrgcn.graph.pairs import KnownPairs, Pairs
 
-Sampling = Literal["uniform", "degree"]
+Sampling = Literal["uniform", "degree", "shared"]
 _POWER = 0.75  # of the degree, as word2vec draws words
 _ROUNDS = 20  # of drawing again; what is left then is drawn from an exact list
 
@@ -18,7 +18,7 @@ class NegativeSampler:
     """Draws partners for sources.
 
     pairs: the relation; its known pairs of all splits are never drawn, nor a node with itself
-    sampling: uniform, or by the number of training pairs to the power 0.75
+    sampling: uniform, or by the number of training pairs to the power 0.75; shared ones are uniform
     """
 
     def __init__(self, pairs: Pairs, sampling: Sampling = "uniform") -> None:
@@ -52,6 +52,12 @@ class NegativeSampler:
             allowed = self._allowed(int(wide[place]))
             found[place] = allowed[torch.randint(len(allowed), (1,), generator=generator)]
         return found.view(-1, count)
+
+    def shared(self, count: int, generator: torch.Generator) -> Tensor:
+        """(count,) different targets, or all of them, ascending: of some sources they are known
+        partners."""
+        order = torch.randperm(len(self.targets), generator=generator)[:count]
+        return self.targets.start + order.sort().values
 
     def _some(self, count: int, generator: torch.Generator) -> Tensor:
         start, size = self.targets.start, len(self.targets)

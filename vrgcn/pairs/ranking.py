@@ -145,6 +145,42 @@ def ranks_among(true: Tensor, false: Tensor) -> Ranks:
     return Ranks(torch.arange(len(true)), len(false) - until, until - below + 1)
 
 
+def first_ranks(
+    scorer: Scorer, pairs: Pairs, queries: Tensor, left_out: KnownPairs, k: int
+) -> Ranks:
+    """`ranks` for scores that depend on the first k places alone, the candidates of a source scored
+    once: places behind them are given as the k-th.
+
+    queries: (queries, 2) ascending by source
+    """
+    sources, counts = torch.unique_consecutive(queries[:, 0], return_counts=True)
+    k = min(k, len(pairs.targets))
+    size = max(ENTRIES // max(len(pairs.targets), 1), 1)
+    greater, equal = torch.full((len(queries),), k), torch.ones(len(queries), dtype=torch.int64)
+    first = 0
+    for some, count in zip(sources.split(size), counts.split(size), strict=True):
+        place = slice(first, first + int(count.sum()))
+        first = place.stop
+        row = torch.repeat_interleave(torch.arange(len(some)), count)
+        own = queries[place, 1] - pairs.targets.start
+        scores = scorer.against(some).cpu()
+        here = scores[row, own]
+        scores = without(scores, pairs, some, left_out)
+        top = scores.topk(k).values
+        better = (top[row] > here[:, None]).sum(1)
+        ahead = (better < k).nonzero()[:, 0]
+        greater[place][ahead] = better[ahead]
+        rows, mine = row[ahead], here[ahead, None]
+        same = (top[rows] == mine).sum(1)
+        edge = (top[rows, -1:] == mine).nonzero()[:, 0]  # more of them may follow
+        for part in edge.split(max(size // 4, 1)):
+            same[part] = (scores[rows[part]] == mine[part]).sum(1)
+        # A query that is left out for its source is a candidate of its own.
+        same += scores[rows, own[ahead]] != mine[:, 0]
+        equal[place][ahead] = same
+    return Ranks(queries[:, 0], greater, equal)
+
+
 def without(scores: Tensor, pairs: Pairs, sources: Tensor, left_out: KnownPairs) -> Tensor:
     """The scores (sources, targets) with minus infinity, in place, for pairs that are left out and
     for a node with itself."""
@@ -248,7 +284,8 @@ def score_pairs(
         found |= {n: hits(filtered, k) for n, (f, k) in asked.items() if f == "hits" and k}
     if families & {"recall", "ndcg"}:
         before = pairs.known_in_training if split == "val" else _until_val(pairs)
-        among = ranks(scorer, pairs, queries, before)
+        most = max(k for f, k in asked.values() if f in ("recall", "ndcg") and k)
+        among = first_ranks(scorer, pairs, queries, before, most)
         found |= {n: recall(among, k) for n, (f, k) in asked.items() if f == "recall" and k}
         found |= {n: ndcg(among, k) for n, (f, k) in asked.items() if f == "ndcg" and k}
     return {name: found[name] for name in names}

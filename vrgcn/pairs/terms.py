@@ -1,6 +1,7 @@
 """Terms: what the loss of an epoch adds up, drawn anew for each.
 
 A term has slots, each with a node: a source, its true partner, and negatives of that source.
+Where negatives are shared by a minibatch (shared.py), terms are true pairs alone.
 
     logistic   a slot for the source and one for a partner, true or not: -log σ(± s)
     bpr        source, partner, negatives: the mean of -log σ(s₊ - s₋)
@@ -21,9 +22,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from vrgcn.files.setting_names import setting
 from vrgcn.graph.pairs import Pairs
 from vrgcn.graph.sparse import CSR, offsets
 from vrgcn.pairs.negatives import NegativeSampler, Sampling
+from vrgcn.pairs.shared import SharedNegatives
 
 PairLoss = Literal["logistic", "bpr", "softmax"]
 LOSSES: tuple[PairLoss, ...] = ("logistic", "bpr", "softmax")
@@ -90,16 +93,29 @@ class TermSource:
     """Draws the terms of an epoch.
 
     loss: one of LOSSES; negatives: for each true pair; sampling: how they are drawn
+    temperature: scores are divided by it
 
     A pair without a direction is turned in a random one in each epoch.
     """
 
     def __init__(
-        self, pairs: Pairs, loss: PairLoss, negatives: int, sampling: Sampling = "uniform"
+        self,
+        pairs: Pairs,
+        loss: PairLoss,
+        negatives: int,
+        sampling: Sampling = "uniform",
+        temperature: float = 1.0,
     ) -> None:
+        if sampling == "shared" and loss == "bpr":
+            raise ValueError(
+                f"{setting('loss', 'bpr')} compares each pair with negatives of its own: shared "
+                "ones are for softmax and logistic"
+            )
         self.pairs = pairs
         self.loss = loss
         self.negatives = negatives
+        self.shared = sampling == "shared"
+        self.temperature = temperature
         self.sampler = NegativeSampler(pairs, sampling)
         free = self.sampler.possible(pairs.train[:, 0])
         if not pairs.directed:
@@ -114,7 +130,8 @@ class TermSource:
     @property
     def count(self) -> int:
         """Terms in an epoch."""
-        return len(self.train) * (1 + self.negatives if self.loss == "logistic" else 1)
+        coupled = self.shared or self.loss != "logistic"
+        return len(self.train) * (1 if coupled else 1 + self.negatives)
 
     def draw(self, generator: torch.Generator) -> Terms:
         """The terms of an epoch."""
@@ -122,6 +139,8 @@ class TermSource:
         if not self.pairs.directed:
             turned = torch.rand(len(true), generator=generator) < 0.5
             true = torch.where(turned[:, None], true.flip(1), true)
+        if self.shared:
+            return Terms(true)
         others = self.sampler.draw(true[:, 0], self.negatives, generator)
         if self.loss != "logistic":
             return Terms(torch.cat([true, others], dim=1))
@@ -134,8 +153,13 @@ class TermSource:
             weights = torch.where(labels > 0, half, half / self.negatives)
         return Terms(torch.cat([true, false]), labels, weights)
 
+    def sharing(self, nodes: Tensor) -> SharedNegatives:
+        """These nodes as the negatives of a minibatch."""
+        return SharedNegatives(nodes, self.sampler.known, self.loss, self.temperature)
+
     def losses(self, terms: Terms, scores: Tensor) -> Tensor:
         """(terms,) the loss of each term, from scores (terms, slots - 1)."""
+        scores = scores / self.temperature
         if self.loss == "logistic":
             return terms.losses(scores)
         return coupled_losses(self.loss, scores)

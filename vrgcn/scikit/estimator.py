@@ -28,6 +28,7 @@ from vrgcn.graph.scaling import scale_graph, suitable_scaling
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel
 from vrgcn.models.config import DROPOUT, ModelConfig
+from vrgcn.models.lightgcn import LightGCN
 from vrgcn.models.models import GraphModel
 from vrgcn.models.relational import RelationalModel
 from vrgcn.runs.fit import fit
@@ -89,7 +90,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
     device: str = TrainConfig.device
 
     # Attributes that `fit` sets; they are no parameters.
-    model_: ClassVar[GraphModel | RelationalModel]
+    model_: ClassVar[GraphModel | RelationalModel | LightGCN]
     result_: ClassVar[TrainResult]
     graph_: ClassVar[Graph | None]
     n_iter_: ClassVar[int]

@@ -33,7 +33,7 @@ class TrainConfig:
     """Nodes that the estimator `is` draws per layer."""
     preprocess: bool | None = None
     """Average the features once before training. None: if the model allows it."""
-    propagation: Literal["gcn", "mean", "identity"] | None = None
+    propagation: Literal["gcn", "symmetric", "mean", "identity"] | None = None
     """Propagation matrix. None: the one the model is meant for."""
     inductive: bool = False
     """Train only on edges between training nodes; evaluate on all edges."""
@@ -88,14 +88,17 @@ class TrainConfig:
     negatives: int = 1
     """Pairs that are no edges, drawn anew in each epoch for each training pair (--predict
     edges)."""
-    negative_sampling: Literal["uniform", "degree"] = "uniform"
+    negative_sampling: Literal["uniform", "degree", "shared"] = "uniform"
     """How negatives are drawn: each node equally likely, or by its number of training pairs to the
-    power 0.75."""
+    power 0.75. shared: all pairs of a minibatch have the same --negatives, each node equally
+    likely; thousands are cheap. In minibatches of nodes they are nodes of the minibatch."""
+    temperature: float | None = None
+    """What the loss of pairs divides scores by. None: 0.1 for the decoder cosine, 1 for others."""
     pair_batches: Literal["auto", "nodes", "pairs"] = "auto"
     """Minibatches for pairs. nodes: each node is visited once in an epoch, and its partners are
     read from a table; fast, with any estimator. pairs: all nodes of some pairs are computed; the
-    reference, without two-way. --batch-size counts what is named. auto: nodes, or pairs for models
-    of several kinds."""
+    reference, without two-way. --batch-size counts what is named. auto: nodes, or pairs for
+    relational models."""
     class_weights: Literal["none", "balanced"] = "none"
     """Weights of the classes in the loss. balanced: each class counts the same, however few
     training nodes have it."""
@@ -166,7 +169,7 @@ class TrainConfig:
         at_least(0, warmup=self.warmup)
         if self.time_limit is not None and duration(self.time_limit) is None:
             raise ValueError(f"time_limit {self.time_limit!r} is no time, such as 90s, 10m or 2h")
-        for name in ("learning_rate", "clip"):
+        for name in ("learning_rate", "clip", "temperature"):
             value = getattr(self, name)
             if value is not None and not 0 < value < float("inf"):
                 raise ValueError(f"{name} must be positive, not {value}")

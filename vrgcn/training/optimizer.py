@@ -14,16 +14,14 @@ from vrgcn.training.row_adam import RowAdam
 
 # Rate of rows that neighbours read beside their features, as a share of the learning rate: at the
 # full rate they memorise the training labels within two epochs (tolokers, amazon_computers). Rows
-# of a kind are the only input of its nodes, and learn at the full rate.
+# that are their nodes' own input learn at the full rate.
 _RATE_OF_ROWS = 0.1
 
 
 def build_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
     """Build Adam or SGD, with weight decay on all weights or only on the first matrix."""
     learned = [t for t in node_tables(model).values() if t.rows.requires_grad]
-    tables, inputs = (
-        [t.rows for t in learned if (t.kind is not None) == of_kind] for of_kind in (False, True)
-    )
+    tables, inputs = ([t.rows for t in learned if t.input == own] for own in (False, True))
     rows = {id(table.rows) for table in learned}
     parameters = [p for p in model.parameters() if p.requires_grad and id(p) not in rows]
     if not parameters and not learned:

@@ -8,13 +8,17 @@ from torch import Tensor, nn
 
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.graph.graph import Graph
+from vrgcn.models.relational import RelationalModel
 from vrgcn.pairs.batches import NodeBatches, PairBatches
-from vrgcn.pairs.model import has_head
+from vrgcn.pairs.decoders import Cosine
+from vrgcn.pairs.heads import has_head
 from vrgcn.pairs.ranking import EmbeddedPairs, pair_metric, score_pairs
 from vrgcn.pairs.terms import PairLoss, TermSource
 from vrgcn.tasks.metrics import Metric
 from vrgcn.training.config import AUTO, TrainConfig
 from vrgcn.training.embedding_objective import EmbeddingObjective
+
+_COSINE = 0.1  # the usual temperature of scores between -1 and 1
 
 
 class PairObjective(EmbeddingObjective):
@@ -34,6 +38,7 @@ class PairObjective(EmbeddingObjective):
         self.source = TermSource(
             self.pairs, self.loss_name, config.negatives, config.negative_sampling
         )
+        self.temperature = config.temperature
 
     @property
     def name(self) -> str:
@@ -48,9 +53,15 @@ class PairObjective(EmbeddingObjective):
         """The minibatches that compute the loss of pairs; settings: those of `MiniBatches`."""
         by_nodes = self.pair_batches == "nodes"
         if self.pair_batches == AUTO:
-            by_nodes = has_head(model)
+            relational = isinstance(getattr(model, "encoder", None), RelationalModel)
+            by_nodes = has_head(model, graph) and not relational
         kind = NodeBatches if by_nodes else PairBatches
         return kind(model, graph, source=self.source, **settings)
+
+    def prepare(self, model: nn.Module) -> None:
+        super().prepare(model)
+        usual = _COSINE if isinstance(self.decoder, Cosine) else 1.0
+        self.source.temperature = usual if self.temperature is None else self.temperature
 
     def has_pairs(self, split: str) -> bool:
         """Whether a split has any pairs."""

@@ -31,6 +31,7 @@ from vrgcn.files.writing import remove_folder, remove_partial, write_text
 from vrgcn.graph.graph import Graph
 from vrgcn.inference import MODEL
 from vrgcn.inference.average import Average
+from vrgcn.models.lightgcn import LightGCN
 from vrgcn.models.models import GraphModel
 from vrgcn.models.relational import RelationalModel
 from vrgcn.runs.folder import BASELINES, BEST, CHECKPOINTS, CONFIG, LEADERBOARD, TRIAL, TRIALS
@@ -410,7 +411,7 @@ class Tuner:
         train, _ = choose_estimator(self._build(settings), self.graph, settings.train)
         return replace(settings, train=train)
 
-    def _build(self, settings: Settings) -> GraphModel | RelationalModel:
+    def _build(self, settings: Settings) -> GraphModel | RelationalModel | LightGCN:
         return build_for(settings.model, self.graph, self.objective.outputs, settings.train.seed)
 
     def _cost(self, job: Job) -> float:

@@ -1,0 +1,169 @@
+"""Negatives that a minibatch shares: losses and gradients against the formula, pair by pair.
+
+In minibatches of nodes a true pair (u, v) is seen twice in an epoch: with u, when u and the
+negatives get their gradients, and with v, when v gets its own; the negatives are then those that u
+was last visited with. The sum over an epoch is compared with the losses written out for each pair,
+the same slots free. All in float64.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tests.theory.test_pairs import (
+    EXACT,
+    batches_of,
+    embeddings,
+    gradients,
+    kinds_graph,
+    kinds_model,
+    largest_error,
+    pair_graph,
+    pair_model,
+)
+from vrgcn.graph.graph import Graph
+from vrgcn.pairs.batches import NodeBatches, PairBatches
+from vrgcn.pairs.decoders import DECODERS
+from vrgcn.pairs.model import PairModel
+from vrgcn.pairs.terms import TermSource
+
+TEMPERATURE = 0.5
+LOSSES = ("softmax", "logistic")
+CASES = [
+    (case, decoder)
+    for case in ("directed", "undirected", "kinds")
+    for decoder in DECODERS
+    if case != "undirected" or decoder != "complex"
+]
+
+
+def pair_loss(
+    model: Any, source: TermSource, pair: Tensor, zs: Tensor, zp: Tensor, z: Tensor, shared: Tensor
+) -> Tensor:
+    """The loss of one true pair. zs, zp: (width,) of source and partner; z: of all nodes, where
+    the negatives are read."""
+    u = pair[0]
+    allowed = [
+        n for n in shared if n != u and not source.sampler.known.has(u[None], n[None]).item()
+    ]
+    s = model.decoder(zs, zp) / TEMPERATURE
+    others = [model.decoder(zs, z[n]) / TEMPERATURE for n in allowed]
+    if source.loss == "softmax":
+        return torch.stack([s, *others]).logsumexp(0) - s
+    mean = torch.stack([F.softplus(o) for o in others]).mean() if others else s.new_zeros(())
+    return (F.softplus(-s) + mean) / 2
+
+
+def problem(case: str, decoder: str) -> tuple[Graph, PairModel]:
+    if case == "kinds":
+        graph = kinds_graph()
+        return graph, kinds_model(graph, "lightgcn", decoder)
+    graph = pair_graph(directed=case == "directed")
+    return graph, pair_model(graph, "gcn", decoder)
+
+
+def made_source(graph: Graph, loss: Any, negatives: int) -> TermSource:
+    assert graph.pairs is not None
+    return TermSource(graph.pairs, loss, negatives, "shared", TEMPERATURE)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(("case", "decoder"), CASES)
+def test_an_epoch_of_node_minibatches_has_the_gradient_of_every_role(
+    case: str, decoder: str, loss: Any
+) -> None:
+    graph, model = problem(case, decoder)
+    assert graph.pairs is not None
+    source = made_source(graph, loss, negatives=6)
+    objective = SimpleNamespace(decoder=model.decoder)
+    batches = batches_of(NodeBatches, model, graph, source, batch_size=15)
+    parts, found, counted = [], None, 0.0
+    for batch in batches:
+        parts.append(batch.nodes)
+        losses = batch.losses(objective, batch.run(model))
+        counted += batch.counted(losses).item()
+        share = len(batch.nodes) / graph.num_nodes
+        grads = [share * part for part in gradients(batch.mean(losses), model)]
+        found = grads if found is None else [a + b for a, b in zip(found, grads, strict=True)]
+        batch.commit()
+    z = embeddings(model, graph)
+    fixed = z.detach()
+    targets = graph.pairs.targets
+    first, second = [], []
+    drawn = source.sampler.shared(6, batches._generator(0, 4))
+    last = {node: list(drawn) for node in range(graph.num_nodes)}  # negatives of each source
+    for nodes in parts:
+        inside = {int(node) for node in nodes}
+        shared = [n for n in nodes if int(n) in targets][:6]
+        last |= dict.fromkeys(inside, shared)
+        for pair in batches.terms.nodes:
+            u, v = pair
+            if int(u) in inside:
+                first.append(pair_loss(model, source, pair, z[u], fixed[v], z, shared))
+            if int(v) in inside:
+                second.append(pair_loss(model, source, pair, fixed[u], z[v], fixed, last[int(u)]))
+    assert len(first) == len(second) == source.count
+    value = torch.stack(first).mean()
+    assert counted / source.count == pytest.approx(value.item(), abs=EXACT)
+    wanted = gradients(value, model)
+    places = [name for name, _ in model.named_parameters()]
+    # The decoder's own weights learn from the first alone.
+    rest = gradients(torch.stack(second).mean(), model)
+    wanted = [
+        a if name.startswith("decoder") else a + b
+        for name, a, b in zip(places, wanted, rest, strict=True)
+    ]
+    assert found is not None
+    assert largest_error(found, wanted) < EXACT
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("case", ["undirected", "kinds"])
+def test_minibatches_of_pairs_have_the_losses_of_the_formula(case: str, loss: Any) -> None:
+    graph, model = problem(case, "mlp")
+    source = made_source(graph, loss, negatives=8)
+    objective = SimpleNamespace(decoder=model.decoder)
+    batches = batches_of(PairBatches, model, graph, source, batch_size=20)
+    batch = next(iter(batches))
+    assert len(batch.shared.nodes) == 8
+    losses = batch.losses(objective, batch.run(model))
+    z = embeddings(model, graph)
+    wanted = torch.stack(
+        [
+            pair_loss(model, source, pair, z[pair[0]], z[pair[1]], z, batch.shared.nodes)
+            for pair in batch.terms.nodes
+        ]
+    )
+    assert (losses - wanted).abs().max() < EXACT
+    found, right = (gradients(value.mean(), model) for value in (losses, wanted))
+    assert largest_error(found, right) < EXACT
+
+
+def test_a_source_whose_every_negative_is_known_has_no_pressure() -> None:
+    graph = kinds_graph()
+    assert graph.pairs is not None
+    source = made_source(graph, "softmax", negatives=4)
+    u = int(graph.pairs.train[0, 0])
+    known = source.sampler.known.partners.rows(torch.tensor([u])).indices
+    shared = source.sharing(known)
+    decoder = DECODERS["dot"](2, True)
+    z = torch.randn(1, 2, requires_grad=True)
+    losses = shared.losses(
+        torch.tensor([0.3]),
+        shared.pressure(decoder, torch.tensor([u]), z, torch.randn(len(known), 2)),
+    )
+    losses.sum().backward()
+    assert losses.tolist() == [0.0]
+    assert z.grad is not None
+    assert z.grad.abs().max() == 0
+
+
+def test_bpr_refuses_shared_negatives() -> None:
+    with pytest.raises(ValueError, match="for softmax and logistic"):
+        made_source(kinds_graph(), "bpr", negatives=4)

@@ -1,0 +1,80 @@
+"""Negatives that all pairs of a minibatch share.
+
+Scores of a source with all of them are one row of a product, and pairs of the same source have that
+row in common: thousands of negatives cost less than a few that are drawn for each pair. The loss of
+a true pair with score s, sₙ those of its source with the negatives n,
+
+    softmax    log(exp s + Σ exp sₙ) - s
+    logistic   (-log σ(s) - mean of log σ(-sₙ)) / 2
+
+is a function of s and of one number of the source, its `pressure`: log Σ exp sₙ, or the mean. A
+known pair of any split is no negative, nor is a node of itself: such scores are left out.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from vrgcn.graph.pairs import KnownPairs
+from vrgcn.pairs.decoders import Decoder
+
+ENTRIES = 1 << 22  # scores that are held at a time, without gradients
+_NOTHING = -1e30  # score of what is no negative; minus infinity has no gradient
+
+
+class SharedNegatives:
+    """The negatives of one minibatch.
+
+    nodes: (negatives,) different nodes; known: pairs that are none
+    loss: softmax or logistic; temperature: scores are divided by it
+    """
+
+    def __init__(self, nodes: Tensor, known: KnownPairs, loss: str, temperature: float) -> None:
+        self.nodes = nodes
+        self._known = known
+        self._loss = loss
+        self._temperature = temperature
+        self._places = torch.full((known.partners.columns,), -1)
+        self._places[nodes] = torch.arange(len(nodes))
+
+    def pressure(self, decoder: Decoder, sources: Tensor, z: Tensor, negatives: Tensor) -> Tensor:
+        """(sources,) what the negatives are for each source.
+
+        sources: (sources,) nodes; z: (sources, width), negatives: (negatives, width) embeddings
+        """
+        rows, columns = (part.to(z.device) for part in self._not_negative(sources))
+        scores = decoder.against(z, negatives) / self._temperature
+        scores = scores.index_put((rows, columns), scores.new_tensor(_NOTHING))
+        if self._loss == "softmax":
+            return scores.logsumexp(1)
+        count = len(self.nodes) - torch.bincount(rows, minlength=len(sources))
+        return F.softplus(scores).sum(1) / count.clamp(min=1)
+
+    @torch.no_grad()
+    def fixed_pressure(
+        self, decoder: Decoder, sources: Tensor, z: Tensor, negatives: Tensor
+    ) -> Tensor:
+        """The same without gradients, for many sources, in bounded memory."""
+        size = max(ENTRIES // max(len(self.nodes), 1), 1)
+        parts = zip(sources.split(size), z.split(size), strict=True)
+        found = [self.pressure(decoder, some, rows, negatives) for some, rows in parts]
+        return torch.cat(found) if found else z.new_zeros(0)
+
+    def losses(self, scores: Tensor, pressure: Tensor) -> Tensor:
+        """(pairs,) losses of true pairs, from their scores and the pressure of their sources."""
+        scores = scores / self._temperature
+        if self._loss == "softmax":
+            return F.softplus(pressure - scores)
+        return (F.softplus(-scores) + pressure) / 2
+
+    def _not_negative(self, sources: Tensor) -> tuple[Tensor, Tensor]:
+        """Rows and columns of the scores of sources with nodes that are no negatives of them."""
+        partners = self._known.partners.rows(sources)
+        place = self._places[partners.indices]
+        there = place >= 0
+        own = self._places[sources]
+        loops = (own >= 0).nonzero()[:, 0]
+        rows = torch.cat([partners.row_of_entry[there], loops])
+        return rows, torch.cat([place[there], own[loops]])
