@@ -29,8 +29,8 @@ def papers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for i in range(12):
         rows.append(f"p{i},{TOPICS[i % 2]},{1990 + i},{'xyz'[i % 3]},{splits[i // 2 % 4]}")
     (folder / "nodes.csv").write_text("\n".join(rows) + "\n")
-    edges = [f"p{i},p{(i + step) % 12}" for i in range(12) for step in (2, 4)]
-    (folder / "edges.csv").write_text("source,target\n" + "\n".join(edges) + "\n")
+    edges = [f"p{i},p{(i + step) % 12},{step / 4}" for i in range(12) for step in (2, 4)]
+    (folder / "edges.csv").write_text("source,target,weight\n" + "\n".join(edges) + "\n")
     tables = ["--nodes", str(folder / "nodes.csv"), "--edges", str(folder / "edges.csv")]
     main(["import", *tables, "--label", "topic", "--out", str(folder / "graph")])
     settings: dict[str, Any] = {"epochs": 3, "smooth": "never", "learned_rows": False}

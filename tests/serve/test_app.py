@@ -15,6 +15,7 @@ from vrgcn.serve.bodies import Limits
 from vrgcn.serve.service import Service
 
 NEW = {"id": "new", "year": 2001, "field": "y"}
+EDGE = {"source": "p0", "target": "p1", "weight": 1}
 
 
 def _expected(papers: Path, change: Callable[[Any], None], node: str) -> dict[str, float]:
@@ -39,14 +40,14 @@ def test_changes_are_seen_by_the_next_read(client: TestClient, papers: Path) -> 
     assert added.status_code == 201
     assert added.json()["change"] == 1
     assert added.json()["added"] == ["new"]
-    client.post("/edges", json={"edges": [{"source": "new", "target": "p1"}]})
+    client.post("/edges", json={"edges": [{"source": "new", "target": "p1", "weight": 1}]})
     client.patch("/nodes/p1", json={"year": 1900})
     client.request("DELETE", "/edges", json={"edges": [{"source": "p1", "target": "p3"}]})
     client.delete("/nodes/p5")
 
     def same(live: Any) -> None:
         live.add_nodes(NEW)
-        live.add_edges(("new", "p1"))
+        live.add_edges(("new", "p1", 1))
         live.set_features({"id": "p1", "year": 1900})
         live.remove_edges(("p1", "p3"))
         live.remove_nodes("p5")
@@ -60,7 +61,7 @@ def test_changes_are_seen_by_the_next_read(client: TestClient, papers: Path) -> 
 
 def test_several_changes_are_applied_together_or_not_at_all(client: TestClient) -> None:
     before = client.get("/nodes/p1").json()["probabilities"]
-    edge = {"change": "add_edges", "rows": [{"source": "new", "target": "p1"}]}
+    edge = {"change": "add_edges", "rows": [{"source": "new", "target": "p1", "weight": 1}]}
     node = {"change": "add_nodes", "rows": [NEW]}
     refused = client.post("/changes", json={"changes": [node, edge, edge | {"relation": "r"}]})
     assert refused.status_code == 422
@@ -111,12 +112,12 @@ def test_bodies_that_are_no_json_or_too_large_are_refused(client: TestClient) ->
 
 
 def test_a_key_applies_a_change_once(client: TestClient) -> None:
-    edge = {"edges": [{"source": "p0", "target": "p1"}]}
+    edge = {"edges": [EDGE]}
     key = {"Idempotency-Key": "k1"}
     assert client.post("/edges", json=edge, headers=key).json()["change"] == 1
     again = client.post("/edges", json=edge, headers=key).json()
     assert again == {"change": 1, "repeated": True}
-    other = {"edges": [{"source": "p0", "target": "p3"}]}
+    other = {"edges": [EDGE | {"target": "p3"}]}
     refused = client.post("/edges", json=other, headers=key)
     assert refused.status_code == 409
     assert refused.json()["error"]["field"] == "Idempotency-Key"
@@ -156,7 +157,7 @@ def test_too_many_waiting_changes_are_answered_with_503_and_not_applied(
 ) -> None:
     app = build_app(open_service(), Limits(waiting=0), None, loopback=True)
     with TestClient(app, base_url="http://localhost") as client:
-        answer = client.post("/edges", json={"edges": [{"source": "p0", "target": "p1"}]})
+        answer = client.post("/edges", json={"edges": [EDGE]})
         assert answer.status_code == 503
         assert answer.headers["retry-after"]
         assert client.get("/healthz").json()["change"] == 0
@@ -173,7 +174,7 @@ def test_a_failure_tells_nothing_of_the_machine(
     monkeypatch.setattr(service.journal, "append", fails)
     app = build_app(service, Limits(), None, loopback=True)
     with TestClient(app, base_url="http://localhost", raise_server_exceptions=False) as client:
-        answer = client.post("/edges", json={"edges": [{"source": "p0", "target": "p1"}]})
+        answer = client.post("/edges", json={"edges": [EDGE]})
         assert answer.status_code == 500
         assert str(service.folder) not in answer.text
         assert client.get("/healthz").json()["change"] == 0
@@ -195,7 +196,7 @@ def test_the_interface_describes_itself(client: TestClient) -> None:
 
 def test_metrics_count_requests_and_changes(client: TestClient) -> None:
     client.get("/nodes/p1")
-    client.post("/edges", json={"edges": [{"source": "p0", "target": "p1"}]})
+    client.post("/edges", json={"edges": [EDGE]})
     lines = client.get("/metrics").text.splitlines()
     assert 'vrgcn_requests_total{method="GET",route="/nodes/{id}",status="200"} 1' in lines
     assert "vrgcn_changes_total 1" in lines
