@@ -88,8 +88,8 @@ def test_validation_and_test_targets_are_negatives_as_any_other_node_is() -> Non
 
 @pytest.mark.parametrize("sampling", ["uniform", "degree"])
 def test_the_sum_over_drawn_negatives_is_on_average_the_sum_over_all(sampling: Any) -> None:
-    """8,000 draws of 9 candidates; the relative error of the mean is below 2% for each query."""
-    source = source_of(knowledge(), negatives=9, sampling=sampling)
+    """4,000 draws of 12 candidates; the relative error of the mean is below 3% for each query."""
+    source = source_of(knowledge(), negatives=12, sampling=sampling)
     everything = source_of(knowledge())
     scores = torch.randn(source.queries, 30, generator=drawn(1), dtype=torch.float64)
     places, generator = torch.arange(12), drawn()
@@ -97,10 +97,10 @@ def test_the_sum_over_drawn_negatives_is_on_average_the_sum_over_all(sampling: A
         ends = torch.bincount(source.targets, minlength=30)
         scores[:, ends == 0] = -100
     total = torch.zeros(12, dtype=torch.float64)
-    for _ in range(8000):
+    for _ in range(4000):
         total += _sum(source.ask(places, generator), scores)
     wanted = _sum(everything.ask(places, generator), scores)
-    assert torch.allclose(total / 8000, wanted, rtol=0.02)
+    assert torch.allclose(total / 4000, wanted, rtol=0.03)
 
 
 def _sum(asked: Asked, scores: Tensor) -> Tensor:

@@ -8,10 +8,10 @@ from torch import Tensor
 
 from tests.triples.test_split import as_set, knowledge, store, triples_of
 from vrgcn.graph.graph import Graph
+from vrgcn.pairs.best import best_partners
 from vrgcn.pairs.decoders import DECODERS
 from vrgcn.triples import ranking
-from vrgcn.triples.best import best_targets
-from vrgcn.triples.ranking import EmbeddedTriples, score_triples
+from vrgcn.triples.ranking import EmbeddedTriples, OneDirection, score_triples
 from vrgcn.triples.rules import FrequentTargets, OtherRelations
 from vrgcn.triples.split import split_triples
 
@@ -125,17 +125,28 @@ def test_simple_rules_count_training_triples() -> None:
     assert found[1, 4].item() == pytest.approx(2 / 3, abs=1e-5)
 
 
-def test_the_best_new_targets_are_of_the_kind_and_not_known() -> None:
+def test_the_best_new_targets_of_one_relation_are_of_the_kind_and_not_known() -> None:
+    torch.manual_seed(0)
     triples = triples_of(split_triples(store(), (0.6, 0.2, 0.2)))
-    generator = torch.Generator().manual_seed(0)
-    scores = torch.randn(4, 28, 28, generator=generator)
+    scorer = EmbeddedTriples(DECODERS["distmult"](6, True, 4), torch.randn(28, 6))
     true = as_set(triples.both_ways(torch.cat([triples.train, triples.val, triples.test])))
-    direction = triples.directions.index("user-bought-item")
+    direction = triples.find("bought")
     sources = torch.tensor([3, 0])
-    (found,) = best_targets(Table(scores), triples, sources, direction, 4)
+    scores = scorer.against(sources, torch.full_like(sources, direction))
+    one = OneDirection(scorer, triples, direction)
+    (found,) = best_partners(one, triples.pairs_of(direction), sources, 4)
     wanted = []
-    for one in sources.tolist():
-        new = [node for node in range(20, 28) if (one, direction, node) not in true]
-        new.sort(key=lambda node: -scores[direction, one, node].item())
-        wanted += [[one, node] for node in new[:4]]
+    for row, source in enumerate(sources.tolist()):
+        new = [node for node in range(20, 28) if (source, direction, node) not in true]
+        new.sort(key=lambda node: -scores[row, node].item())
+        wanted += [[source, node] for node in new[:4]]
     assert found.pairs.tolist() == wanted
+    assert torch.allclose(one.score(found.pairs), found.scores)
+
+
+def test_relations_are_found_by_name_with_and_without_kinds() -> None:
+    triples = triples_of(split_triples(store()))
+    assert triples.find("user-bought-item") == triples.find("bought") == 0
+    assert triples.find("rev_follows") == triples.reverse(triples.find("follows")) == 3
+    with pytest.raises(ValueError, match="did you mean 'user-bought-item'"):
+        triples.find("user-buys-item")

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from vrgcn.graph.graph import Graph
+from vrgcn.graph.kept import Column
 from vrgcn.graph.triples import Triples
 from vrgcn.triples.split import split_triples
 
@@ -88,24 +89,41 @@ def test_validation_and_test_triples_are_in_neither_direction_of_any_relation(wh
     assert not messages & held
 
 
-def test_a_given_split_is_taken_edge_by_edge() -> None:
+def with_split(codes: dict[str, Tensor]) -> Graph:
+    """The same graph, which keeps a number for each edge of each relation, from -1 to 2."""
     whole = knowledge()
-    given = {
-        name: torch.arange(relation.num_edges) % 4  # 3: in no split, and in no message
+    whole.kept = {name: {"part": Column("split", values)} for name, values in codes.items()}
+    return whole
+
+
+def test_a_kept_split_is_taken_edge_by_edge() -> None:
+    whole = knowledge()
+    codes = {
+        name: torch.arange(relation.num_edges) % 4 - 1  # -1: in no split, and in no message
         for name, relation in whole.relations.items()
         if relation.reverse_of is None
     }
-    graph = split_triples(whole, given=given)
+    graph = split_triples(with_split(codes))
     triples = triples_of(graph)
-    A = whole.relations["node-r1-node"].adjacency
+    A, own = whole.relations["node-r1-node"].adjacency, codes["node-r1-node"]
     for number, name in enumerate(("train", "val", "test")):
-        own = triples.split(name)
-        own = own[own[:, 1] == 1]
-        here = given["node-r1-node"] == number
-        assert torch.equal(own[:, 0], A.indices[here])
-        assert torch.equal(own[:, 2], A.row_of_entry[here])
-    kept = graph.relations["node-r1-node"].num_edges
-    assert kept == int((given["node-r1-node"] == 0).sum())
+        found = triples.split(name)
+        found = found[found[:, 1] == 1]
+        assert torch.equal(found[:, 0], A.indices[own == number])
+        assert torch.equal(found[:, 2], A.row_of_entry[own == number])
+    assert graph.relations["node-r1-node"].num_edges == int((own == 0).sum())
+    named = triples_of(split_triples(with_split(codes), split_column="part"))
+    assert torch.equal(named.test, triples.test)
+    drawn = triples_of(split_triples(with_split(codes), (0.5, 0.2, 0.3)))
+    assert len(drawn.train) > len(triples.train)
+
+
+def test_a_split_that_some_relation_does_not_have_is_refused_by_name() -> None:
+    codes = {f"node-r{n}-node": torch.zeros(90, dtype=torch.int64) for n in (0, 1)}
+    with pytest.raises(ValueError, match="no such split of the edges of node-r2-node"):
+        split_triples(with_split(codes), split_column="part")
+    with pytest.raises(ValueError, match=r"split_column=.*ratio=: give one"):
+        split_triples(with_split(codes), (0.5, 0.2, 0.3), split_column="part")
 
 
 def test_features_that_know_all_edges_are_set_to_zero() -> None:
@@ -126,7 +144,7 @@ def test_targets_are_those_of_the_kind_that_a_direction_leads_to() -> None:
         "item-rev_bought-user": [0, 20],
         "user-rev_follows-user": [0, 20],
     }
-    assert triples.kinds == ("user", "item")
+    assert {*triples.kinds} == {"user", "item"}
 
 
 def test_a_graph_without_relations_is_refused() -> None:

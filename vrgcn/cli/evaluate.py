@@ -92,6 +92,7 @@ def _evaluate(options: EvaluateOptions, run: Run, folder: Path | None) -> None:
     from vrgcn.inference.saved import model_labels
     from vrgcn.pages.evaluation import find_picture, find_split, show_evaluation
     from vrgcn.pages.pair_evaluation import pair_split, show_pair_evaluation
+    from vrgcn.pages.triple_evaluation import show_triple_evaluation
     from vrgcn.runs.run import open_run_graph
     from vrgcn.training.progress import filling_bars
 
@@ -111,6 +112,10 @@ def _evaluate(options: EvaluateOptions, run: Run, folder: Path | None) -> None:
             graph = with_given_negatives(graph, {split: options.negatives})
         everything = exact_sweeps(run.saved, graph, directory=folder).outputs(None)
         show_pair_evaluation(run, graph, everything, split)
+        return
+    if graph.triples is not None:
+        everything = exact_sweeps(run.saved, graph, directory=folder).outputs(None)
+        show_triple_evaluation(run, graph, everything, options.split)
         return
     labels = model_labels(run.saved, graph)
     find_picture(options.out, run, find_split(options.split, graph))  # fail early, not late

@@ -12,6 +12,7 @@ from vrgcn.files.printable import printable
 from vrgcn.pages.destination import check_suffix
 from vrgcn.runs.folder import read_config
 from vrgcn.runs.run import parts_of_run, predicted_relation
+from vrgcn.runs.settings import RELATIONS
 
 if TYPE_CHECKING:
     from vrgcn.inference.saved import SavedModel
@@ -33,7 +34,8 @@ class PredictOptions(ExactOptions):
     pairs: Path | None = None
     """For a run that predicts pairs: a CSV or Parquet file with the ids of two nodes in each row,
     in the columns source and target (or user and item, as their kinds are called), or in the first
-    two. The file --out gets both and the score."""
+    two. The file --out gets both and the score. For a run that predicts the edges of all relations
+    there are three: source, relation and target."""
 
     takes_parts: ClassVar[bool] = True
 
@@ -105,12 +107,30 @@ def _predict_pairs(options: PredictOptions, file: Path) -> None:
     from vrgcn.cli.pair_run import opened_pairs
     from vrgcn.data.pairs import read_pairs, scored_file
 
+    if predicted_relation(read_config(options.run)) == RELATIONS:
+        _predict_triples(options, file)
+        return
     with opened_pairs(options) as opened:
         pairs = read_pairs(file, opened.graph, opened.pairs)
         scores = opened.scorer.score(pairs).cpu()
         with scored_file(options.out, opened.graph, opened.pairs) as out:
             out.write(pairs, score=scores)
     print(f"exact scores of {len(pairs):,} pairs written to {printable(options.out)}")
+
+
+def _predict_triples(options: PredictOptions, file: Path) -> None:
+    from vrgcn.cli.pair_run import embedded
+    from vrgcn.data.triples import read_triples, scored_triples
+    from vrgcn.triples.ranking import EmbeddedTriples
+
+    with embedded(options) as found:
+        graph = found.graph
+        assert graph.triples is not None
+        asked = read_triples(file, graph, graph.triples)
+        scores = EmbeddedTriples(found.model.decoder, found.embeddings).score(asked).cpu()
+        with scored_triples(options.out, graph, graph.triples) as out:
+            out.write(asked, scores)
+    print(f"exact scores of {len(asked):,} triples written to {printable(options.out)}")
 
 
 def class_names(saved: SavedModel) -> list[str]:

@@ -12,6 +12,7 @@ from vrgcn.files.printable import printable
 from vrgcn.pages.destination import check_suffix
 from vrgcn.runs.folder import read_config
 from vrgcn.runs.run import predicted_relation
+from vrgcn.runs.settings import RELATIONS
 from vrgcn.training.config import at_least
 
 
@@ -28,11 +29,21 @@ class RecommendOptions(ExactOptions):
     """Text file with one node id per line: find partners for these nodes, in this order. None: for
     all nodes."""
 
+    relation: str | None = None
+    """For a run that predicts the edges of all relations: the relation to find targets in, such as
+    bought, or its reverse, rev_bought, to find sources in."""
+
     def checked(self) -> Self:
         """Raise if the run predicts no pairs, or if a file does not exist."""
         checked = super().checked()
         at_least(1, top=self.top)
-        if predicted_relation(read_config(self.run)) is None:
+        predicted = predicted_relation(read_config(self.run))
+        if (predicted == RELATIONS) != (self.relation is not None):
+            raise ValueError(
+                f"--relation NAME: {self.run} predicts {predicted}"
+                + (": say which to find targets in" if self.relation is None else ": leave it out")
+            )
+        if predicted is None:
             raise ValueError(
                 f"{self.run} predicts labels of nodes, and no pairs: train a run with --predict "
                 "edges"
@@ -61,7 +72,7 @@ def _recommend(options: RecommendOptions) -> None:
     from vrgcn.data.pairs import scored_file
     from vrgcn.pairs.best import best_partners
 
-    with opened_pairs(options) as opened:
+    with opened_pairs(options, options.relation) as opened:
         graph, pairs = opened.graph, opened.pairs
         sources = torch.arange(pairs.sources.start, pairs.sources.stop)
         if options.for_ is not None:

@@ -26,6 +26,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.inference import MODEL
 from vrgcn.pages.costs import cost_line, exact_advice
 from vrgcn.pages.pair_evaluation import print_rules
+from vrgcn.pages.triple_evaluation import print_triple_rules
 from vrgcn.pairs.model import PairModel
 from vrgcn.runs.folder import chosen_estimator, resumable
 from vrgcn.runs.interrupts import Interrupted
@@ -38,6 +39,7 @@ from vrgcn.training.pair_objective import PairObjective
 from vrgcn.training.progress import filling_bars
 from vrgcn.training.state import Epoch
 from vrgcn.training.tensorboard import TensorBoardLog
+from vrgcn.training.triple_objective import TripleObjective
 from vrgcn.training.wording import seconds_text
 
 
@@ -70,8 +72,9 @@ def _run(options: TrainOptions, opened: Opened, watch: StoreWatch | None) -> Non
             f"{graph}\n{summary(job.model)}, features scaled: {scaling}, "
             f"writing to {printable(folder)}"
         )
-        if graph.pairs is not None:
-            print(f"no leaks: {'; '.join(graph.pairs.rules)}")
+        predicted = graph.pairs or graph.triples
+        if predicted is not None:
+            print(f"no leaks: {'; '.join(predicted.rules)}")
         print_note(opened.note)
         print_note(_unlike_the_paper(options))
         if options.resume is None:
@@ -172,6 +175,9 @@ def _print_baseline(job: Job) -> None:
     if isinstance(job.objective, PairObjective):
         assert isinstance(job.model, PairModel)
         print_rules(job.objective, job.model.arguments["classes"])
+        return
+    if isinstance(job.objective, TripleObjective):
+        print_triple_rules(job.objective)
         return
     assert isinstance(job.objective, TaskObjective)
     metric = job.objective.metric

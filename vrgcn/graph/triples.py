@@ -9,10 +9,13 @@ reverse, and there is one question alone: which targets does a source have in a 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
 
 import torch
 from torch import Tensor
+
+from vrgcn.graph.pairs import Pairs
 
 RELATIONS = "relations"  # what a run predicts that predicts the edges of all relations
 
@@ -22,20 +25,20 @@ class Triples:
     """The edges of all relations.
 
     directions: names of the R relations, then those of their reverses
-    spans: (2 R, 2) first node and end of the targets that each direction may have
+    targets: (2 R) the kind that each direction leads to
+    spans: (2 R, 2) first node and end of that kind
     num_nodes: of the graph
     train, val, test: (triples, 3) head, relation and tail of each
-    kinds: the kinds of all heads and tails
     rules: what was done against leaks, a sentence each
     """
 
     directions: tuple[str, ...]
+    targets: tuple[str, ...]
     spans: Tensor
     num_nodes: int
     train: Tensor
     val: Tensor
     test: Tensor
-    kinds: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
 
     def split(self, name: str) -> Tensor:
@@ -52,6 +55,42 @@ class Triples:
     def relations(self) -> tuple[str, ...]:
         """Names of the relations."""
         return self.directions[: len(self.directions) // 2]
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of all heads and tails."""
+        return tuple(dict.fromkeys(self.targets))
+
+    def reverse(self, direction: int) -> int:
+        """The number of the reverse of a direction."""
+        count = len(self.relations)
+        return direction + count if direction < count else direction - count
+
+    def find(self, name: str) -> int:
+        """The number of a direction: by its name, or without the kinds where that is clear."""
+        short = [direction.partition("-")[2].rpartition("-")[0] for direction in self.directions]
+        named = [*zip(self.directions, short, strict=True)]
+        places = [place for place, names in enumerate(named) if name in names]
+        if len(places) == 1:
+            return places[0]
+        if places:
+            raise ValueError(
+                f"several relations are called {name!r}: give one of "
+                f"{', '.join(self.directions[place] for place in places)}"
+            )
+        near = get_close_matches(name, [*self.directions, *short], n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"one is {self.directions[0]!r}"
+        raise ValueError(f"there is no relation {name!r} among {len(self.directions):,}: {hint}")
+
+    def pairs_of(self, direction: int) -> Pairs:
+        """The pairs of one direction: sources and targets of its triples."""
+        back = self.reverse(direction)
+        every = [self.both_ways(self.split(name)) for name in ("train", "val", "test")]
+        train, val, test = (part[part[:, 1] == direction][:, [0, 2]] for part in every)
+        sources, targets = (range(*self.spans[place].tolist()) for place in (back, direction))
+        kinds = self.targets[back], self.targets[direction]
+        name = self.directions[direction]
+        return Pairs(name, True, sources, targets, train, val, test, kinds=kinds)
 
     @cached_property
     def known(self) -> KnownTriples:

@@ -12,6 +12,7 @@ from vrgcn.files.setting_names import setting
 from vrgcn.files.writing import write_text
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.pairs import Pairs
+from vrgcn.graph.triples import Triples
 from vrgcn.pages.terminal import print_table, text_table
 from vrgcn.pairs.model import PairModel
 from vrgcn.pairs.ranking import (
@@ -72,7 +73,7 @@ def shown_metrics(pairs: Pairs, split: str, asked: str | None) -> dict[str, Metr
     return {name: pair_metric(name) for name in names}
 
 
-def pair_split(pairs: Pairs, split: str | None) -> str:
+def pair_split(pairs: Pairs | Triples, split: str | None) -> str:
     """The split to score: the one that is named, or test, or val."""
     if split == "train":
         raise ValueError(

@@ -20,6 +20,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.pairs import Pairs
 from vrgcn.graph.propagation import Propagation
 from vrgcn.graph.sparse import CSR, in_blocks, stored
+from vrgcn.graph.triples import Triples
 from vrgcn.graph.validation import SPLITS
 from vrgcn.models.models import GraphModel
 from vrgcn.runs.settings import BEFORE, free_settings
@@ -64,6 +65,7 @@ def fingerprint(graph: Graph) -> dict[str, Any]:
         "labels": None if graph.labels is None else _digest([graph.labels]),
         **{f"split {name}": _digest([graph.split(name)]) for name in SPLITS},
         **({} if graph.pairs is None else _pairs(graph.pairs)),
+        **({} if graph.triples is None else _triples(graph.triples)),
     }
 
 
@@ -72,6 +74,10 @@ def _pairs(pairs: Pairs) -> dict[str, Any]:
         "relation": pairs.relation,
         **{f"{name} pairs": _digest([pairs.split(name)]) for name in SPLITS},
     }
+
+
+def _triples(triples: Triples) -> dict[str, Any]:
+    return {f"{name} triples": _digest([triples.split(name)]) for name in SPLITS}
 
 
 def _edges(graph: Graph) -> dict[str, Any]:

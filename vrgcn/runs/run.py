@@ -18,7 +18,7 @@ from vrgcn.files.folder import FolderReplacedError
 from vrgcn.files.setting_names import setting
 from vrgcn.inference import AVERAGE, MODEL
 from vrgcn.runs.folder import BEST, METRICS, RESULT, member_runs, read_config, unfinished
-from vrgcn.runs.settings import GRAPH_CHECKSUM, PAIR_RATIO, with_negatives
+from vrgcn.runs.settings import GRAPH_CHECKSUM, PAIR_RATIO, RELATIONS, with_negatives
 
 if TYPE_CHECKING:
     import torch
@@ -232,6 +232,12 @@ def predicted_relation(config: Mapping[str, Any]) -> str | None:
 def _with_pairs(opened: Opened, config: Mapping[str, Any], own: bool) -> Opened:
     """Return the graph with its pairs: of the run's own graph, those that the run drew; in another
     graph every edge is a known pair and carries messages."""
+    if config["predict"] == RELATIONS:
+        from vrgcn.triples.split import split_triples
+
+        drawn = config.get("ratio") if own else (1.0, 0.0, 0.0)
+        graph = split_triples(opened.graph, drawn, config.get("split_seed", 0))
+        return opened._replace(graph=graph)
     from vrgcn.pairs.split import split_pairs
 
     ratio = tuple(config.get("ratio", PAIR_RATIO)) if own else (1.0, 0.0, 0.0)

@@ -53,6 +53,18 @@ PAIR_DEFAULTS: dict[str, Any] = {
 # Where pairs are of a relation between kinds, minibatches are of pairs, and recommendations matter.
 OF_RELATIONS: dict[str, Any] = {"batch_size": 4096, "metric": "ndcg@20"}
 EDGES = "edges"
+# Where the edges of all relations are predicted.
+RELATIONS = "relations"
+TRIPLE_DEFAULTS: dict[str, Any] = {
+    "model": "graphsage",
+    "layers": 0,
+    "embedding": 128,
+    "dropout": 0.3,
+    "layer_norm": False,
+    "decoder": "distmult",
+    "negatives": 1000,
+    "epochs": 60,
+}
 
 # Entries of config.toml that are no settings: the checksum of a graph whose split the run drew, and
 # the estimator that `auto` stood for.
@@ -104,9 +116,9 @@ class Settings:
     split_seed: int = 0
     """Seed of --ratio."""
     predict: str | None = None
-    """Predict pairs of nodes instead of labels: `edges` for the edges of a graph, or a relation
-    such as user-bought-item. They are split by --ratio, and validation and test pairs carry no
-    messages. None: predict the labels."""
+    """Predict pairs of nodes instead of labels: `edges` for the edges of a graph, a relation such
+    as user-bought-item, or `relations` for the edges of all relations at once. They are split by
+    --ratio, and validation and test pairs carry no messages. None: predict the labels."""
     leave_one_out: bool = False
     """Split pairs by taking one pair of each source for the test and another one for the
     validation, of sources that have at least three, instead of by --ratio."""
@@ -175,7 +187,11 @@ class Settings:
             on_fill=on_fill,
         )
         graph = opened.graph
-        if self.predict is not None:
+        if self.predict == RELATIONS:
+            from vrgcn.triples.split import split_triples
+
+            graph = split_triples(graph, self.ratio, self.split_seed)
+        elif self.predict is not None:
             from vrgcn.pairs.split import split_pairs
 
             graph = split_pairs(
@@ -264,6 +280,8 @@ def with_defaults(values: Mapping[str, Any]) -> dict[str, Any]:
     predict = values.get("predict")
     if predict is None:
         return dict(values)
+    if predict == RELATIONS:
+        return {**TRIPLE_DEFAULTS, **values}
     return {**PAIR_DEFAULTS, **({} if predict == EDGES else OF_RELATIONS), **values}
 
 

@@ -53,6 +53,24 @@ class EmbeddedTriples:
         return self.decoder.against(query, self.z)
 
 
+class OneDirection:
+    """Scores pairs of one direction, as the scorer of its triples does."""
+
+    def __init__(self, scorer: EmbeddedTriples, triples: Triples, direction: int) -> None:
+        self.scorer, self.direction = scorer, direction
+        self.first, self.end = triples.spans[direction].tolist()
+
+    def score(self, pairs: Tensor) -> Tensor:
+        """(pairs,) scores of (pairs, 2)."""
+        middle = torch.full_like(pairs[:, 0], self.direction)
+        return self.scorer.score(torch.stack([pairs[:, 0], middle, pairs[:, 1]], dim=1))
+
+    def against(self, sources: Tensor) -> Tensor:
+        """(sources, targets) scores of some sources with all targets."""
+        scores = self.scorer.against(sources, torch.full_like(sources, self.direction))
+        return scores[:, self.first : self.end]
+
+
 def ranks(scorer: TripleScorer, triples: Triples, queries: Tensor, known: KnownTriples) -> Ranks:
     """The places of the targets of `queries` (queries, 3) among the candidates of their source and
     direction.

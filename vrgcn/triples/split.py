@@ -6,13 +6,13 @@ validation and test triples are in it in neither direction.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from vrgcn.files.setting_names import setting
+from vrgcn.files.setting_names import Placeholder, setting
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.relations import Relation, reverse_triple, with_reverses
 from vrgcn.graph.relations import relation_name as name_of
@@ -28,19 +28,19 @@ RULES = (
 
 def split_triples(
     graph: Graph,
-    ratio: Sequence[float] = RATIO,
+    ratio: Sequence[float] | None = None,
     seed: int = 0,
     *,
-    given: Mapping[str, Tensor] | None = None,
+    split_column: str | None = None,
 ) -> Graph:
     """The graph whose edges of all relations are to be predicted: messages use its training triples
     alone.
 
     ratio: shares of training, validation and test triples, drawn at random; both directions of two
-        nodes in one relation are in one of them
+        nodes in one relation are in one of them. None: the split that the graph keeps in a column
+        of the edges of all relations, else 0.85, 0.05, 0.1
     seed: of the split
-    given: in place of the ratio, a number for each edge of each relation by its name, in the order
-        of its adjacency: 0 training, 1 validation, 2 test, any other one for no split
+    split_column: the kept column that says train, val or test, where there are several
 
     It has no labels, and all nodes are training nodes: features of all nodes are known. Features
     that the import made of edges are set to zero: they know validation and test triples.
@@ -52,10 +52,11 @@ def split_triples(
         )
     relations = [part for part in graph.relations.values() if part.reverse_of is None]
     generator = torch.Generator().manual_seed(seed)
-    if given is None:
-        numbers = _drawn(relations, graph.num_nodes, ratio, generator)
+    column = _split_column(graph, relations, split_column, drawn=ratio is not None)
+    if column is None:
+        numbers = _drawn(relations, graph.num_nodes, ratio or RATIO, generator)
     else:
-        numbers = [given[part.name] for part in relations]
+        numbers = [graph.kept[part.name][column].values for part in relations]
     parts: list[list[Tensor]] = [[], [], []]
     for place, (relation, number) in enumerate(zip(relations, numbers, strict=True)):
         A = relation.adjacency
@@ -66,18 +67,16 @@ def split_triples(
     train, val, test = (torch.cat(part) for part in parts)
     if not len(train):
         raise ValueError(f"{setting('predict', RELATIONS)}: there are no training triples")
+    targets = [part.target for part in relations] + [part.source for part in relations]
+    ranges = [graph.kinds.range(kind) for kind in targets]
     triples = Triples(
         tuple(_directions(relations)),
-        _spans(graph, relations),
+        tuple(targets),
+        torch.tensor([[span.start, span.stop] for span in ranges]),
         graph.num_nodes,
         train,
         val,
         test,
-        kinds=tuple(
-            kind
-            for kind in graph.kinds.names
-            if any(kind in (part.source, part.target) for part in relations)
-        ),
         rules=RULES,
     )
     kept = [
@@ -109,16 +108,40 @@ def triple_graph(graph: Graph, triples: Triples, relations: Sequence[Relation]) 
     return found
 
 
+def _split_column(
+    graph: Graph, relations: Sequence[Relation], named: str | None, *, drawn: bool
+) -> str | None:
+    """The kept column that splits the edges; None to draw a split.
+
+    drawn: whether shares were given
+    """
+    if named is not None and drawn:
+        raise ValueError(f"{setting('split_column', named)} and {setting('ratio')}: give one")
+    splits = [
+        {name for name, column in graph.kept.get(part.name, {}).items() if column.kind == "split"}
+        for part in relations
+    ]
+    found = set.intersection(*splits) if splits else set()
+    if named is not None and named not in found:
+        lacking = next(
+            part.name for part, own in zip(relations, splits, strict=True) if named not in own
+        )
+        want = Placeholder(f"{named}=split")
+        raise ValueError(
+            f"{setting('split_column', named)}: the graph keeps no such split of the edges of "
+            f"{lacking}; import it again with {setting('keep', want, command='import')}"
+        )
+    if named is None and not drawn and len(found) > 1:
+        raise ValueError(
+            f"the edges have several splits, {', '.join(sorted(found))}: name one with "
+            f"{setting('split_column')}, or draw one with {setting('ratio', RATIO)}"
+        )
+    return named if drawn or named is not None else next(iter(found), None)
+
+
 def _directions(relations: Sequence[Relation]) -> list[str]:
     names = [part.name for part in relations]
     return names + [name_of(reverse_triple(part.triple)) for part in relations]
-
-
-def _spans(graph: Graph, relations: Sequence[Relation]) -> Tensor:
-    assert graph.kinds is not None
-    ends = [part.target for part in relations] + [part.source for part in relations]
-    ranges = [graph.kinds.range(kind) for kind in ends]
-    return torch.tensor([[span.start, span.stop] for span in ranges])
 
 
 def _drawn(
