@@ -29,7 +29,7 @@ from vrgcn.pairs.batches import PARTNERS, NodeBatches, PairBatches
 from vrgcn.pairs.decoders import DECODERS
 from vrgcn.pairs.heads import Watched, head_of
 from vrgcn.pairs.model import PairModel
-from vrgcn.pairs.split import message_graph, split_pairs
+from vrgcn.pairs.split import split_pairs, visible_graph
 from vrgcn.pairs.terms import LOSSES, Terms, TermSource
 
 EXACT, WRONG = 1e-12, 1e-3
@@ -209,7 +209,8 @@ def test_a_node_has_its_gradient_in_every_role(decoder: str, loss: Any) -> None:
     targets = torch.randint(10, 20, (30,), generator=generator)
     true = torch.stack([sources, targets], dim=1).unique(dim=0)
     pairs = Pairs("edges", True, range(10), range(10, 40), true, true[:0], true[:0])
-    graph = message_graph(graph, pairs, graph.adjacency)
+    everything = torch.ones(graph.adjacency.num_entries, dtype=torch.bool)
+    graph = visible_graph(graph, pairs, {"edges": everything})
     model = pair_model(graph, "gcn", decoder)
     source = TermSource(pairs, loss, negatives=3)
     objective = SimpleNamespace(decoder=model.decoder)

@@ -74,6 +74,8 @@ def _run(options: TrainOptions, opened: Opened, watch: StoreWatch | None) -> Non
         )
         predicted = graph.pairs or graph.triples
         if predicted is not None:
+            for said in getattr(predicted, "said", ()):
+                print(f"pairs: {said}")
             print(f"no leaks: {'; '.join(predicted.rules)}")
         print_note(opened.note)
         print_note(_unlike_the_paper(options))

@@ -15,6 +15,18 @@ from vrgcn.graph.sparse import CSR, offsets
 EDGES = "edges"  # the name of the one relation of a graph without kinds
 
 
+@dataclass(frozen=True)
+class PairTarget:
+    """A column of edges that is predicted.
+
+    name: of the column
+    classes: names of its classes; empty where it holds numbers
+    """
+
+    name: str
+    classes: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, eq=False)
 class Pairs:
     """The pairs of one relation.
@@ -28,6 +40,10 @@ class Pairs:
         they are in `negatives` too
     kinds: of sources and targets; None in a graph without kinds
     rules: what was done against leaks, a sentence each
+    said: what else there is to say of the split, a sentence each
+    aside: (pairs, 2) known pairs that are in no split: they are no negatives either
+    target: the column of the pairs that is predicted; None if it is whether they are linked
+    values: of such a column, the values of the pairs, by split: (pairs,) as `Column` has them
     """
 
     relation: str
@@ -41,6 +57,10 @@ class Pairs:
     given: Mapping[str, Tensor] = field(default_factory=dict)
     kinds: tuple[str, str] | None = None
     rules: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()
+    aside: Tensor | None = None
+    target: PairTarget | None = None
+    values: Mapping[str, Tensor] = field(default_factory=dict)
 
     def split(self, name: str) -> Tensor:
         """(pairs, 2) of `train`, `val` or `test`."""
@@ -53,8 +73,9 @@ class Pairs:
 
     @cached_property
     def known(self) -> KnownPairs:
-        """The pairs of all splits."""
-        return KnownPairs.of(torch.cat([self.train, self.val, self.test]), self)
+        """The pairs of all splits, and those that are in none."""
+        aside = [] if self.aside is None else [self.aside]
+        return KnownPairs.of(torch.cat([self.train, self.val, self.test, *aside]), self)
 
     @cached_property
     def known_in_training(self) -> KnownPairs:
@@ -63,7 +84,8 @@ class Pairs:
 
     def __str__(self) -> str:
         counts = (f"{name} {len(self.split(name)):,}" for name in ("train", "val", "test"))
-        return f"pairs of {self.relation}: {', '.join(counts)}"
+        what = self.relation if self.target is None else f"{self.relation}.{self.target.name}"
+        return f"pairs of {what}: {', '.join(counts)}"
 
 
 @dataclass(frozen=True, eq=False)

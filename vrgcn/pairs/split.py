@@ -6,7 +6,7 @@ validation and test pairs are in it in neither direction.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import NamedTuple
@@ -14,23 +14,29 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from vrgcn.data.tables.wording import counted
 from vrgcn.files.setting_names import setting
-from vrgcn.graph.blocks import scale_columns
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.pairs import EDGES, Pairs
+from vrgcn.graph.kept import Column
+from vrgcn.graph.pairs import EDGES, Pairs, PairTarget
 from vrgcn.graph.propagation import is_symmetric
-from vrgcn.graph.relations import REVERSE, with_reverses
+from vrgcn.graph.relations import with_reverses
 from vrgcn.graph.sparse import CSR, offsets
 from vrgcn.pairs.degree_features import degree_features, has_degree_features
+from vrgcn.pairs.mean_features import features_of_visible
 from vrgcn.pairs.negatives import drawn_negatives
+from vrgcn.pairs.visible import named_nodes, rules_until, until_then
+from vrgcn.pairs.ways import RATIO, Listed, Way, assigned, find_column, per_pair
 
-RATIO = (0.85, 0.05, 0.1)  # as in the experiments with GAE
 RULES = (
     "validation and test pairs and their reverses carry no messages",
     "negatives contain no pair of any split",
 )
 RULE_OF_DEGREES = "features made of degrees count training pairs alone"
-RULE_OF_KINDS = "features made of the predicted relation's edges are set to zero"
+RULE_OF_KINDS = (
+    "means over the predicted relation's edges are made of training edges, where the graph keeps "
+    "single values, and set to zero elsewhere"
+)
 
 
 def split_pairs(
@@ -40,22 +46,34 @@ def split_pairs(
     seed: int = 0,
     *,
     leave_one_out: bool = False,
+    split_column: str | None = None,
+    train_until: str | None = None,
+    val_until: str | None = None,
+    time_column: str | None = None,
 ) -> Graph:
     """The graph whose edges are to be predicted: messages use its training pairs alone.
 
     relation: "edges", the one relation of a graph without kinds; or the name of a relation between
-        kinds, such as "user-bought-item"
+        kinds, such as "user-bought-item"; with a kept column of it, "user-rated-item.rating", the
+        column is predicted
     ratio: shares of training, validation and test pairs, drawn at random; both directions of an
         edge are in one of them
     seed: of the split and of the negatives that scores compare with
     leave_one_out: in place of the ratio, one pair of each source with at least three is a test pair
-        and another one a validation pair
+        and another one a validation pair: the last ones where the graph keeps times
+    split_column: in place of the ratio, a kept column that says train, val or test
+    train_until, val_until: in place of the ratio, the last moments of training and of validation,
+        such as "2026-06" for the end of June; later edges of any relation carry no messages
+    time_column: the kept column of times; None for the only one of dates
 
-    It has no labels, and all nodes are training nodes: features of all nodes are known. Features
-    that the import made of the predicted relation's own edges are set to zero: they know
-    validation and test pairs.
+    Where a split has no validation pairs, the second share of the ratio is drawn from the training
+    pairs. The graph has no labels, and all nodes are training nodes: features of all nodes are
+    known; until a moment, nodes that an edge names by then. Features that the import made of the
+    predicted relation's edges are made again of training edges, or set to zero.
     """
-    found = _find(graph, relation)
+    way = Way(ratio, seed, leave_one_out, split_column, train_until, val_until, time_column)
+    name, column = named_target(graph, relation)
+    found = _find(graph, name)
     generator = torch.Generator().manual_seed(seed)
     A = found.adjacency
     targets, sources = A.row_of_entry, A.indices
@@ -64,19 +82,24 @@ def split_pairs(
     one, other = torch.minimum(sources, targets), torch.maximum(sources, targets)
     key, place = torch.unique(one * graph.num_nodes + other, return_inverse=True)
     loop = torch.div(key, graph.num_nodes, rounding_mode="floor") == key % graph.num_nodes
-    drawn = torch.zeros(len(key), dtype=torch.int64)  # 0 train, 1 val, 2 test; loops stay
-    if leave_one_out:
-        drawn[~loop] = _one_out(_sources(sources, place, len(key))[~loop], generator)
-    else:
-        drawn[~loop] = drawn_parts(int((~loop).sum()), ratio, generator)
+    kept = per_pair(graph.kept.get(name, {}), place, len(key))
+    free = (~loop).nonzero()[:, 0]
+    listed = Listed(
+        name,
+        _sources(sources, place, len(key))[free],
+        {each: values.take(free) for each, values in kept.items()},
+    )
+    drawn = torch.zeros(len(key), dtype=torch.int64)  # loops stay
+    drawn[free] = assigned(listed, way, generator)
     of_entry = drawn[place]
     counted = sources != targets
     if not directed:
         counted &= sources < targets
+    entries = [(counted & (of_entry == number)).nonzero()[:, 0] for number in range(4)]
     ends = torch.stack([sources, targets], dim=1)
-    train, val, test = (ends[counted & (of_entry == number)] for number in range(3))
+    train, val, test, aside = (ends[places] for places in entries)
     pairs = Pairs(
-        relation,
+        name,
         directed,
         found.sources,
         found.targets,
@@ -84,21 +107,77 @@ def split_pairs(
         val,
         test,
         kinds=found.kinds,
-        rules=_rules(graph),
+        rules=_rules(graph, way),
+        said=tuple(listed.said),
+        aside=aside,
     )
-    negatives = {
-        name: drawn_negatives(pairs, len(pairs.split(name)), generator)
-        for name in ("val", "test")
-        if len(pairs.split(name))
-    }
-    pairs = replace(pairs, negatives=negatives)
-    return message_graph(graph, pairs, kept_entries(A, of_entry == 0))
+    if column is not None:
+        pairs = with_values(pairs, graph.kept[name][column], column, entries)
+    else:
+        negatives = {
+            part: drawn_negatives(pairs, len(pairs.split(part)), generator)
+            for part in ("val", "test")
+            if len(pairs.split(part))
+        }
+        pairs = replace(pairs, negatives=negatives)
+    visible = {name: of_entry == 0}
+    if way.until is not None:
+        visible |= until_then(graph, way.until, time_column, name)
+    return visible_graph(graph, pairs, visible, only_named=way.until is not None)
 
 
-def _rules(graph: Graph) -> tuple[str, ...]:
+def named_target(graph: Graph, predict: str) -> tuple[str, str | None]:
+    """The relation that a text names, and the column of it that is predicted, or None."""
+    known = [EDGES] if graph.kinds is None else list(graph.relations)
+    if predict in known:
+        return predict, None
+    for relation in sorted(known, key=len, reverse=True):
+        if predict.startswith(f"{relation}."):
+            column = predict[len(relation) + 1 :]
+            find_column(graph.kept.get(relation, {}), relation, "predict", column)
+            return relation, column
+    return predict, None
+
+
+def with_values(pairs: Pairs, column: Column, name: str, entries: Sequence[Tensor]) -> Pairs:
+    """The pairs whose value in a column is known, with these values; the others are in no split.
+
+    entries: the places of the pairs of each split
+    """
+    if column.kind not in ("number", "class"):
+        raise ValueError(
+            f"{setting('predict', f'{pairs.relation}.{name}')}: a {column.kind} cannot be "
+            "predicted; a number or a class can"
+        )
+    parts: dict[str, Tensor] = {}
+    values: dict[str, Tensor] = {}
+    for split, places in zip(("train", "val", "test"), entries, strict=False):
+        own = column.take(places)
+        parts[split] = pairs.split(split)[own.known]
+        values[split] = own.values[own.known]
+    if not len(parts["train"]):
+        raise ValueError(
+            f"{setting('predict', f'{pairs.relation}.{name}')}: no training pair has a value"
+        )
+    unknown = sum(len(pairs.split(split)) - len(part) for split, part in parts.items())
+    said = (f"{counted(unknown, 'pair')} without a {name}: in no split",) if unknown else ()
+    target = PairTarget(name, column.classes)
+    return replace(
+        pairs,
+        train=parts["train"],
+        val=parts["val"],
+        test=parts["test"],
+        target=target,
+        values=values,
+        said=(*pairs.said, *said),
+    )
+
+
+def _rules(graph: Graph, way: Way) -> tuple[str, ...]:
     """What is done against leaks in a graph, a sentence each."""
     degrees = (RULE_OF_DEGREES,) if has_degree_features(graph) else ()
-    return (*RULES, *(degrees if graph.kinds is None else (RULE_OF_KINDS,)))
+    until = () if way.until is None else rules_until(graph, way.until)
+    return (*RULES, *(degrees if graph.kinds is None else (RULE_OF_KINDS,)), *until)
 
 
 class _Found(NamedTuple):
@@ -110,46 +189,51 @@ class _Found(NamedTuple):
     kinds: tuple[str, str] | None
 
 
-def message_graph(graph: Graph, pairs: Pairs, adjacency: CSR) -> Graph:
+def visible_graph(
+    graph: Graph, pairs: Pairs, visible: Mapping[str, Tensor], *, only_named: bool = False
+) -> Graph:
     """The same nodes with the edges that messages may use, and pairs in place of labels.
 
-    adjacency: the edges of the predicted relation that stay
+    visible: (entries,) bool of each relation that loses edges
+    only_named: learn the features' scaling from nodes that a visible edge names
     """
-    nodes = torch.arange(graph.num_nodes)
-    splits = {"train": nodes, "val": nodes[:0], "test": nodes[:0]}
-    names = replace(graph.names, classes=None)
+    hidden = () if pairs.target is None else (pairs.target.name,)
     if graph.kinds is None:
+        A = kept_entries(graph.adjacency, visible[EDGES])
         degrees = has_degree_features(graph)
-        features = degree_features(graph, adjacency) if degrees else graph.features
-        found = Graph.from_parts(adjacency, features, None, splits, 0, names)
+        features = degree_features(graph, A) if degrees else graph.features
+        edges = {EDGES: A}
     else:
-        given = (part for part in graph.relations.values() if part.reverse_of is None)
-        relations = with_reverses(
-            replace(part, adjacency=adjacency) if part.name == pairs.relation else part
-            for part in given
-        )
-        features = without_columns(graph, [pairs.relation.split("-")[1]])
-        found = Graph.from_parts(
-            None, features, None, splits, 0, names, kinds=graph.kinds, relations=relations
-        )
-    found.pairs = pairs
-    found.scaling = graph.scaling
+        features = features_of_visible(graph, visible, hidden)
+        given = {name: part for name, part in graph.relations.items() if not part.reverse_of}
+        edges = {
+            name: kept_entries(part.adjacency, visible[name]) if name in visible else part.adjacency
+            for name, part in given.items()
+        }
+    nodes = torch.arange(graph.num_nodes)
+    if only_named:
+        nodes = named_nodes(edges.values(), graph.num_nodes)
+    found = _with_edges(graph, features, edges, nodes)
+    found.pairs, found.scaling = pairs, graph.scaling
     return found
 
 
-def without_columns(graph: Graph, relations: Iterable[str]) -> Tensor:
-    """The features, zero where they are means over the edges of the predicted relations.
+def _with_edges(graph: Graph, features: Tensor, edges: Mapping[str, CSR], train: Tensor) -> Graph:
+    """The same nodes without labels, and some relations with other edges.
 
-    relations: such as "bought"
+    train: nodes that the scaling of the features may learn from
     """
-    own = tuple(f"{prefix}{middle}." for middle in {*relations} for prefix in ("", REVERSE))
-    names = enumerate(graph.names.features or [])  # such as item.bought.price
-    known = [column for column, name in names if name.partition(".")[2].startswith(own)]
-    if not known:
-        return graph.features
-    keep = torch.ones(graph.num_features, dtype=graph.features.dtype)
-    keep[torch.tensor(known)] = 0
-    return scale_columns(graph.features, keep)
+    splits = {"train": train, "val": train[:0], "test": train[:0]}
+    names = replace(graph.names, classes=None)
+    if graph.kinds is None:
+        return Graph.from_parts(edges[EDGES], features, None, splits, 0, names)
+    given = (part for part in graph.relations.values() if part.reverse_of is None)
+    relations = with_reverses(
+        replace(part, adjacency=edges.get(part.name, part.adjacency)) for part in given
+    )
+    return Graph.from_parts(
+        None, features, None, splits, 0, names, kinds=graph.kinds, relations=relations
+    )
 
 
 def _find(graph: Graph, relation: str) -> _Found:
@@ -182,34 +266,6 @@ def _sources(sources: Tensor, place: Tensor, count: int) -> Tensor:
     """(count,) the source of each pair; of one without a direction, either end."""
     found = torch.empty(count, dtype=torch.int64)
     found[place] = sources
-    return found
-
-
-def _one_out(sources: Tensor, generator: torch.Generator) -> Tensor:
-    """(pairs,) of 0, 1 and 2: of each source with at least three pairs one is 1 and one is 2."""
-    order = torch.randperm(len(sources), generator=generator)
-    order = order[sources[order].argsort(stable=True)]
-    _, counts = torch.unique_consecutive(sources[order], return_counts=True)
-    ends = counts.cumsum(0)
-    found = torch.zeros(len(sources), dtype=torch.int64)
-    enough = counts >= 3
-    found[order[ends[enough] - 1]] = 2
-    found[order[ends[enough] - 2]] = 1
-    return found
-
-
-def drawn_parts(count: int, ratio: Sequence[float], generator: torch.Generator) -> Tensor:
-    """(count,) of 0, 1 and 2 in the shares of the ratio, in random order."""
-    val, test = int(ratio[1] * count), int(ratio[2] * count)
-    train = int(ratio[0] * count) if sum(ratio) < 1 - 1e-9 else count - val - test
-    if train < 1:
-        raise ValueError(
-            f"{setting('ratio', tuple(ratio))} leaves none of {count} edges to train on"
-        )
-    found = torch.full((count,), 3)  # in no split, and in no message
-    order = torch.randperm(count, generator=generator)
-    for number, part in enumerate(order[: train + val + test].split([train, val, test])):
-        found[part] = number
     return found
 
 

@@ -18,7 +18,7 @@ from vrgcn.files.folder import FolderReplacedError
 from vrgcn.files.setting_names import setting
 from vrgcn.inference import AVERAGE, MODEL
 from vrgcn.runs.folder import BEST, METRICS, RESULT, member_runs, read_config, unfinished
-from vrgcn.runs.settings import GRAPH_CHECKSUM, PAIR_RATIO, RELATIONS, with_negatives
+from vrgcn.runs.settings import GRAPH_CHECKSUM, PAIR_RATIO, RELATIONS, WAYS, with_negatives
 
 if TYPE_CHECKING:
     import torch
@@ -241,9 +241,8 @@ def _with_pairs(opened: Opened, config: Mapping[str, Any], own: bool) -> Opened:
     from vrgcn.pairs.split import split_pairs
 
     ratio = tuple(config.get("ratio", PAIR_RATIO)) if own else (1.0, 0.0, 0.0)
-    one_out = own and config.get("leave_one_out", False)
-    seed = config.get("split_seed", 0)
-    graph = split_pairs(opened.graph, config["predict"], ratio, seed, leave_one_out=one_out)
+    way = {name: config[name] for name in WAYS if name in config and own}
+    graph = split_pairs(opened.graph, config["predict"], ratio, config.get("split_seed", 0), **way)
     if own:
         graph = with_negatives(graph, config.get("val_negatives"), config.get("test_negatives"))
     return opened._replace(graph=graph)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from vrgcn.data.tables.spec import check_ratio
-from vrgcn.files.setting_names import SHARES, setting
+from vrgcn.files.setting_names import SHARES, Placeholder, setting
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs.config_file import build, flatten, settings_text
 from vrgcn.training.config import AUTO, TrainConfig
@@ -53,6 +53,7 @@ PAIR_DEFAULTS: dict[str, Any] = {
 # Where pairs are of a relation between kinds, minibatches are of pairs, and recommendations matter.
 OF_RELATIONS: dict[str, Any] = {"batch_size": 4096, "metric": "ndcg@20"}
 EDGES = "edges"
+RELATION = Placeholder("RELATION")
 # Where the edges of all relations are predicted.
 RELATIONS = "relations"
 TRIPLE_DEFAULTS: dict[str, Any] = {
@@ -65,6 +66,9 @@ TRIPLE_DEFAULTS: dict[str, Any] = {
     "negatives": 1000,
     "epochs": 60,
 }
+
+# Settings of ways to split pairs, beside the ratio and its seed.
+WAYS = ("leave_one_out", "split_column", "train_until", "val_until", "time_column")
 
 # Entries of config.toml that are no settings: the checksum of a graph whose split the run drew, and
 # the estimator that `auto` stood for.
@@ -121,7 +125,22 @@ class Settings:
     --ratio, and validation and test pairs carry no messages. None: predict the labels."""
     leave_one_out: bool = False
     """Split pairs by taking one pair of each source for the test and another one for the
-    validation, of sources that have at least three, instead of by --ratio."""
+    validation, of sources that have at least three, instead of by --ratio: the last ones where the
+    graph keeps times."""
+    split_column: str | None = None
+    """Split pairs by a kept column of the predicted relation that says train, val or test, instead
+    of by --ratio. Without validation pairs the second share of --ratio is drawn from the training
+    pairs."""
+    train_until: str | None = None
+    """Split by time instead of by --ratio: the last moment of training, such as 2026, 2026-06 for
+    all of June, or 2026-06-15. Nothing later is visible in training. The graph must keep dates of
+    the predicted pairs or nodes (vrgcn import --keep)."""
+    val_until: str | None = None
+    """The last moment of validation; what comes after it is for the test. None: validation pairs
+    are drawn from those of training, and all that is later is for the test."""
+    time_column: str | None = None
+    """Kept column of the times that --train-until and --leave-one-out go by. None: the only one of
+    dates."""
     val_negatives: Path | None = None
     """Table of pairs (.csv, .tsv or .parquet) that are no edges: MRR, Hits@K, AUC and AP compare
     validation pairs with these, as OGB defines Hits@K. Where it has a column `split`, the rows of
@@ -149,6 +168,12 @@ class Settings:
     def __post_init__(self) -> None:
         if self.ratio is not None:
             check_ratio(self.ratio)
+        for name in ("leave_one_out", "split_column"):
+            if getattr(self, name) and self.predict is None:
+                raise ValueError(
+                    f"{setting(name, getattr(self, name))} splits pairs: give "
+                    f"{setting('predict', RELATION)} too"
+                )
 
     def as_dict(self) -> dict[str, Any]:
         """Return every setting by name, with absolute paths."""
@@ -199,7 +224,7 @@ class Settings:
                 self.predict,
                 self.ratio or PAIR_RATIO,
                 self.split_seed,
-                leave_one_out=self.leave_one_out,
+                **{name: getattr(self, name) for name in WAYS},
             )
             graph = with_negatives(graph, self.val_negatives, self.test_negatives)
         elif graph.labels is None or not len(graph.train):

@@ -7,6 +7,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from vrgcn.engine.minibatches import MiniBatches
+from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.models.relational import RelationalModel
 from vrgcn.pairs.batches import NodeBatches, PairBatches
@@ -34,6 +35,11 @@ class PairObjective(EmbeddingObjective):
         assert graph.pairs is not None
         super().__init__(graph, config)
         self.pairs = graph.pairs
+        if self.pairs.target is not None:
+            raise ValueError(
+                f"{setting('predict', f'{self.pairs.relation}.{self.pairs.target.name}')}: columns "
+                "of edges cannot be predicted yet, links can"
+            )
         self.pair_batches = config.pair_batches
         self.source = TermSource(
             self.pairs, self.loss_name, config.negatives, config.negative_sampling

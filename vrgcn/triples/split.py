@@ -17,7 +17,9 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.relations import Relation, reverse_triple, with_reverses
 from vrgcn.graph.relations import relation_name as name_of
 from vrgcn.graph.triples import RELATIONS, Triples
-from vrgcn.pairs.split import RATIO, drawn_parts, kept_entries, without_columns
+from vrgcn.pairs.mean_features import without_columns
+from vrgcn.pairs.split import kept_entries
+from vrgcn.pairs.ways import RATIO, drawn_parts
 
 RULES = (
     "validation and test triples and their reverses carry no messages",
@@ -95,7 +97,7 @@ def triple_graph(graph: Graph, triples: Triples, relations: Sequence[Relation]) 
     splits = {"train": nodes, "val": nodes[:0], "test": nodes[:0]}
     found = Graph.from_parts(
         None,
-        without_columns(graph, (part.triple[1] for part in relations)),
+        without_columns(graph, (part.name for part in relations)),
         None,
         splits,
         0,

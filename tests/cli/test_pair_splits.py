@@ -1,0 +1,81 @@
+"""Splits of pairs by a column and by time, as a user runs them: import --keep, train, evaluate."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+Run = Callable[..., tuple[int, str, str]]
+SMALL = ("--epochs", 1, "--hidden", 8, "--embedding", 4, "--no-baseline")
+NAME = "user-rated-item"
+
+
+@pytest.fixture
+def movies(tmp_path: Path, vrgcn: Run) -> Path:
+    """Thirty users and twelve items with ratings from January to December, imported."""
+    rng = np.random.default_rng(0)
+    users = [f"u{n},{20 + n}" for n in range(30)]
+    pairs = sorted({(int(u), int(i)) for u, i in rng.integers((30, 12), size=(200, 2))})
+    rated = []
+    for number, (u, i) in enumerate(pairs):
+        part = "test" if number % 5 == 0 else "train"
+        day = f"2026-{1 + number % 12:02d}-15"
+        rated.append(f"u{u},i{i},{1 + (u + i) % 5},{day},{part}")
+    for name, header, rows in (
+        ("users", "id,age", users),
+        ("rated", "user,item,rating,day,part", rated),
+    ):
+        (tmp_path / f"{name}.csv").write_text("\n".join([header, *rows, ""]))
+    code, out, error = vrgcn(
+        *("import", "--nodes", "user=users.csv", "--edges", f"{NAME}=rated.csv"),
+        *("--keep", "rated.rating", "rated.day", "rated.part", "--out", "movies"),
+    )
+    assert code == 0, error
+    assert "rated: kept for each edge 'rating' (number), 'day' (date), 'part' (split)" in out
+    return tmp_path / "movies"
+
+
+def test_a_column_splits_the_pairs_and_evaluate_scores_the_same_ones(
+    vrgcn: Run, movies: Path
+) -> None:
+    way = ("--split-column", "part", "--ratio", 0.8, 0.1, 0.1)
+    code, out, error = vrgcn("train", "movies", "--predict", NAME, *way, *SMALL, "--out", "run")
+    assert code == 0, error
+    assert "pairs: pairs are split by the column part" in out
+    assert "training pairs (10%) drawn to be these (--ratio)" in out
+    code, out, error = vrgcn("evaluate", "run")
+    assert code == 0, error
+    written = json.loads(Path("run/evaluation-test.json").read_text())
+    result = json.loads(Path("run/result.json").read_text())
+    assert written["scores"]["the model"]["ndcg@20"] == pytest.approx(result["test"], abs=1e-6)
+
+
+def test_time_splits_the_pairs_and_the_run_says_what_is_hidden(vrgcn: Run, movies: Path) -> None:
+    way = ("--train-until", "2026-08", "--val-until", "2026-10")
+    code, out, error = vrgcn("train", "movies", "--predict", NAME, *way, *SMALL, "--out", "run")
+    assert code == 0, error
+    assert "no edge later than 2026-08 carries a message" in out
+    assert "the scaling of features knows nodes alone that an edge until 2026-08 names" in out
+    assert vrgcn("evaluate", "run")[0] == 0
+
+
+def test_mistakes_are_named_with_what_to_do(vrgcn: Run, movies: Path) -> None:
+    for flags, told in (
+        (
+            ("--predict", NAME, "--split-column", "fold"),
+            "--split-column fold: the graph keeps rating (number), day (date), part (split) of "
+            f"{NAME}; import it again with vrgcn import --keep rated.fold",
+        ),
+        (("--predict", NAME, "--train-until", "June"), "--train-until June: must be a date such"),
+        (("--predict", NAME, "--val-until", "2026"), "--val-until 2026 needs --train-until DATE"),
+        (("--split-column", "part"), "--split-column part splits pairs: give --predict RELATION"),
+        (("--predict", f"{NAME}.stars"), "import it again with vrgcn import --keep rated.stars"),
+    ):
+        code, _, error = vrgcn("train", "movies", *flags, *SMALL, "--out", "run")
+        assert code in (1, 2)
+        assert told in error
+        assert "Traceback" not in error

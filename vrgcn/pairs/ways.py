@@ -1,0 +1,226 @@
+"""Ways to split pairs: the number of each pair's split, 0 train, 1 val, 2 test, 3 for none.
+
+    ratio           shares, at random
+    leave one out   of each source with at least three pairs one for the test and one for the
+                    validation: the last ones where pairs have times, else drawn
+    column          what a kept column says
+    time            until a first moment for training, until a second one for validation
+
+A pair of the number 3 carries no messages either, and still is no negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from vrgcn.data.tables.wording import counted
+from vrgcn.files.setting_names import Placeholder, setting
+from vrgcn.graph.kept import Column, Columns
+from vrgcn.graph.until import Until, check_order, short, time_of
+
+NONE = 3
+RATIO = (0.85, 0.05, 0.1)  # as in the experiments with GAE
+
+
+@dataclass(frozen=True)
+class Way:
+    """How pairs are split.
+
+    ratio: shares of training, validation and test pairs; of a split without validation pairs the
+        second is the share of training pairs that become validation pairs
+    seed: of what is drawn
+    leave_one_out: in place of the ratio, one test and one validation pair of each source
+    split_column: a kept column of the predicted relation that says train, val or test
+    train_until, val_until: the last moments of training and validation
+    time_column: the column of times; None for the only column of dates
+    """
+
+    ratio: Sequence[float] = RATIO
+    seed: int = 0
+    leave_one_out: bool = False
+    split_column: str | None = None
+    train_until: str | None = None
+    val_until: str | None = None
+    time_column: str | None = None
+
+    def __post_init__(self) -> None:
+        given = [
+            name
+            for name in ("leave_one_out", "split_column", "train_until")
+            if getattr(self, name) not in (None, False)
+        ]
+        if len(given) > 1:
+            raise ValueError(f"{' and '.join(map(setting, given))}: give one of them")
+        if self.val_until is not None and self.train_until is None:
+            raise ValueError(
+                f"{setting('val_until', self.val_until)} needs "
+                f"{setting('train_until', Placeholder('DATE'))}"
+            )
+
+    @property
+    def until(self) -> Until | None:
+        """The moment after which nothing is visible in training; None if there is none."""
+        return None if self.train_until is None else Until(self.train_until, "train_until")
+
+
+@dataclass
+class Listed:
+    """The pairs to be split.
+
+    relation: its name
+    sources: (pairs,) of each
+    columns: kept columns with a value for each pair
+    said: what was done, a sentence each, for the run to print
+    """
+
+    relation: str
+    sources: Tensor
+    columns: Columns
+    said: list[str] = field(default_factory=list)
+
+
+def assigned(pairs: Listed, way: Way, generator: torch.Generator) -> Tensor:
+    """(pairs,) the number of each pair's split."""
+    if way.split_column is not None:
+        return _by_column(pairs, way, generator)
+    if way.until is not None:
+        return _by_time(pairs, way, way.until, generator)
+    if way.leave_one_out:
+        return _one_out(pairs, way, generator)
+    return drawn_parts(len(pairs.sources), way.ratio, generator)
+
+
+def per_pair(columns: Columns, place: Tensor, count: int) -> dict[str, Column]:
+    """Columns of entries as columns of pairs, of which each may have several entries: the smallest
+    value, so the earliest time and the earliest split; unknown if none is known.
+
+    place: (entries,) the pair of each
+    """
+    found: dict[str, Column] = {}
+    for name, column in columns.items():
+        values = column.values
+        if values.is_floating_point():
+            lifted = values.nan_to_num(torch.inf)
+            least = torch.full((count,), torch.inf, dtype=values.dtype)
+            least.scatter_reduce_(0, place, lifted, "amin")
+            least[least.isinf()] = torch.nan
+        else:
+            most = torch.iinfo(values.dtype).max
+            lifted = torch.where(values < 0, most, values)
+            least = torch.full((count,), most, dtype=values.dtype)
+            least.scatter_reduce_(0, place, lifted, "amin")
+            least[least == most] = -1
+        found[name] = Column(column.kind, least, column.classes)
+    return found
+
+
+def _by_column(pairs: Listed, way: Way, generator: torch.Generator) -> Tensor:
+    name = str(way.split_column)
+    column = find_column(pairs.columns, pairs.relation, "split_column", name)
+    if column.kind != "split":
+        want = Placeholder(f"{short(pairs.relation)}.{name}=split")
+        raise ValueError(
+            f"{setting('split_column', name)}: {pairs.relation}.{name} is kept as a {column.kind}; "
+            f"import it with {setting('keep', want)}"
+        )
+    codes = torch.where(column.values < 0, NONE, column.values)
+    _check_train(codes, f"{setting('split_column', name)} says train of no pair")
+    pairs.said.append(f"pairs are split by the column {name}")
+    return _with_validation(codes, pairs, way, generator)
+
+
+def _by_time(pairs: Listed, way: Way, train: Until, generator: torch.Generator) -> Tensor:
+    times = time_of(pairs.columns, pairs.relation, way.time_column, needed=True)
+    assert times is not None
+    val = None if way.val_until is None else Until(way.val_until, "val_until")
+    check_order(train, val, times)
+    codes = torch.where(times.known, 2, NONE)
+    if val is not None:
+        codes[val.not_later(times)] = 1
+    codes[train.not_later(times)] = 0
+    _check_train(codes, f"{setting('train_until', str(train))}: no pair is that early")
+    unknown = int((~times.known).sum())
+    if unknown:
+        pairs.said.append(
+            f"{counted(unknown, 'pair')} without a time: in no split, and without messages"
+        )
+    if val is None:
+        return _with_validation(codes, pairs, way, generator)
+    return codes
+
+
+def _with_validation(codes: Tensor, pairs: Listed, way: Way, generator: torch.Generator) -> Tensor:
+    """The same split; without validation pairs, some training pairs are drawn to be these."""
+    share = way.ratio[1]
+    if (codes == 1).any() or not share:
+        return codes
+    train = (codes == 0).nonzero()[:, 0]
+    count = min(int(share * len(train)), len(train) - 1)
+    if count < 1:
+        return codes
+    chosen = train[torch.randperm(len(train), generator=generator)[:count]]
+    codes[chosen] = 1
+    pairs.said.append(
+        f"no validation pairs are given: {counted(count, 'training pair')} ({share:.0%}) drawn to "
+        f"be these ({setting('ratio')})"
+    )
+    return codes
+
+
+def _check_train(codes: Tensor, what: str) -> None:
+    if not (codes == 0).any():
+        raise ValueError(f"{what}: there is nothing to train on")
+
+
+def find_column(columns: Mapping[str, Column], owner: str, name: str, column: str) -> Column:
+    """A kept column of a relation; the error of one that is not there says how to keep it.
+
+    name: the setting that asks for it
+    """
+    if column in columns:
+        return columns[column]
+    have = ", ".join(f"{each} ({c.kind})" for each, c in columns.items()) or "no columns"
+    want = Placeholder(f"{short(owner)}.{column}" if "-" in owner else column)
+    raise ValueError(
+        f"{setting(name, column)}: the graph keeps {have} of {owner}; import it again with "
+        f"{setting('keep', want, command='import')}"
+    )
+
+
+def _one_out(pairs: Listed, way: Way, generator: torch.Generator) -> Tensor:
+    """Of each source with at least three pairs the last is a test pair, the one before it a
+    validation pair. Pairs of the same time, or all without times, are in random order."""
+    sources = pairs.sources
+    order = torch.randperm(len(sources), generator=generator)
+    times = time_of(pairs.columns, pairs.relation, way.time_column, needed=bool(way.time_column))
+    if times is not None:
+        known = times.values.nan_to_num(-torch.inf)  # unknown times come first
+        order = order[known[order].argsort(stable=True)]
+        pairs.said.append("the last pair of each source is a test pair, the one before validation")
+    order = order[sources[order].argsort(stable=True)]
+    _, counts = torch.unique_consecutive(sources[order], return_counts=True)
+    ends = counts.cumsum(0)
+    found = torch.zeros(len(sources), dtype=torch.int64)
+    enough = counts >= 3
+    found[order[ends[enough] - 1]] = 2
+    found[order[ends[enough] - 2]] = 1
+    return found
+
+
+def drawn_parts(count: int, ratio: Sequence[float], generator: torch.Generator) -> Tensor:
+    """(count,) numbers in the shares of the ratio, in random order."""
+    val, test = int(ratio[1] * count), int(ratio[2] * count)
+    train = int(ratio[0] * count) if sum(ratio) < 1 - 1e-9 else count - val - test
+    if train < 1:
+        raise ValueError(
+            f"{setting('ratio', tuple(ratio))} leaves none of {count} edges to train on"
+        )
+    found = torch.full((count,), NONE)
+    order = torch.randperm(count, generator=generator)
+    for number, part in enumerate(order[: train + val + test].split([train, val, test])):
+        found[part] = number
+    return found
