@@ -2,7 +2,7 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: install demo test soak lint release-check clean
+.PHONY: install demo test soak lint docs release-check clean
 
 install: $(INSTALLED)
 
@@ -28,6 +28,11 @@ lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The site, in docs/_build; a warning is an error.
+docs: install
+	PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/python -m pip install --quiet --editable '.[docs]'
+	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build
 
 # A wheel and its sources, checked, installed into an empty environment and used in another folder.
 release-check: install

@@ -39,7 +39,11 @@ from vrgcn.tuning.space import SPACE
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = Path(vrgcn.__file__).parent
-PAGES = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "README.md", *ROOT.glob("docs/**/*.md")))
+PAGES = sorted(
+    str(p.relative_to(ROOT))
+    for p in (ROOT / "README.md", *ROOT.glob("docs/**/*.md"))
+    if not any(part.startswith("_") for part in p.parts)  # what `make docs` wrote
+)
 
 
 def text(page: str) -> str:
