@@ -4,6 +4,7 @@ that have changed."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
@@ -36,6 +37,8 @@ class EditableRows:
         self._count = torch.zeros(slots.total, dtype=torch.int64)
         self._start[self._slot] = base.indptr[:-1]
         self._count[self._slot] = base.counts
+        # The same numbers: one at a time they are read ten times as fast this way.
+        self._starts, self._counts = self._start.numpy(), self._count.numpy()
         self._columns = Pool(torch.int64)
         self._values = None if base.values is None else Pool(base.values.dtype)
         self.edited = 0  # entries of the pool that no row has any longer
@@ -73,10 +76,20 @@ class EditableRows:
             values[~new], values[new] = old_values, self._values.values[at]
         return CSR(indptr, indices, values, self._total)
 
-    def row(self, node: int) -> tuple[NDArray[np.int64], NDArray[np.floating] | None]:
+    def row(self, node: int) -> tuple[NDArray[np.int64], NDArray[Any] | None]:
         """The columns of one row, ascending, and its weights; None where all are 1."""
-        found = self.rows(torch.tensor([node]))
-        return found.indices.numpy(), None if found.values is None else found.values.numpy()
+        start, count = int(self._starts[node]), int(self._counts[node])
+        end = self._base.num_entries
+        if start >= end:
+            part = slice(start - end, start - end + count)
+            columns = self._columns.values.numpy()[part]
+            return columns, None if self._values is None else self._values.values.numpy()[part]
+        part = slice(start, start + count)
+        columns = self._base.indices[part].numpy()
+        if not self._numbered:
+            columns = self._slot.numpy()[columns]
+        values = self._base.values
+        return columns, None if values is None else values[part].numpy()
 
     def weight(self, node: int, column: int) -> float | None:
         """One entry; None where there is none."""
@@ -89,9 +102,13 @@ class EditableRows:
     def edit(self, node: int, edits: Edits, undo: Undo) -> None:
         """Replace some entries of a row."""
         columns, values = self.row(node)
-        named = np.array(sorted(edits), dtype=np.int64)
-        weights = [edits[column] for column in named.tolist()]
-        stays = np.isin(columns, named, invert=True)
+        names = sorted(edits)
+        named, weights = np.array(names, dtype=np.int64), [edits[column] for column in names]
+        stays = np.ones(len(columns) + 1, dtype=bool)
+        at = np.searchsorted(columns, named)
+        there = columns[np.minimum(at, len(columns) - 1)] == named if len(columns) else at < 0
+        stays[at[there]] = False
+        stays = stays[:-1]
         added = np.array([weight is not None for weight in weights], dtype=bool)
         joined = np.concatenate([columns[stays], named[added]])
         order = np.argsort(joined, kind="stable")
@@ -104,14 +121,14 @@ class EditableRows:
 
     def _point(self, node: int, start: int, count: int, undo: Undo) -> None:
         """Let a row be so many entries from a place on; they are the last of the pool."""
-        old = int(self._start[node]), int(self._count[node])
+        old = int(self._starts[node]), int(self._counts[node])
         end = self._base.num_entries
         waste = old[1] if old[0] >= end else 0
-        self._start[node], self._count[node] = start, count
+        self._starts[node], self._counts[node] = start, count
         self.edited += waste
 
         def back() -> None:
-            self._start[node], self._count[node] = old
+            self._starts[node], self._counts[node] = old
             self.edited -= waste
             self._columns.cut(start - end)
             if self._values is not None:
