@@ -69,6 +69,10 @@ COMMANDS: dict[str, Command] = {
         "vrgcn.cli.evaluate",
         "Score a trained model on each split and, for classification, on each class.",
     ),
+    "explain": Command(
+        "vrgcn.cli.explain",
+        "Show how the prediction of a node changes without an edge, a neighbour or a column.",
+    ),
     "report": Command(
         "vrgcn.cli.report",
         "Show one or several runs on a page: curves, scores, options and what differs.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,16 +18,24 @@ class IdIndex:
     """Places of ids in an array, found by halving: a few bytes for each id, whatever it is.
 
     ids: (nodes,) Arrow array of text or int64, all different; None: the numbers 0 to count - 1
+    tidy: changes texts before they are compared, as the import did; None: they are taken as they
+        are
     """
 
-    def __init__(self, ids: pa.Array | None, count: int) -> None:
+    def __init__(
+        self, ids: pa.Array | None, count: int, tidy: Callable[[pa.Array], pa.Array] | None = None
+    ) -> None:
         self.count = count
+        self._tidy = tidy
         self.text = ids is not None and not pa.types.is_integer(ids.type)
         self._ids: Any = ids
         self._numbers = None
         if ids is None:
             return
-        self._order = pc.sort_indices(ids).to_numpy()
+        self._compared: Any = ids
+        if self.text and tidy is not None:
+            self._compared = tidy(ids)
+        self._order = pc.sort_indices(self._compared).to_numpy()
         if not self.text:
             self._numbers = ids.to_numpy()[self._order]
 
@@ -42,7 +51,8 @@ class IdIndex:
         if isinstance(value, bool) or not isinstance(value, str | int | np.integer):
             return None
         if self.text:
-            return str(value)
+            text = str(value)
+            return text if self._tidy is None else self._tidy(pa.array([text]))[0].as_py()
         try:
             number = int(value)
         except ValueError:
@@ -71,7 +81,7 @@ class IdIndex:
         return numbers if self._ids is None else self._ids.take(numbers)
 
     def _at(self, place: int) -> str:
-        text: str = self._ids[int(self._order[place])].as_py()
+        text: str = self._compared[int(self._order[place])].as_py()
         return text
 
 

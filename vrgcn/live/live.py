@@ -23,6 +23,7 @@ from vrgcn.inference.predictions import Predictions
 from vrgcn.inference.saved import SavedModel
 from vrgcn.inference.smoothing import Smoothing
 from vrgcn.live.changes import Change, Changes, checked, id_list
+from vrgcn.live.explaining import Explanation, explain_node
 from vrgcn.live.ids import Id
 from vrgcn.live.known_pairs import best_new, relation_of, with_pairs
 from vrgcn.live.materialise import materialise
@@ -93,7 +94,6 @@ class Live:
         _check_graph(graph)
         self.saved = saved
         self.note: Any = None
-        self.scratch: Any = None  # what is removed with it
         self.version = 0  # how often it was changed
         self._smooth: tuple[int, Tensor] | None = None  # of which version, by slots
         self._recipes = recipes or {}
@@ -255,7 +255,7 @@ class Live:
             found = []
             for name, relation in self._world.relations.items():
                 halves = [(name, relation.edges.into, relation.target, relation.source)]
-                if relation.edges.out is not relation.edges.into:
+                if relation.edges.out is not relation.edges.into and name != ONLY:
                     halves.append(
                         (relation.reverse, relation.edges.out, relation.source, relation.target)
                     )
@@ -273,6 +273,63 @@ class Live:
                             }
                         )
             return found
+
+    def what_if(
+        self, changes: Changes | list[Change] | Change, ids: Any, kind: str | None = None
+    ) -> Predictions:
+        """The predictions that some nodes would have after some changes, which are not made.
+
+        ids: also of nodes that the changes add
+        """
+        if isinstance(self.saved.model, PairModel) or self.saved.smoothing is not None:
+            raise ValueError(
+                "what_if: predictions of pairs, and those that are corrected and smoothed, are "
+                "not known without making the change"
+            )
+        nodes = id_list(ids)
+        kind = find_kind(kind, self._world.slots, "what_if")
+        with self._writing:
+            found = self._resolve(checked(changes))
+            new: dict[Any, int] = {k: slot for (of, k), slot in found.added.items() if of == kind}
+            gone = {key for of, key in found.removed if of == kind}
+            key = self._world.ids[kind].index.key
+            for node in nodes:
+                if key(node) in gone and key(node) not in new:
+                    raise UnknownNodeError(f"there would be no node {node!r}")
+            slots = [new.get(key(node)) or self._there(kind, node) for node in nodes]
+            outputs = self._supposed(found, torch.tensor(slots))
+        names = _names(nodes, kind, self._world.ids[kind].index.text)
+        return Predictions(
+            torch.arange(len(nodes)), outputs, names, self.classes, self.saved.multilabel
+        )
+
+    def explain(self, node: Any, kind: str | None = None, most: int = 30) -> Explanation:
+        """How the prediction of a node changes when an edge, a neighbour or a column is left out.
+
+        most: edges, neighbours and columns that are left out one by one, of each so many
+        """
+        if isinstance(self.saved.model, PairModel):
+            raise ValueError("explain: the model predicts pairs, and no labels of nodes")
+        kind = find_kind(kind, self._world.slots, "explain")
+        if kind not in self._world.answered:
+            raise ValueError(f"explain: nodes of kind {kind!r} have no predictions")
+        with self._writing:
+            return explain_node(self, self._there(kind, node), kind, most)
+
+    def _supposed(self, changes: Resolved, slots: Tensor) -> Tensor:
+        """(slots, width) outputs that changes would lead to. Nothing of them stays."""
+        undo = Undo()
+        state = self._world.state
+        try:
+            computed = state.apply(changes, undo, only=slots)
+        finally:
+            undo.run()
+        outputs = state.outputs.index_select(0, slots)
+        if len(computed.nodes):
+            at = torch.searchsorted(computed.nodes, slots).clamp(max=len(computed.nodes) - 1)
+            new = computed.nodes[at] == slots
+            outputs[new] = computed.outputs[at[new]]
+        return outputs
 
     # Changing.
 

@@ -140,7 +140,7 @@ class Resolver:
         given = row.get(column, row.get("id"))
         if given is None and not ids.index.text and isinstance(encoder, NumberRows):
             given = following
-        if given is None:
+        if given is None or given == "":
             raise ValueError(f"{what}: row {place} has no {column!r}: every node needs an id")
         key = ids.index.key(given)
         if key is None:

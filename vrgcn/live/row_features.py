@@ -167,6 +167,15 @@ class RecipeRows:
     def columns_of(self) -> dict[str, NDArray[np.int64]]:
         return dict(self._columns)
 
+    def usual(self) -> Numbers:
+        """Features of a node that the table lacks, as the import makes them: the mean of every
+        dense feature and none of the sparse ones."""
+        found = np.zeros(self.width)
+        found[: self._dense] = self._recipe.mean[: self._dense]
+        if self._recipe.marked:
+            found[self._dense - 1] = 0  # the mark itself is no column
+        return found
+
     def _encoded(
         self, encoders: Sequence[Encoder], rows: Sequence[Row], names: Sequence[Any], what: str
     ) -> list[tuple[Encoder, NDArray[np.float32]]]:

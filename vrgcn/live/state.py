@@ -142,12 +142,39 @@ class LiveState:
             self.outputs[some] = other.outputs[there]
         self.computed[ours] = other.computed[theirs]
 
-    def apply(self, changes: Resolved, undo: Undo) -> Computed:
+    def apply(self, changes: Resolved, undo: Undo, only: Tensor | None = None) -> Computed:
         """Edit features and edges, and compute what is affected. The outputs are not written:
-        readers go on with those from before."""
+        readers go on with those from before.
+
+        only: slots whose outputs alone are wanted; then tables are right for these alone, and the
+            change has to be taken back
+        """
         fresh = self._edit_nodes(changes, undo)
         dirty = self._edit_edges(changes, undo)
-        return self._compute(fresh, dirty, undo)
+        return self._compute(fresh, dirty, self._fields(only), undo)
+
+    def field(self, nodes: Tensor) -> Tensor:
+        """The slots that outputs of some depend on, ascending."""
+        fields = self._fields(nodes)
+        assert fields is not None
+        return fields[0]
+
+    def _fields(self, nodes: Tensor | None) -> list[Tensor] | None:
+        """For each level, and the outputs, the slots that some outputs depend on; None: all."""
+        if nodes is None:
+            return None
+        fields = [nodes.unique()]
+        overs = dict.fromkeys([*self.evaluation.tables, *self.evaluation.second_hops])
+        for relations in reversed(self.evaluation.levels):
+            P = [self.P[over] for over in relations]
+            near = [fields[-1], *(p.rows(fields[-1]).indices for p in P)]
+            fields.append(torch.cat(near).unique())
+        if overs:  # rows of tables that neighbours have, and theirs
+            P = [self.P[over] for over in overs]
+            for _ in range(2 if self.evaluation.second_hops else 1):
+                near = [fields[-1], *(p.rows(fields[-1]).indices for p in P)]
+                fields[-1] = torch.cat(near).unique()
+        return fields[::-1]
 
     def _edit_nodes(self, changes: Resolved, undo: Undo) -> Tensor:
         """Return the slots whose features are new."""
@@ -186,12 +213,19 @@ class LiveState:
             self._renew_matrices()
         return dirty
 
-    def _compute(self, fresh: Tensor, rows: dict[Relation, Tensor], undo: Undo) -> Computed:
+    def _compute(
+        self,
+        fresh: Tensor,
+        rows: dict[Relation, Tensor],
+        fields: list[Tensor] | None,
+        undo: Undo,
+    ) -> Computed:
+        """fields: slots that count, for each level and the outputs; None: all"""
         evaluation = self.evaluation
         of_tables = [rows[over] for over in evaluation.tables]
         of_tables += [self._matrices[o].reach(rows[o]) for o in evaluation.second_hops]
         counts = []
-        dirty = self._alive(fresh, *of_tables)
+        dirty = self._counting(0, fields, fresh, *of_tables)
         for level, relations in enumerate(evaluation.levels):
             if level >= self._first:
                 self._write_table(level, dirty, undo)
@@ -199,9 +233,10 @@ class LiveState:
             else:
                 for over in relations:
                     wrong = torch.cat([rows[over], self._matrices[over].reach(dirty), dirty])
-                    self.averages[over].forget(wrong.unique(), undo)
+                    self.averages[over].forget(self._counting(0, fields, wrong), undo)
             reached = [self._matrices[over].reach(dirty) for over in relations]
-            dirty = self._alive(dirty, *of_tables, *(rows[over] for over in relations), *reached)
+            changed = (rows[over] for over in relations)
+            dirty = self._counting(level + 1, fields, dirty, *of_tables, *changed, *reached)
         nodes = dirty[self._answered[dirty]]
         found = (
             [
@@ -225,9 +260,11 @@ class LiveState:
             before = table.replace(part.nodes.to(h.device), h, 0)
             undo.add(partial(table.put_back, before))
 
-    def _alive(self, *nodes: Tensor) -> Tensor:
+    def _counting(self, level: int, fields: list[Tensor] | None, *nodes: Tensor) -> Tensor:
+        """Those of some nodes that are there and count at a level, ascending."""
         found = torch.cat(nodes).unique()
-        return found[self.alive[found]]
+        found = found[self.alive[found]]
+        return found if fields is None else found[torch.isin(found, fields[level])]
 
     def _made_matrices(self, saved: SavedModel, graph: Graph) -> dict[Relation, LiveMatrix]:
         rule = propagation_of(saved.model) if saved.propagation is None else saved.propagation

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from vrgcn.data.tables.ids import tidied
 from vrgcn.data.tables.recipe import Recipe
+from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.saved import SavedModel
 from vrgcn.live.edges import LiveEdges
@@ -26,10 +29,6 @@ Recipes = Mapping[str, Recipe]  # by kind or relation, by "" of a graph of one t
 _OF_EDGES = (
     "the features of this graph were made of its edges, all at once, and cannot follow a change of "
     "them: import it again with a table of nodes"
-)
-_OF_COLUMNS = (
-    "columns of the edges of {!r} were made features of nodes, which cannot follow a change: "
-    "import the tables again and leave these columns out (--drop)"
 )
 
 
@@ -63,7 +62,7 @@ def make_world(
 ) -> World:
     """Everything that a live model holds, its tables still empty."""
     slots = Slots(graph)
-    ids = _kind_ids(graph, slots)
+    ids = _kind_ids(graph, slots, recipes)
     own = saved.model.arguments["relation"] if isinstance(saved.model, PairModel) else None
     relations = _relations(graph, slots, recipes, undirected, own)
     edges = {name: relation.edges for name, relation in relations.items()}
@@ -83,13 +82,15 @@ def make_world(
     return World(graph, slots, ids, relations, state, known, answered)
 
 
-def _kind_ids(graph: Graph, slots: Slots) -> dict[str, KindIds]:
-    if graph.kinds is None:
-        return {ONLY: KindIds(IdIndex(graph.names.nodes, graph.num_nodes), 0)}
-    return {
-        kind: KindIds(IdIndex(graph.names.by_kind.get(kind), size), slots.first(kind))
-        for kind, size in graph.kinds.sizes.items()
-    }
+def _kind_ids(graph: Graph, slots: Slots, recipes: Recipes) -> dict[str, KindIds]:
+    kinds = graph.kinds
+    names = {ONLY: graph.names.nodes} if kinds is None else graph.names.by_kind
+    found = {}
+    for kind, size in slots.sizes.items():
+        ways = recipes[kind].options.get("tidy_ids") if kind in recipes else None
+        tidy = partial(tidied, ways=ways) if ways else None
+        found[kind] = KindIds(IdIndex(names.get(kind), size, tidy), slots.first(kind))
+    return found
 
 
 def _relations(
@@ -110,9 +111,16 @@ def _relations(
             edges = LiveEdges(part.adjacency, slots, part.undirected)
             columns = _columns(recipe, part.source, part.target)
             made = recipe is not None and bool(recipe.encoders) and name != predicted
-            frozen = _OF_COLUMNS.format(name) if made else ""
+            frozen = _of_columns(name) if made else ""
             found[name] = LiveRelation(name, part.source, part.target, edges, columns, frozen)
     return found
+
+
+def _of_columns(relation: str) -> str:
+    return (
+        f"columns of the edges of {relation!r} were made features of nodes, which cannot follow a "
+        f"change: import the tables again and leave these columns out ({setting('drop')})"
+    )
 
 
 def _frozen_kinds(
@@ -130,7 +138,7 @@ def _frozen_kinds(
         recipe = recipes.get(name)
         if recipe is not None and recipe.encoders and name != predicted:
             for kind in (relation.source, relation.target):
-                found[kind] = _OF_COLUMNS.format(name)
+                found[kind] = _of_columns(name)
     return found
 
 

@@ -7,10 +7,12 @@ loads torch.
 from __future__ import annotations
 
 import json
+import shutil
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Literal
 
 from vrgcn.data.sources import META, has_parts
@@ -85,17 +87,17 @@ class Run:
 
         if memory not in ("ram", "disk"):
             raise ValueError(f"memory {memory!r} is none of ram, disk")
-        scratch = None
-        if memory == "disk" and directory is None:
-            scratch = TemporaryDirectory(prefix=".live-", dir=self.folder)
-            directory = scratch.name
+        temporary = memory == "disk" and directory is None
+        if temporary:
+            directory = mkdtemp(prefix=".live-", dir=self.folder)
         place = Path(directory) if memory == "disk" and directory is not None else None
         graph = open_run_graph(self, None, None, None, place, scored=False, scaled=False).graph
         _, folder, _ = graph_source(self.config)
         imported = folder is not None and (folder / FILE).is_file()
         recipes = read_recipes(folder) if imported and folder is not None else None
         live = Live(self.saved, graph, recipes=recipes, directory=place)
-        live.scratch = scratch
+        if temporary and place is not None:
+            weakref.finalize(live, shutil.rmtree, place, ignore_errors=True)
         return live
 
     def __str__(self) -> str:

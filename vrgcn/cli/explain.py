@@ -1,0 +1,72 @@
+"""`vrgcn explain`: what the predictions of some nodes depend on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from vrgcn.cli.command import Options
+from vrgcn.cli.shared_flags import Device, Memory, Threads, TrainedRun
+from vrgcn.files.printable import printable
+from vrgcn.pages.destination import check_suffix, check_writable
+from vrgcn.runs.folder import read_config
+from vrgcn.runs.run import check_run, predicted_relation
+from vrgcn.training.config import at_least
+
+_ENDINGS = (".html", ".htm", ".png", ".svg", ".pdf", ".json")
+
+
+@dataclass(frozen=True)
+class ExplainOptions(Options):
+    """Flags of `vrgcn explain`."""
+
+    run: TrainedRun
+    nodes: tuple[str, ...] = ()
+    """Ids of the nodes to explain."""
+    of: str | None = None
+    """Kind of the nodes, in a graph of several kinds. None: the kind that has labels."""
+    out: Path | None = None
+    """File to write: .html (pictures and tables), .png, .svg or .pdf (the picture alone), .json
+    (all numbers). None: print tables only."""
+    top: int = 10
+    """Rows of each table."""
+    most: int = 30
+    """Edges, neighbours and columns that are left out, of each so many: those that weigh most."""
+    memory: Memory = "ram"
+    device: Device = "cpu"
+    threads: Threads = None
+
+    def checked(self) -> Self:
+        """Raise if the run does not exist or predicts pairs, or no node is named."""
+        check_run(self.run)
+        at_least(1, top=self.top, most=self.most)
+        if not self.nodes:
+            raise ValueError(
+                "--nodes: name the nodes to explain by their ids, such as --nodes 7 12"
+            )
+        if predicted_relation(read_config(self.run)) is not None:
+            raise ValueError(f"{self.run} predicts pairs, and no labels of nodes to explain")
+        if self.out is not None:
+            check_suffix(self.out, _ENDINGS)
+            check_writable(self.out.parent)
+        return self
+
+
+def run(options: ExplainOptions) -> None:
+    """Print the explanations, and write them where a file is named."""
+    from vrgcn.engine.devices import find_device, use_threads
+    from vrgcn.pages.explanation import print_explanation, write_explanations
+    from vrgcn.runs.run import open_run
+
+    use_threads(options.threads)
+    live = open_run(options.run, find_device(options.device)).live(memory=options.memory)
+    try:
+        found = [live.explain(node, options.of, options.most) for node in options.nodes]
+    except ValueError as error:
+        raise ValueError(f"--nodes: {error}") from None
+    for explanation in found:
+        print_explanation(explanation, options.top)
+    if options.out is not None:
+        write_explanations(found, options.out, options.top)
+        print(f"written to {printable(options.out)}")
