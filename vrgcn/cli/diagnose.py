@@ -135,12 +135,14 @@ def _of_run(options: DiagnoseOptions, folder: Path) -> tuple[str, Job]:
     """Return the title of the page and the job to diagnose."""
     from vrgcn.engine.devices import find_device
     from vrgcn.models.models import GraphModel
+    from vrgcn.models.relational import RelationalModel
+    from vrgcn.pairs.model import PairModel
     from vrgcn.runs.job import prepare
     from vrgcn.runs.run import open_run, open_run_graph
 
     run = open_run(folder, find_device(options.train.device))
     model = run.saved.model
-    if not isinstance(model, GraphModel):
+    if not isinstance(model, GraphModel | RelationalModel | PairModel):
         raise ValueError(
             f"{folder} holds no network that was trained by epochs, and so has no gradients to "
             "look at: name another run"

@@ -23,7 +23,7 @@ from vrgcn.diagnostics.gradients import (
 )
 from vrgcn.diagnostics.recorder import Recorder
 from vrgcn.diagnostics.staleness import Staleness, measure_staleness
-from vrgcn.diagnostics.trajectory import train_beside, visiting
+from vrgcn.diagnostics.trajectory import measured_objective, train_beside, visiting
 from vrgcn.engine.estimators import ESTIMATORS, Estimator
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.graph.graph import Graph
@@ -118,7 +118,7 @@ def diagnose(
         config.batch_size,
         torch.Generator().manual_seed(config.seed),
     )
-    objective = build_objective(graph, config)
+    objective = measured_objective(trajectory.model, graph, config)
     measured = measure(
         trajectory.model,
         trajectory.batches,
@@ -206,7 +206,7 @@ def _repeat(
     with frozen(recorder, seed) as generator:
         while moments.count < passes:
             recorder.passes.clear()
-            batch = batches.batch(nodes, generator)
+            batch = batches.outputs_of(nodes, generator)
             outputs = batch.run(recorder)
             answers = [recorder.passes[-1].answers[call] for call in _estimated(batches)]
             shown = [_columns(first_rows(answer, len(nodes)), seed) for answer in answers]

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from vrgcn.diagnostics.recorder import Recorder
 from vrgcn.engine.history import NEVER
 from vrgcn.engine.minibatches import MiniBatches
+from vrgcn.pairs.batches import PARTNERS
 from vrgcn.training.gradients import frozen, gradient, trainable
 from vrgcn.training.objective import Objective
 
@@ -115,7 +116,7 @@ def _of_activations(
     uses."""
     recorder = Recorder(model)
     with torch.no_grad(), frozen(recorder, 0, dropout=False) as generator:
-        batch = exact.batch(nodes, generator)
+        batch = exact.outputs_of(nodes, generator)
         batch.run(recorder)
     for level, h in enumerate(recorder.passes[0].inputs):
         table = batches.histories.tables.get((level, "h"))
@@ -141,7 +142,8 @@ def _of_gradients(
     """
     if not batches.estimator.gradient_history:
         return
-    tables = {key: table for key, table in batches.histories.tables.items() if key[1] != "h"}
+    others = ("h", PARTNERS)
+    tables = {key: table for key, table in batches.histories.tables.items() if key[1] not in others}
     rows = {key: table.among(nodes) for key, table in tables.items()}
     held = {key: table.read(rows[key], torch.float64) for key, table in tables.items()}
     written = {key: table.last_written(rows[key]) for key, table in tables.items()}

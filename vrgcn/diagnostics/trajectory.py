@@ -24,6 +24,7 @@ from vrgcn.graph.propagation import PropagationLike
 from vrgcn.runs.fit import fit
 from vrgcn.training.batches import build_minibatches, refreshed_nodes
 from vrgcn.training.config import TrainConfig
+from vrgcn.training.embedding_objective import EmbeddingObjective
 from vrgcn.training.gradients import frozen, gradient, trainable
 from vrgcn.training.objective import Objective, build_objective
 
@@ -72,10 +73,13 @@ def train_beside(
     config = visiting(config, estimators)
     model = copy.deepcopy(model).to(find_device(config.device))
     first = build_minibatches(model, graph, config, propagation=propagation)
-    trajectory = Trajectory(
-        model, {name: first.sibling(estimator) for name, estimator in estimators.items()}
-    )
-    followers = _Followers(trajectory, config, build_objective(graph, config))
+    trajectory = Trajectory(model, {})
+    for name, estimator in estimators.items():
+        try:
+            trajectory.batches[name] = first.sibling(estimator)
+        except ValueError as error:  # minibatches of pairs allow no histories of gradients
+            trajectory.impossible[name] = str(error)
+    followers = _Followers(trajectory, config, measured_objective(model, graph, config))
     followers.start()
     unscored = copy.copy(graph)
     unscored.val = unscored.test = graph.train[:0]
@@ -96,6 +100,15 @@ def train_beside(
         on_epoch=lambda _: followers.refresh(),
     )
     return trajectory
+
+
+def measured_objective(model: nn.Module, graph: Graph, config: TrainConfig) -> Objective:
+    """Return the objective of a graph whose gradients can be measured: that of pairs knows the
+    decoder of the model."""
+    objective = build_objective(graph, config)
+    if isinstance(objective, EmbeddingObjective):
+        objective.prepare(model)
+    return objective
 
 
 class _Followers:

@@ -201,6 +201,11 @@ class MiniBatches:
         """The minibatch of chosen nodes, its neighbours drawn by `generator`, or by our own."""
         return self.make(self.planner.plan(nodes.cpu(), generator or self.generator))
 
+    def outputs_of(self, nodes: Tensor, generator: torch.Generator) -> Batch:
+        """The minibatch of chosen nodes that has outputs and no loss of its own: that of pairs
+        needs more than these nodes."""
+        return Batch(self, self.planner.plan(nodes.cpu(), generator))
+
     def make(self, plan: Plan, *, backward: bool = True) -> Batch:
         """The minibatch of a plan."""
         return Batch(self, plan, backward=backward)

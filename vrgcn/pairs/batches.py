@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from vrgcn.engine.batch import Batch, Position
+from vrgcn.engine.estimators import Estimator
 from vrgcn.engine.history import History, exact_tables
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.engine.plan import Plan
@@ -68,6 +69,15 @@ class PairBatches(_TermBatches):
 
     def __init__(self, model: nn.Module, graph: Graph, **settings: Any) -> None:
         super().__init__(model, graph, **settings)
+        self._check_estimator()
+
+    def sibling(self, estimator: str | Estimator) -> MiniBatches:
+        other = super().sibling(estimator)
+        assert isinstance(other, PairBatches)
+        other._check_estimator()
+        return other
+
+    def _check_estimator(self) -> None:
         if self.estimator.gradient_history:
             raise ValueError(
                 "minibatches of pairs do not visit every node equally often, as histories of "
