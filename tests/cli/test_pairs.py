@@ -216,3 +216,28 @@ def test_given_negatives_that_are_edges_or_nothing_are_refused(
     code, _, error = vrgcn("evaluate", run, "--negatives", tmp_path / "nowhere.csv")
     assert code == 1
     assert "--negatives: there is no file" in error
+
+
+def test_the_page_of_a_run_shows_rules_beside_the_model_and_says_where_they_win(
+    vrgcn, trained, tmp_path: Path
+) -> None:
+    run, _ = trained
+    code, out, error = vrgcn("report", run, "--out", tmp_path / "page.html")
+    assert code == 0, error
+    assert "no scores" not in out
+    page = (tmp_path / "page.html").read_text()
+    assert vrgcn("evaluate", run)[0] == 0
+    scores = json.loads((run / "evaluation-test.json").read_text())["scores"]
+    assert f"{scores['Adamic-Adar']['mrr']:.4f}" in page
+    assert f"{scores['the model']['auc']:.4f}" in page
+    better = any(scores["Adamic-Adar"][key] > value for key, value in scores["the model"].items())
+    assert ("does better than the model by" in page) >= better
+    assert "when training ended" not in page  # the recorded score is that of today
+
+
+def test_a_run_is_diagnosed_with_its_own_pairs(vrgcn, trained, tmp_path: Path) -> None:
+    run, _ = trained
+    code, out, error = vrgcn("diagnose", run, "--epochs", 1, "--passes", 2)
+    assert code == 0, error
+    assert "gradient" in out
+    assert (run / "diagnosis.html").is_file()

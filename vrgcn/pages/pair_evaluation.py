@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
@@ -31,37 +34,79 @@ from vrgcn.training.pair_objective import PairObjective
 MODEL = "the model"
 
 
-def show_pair_evaluation(run: Run, graph: Graph, embeddings: Tensor, name: str) -> None:
-    """Print the scores of a split's pairs, and write them to the folder of the run.
+@dataclass(frozen=True)
+class Compared:
+    """Scores of a model and of simple rules, on one split.
+
+    title: what is scored, in words; count: how many pairs or triples
+    metrics: by name; scores: by MODEL or the name of a rule, and by the name of a metric
+    note: what is wrong with the embeddings; None for nothing
+    """
+
+    title: str
+    count: int
+    metrics: Mapping[str, Metric]
+    scores: Mapping[str, Mapping[str, float]]
+    note: str | None
+
+    @property
+    def headings(self) -> list[str]:
+        return ["", *(metric.title for metric in self.metrics.values())]
+
+    @property
+    def rows(self) -> list[list[str]]:
+        return [
+            [title, *(metric.text(found[key]) for key, metric in self.metrics.items())]
+            for title, found in self.scores.items()
+        ]
+
+    @property
+    def notes(self) -> list[str]:
+        """What people should know of the scores: a collapse, and where simple rules are better."""
+        return [*([] if self.note is None else [self.note]), *winners(self.scores)]
+
+
+def compare_pairs(run: Run, graph: Graph, embeddings: Tensor, split: str) -> Compared:
+    """Score a split's pairs by the model and by simple rules.
 
     embeddings: of all nodes, (nodes, width)
-    name: the split
     """
     pairs, model = graph.pairs, run.saved.model
     assert pairs is not None
     assert isinstance(model, PairModel)
-    metrics = shown_metrics(pairs, name, run.config.get("metric"))
+    metrics = shown_metrics(pairs, split, run.config.get("metric"))
     scorers: dict[str, Scorer] = {MODEL: EmbeddedPairs(model.decoder, embeddings, pairs.targets)}
     scores = {
-        title: score_pairs(scorer, pairs, name, tuple(metrics))
+        title: score_pairs(scorer, pairs, split, tuple(metrics))
         for title, scorer in (scorers | simple_rules(pairs, embeddings.shape[1])).items()
     }
-    rows = [
-        [title, *(metric.text(found[key]) for key, metric in metrics.items())]
-        for title, found in scores.items()
-    ]
-    title = f"{len(pairs.split(name)):,} {name} pairs of {pairs.relation}"
-    if name in pairs.given:
-        title += f", MRR and Hits among {len(pairs.given[name]):,} given negatives"
-    print_table(text_table(title, ["", *(metric.title for metric in metrics.values())], rows))
-    print(f"no leaks: {'; '.join(pairs.rules)}")
-    note = collapse_note(embeddings)
-    if note is not None:
-        print(f"note: {note}")
-    for line in winners(scores):
+    count = len(pairs.split(split))
+    title = f"{count:,} {split} pairs of {pairs.relation}"
+    if split in pairs.given:
+        title += f", MRR and Hits among {len(pairs.given[split]):,} given negatives"
+    return Compared(title, count, metrics, scores, collapse_note(embeddings))
+
+
+def show_pair_evaluation(run: Run, graph: Graph, embeddings: Tensor, split: str) -> None:
+    """Print the scores of a split's pairs, and write them to the folder of the run."""
+    assert graph.pairs is not None
+    found = compare_pairs(run, graph, embeddings, split)
+    print_compared(found, graph.pairs.rules)
+    told = {"split": split, "pairs": str(graph.pairs), "scores": found.scores}
+    write_compared(run.folder / f"evaluation-{split}.json", told)
+
+
+def print_compared(found: Compared, rules: Sequence[str]) -> None:
+    """Print scores. rules: what was done against leaks"""
+    print_table(text_table(found.title, found.headings, found.rows))
+    print(f"no leaks: {'; '.join(rules)}")
+    for line in found.notes:
         print(f"note: {line}")
-    path = run.folder / f"evaluation-{name}.json"
-    write_text(path, json.dumps({"split": name, "pairs": str(pairs), "scores": scores}, indent=2))
+
+
+def write_compared(path: Path, told: Mapping[str, Any]) -> None:
+    """Write scores as JSON."""
+    write_text(path, json.dumps(told, indent=2))
     print(f"written to {printable(path)}")
 
 

@@ -3,15 +3,16 @@ a file."""
 
 from __future__ import annotations
 
-import json
-
 from torch import Tensor
 
-from vrgcn.files.printable import printable
-from vrgcn.files.writing import write_text
 from vrgcn.graph.graph import Graph
-from vrgcn.pages.pair_evaluation import MODEL, pair_split, winners
-from vrgcn.pages.terminal import print_table, text_table
+from vrgcn.pages.pair_evaluation import (
+    MODEL,
+    Compared,
+    pair_split,
+    print_compared,
+    write_compared,
+)
 from vrgcn.pairs.model import PairModel
 from vrgcn.pairs.ranking import collapse_note
 from vrgcn.runs.run import Run
@@ -20,37 +21,37 @@ from vrgcn.triples.ranking import METRICS, EmbeddedTriples, TripleScorer, score_
 from vrgcn.triples.rules import simple_rules
 
 
+def compare_triples(run: Run, graph: Graph, embeddings: Tensor, split: str) -> Compared:
+    """Score a split's triples by the model and by simple rules.
+
+    embeddings: of all nodes, (nodes, width)
+    """
+    triples, model = graph.triples, run.saved.model
+    assert triples is not None
+    assert isinstance(model, PairModel)
+    scorers: dict[str, TripleScorer] = {MODEL: EmbeddedTriples(model.decoder, embeddings)}
+    scores = {
+        title: score_triples(scorer, triples, split)
+        for title, scorer in (scorers | simple_rules(triples)).items()
+    }
+    count = len(triples.split(split))
+    title = f"{count:,} {split} triples, heads and tails, filtered"
+    return Compared(title, count, METRICS, scores, collapse_note(embeddings))
+
+
 def show_triple_evaluation(run: Run, graph: Graph, embeddings: Tensor, split: str | None) -> None:
     """Print the scores of a split's triples, and write them to the folder of the run.
 
     embeddings: of all nodes, (nodes, width)
     split: None for test, else val
     """
-    triples, model = graph.triples, run.saved.model
+    triples = graph.triples
     assert triples is not None
-    assert isinstance(model, PairModel)
     name = pair_split(triples, split)
-    scorers: dict[str, TripleScorer] = {MODEL: EmbeddedTriples(model.decoder, embeddings)}
-    scores = {
-        title: score_triples(scorer, triples, name)
-        for title, scorer in (scorers | simple_rules(triples)).items()
-    }
-    rows = [
-        [title, *(metric.text(found[key]) for key, metric in METRICS.items())]
-        for title, found in scores.items()
-    ]
-    title = f"{len(triples.split(name)):,} {name} triples, heads and tails, filtered"
-    print_table(text_table(title, ["", *(metric.title for metric in METRICS.values())], rows))
-    print(f"no leaks: {'; '.join(triples.rules)}")
-    note = collapse_note(embeddings)
-    if note is not None:
-        print(f"note: {note}")
-    for line in winners(scores):
-        print(f"note: {line}")
-    path = run.folder / f"evaluation-{name}.json"
-    told = {"split": name, "triples": str(triples), "scores": scores}
-    write_text(path, json.dumps(told, indent=2))
-    print(f"written to {printable(path)}")
+    found = compare_triples(run, graph, embeddings, name)
+    print_compared(found, triples.rules)
+    told = {"split": name, "triples": str(triples), "scores": found.scores}
+    write_compared(run.folder / f"evaluation-{name}.json", told)
 
 
 def print_triple_rules(objective: TripleObjective) -> None:

@@ -13,7 +13,7 @@ from vrgcn.files.parsing import parse_json, read_json
 from vrgcn.inference import MODEL
 from vrgcn.inference.saved import load_model
 from vrgcn.runs.folder import METRICS, RESULT, read_config
-from vrgcn.runs.run import graph_source, split_source
+from vrgcn.runs.run import graph_source, predicted_relation, split_source
 from vrgcn.tasks import find_task, tasks_scored_by
 from vrgcn.tasks.metrics import Metric, titled_metric
 
@@ -86,6 +86,10 @@ class Record:
     def predicts_numbers(self) -> bool:
         tasks = [] if self._metric is None else tasks_scored_by(self._metric)
         return any(not task.has_classes for task in tasks)
+
+    @property
+    def predicts_pairs(self) -> bool:
+        return predicted_relation(self.config) is not None
 
     def better(self, score: float, other: float) -> bool:
         """Return True if a score is better than another; for an unknown metric, larger is

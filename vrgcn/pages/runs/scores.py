@@ -14,12 +14,21 @@ from vrgcn.data import find_dataset, root_folder
 from vrgcn.data.opening import open_graph
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
-from vrgcn.inference.predict import predict
+from vrgcn.inference.predict import exact_sweeps, predict
 from vrgcn.inference.saved import model_labels
 from vrgcn.pages.classes import CLASS_COLUMNS, class_row, main_classes
 from vrgcn.pages.page import Page
+from vrgcn.pages.pair_evaluation import MODEL, Compared, compare_pairs, pair_split
 from vrgcn.pages.runs.records import Record
-from vrgcn.runs.run import graph_source, open_run, split_source
+from vrgcn.pages.triple_evaluation import compare_triples
+from vrgcn.runs.run import (
+    Run,
+    graph_source,
+    open_run,
+    open_run_graph,
+    predicted_relation,
+    split_source,
+)
 from vrgcn.tasks import find_task
 from vrgcn.tasks.metrics import (
     METRICS,
@@ -61,6 +70,13 @@ class RunNumbers(RunScores):
 
 
 @dataclass(frozen=True)
+class RunPairs(RunScores):
+    """Scores of a run that predicts pairs, simple rules beside them."""
+
+    compared: Compared
+
+
+@dataclass(frozen=True)
 class NoScores:
     """The reason why a run's model could not be scored."""
 
@@ -85,6 +101,8 @@ class Scorer:
 
     def _score(self, record: Record) -> RunScores:
         run = open_run(record.folder, self.device)
+        if predicted_relation(run.config) is not None:
+            return self._score_pairs(record, run)
         graph = run.saved.prepare(self._graph(record))
         labels = model_labels(run.saved, graph)
         if not len(graph.test):
@@ -100,6 +118,20 @@ class Scorer:
         classes = run.saved.classes or [str(place) for place in range(outputs.shape[1])]
         matrix = None if task.several else confusion(outputs, truth)
         return RunClasses(total, count, classes, class_scores(outputs, truth), matrix)
+
+    def _score_pairs(self, record: Record, run: Run) -> RunPairs:
+        dataset, _, root = graph_source(record.config)
+        _check_present(dataset, self.data_root or root)
+        graph = open_run_graph(run, None, None, self.data_root).graph
+        predicted = graph.pairs or graph.triples
+        assert predicted is not None
+        split = pair_split(predicted, "test" if len(predicted.test) else None)
+        embeddings = exact_sweeps(run.saved, graph).outputs(None)
+        compare = compare_pairs if graph.pairs is not None else compare_triples
+        found = compare(run, graph, embeddings, split)
+        own = {metric.title: name for name, metric in found.metrics.items()}
+        total = found.scores[MODEL].get(own.get(record.metric, ""), math.nan)
+        return RunPairs(total, found.count, found)
 
     def _graph(self, record: Record) -> Graph:
         dataset, folder, root = graph_source(record.config)
@@ -145,12 +177,24 @@ def show_scores(
             _note_difference(page, record, scored[record.label])
     _show_classes(page, {k: v for k, v in scored.items() if isinstance(v, RunClasses)})
     _show_numbers(page, {k: v for k, v in scored.items() if isinstance(v, RunNumbers)})
+    _show_pairs(page, {k: v for k, v in scored.items() if isinstance(v, RunPairs)})
     return failed
 
 
 def scores_name(records: Sequence[Record]) -> str:
     """Return the title of the scores of the runs on one graph."""
-    return "Scores" if any(record.predicts_numbers for record in records) else "Scores by class"
+    plain = any(record.predicts_numbers or record.predicts_pairs for record in records)
+    return "Scores" if plain else "Scores by class"
+
+
+def _show_pairs(page: Page, scored: dict[str, RunPairs]) -> None:
+    """Show a table for each run: the model and the simple rules. Where a rule is better, the page
+    says so."""
+    for label, run in scored.items():
+        found = run.compared
+        page.table(found.headings, found.rows, caption=f"{label}: {found.title}")
+        for line in found.notes:
+            page.note(f"{label}: {line}")
 
 
 def _show_numbers(page: Page, scored: dict[str, RunNumbers]) -> None:
