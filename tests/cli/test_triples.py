@@ -137,6 +137,8 @@ def test_mistakes_are_named(run: Path, tmp_path: Path, capsys: pytest.CaptureFix
         (["--decoder", "dot"], "--decoder distmult or --decoder complex"),
         (["--estimator", "two-way", "--layers", "1"], "use the estimator exact, ns, cv or cvd"),
         (["--pair-batches", "nodes"], "--pair-batches nodes is of one relation"),
+        (["--leave-one-out"], "--leave-one-out splits one relation"),
+        (["--split-column", "fold"], "vrgcn import --keep fold=split"),
         (["--metric", "auc"], "--metric auc is none of mrr, hits@1"),
     ):
         assert wanted in refused("train", graph, "--predict", "relations", *words)

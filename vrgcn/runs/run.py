@@ -238,7 +238,9 @@ def _with_pairs(opened: Opened, config: Mapping[str, Any], own: bool) -> Opened:
         from vrgcn.triples.split import split_triples
 
         drawn = config.get("ratio") if own else (1.0, 0.0, 0.0)
-        graph = split_triples(opened.graph, drawn, config.get("split_seed", 0))
+        column = config.get("split_column") if own else None
+        seed = config.get("split_seed", 0)
+        graph = split_triples(opened.graph, drawn, seed, split_column=column)
         return opened._replace(graph=graph)
     from vrgcn.pairs.split import split_pairs
 

@@ -215,7 +215,16 @@ class Settings:
         if self.predict == RELATIONS:
             from vrgcn.triples.split import split_triples
 
-            graph = split_triples(graph, self.ratio, self.split_seed)
+            for name in WAYS:
+                if name != "split_column" and getattr(self, name):
+                    raise ValueError(
+                        f"{setting(name, getattr(self, name))} splits one relation: the edges of "
+                        f"all relations are split by {setting('ratio')} or "
+                        f"{setting('split_column')}"
+                    )
+            graph = split_triples(
+                graph, self.ratio, self.split_seed, split_column=self.split_column
+            )
         elif self.predict is not None:
             from vrgcn.pairs.split import split_pairs
 

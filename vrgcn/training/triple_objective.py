@@ -38,7 +38,11 @@ class TripleObjective(EmbeddingObjective):
                 "are of queries; leave it out"
             )
         self.source = QuerySource(
-            self.triples, self.loss_name, config.negatives, config.negative_sampling
+            self.triples,
+            self.loss_name,
+            config.negatives,
+            config.negative_sampling,
+            temperature=1.0 if config.temperature is None else config.temperature,
         )
 
     def find_metric(self, name: str) -> Metric:

@@ -82,7 +82,7 @@ class QueryBatch(Batch):
         query = decoder.query(z[0], asked.directions.to(outputs.device))
         true = decoder(query[asked.rows.to(outputs.device)], z[1])
         scores = decoder.against(query, outputs[self._places(asked.candidates)])
-        return asked.losses(self._queries.loss, true, scores)
+        return self._queries.losses(asked, true, scores)
 
     def mean(self, losses: Tensor) -> Tensor:
         """The mean over the terms of an epoch, if all of its queries were like these."""

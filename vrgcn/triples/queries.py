@@ -81,14 +81,21 @@ class QuerySource:
     loss: one of the losses of pairs
     negatives: candidates of a minibatch; at least as many as there are nodes: all nodes
     sampling: how they are drawn; degree: by the number of training triples to the power 0.75, with
-        replacement
+        replacement; uniform and shared: each node equally likely, without
+    temperature: scores are divided by it
     """
 
     def __init__(
-        self, triples: Triples, loss: PairLoss, negatives: int, sampling: Sampling = "uniform"
+        self,
+        triples: Triples,
+        loss: PairLoss,
+        negatives: int,
+        sampling: Sampling = "uniform",
+        temperature: float = 1.0,
     ) -> None:
         self.triples = triples
         self.loss = loss
+        self.temperature = temperature
         self.negatives = min(negatives, triples.num_nodes)
         nodes = triples.num_nodes
         source, direction, target = triples.both_ways(triples.train.unique(dim=0)).unbind(1)
@@ -112,6 +119,10 @@ class QuerySource:
     def terms(self) -> int:
         """Terms in an epoch."""
         return len(self.targets)
+
+    def losses(self, asked: Asked, true: Tensor, scores: Tensor) -> Tensor:
+        """(terms,) the loss of each, from scores as a decoder gives them."""
+        return asked.losses(self.loss, true / self.temperature, scores / self.temperature)
 
     def ask(self, places: Tensor, generator: torch.Generator) -> Asked:
         """Some of the queries, with candidates from the generator."""
