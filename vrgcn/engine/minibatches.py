@@ -132,18 +132,27 @@ class MiniBatches:
             )
         if estimator.gradient_history:
             check_relations(self.setup.matrices)
-        self.planner = Planner(
-            self.setup.matrices,
-            sampler,
-            history=estimator.history,
-            gradients=estimator.gradient_history,
-            history_cap=self.history_cap,
-        )
+        self._sampler = sampler
+        self.planner = self._build_planner()
         self.visits = self._visits()
         self.share = len(self.visits.backward) / max(int(self.trained[self.nodes].sum()), 1)
         self.histories = histories
         self.position = Position()
         self.generator = torch.Generator().manual_seed(self.seed)
+
+    def _build_planner(self) -> Planner:
+        return Planner(
+            self.setup.matrices,
+            self._sampler,
+            history=self.estimator.history,
+            gradients=self.estimator.gradient_history,
+            history_cap=self.history_cap,
+        )
+
+    def use_edges(self, setup: Setup) -> None:
+        """Plan minibatches on other edges from now on. setup: the same model with another P"""
+        self.setup = setup
+        self.planner = self._build_planner()
 
     def _visits(self) -> Visits:
         if not self.estimator.gradient_history:

@@ -135,6 +135,11 @@ class Setup:
         averages = _averages(self.P, rule, self.graph, directory)
         return replace(self, averages=averages, directory=directory)
 
+    def on_edges_of(self, graph: Graph) -> Setup:
+        """The same model with P of another graph of the same nodes; P X is the caller's to fill."""
+        P = _matrices(self.rule, graph, self.P)
+        return replace(self, P=P, averages=_averages(P, None, self.graph, self.directory))
+
     def on_all_edges(self) -> Setup:
         """The same model for evaluation: of an inductive one, P has the edges of all nodes."""
         if not self.inductive:

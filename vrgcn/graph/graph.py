@@ -13,7 +13,7 @@ from torch import Tensor
 from vrgcn.graph.edges import build_adjacency, edges_among
 from vrgcn.graph.kinds import Kinds
 from vrgcn.graph.names import Names
-from vrgcn.graph.relations import Relation, Schema, among, union
+from vrgcn.graph.relations import Relation, Schema, among, union, with_reverses
 from vrgcn.graph.sparse import CSR, full_precision, layout_word
 from vrgcn.graph.validation import (
     SPLITS,
@@ -305,6 +305,17 @@ class Graph:
             part.relations = among(self.relations, lambda A: edges_among(A, inside))
         part.scaling = self.scaling
         return part
+
+    def with_edges(self, adjacency: CSR, relation: str | None = None) -> Graph:
+        """The same nodes with other edges; relation: the one that has them, and its reverse"""
+        if relation is None:
+            return self._replaced(adjacency, self.features)
+        given = (part for part in self.relations.values() if part.reverse_of is None)
+        changed = self._replaced(None, self.features)
+        changed.relations = with_reverses(
+            replace(part, adjacency=adjacency) if part.name == relation else part for part in given
+        )
+        return changed
 
     def only(self, relation: Relation) -> Graph:
         """The same nodes with the edges of one relation, as a graph without kinds."""

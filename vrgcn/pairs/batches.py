@@ -30,9 +30,11 @@ from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.engine.plan import Plan
 from vrgcn.engine.sweeps import fill_tables, sweep
 from vrgcn.engine.visits import sizes
+from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.pairs.decoders import Decoder, detached
 from vrgcn.pairs.heads import Head, Watched, head_of, read_partners
+from vrgcn.pairs.own_edges import MessageEdges, OwnEdges
 from vrgcn.pairs.shared import SharedNegatives
 from vrgcn.pairs.terms import Terms, TermSource
 
@@ -45,11 +47,19 @@ class _TermBatches(MiniBatches):
     """Minibatches of all nodes with the terms of each epoch."""
 
     def __init__(
-        self, model: nn.Module, graph: Graph, *, source: TermSource, **settings: Any
+        self,
+        model: nn.Module,
+        graph: Graph,
+        *,
+        source: TermSource,
+        own_edges: OwnEdges = "keep",
+        **settings: Any,
     ) -> None:
         self.source = source
         self._drawn: tuple[int, Terms] | None = None
+        self.own_edges = own_edges
         super().__init__(model, graph, **settings)
+        self._edges = MessageEdges(self.setup, source.pairs)
 
     @property
     def counted(self) -> int:
@@ -60,7 +70,11 @@ class _TermBatches(MiniBatches):
         """The terms of the present epoch: they depend on the seed and its number alone."""
         epoch = self.position.epoch
         if self._drawn is None or self._drawn[0] != epoch:
-            self._drawn = epoch, self.source.draw(self._generator(epoch, _TERMS))
+            generator = self._generator(epoch, _TERMS)
+            chosen = self.source.chosen(generator)
+            self._drawn = epoch, self.source.draw(generator, chosen)
+            if self.own_edges == "redraw":
+                self.use_edges(self._edges.without(self.source.train[chosen]))
         return self._drawn[1]
 
 
@@ -107,6 +121,8 @@ class PairBatches(_TermBatches):
         return self._of(self.terms.take(places), generator)
 
     def _of(self, terms: Terms, generator: torch.Generator) -> Batch:
+        if self.own_edges == "exclude":
+            self.use_edges(self._edges.without(terms.nodes[:, :2]))
         shared = None
         nodes = terms.nodes.flatten()
         if self.source.shared:
@@ -156,8 +172,18 @@ class NodeBatches(_TermBatches):
 
     def __init__(self, model: nn.Module, graph: Graph, **settings: Any) -> None:
         super().__init__(model, graph, **settings)
+        if self.own_edges == "exclude":
+            raise ValueError(
+                "a minibatch of nodes scores all pairs of its nodes, which would have no messages "
+                f"at all: use {setting('own_edges', 'redraw')}, or minibatches of pairs "
+                f"({setting('pair_batches', 'pairs')})"
+            )
         head_of(model, graph)
         self._places = torch.full((graph.num_nodes,), -1)
+
+    def rest_of_epoch(self) -> Iterator[Batch]:
+        _ = self.terms  # they decide which edges carry messages in this epoch
+        return super().rest_of_epoch()
 
     def make(self, plan: Plan, *, backward: bool = True) -> Batch:
         return NodeBatch(self, plan, self.terms, backward=backward)
@@ -294,13 +320,12 @@ class NodeBatch(Batch):
         ids = torch.cat([self.nodes, others])
         by_source, by_partner = (slots[slots[:, k] < count] for k in (0, 1))
         place = batches.places_among(self.nodes[mine], ids[by_source[:, 0]]).to(outputs.device)
-        scores = decoder(outputs[by_source[:, 0]], fixed[by_source[:, 1]])
+        scores = decoder.pairwise(outputs, fixed, *by_source.unbind(1))
         first = shared.losses(scores, pressure[place])
 
         known = batches.pressures(self._model, decoder).read(ids.to(outputs.device), outputs.dtype)
         known[mine] = self._pressure[1]
-        both = fixed[by_partner[:, 0]], outputs[by_partner[:, 1]]
-        scores = functional_call(decoder, detached(decoder), both)
+        scores = _fixed_pairwise(decoder, fixed, outputs, *by_partner.unbind(1))
         self._own = len(first)
         return torch.cat([first, shared.losses(scores, known[by_partner[:, 0], 0])])
 
@@ -321,6 +346,18 @@ class NodeBatch(Batch):
                 )
         self._seen = self._pressure = None
         super().commit()
+
+
+def _fixed_pairwise(decoder: Decoder, *arguments: Tensor) -> Tensor:
+    """`decoder.pairwise` without gradients of its parameters."""
+    parameters = [p for p in decoder.parameters() if p.requires_grad]
+    for parameter in parameters:
+        parameter.requires_grad_(False)
+    try:
+        return decoder.pairwise(*arguments)
+    finally:
+        for parameter in parameters:
+            parameter.requires_grad_(True)
 
 
 def _scores(decoder: Decoder, z: Tensor, own: int) -> Tensor:

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from vrgcn.files.setting_names import setting
 
 _DEVIATION = 0.1  # of the first weights of several relations
+_DENSE = 32  # scores of a matrix product that take as long as one whose rows are gathered
 _NUMBERS = 1 << 23  # numbers of a hidden layer that are held at a time: 32 MB
 
 
@@ -30,7 +31,10 @@ class Decoder(nn.Module):
     """Scores pairs. one, other: (..., width) of sources and targets, broadcast -> (...).
 
     relations: how many relations are predicted, their reverses included; 0: one alone
+    by_product: whether `against` is one matrix product
     """
+
+    by_product = False
 
     def __init__(self, width: int, directed: bool, relations: int = 0) -> None:
         super().__init__()
@@ -50,9 +54,18 @@ class Decoder(nn.Module):
         scores: Tensor = self(one[:, None], others[None])
         return scores
 
+    def pairwise(self, one: Tensor, others: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+        """(pairs,) scores of one[rows] with others[columns]."""
+        if self.by_product and len(one) * len(others) <= _DENSE * len(rows):
+            return self.against(one, others)[rows, columns]
+        scores: Tensor = self(one[rows], others[columns])
+        return scores
+
 
 class Dot(Decoder):
     """zᵤ · zᵥ."""
+
+    by_product = True
 
     def __init__(self, width: int, directed: bool, relations: int = 0) -> None:
         super().__init__(width, directed)
@@ -68,6 +81,8 @@ class Dot(Decoder):
 class Cosine(Decoder):
     """zᵤ · zᵥ / (|zᵤ| |zᵥ|)."""
 
+    by_product = True
+
     def __init__(self, width: int, directed: bool, relations: int = 0) -> None:
         super().__init__(width, directed)
         _refuse_relations("cosine", relations)
@@ -81,6 +96,8 @@ class Cosine(Decoder):
 
 class DistMult(Decoder):
     """Σ r zᵤ zᵥ."""
+
+    by_product = True
 
     def __init__(self, width: int, directed: bool, relations: int = 0) -> None:
         super().__init__(width, directed)

@@ -94,6 +94,7 @@ class TermSource:
 
     loss: one of LOSSES; negatives: for each true pair; sampling: how they are drawn
     temperature: scores are divided by it
+    share: of the training pairs, drawn anew for each epoch, that an epoch scores
 
     A pair without a direction is turned in a random one in each epoch.
     """
@@ -105,6 +106,7 @@ class TermSource:
         negatives: int,
         sampling: Sampling = "uniform",
         temperature: float = 1.0,
+        share: float = 1.0,
     ) -> None:
         if sampling == "shared" and loss == "bpr":
             raise ValueError(
@@ -121,6 +123,7 @@ class TermSource:
         if not pairs.directed:
             free &= self.sampler.possible(pairs.train[:, 1])
         self.train = pairs.train[free]
+        self.scored = max(round(share * len(self.train)), 1)
         if not len(self.train):
             raise ValueError(
                 f"no training pair of {pairs.relation} has a source with a negative: every node is "
@@ -131,11 +134,17 @@ class TermSource:
     def count(self) -> int:
         """Terms in an epoch."""
         coupled = self.shared or self.loss != "logistic"
-        return len(self.train) * (1 if coupled else 1 + self.negatives)
+        return self.scored * (1 if coupled else 1 + self.negatives)
 
-    def draw(self, generator: torch.Generator) -> Terms:
-        """The terms of an epoch."""
-        true = self.train
+    def chosen(self, generator: torch.Generator) -> Tensor:
+        """(scored pairs,) places among `train` of the pairs that an epoch scores."""
+        if self.scored == len(self.train):
+            return torch.arange(self.scored)
+        return torch.randperm(len(self.train), generator=generator)[: self.scored].sort().values
+
+    def draw(self, generator: torch.Generator, chosen: Tensor | None = None) -> Terms:
+        """The terms of an epoch. chosen: places among `train`; None: all"""
+        true = self.train if chosen is None else self.train[chosen]
         if not self.pairs.directed:
             turned = torch.rand(len(true), generator=generator) < 0.5
             true = torch.where(turned[:, None], true.flip(1), true)

@@ -92,6 +92,13 @@ class TrainConfig:
     """How negatives are drawn: each node equally likely, or by its number of training pairs to the
     power 0.75. shared: all pairs of a minibatch have the same --negatives, each node equally
     likely; thousands are cheap. In minibatches of nodes they are nodes of the minibatch."""
+    own_edges: Literal["auto", "keep", "redraw", "exclude"] = "auto"
+    """Whether the edge of a training pair carries a message while that pair is scored. keep: it
+    does. redraw: in each epoch a new --held-share of the training pairs is scored and carries no
+    messages, the others carry messages and are not scored. exclude: the pairs of a minibatch of
+    pairs carry no messages in it. auto: keep."""
+    held_share: float = 0.2
+    """Share of the training pairs that an epoch scores with --own-edges redraw."""
     temperature: float | None = None
     """What the loss of pairs divides scores by. None: 0.1 for the decoder cosine, 1 for others."""
     pair_batches: Literal["auto", "nodes", "pairs"] = "auto"
@@ -173,6 +180,8 @@ class TrainConfig:
             value = getattr(self, name)
             if value is not None and not 0 < value < float("inf"):
                 raise ValueError(f"{name} must be positive, not {value}")
+        if not 0 < self.held_share < 1:
+            raise ValueError(f"held_share must be between 0 and 1, not {self.held_share}")
         if not 0 <= self.label_smoothing < 1:
             raise ValueError(
                 f"label_smoothing is a share from 0 to below 1, not {self.label_smoothing}"

@@ -13,6 +13,7 @@ from vrgcn.models.relational import RelationalModel
 from vrgcn.pairs.batches import NodeBatches, PairBatches
 from vrgcn.pairs.decoders import Cosine
 from vrgcn.pairs.heads import has_head
+from vrgcn.pairs.own_edges import OwnEdges
 from vrgcn.pairs.ranking import EmbeddedPairs, pair_metric, score_pairs
 from vrgcn.pairs.terms import PairLoss, TermSource
 from vrgcn.tasks.metrics import Metric
@@ -41,8 +42,13 @@ class PairObjective(EmbeddingObjective):
                 "of edges cannot be predicted yet, links can"
             )
         self.pair_batches = config.pair_batches
+        self.own_edges: OwnEdges = "keep" if config.own_edges == "auto" else config.own_edges
         self.source = TermSource(
-            self.pairs, self.loss_name, config.negatives, config.negative_sampling
+            self.pairs,
+            self.loss_name,
+            config.negatives,
+            config.negative_sampling,
+            share=config.held_share if self.own_edges == "redraw" else 1.0,
         )
         self.temperature = config.temperature
 
@@ -62,7 +68,7 @@ class PairObjective(EmbeddingObjective):
             relational = isinstance(getattr(model, "encoder", None), RelationalModel)
             by_nodes = has_head(model, graph) and not relational
         kind = NodeBatches if by_nodes else PairBatches
-        return kind(model, graph, source=self.source, **settings)
+        return kind(model, graph, source=self.source, own_edges=self.own_edges, **settings)
 
     def prepare(self, model: nn.Module) -> None:
         super().prepare(model)
