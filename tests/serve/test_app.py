@@ -111,6 +111,50 @@ def test_bodies_that_are_no_json_or_too_large_are_refused(client: TestClient) ->
     assert client.post("/nodes", content=b"{}").status_code == 415
 
 
+def test_the_most_influential_neighbours_are_named_and_follow_changes(
+    client: TestClient, papers: Path
+) -> None:
+    live = vrgcn.load_run(papers).live()
+    for _ in range(2):  # computed, and then kept
+        found = client.get("/nodes/p1?neighbours=3").json()["neighbours"]
+        effects = live.explain("p1").neighbours.effects[:3]
+        assert [each["id"] for each in found] == [each.id for each in effects]
+        assert [each["effect"] for each in found] == pytest.approx([-e.change for e in effects])
+    edge = {"source": "p1", "target": "p0", "weight": 5.0}
+    client.post("/edges", json={"edges": [edge]})
+    live.add_edges(edge)
+    found = client.get("/nodes/p1?neighbours=1").json()["neighbours"]
+    assert found[0]["effect"] == pytest.approx(-live.explain("p1").neighbours.effects[0].change)
+    assert client.get("/nodes/p1?neighbours=0").json()["neighbours"] == []
+
+
+def test_an_explanation_is_that_of_python(client: TestClient, papers: Path) -> None:
+    found = client.get("/explain/p1").json()
+    expected = vrgcn.load_run(papers).live().explain("p1").to_dict()
+    assert found["predicted"] == expected["predicted"]
+    assert found["columns"]["total"] == pytest.approx(expected["columns"]["total"], abs=1e-6)
+    assert {each["column"] for each in found["columns"]["effects"]} <= {"year", "field"}
+
+
+def test_the_graph_is_described(client: TestClient) -> None:
+    described = client.get("/about").json()
+    assert described == {
+        "nodes": 12,
+        "edges": 24,
+        "kinds": [],
+        "relations": [],
+        "weighted": True,
+        "task": "classes",
+        "change": 0,
+    }
+
+
+def test_recommendations_need_a_model_of_pairs(client: TestClient) -> None:
+    answer = client.get("/recommend/p1")
+    assert answer.status_code == 422
+    assert "no pairs" in answer.json()["error"]["message"]
+
+
 def test_a_key_applies_a_change_once(client: TestClient) -> None:
     edge = {"edges": [EDGE]}
     key = {"Idempotency-Key": "k1"}

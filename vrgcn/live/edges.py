@@ -63,6 +63,12 @@ class LiveEdges:
         self.num_loops = int(self.looped.sum())
 
     @property
+    def num_edges(self) -> int:
+        """Edges; one that counts in both directions is one."""
+        entries = self.into.rows.num_entries
+        return (entries + int(self.looped.sum())) // 2 if self.undirected else entries
+
+    @property
     def weighted(self) -> bool:
         return self.into.rows.weighted
 

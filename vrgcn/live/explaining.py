@@ -135,6 +135,10 @@ class Explainer:
             note,
         )
 
+    def neighbours(self) -> Effects:
+        """Return the effects of its neighbours alone."""
+        return self._neighbours(self._links())
+
     def _of(self, outputs: Tensor) -> float:
         if not self._task.has_classes:
             return float(outputs[0, 0])
@@ -286,3 +290,8 @@ def _dense_mean(scaling: Scaling) -> Numbers:
 def explain_node(live: Live, slot: int, kind: str, most: int) -> Explanation:
     """Explain the prediction of a slot's node."""
     return Explainer(live, slot, kind, most).explain()
+
+
+def influence_on(live: Live, slot: int, kind: str, most: int) -> Effects:
+    """Return what leaving out each neighbour of a slot's node does to its prediction."""
+    return Explainer(live, slot, kind, most).neighbours()

@@ -23,7 +23,7 @@ from vrgcn.inference.predictions import Predictions
 from vrgcn.inference.saved import SavedModel
 from vrgcn.inference.smoothing import Smoothing
 from vrgcn.live.changes import Change, Changes, checked, id_list
-from vrgcn.live.explaining import Explanation, explain_node
+from vrgcn.live.explaining import Effects, Explanation, explain_node, influence_on
 from vrgcn.live.ids import Id
 from vrgcn.live.known_pairs import best_new, relation_of, with_pairs
 from vrgcn.live.materialise import materialise
@@ -146,6 +146,18 @@ class Live:
     @property
     def num_nodes(self) -> int:
         return int(self._world.state.alive.sum())
+
+    def about(self) -> dict[str, Any]:
+        """Sizes of the graph, names of its kinds and relations, and whether edges have weights."""
+        relations = self._world.relations
+        with self._reading:
+            return {
+                "nodes": self.num_nodes,
+                "edges": sum(each.edges.num_edges for each in relations.values()),
+                "kinds": [kind for kind in self._world.ids if kind != ONLY],
+                "relations": [name for name in relations if name != ONLY],
+                "weighted": any(each.edges.weighted for each in relations.values()),
+            }
 
     @property
     def classes(self) -> list[str] | None:
@@ -308,13 +320,24 @@ class Live:
 
         most: edges, neighbours and columns that are left out one by one, of each so many
         """
-        if isinstance(self.saved.model, PairModel):
-            raise ValueError("explain: the model predicts pairs, and no labels of nodes")
-        kind = find_kind(kind, self._world.slots, "explain")
-        if kind not in self._world.answered:
-            raise ValueError(f"explain: nodes of kind {kind!r} have no predictions")
+        kind = self._explained_kind(kind)
         with self._writing:
             return explain_node(self, self._there(kind, node), kind, most)
+
+    def influence(self, node: Any, kind: str | None = None, most: int = 30) -> Effects:
+        """How the prediction of a node changes when a neighbour is left out; `explain` without
+        edges and columns."""
+        kind = self._explained_kind(kind)
+        with self._writing:
+            return influence_on(self, self._there(kind, node), kind, most)
+
+    def _explained_kind(self, kind: str | None) -> str:
+        if isinstance(self.saved.model, PairModel):
+            raise ValueError("explain: the model predicts pairs, and no labels of nodes")
+        found = find_kind(kind, self._world.slots, "explain")
+        if found not in self._world.answered:
+            raise ValueError(f"explain: nodes of kind {found!r} have no predictions")
+        return found
 
     def _supposed(self, changes: Resolved, slots: Tensor) -> Tensor:
         """(slots, width) outputs that changes would lead to. Nothing of them stays."""

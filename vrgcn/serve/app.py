@@ -82,6 +82,8 @@ class _Routes:
             _route("/edges", "POST", self.add_edges),
             _route("/edges", "DELETE", self.remove_edges),
             _route("/changes", "POST", self.several),
+            _route("/recommend/{id:path}", "GET", self.recommend),
+            _route("/explain/{id:path}", "GET", self.explain),
             _route("/about", "GET", self.about),
             _route("/healthz", "GET", self.healthz),
             _route("/metrics", "GET", self.metrics),
@@ -91,7 +93,26 @@ class _Routes:
 
     async def read(self, request: Request) -> Response:
         count = whole(request, "neighbours", NEIGHBOURS, 0, 50)
-        return answer(self.service.read(*_node(request), count))
+        read = partial(self.service.read, *_node(request), count)
+        found = read(kept=True)  # from tables, at once; what has to be computed has a thread
+        return answer(found or await self._computed(read))
+
+    async def recommend(self, request: Request) -> Response:
+        count = whole(request, "k", 20, 1, 1000)
+        find = partial(self.service.recommend, *_node(request), count)
+        return answer(await self._computed(find))
+
+    async def explain(self, request: Request) -> Response:
+        explain = partial(self.service.explain, *_node(request))
+        return answer(await self._computed(explain))
+
+    async def _computed(self, work: Callable[[], Any]) -> Any:
+        """Return the result of a computation in a thread; raise if it takes too long."""
+        try:
+            return await asyncio.wait_for(asyncio.to_thread(work), self.limits.seconds)
+        except TimeoutError:
+            text = f"the answer took more than {self.limits.seconds:g} seconds"
+            raise ProblemError(503, text, retry_after=5) from None
 
     async def add_nodes(self, request: Request) -> Response:
         body = await read_object(request, self.limits)

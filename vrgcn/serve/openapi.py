@@ -128,6 +128,22 @@ PATHS: dict[str, dict[str, Any]] = {
             "201",
         )
     },
+    "/recommend/{id}": {
+        "get": _operation(
+            "Find the best new partners of a node, by a model that predicts pairs.",
+            "Ids and scores, best first; known pairs are left out.",
+            _READ,
+            (_ID, _query("k", 1, 1000, 20, "How many.")),
+        )
+    },
+    "/explain/{id}": {
+        "get": _operation(
+            "Leave out each neighbour and column in turn, exactly.",
+            "The changes of the predicted class's probability, or of the value.",
+            _READ,
+            (_ID, _KIND),
+        )
+    },
     "/about": {"get": _operation("Describe the served graph.", "Sizes, task, kinds.", ("401",))},
     "/healthz": {"get": _operation("Say whether the service answers.", "Its newest change.")},
     "/metrics": {

@@ -21,6 +21,7 @@ from typing import Any, Literal
 from vrgcn.files.writing import remove_partial
 from vrgcn.live.live import Live, UnknownNodeError
 from vrgcn.live.saving import fingerprint
+from vrgcn.pairs.model import PairModel
 from vrgcn.runs.lock import locked
 from vrgcn.runs.run import load_run
 from vrgcn.serve.answers import ProblemError
@@ -28,6 +29,9 @@ from vrgcn.serve.journal import Journal, KeyReusedError
 from vrgcn.serve.metrics import Metrics
 
 STATE = "state-"
+PAIRS = "pairs"
+INFLUENTIAL = 20  # neighbours that are left out one by one to find those that matter
+_KEPT = 100_000  # nodes whose influential neighbours are kept
 
 
 class Service:
@@ -44,22 +48,67 @@ class Service:
         self.number = journal.last
         self.unfolded = len(journal)
         self.metrics = _metrics(self)
+        self.task = PAIRS if isinstance(live.saved.model, PairModel) else live.saved.task
+        self._effects: dict[tuple[str, str | None], tuple[float, list[dict[str, Any]]]] = {}
 
     # Reading.
 
-    def read(self, node: str, kind: str | None, neighbours: int) -> dict[str, Any]:
-        """Return the prediction of a node, exact for the graph after the newest change."""
+    def read(
+        self, node: str, kind: str | None, neighbours: int, *, kept: bool = False
+    ) -> dict[str, Any] | None:
+        """Return the prediction of a node, exact for the graph after the newest change.
+
+        neighbours: how many of the most influential ones are named
+        kept: True to return None where anything has to be computed
+        """
+        if kept and self.live.saved.smoothing is not None:
+            return None
         with refusals():
             when = self.live.computed(node, kind)
-            shown = self._prediction(node, kind)
-            others = self.live.neighbours(node, kind, neighbours) if neighbours else []
+            named: list[dict[str, Any]] = []
+            if neighbours and self.task != PAIRS:
+                effects = self._kept_effects(node, kind, when, compute=not kept)
+                if effects is None:
+                    return None
+                named = effects[:neighbours]
+            shown = {} if self.task == PAIRS else self._prediction(node, kind)
         return {
-            **_named(node, kind),
+            **({"id": node} if kind is None else {"id": node, "kind": kind}),
             **shown,
             "computed": datetime.fromtimestamp(when, UTC).isoformat(timespec="milliseconds"),
             "change": self.number,
-            "neighbours": others,
+            "neighbours": named,
         }
+
+    def _kept_effects(
+        self, node: str, kind: str | None, when: float, *, compute: bool
+    ) -> list[dict[str, Any]] | None:
+        """Return the influential neighbours of a node. They are kept as long as no change affects
+        the node: whatever they depend on, its prediction depends on too."""
+        kept = self._effects.get((node, kind))
+        if kept is not None and kept[0] == when:
+            return kept[1]
+        if not compute:
+            return None
+        found = [
+            {"id": each.id, "kind": each.kind, "effect": -each.change}
+            for each in self.live.influence(node, kind, INFLUENTIAL).effects
+        ]
+        if len(self._effects) >= _KEPT:
+            self._effects.clear()
+        self._effects[node, kind] = when, found
+        return found
+
+    def explain(self, node: str, kind: str | None) -> dict[str, Any]:
+        """Return what leaving out each edge, neighbour and column would change."""
+        with refusals():
+            return self.live.explain(node, kind).to_dict()
+
+    def recommend(self, node: str, kind: str | None, count: int) -> dict[str, Any]:
+        """Return the best new partners of a node."""
+        with refusals():
+            found = self.live.recommend(node, count, kind)
+        return {"id": node, "change": self.number, "recommended": found}
 
     def _prediction(self, node: str, kind: str | None) -> dict[str, Any]:
         found = self.live.predict(node, kind)
@@ -77,7 +126,7 @@ class Service:
 
     def about(self) -> dict[str, Any]:
         """Describe the graph and the task."""
-        return {"nodes": self.live.num_nodes, "change": self.number}
+        return {**self.live.about(), "task": self.task, "change": self.number}
 
     # Changing.
 
@@ -168,10 +217,6 @@ def refusals() -> Iterator[None]:
         raise ProblemError(409, str(error), "Idempotency-Key") from None
     except (ValueError, TypeError) as error:
         raise ProblemError(422, str(error)) from None
-
-
-def _named(node: str, kind: str | None) -> dict[str, Any]:
-    return {"id": node} if kind is None else {"id": node, "kind": kind}
 
 
 def _metrics(service: Service) -> Metrics:

@@ -58,6 +58,7 @@ async function start() {
     `change ${about.change}`;
   fill("kind", about.kinds || []);
   fill("relation", about.relations || []);
+  at("weight-label").hidden = !about.weighted;
 }
 
 function fill(name, values) {
@@ -143,15 +144,24 @@ async function explain(mine) {
   }
   const found = await ask(`/explain/${encodeURIComponent(mine.id)}${query(mine.kind)}`);
   if (mine !== shown) return;
+  const what = found.predicted === null ? "The value" : `The probability of ${found.predicted}`;
   at("explained").textContent =
-    `${found.quantity} is ${number(found.base)}. Left out one at a time, the parts below change ` +
-    `it by ${signed(found.sum)} in sum; all of them together by ${signed(found.together)}.`;
-  const rows = found.effects.slice(0, 12).map((each) =>
+    `${what} is ${number(found.value)}. ${found.note ? `(${found.note}.) ` : ""}` +
+    `Each part below is left out on its own.`;
+  at("effects").append(...table("neighbours", found.neighbours), ...table("columns", found.columns));
+}
+
+function table(name, sort) {
+  if (!sort.looked_at) return [];
+  const rows = sort.effects.slice(0, 8).map((each) =>
     element("tr", {},
-      element("td", {}, `without ${each.part} ${each.name}`),
+      element("td", {}, `without ${each.what}`),
       element("td", { class: each.change < 0 ? "supports" : "opposes" }, signed(each.change))));
-  const head = element("tr", {}, element("th", {}, "If left out"), element("th", {}, "change"));
-  at("effects").append(element("table", {}, head, ...rows));
+  const head = element("tr", {}, element("th", {}, `of its ${name}`), element("th", {}, "change"));
+  const seen = sort.looked_at < sort.there ? `${sort.looked_at} of ${sort.there}` : "all";
+  const note = `Sum over ${seen} ${name} ${signed(sort.total)}; ` +
+    `left out together ${signed(sort.together)}.`;
+  return [element("table", {}, head, ...rows), element("p", { class: "quiet" }, note)];
 }
 
 async function recommend(mine) {
@@ -172,7 +182,9 @@ at("ask").addEventListener("submit", (event) => {
 at("edge").addEventListener("submit", async (event) => {
   event.preventDefault();
   const remove = event.submitter && event.submitter.name === "remove";
-  const edges = [{ source: at("source").value, target: at("target").value }];
+  const edge = { source: at("source").value, target: at("target").value };
+  if (!remove && !at("weight-label").hidden) edge.weight = Number(at("weight").value);
+  const edges = [edge];
   const relation = at("relation-label").hidden ? {} : { relation: at("relation").value };
   try {
     const done = await ask("/edges", {
