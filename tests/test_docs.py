@@ -174,6 +174,13 @@ def check_sampler(kind: Callable[[float], Any], graph: Graph) -> None:
     assert ((mean - dense).abs() <= 0.12 * dense + 1e-6).all()
 
 
+def check_probabilities(names: dict[str, Any]) -> None:
+    sets, test = names["sets"], names["graph"].test
+    assert sets.shape == (len(test), 3)
+    assert (sets.sum(1) >= 1).all()
+    assert len(names["calibration"].scores) + names["calibration"].fitted == 15
+
+
 def check_pyg(names: dict[str, Any]) -> None:
     data, sage = names["data"], names["sage"]
     full = sage(data.x, data.edge_index).detach()
@@ -292,6 +299,7 @@ CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "docs/objectives.md": check_objectives,
     "docs/own-models.md": check_own_models,
     "docs/pairs.md": check_pairs,
+    "docs/probabilities.md": check_probabilities,
     "docs/pyg.md": check_pyg,
     "docs/python.md": check_python,
     "docs/reliability.md": check_reliability,

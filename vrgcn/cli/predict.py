@@ -31,6 +31,11 @@ class PredictOptions(ExactOptions):
     """Kind of nodes to predict, in a graph of several kinds, or all. None: the kind that has
     labels."""
 
+    coverage: float | None = None
+    """Add prediction sets, or intervals for numbers, that hold the true label with this
+    probability, such as 0.9: a column `set`, or `low` and `high`. Needs a calibrated model, and
+    nodes like the validation nodes."""
+
     pairs: Path | None = None
     """For a run that predicts pairs: a CSV or Parquet file with the ids of two nodes in each row,
     in the columns source and target (or user and item, as their kinds are called), or in the first
@@ -42,6 +47,10 @@ class PredictOptions(ExactOptions):
     def checked(self) -> Self:
         """Raise if the run predicts pairs and none are given, or the other way round."""
         checked = super().checked()
+        if self.coverage is not None and not 0 < self.coverage < 1:
+            raise ValueError(f"--coverage lies between 0 and 1, not {self.coverage:g}")
+        if self.coverage is not None and self.out.suffix == ".npy":
+            raise ValueError("--coverage adds columns: use .parquet or .csv")
         predicted = predicted_relation(read_config(self.run))
         if predicted is not None and self.pairs is None:
             raise ValueError(
@@ -52,9 +61,13 @@ class PredictOptions(ExactOptions):
             raise ValueError(f"--pairs: {self.run} predicts labels of nodes, and no pairs")
         if self.pairs is not None:
             check_file(self.pairs, "--pairs")
-            for flag, value in (("--nodes", self.nodes), ("--top", self.top)):
+            for flag, value in (
+                ("--nodes", self.nodes),
+                ("--top", self.top),
+                ("--coverage", self.coverage),
+            ):
                 if value is not None:
-                    raise ValueError(f"{flag} chooses nodes or classes: leave it out with --pairs")
+                    raise ValueError(f"{flag} is for labels of nodes: leave it out with --pairs")
             check_suffix(self.out, (".parquet", ".csv"))
         return checked
 
@@ -80,6 +93,7 @@ def _predict(options: PredictOptions) -> None:
     from vrgcn.data.predictions import check_prediction, prediction_file
     from vrgcn.engine.devices import find_device, use_threads
     from vrgcn.inference.predict import check_outputs
+    from vrgcn.inference.regions import region_limit
     from vrgcn.runs.run import open_run
     from vrgcn.tasks import find_task
 
@@ -88,12 +102,19 @@ def _predict(options: PredictOptions) -> None:
     saved = run.saved
     task, classes = find_task(saved.task), class_names(saved)
     check_prediction(options.out, task, len(classes), options.top)
+    limit = None if options.coverage is None else region_limit(saved, options.coverage)
     with opened_sweeps(run, options, options.of) as opened:
         graph, sweeps = opened.graph, opened.sweeps
         with (
             shown("predicting", sweeps.work(opened.nodes)) as advance,
             prediction_file(
-                options.out, opened.ids, task, classes, count=opened.count, top=options.top
+                options.out,
+                opened.ids,
+                task,
+                classes,
+                count=opened.count,
+                top=options.top,
+                limit=limit,
             ) as file,
         ):
             sweeps.on_chunk = advance

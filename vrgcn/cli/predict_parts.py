@@ -19,6 +19,7 @@ from vrgcn.distributed.prediction import gathered_outputs, part_sweeps, whole_na
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.files.printable import printable
 from vrgcn.graph.names import Names
+from vrgcn.inference.regions import region_limit
 from vrgcn.runs.run import open_run
 from vrgcn.tasks import find_task
 
@@ -44,6 +45,7 @@ def run_predict_parts(options: PredictOptions, folder: Path) -> None:
         saved = open_run(options.run, group.device).saved
         task, classes = find_task(saved.task), class_names(saved)
         group.by_first(lambda: check_prediction(options.out, task, len(classes), options.top))
+        limit = None if options.coverage is None else region_limit(saved, options.coverage)
         count, nodes = part.description["nodes"], None
         if (file := options.nodes) is not None:
             found = group.by_first(lambda: _asked(file, whole_names(folder, part), count))
@@ -61,9 +63,10 @@ def run_predict_parts(options: PredictOptions, folder: Path) -> None:
                         classes,
                         count=asked,
                         top=options.top,
+                        limit=limit,
                     )
                 )
-            for chunk, outputs in gathered_outputs(sweeps, part, group, nodes):
+            for chunk, outputs in gathered_outputs(saved, sweeps, part, group, nodes):
                 if out is not None:
                     out.write(chunk, outputs)
         if group.first:

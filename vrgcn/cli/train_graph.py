@@ -134,6 +134,7 @@ def _train(
             resume=options.resume is not None,
             verbose=True,
             smooth=options.smooth,
+            calibrate=options.calibrate,
             check=None if watch is None else watch.check,
         )
     print(f"{result}\nwritten to {printable(folder)}")

@@ -219,5 +219,8 @@ def _refuse_others(options: TrainOptions) -> None:
     for name in ("seeds", "ratio", "log"):
         if getattr(options, name) not in (None, "none"):
             raise ValueError(f"--{name} is for one process with the whole graph: leave it out")
-    if options.smooth == "always":
-        raise ValueError("--smooth always is for one process with the whole graph: leave it out")
+    for name in ("smooth", "calibrate"):
+        if getattr(options, name) == "always":
+            raise ValueError(
+                f"--{name} always is for one process with the whole graph: leave it out"
+            )

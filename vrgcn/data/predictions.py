@@ -30,7 +30,14 @@ class Writer(Protocol):
 
 @contextmanager
 def prediction_file(
-    path: Path, ids: IdColumns, task: Task, classes: list[str], *, count: int, top: int | None
+    path: Path,
+    ids: IdColumns,
+    task: Task,
+    classes: list[str],
+    *,
+    count: int,
+    top: int | None,
+    limit: float | None = None,
 ) -> Iterator[Writer]:
     """A writer for `count` predictions; the file appears under its name when all are written.
 
@@ -42,6 +49,8 @@ def prediction_file(
     Columns of numbers are `id` and `prediction`, their .npy file holds (count,), float64.
 
     classes: their names; empty for numbers
+    limit: of the strangeness of labels in prediction sets and intervals, see `tasks/regions.py`:
+        `set`, or `low` and `high`, follow the other columns; None: there are none
     """
     check_prediction(path, task, len(classes), top)
     with new_file(path, replace=False) as file:
@@ -50,7 +59,7 @@ def prediction_file(
             array_header(file, nothing.dtype.str, (count, *nothing.shape[1:]))
             yield _Array(file, task)
         else:
-            rows = PredictionRows(ids, task, classes, top)
+            rows = PredictionRows(ids, task, classes, top, limit)
             with arrow_writer(path.suffix, file, rows.schema) as writer:
                 yield TableWriter(writer, rows)
 
@@ -101,14 +110,24 @@ class Rows(Protocol):
 class PredictionRows:
     """Rows of predictions under the nodes' own ids, see `prediction_file`."""
 
-    def __init__(self, ids: IdColumns, task: Task, classes: list[str], top: int | None) -> None:
+    def __init__(
+        self,
+        ids: IdColumns,
+        task: Task,
+        classes: list[str],
+        top: int | None,
+        limit: float | None = None,
+    ) -> None:
         self._ids = ids
-        self._columns = task.columns(classes, top)
-        self.schema = pa.schema([*ids.fields, *self._columns.fields])
+        self._columns = [task.columns(classes, top)]
+        if limit is not None:
+            self._columns.append(task.region_columns(classes, limit))
+        fields = [field for part in self._columns for field in part.fields]
+        self.schema = pa.schema([*ids.fields, *fields])
 
     def batch(self, nodes: Tensor, outputs: Tensor) -> pa.RecordBatch:
-        columns = [*self._ids.arrays(nodes), *self._columns.arrays(outputs)]
-        return pa.record_batch(columns, schema=self.schema)
+        columns = [array for part in self._columns for array in part.arrays(outputs)]
+        return pa.record_batch([*self._ids.arrays(nodes), *columns], schema=self.schema)
 
 
 class TableWriter:

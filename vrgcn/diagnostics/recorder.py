@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from vrgcn.engine.plan import Relation
 from vrgcn.graph.sparse import concatenate
+from vrgcn.pyg.forward import run_forward
 
 
 class Recorder(nn.Module):
@@ -29,8 +30,7 @@ class Recorder(nn.Module):
     def forward(self, x: Tensor, propagate: Any) -> Tensor:
         calls = Calls()
         self.passes.append(calls)
-        output: Tensor = self.model(x, _Noting(propagate, calls))
-        return output
+        return run_forward(self.model, x, _Noting(propagate, calls))
 
 
 @dataclass

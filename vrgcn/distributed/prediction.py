@@ -76,7 +76,7 @@ def whole_names(folder: Path, part: Part) -> Names:
 
 
 def gathered_outputs(
-    sweeps: PartSweeps, part: Part, group: Group, nodes: Tensor | None
+    saved: SavedModel, sweeps: PartSweeps, part: Part, group: Group, nodes: Tensor | None
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield nodes by their numbers in the whole graph and their exact outputs, some at a time in
     the requested order, in the first process. Other processes take part and get nothing.
@@ -99,7 +99,11 @@ def gathered_outputs(
             joined = torch.cat(rows).cpu()
             block = torch.empty_like(joined)
             block[torch.cat(places).cpu()] = joined
-            yield asked, block
+            yield asked, _calibrated(saved, block)
+
+
+def _calibrated(saved: SavedModel, outputs: Tensor) -> Tensor:
+    return outputs if saved.calibration is None else saved.calibration.outputs(outputs)
 
 
 def evaluated_graph(
@@ -124,7 +128,7 @@ def evaluated_graph(
             start += len(outputs[-1])
     if not group.first:
         return None
-    every, truth = torch.cat(outputs), torch.cat(labels)
+    every, truth = _calibrated(saved, torch.cat(outputs)), torch.cat(labels)
     nothing = torch.empty(0, dtype=torch.int64)
     unconnected = Graph.from_parts(
         CSR(torch.zeros(start + 1, dtype=torch.int64), nothing, None, start),

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.inference.average_sweeps import AverageSweeps
+from vrgcn.inference.calibrated_sweeps import CalibratedSweeps
 from vrgcn.inference.predict import Sweeps, asked_nodes, check_all_outputs, exact_sweeps
 from vrgcn.inference.saved import SavedModel
 from vrgcn.inference.smoothed_sweeps import SmoothedSweeps
@@ -51,7 +52,7 @@ def embeddings(
 
 def find_layer(sweeps: Sweeps, layer: int) -> int | None:
     """The level that a layer is; None for the outputs."""
-    if isinstance(sweeps, SmoothedSweeps):
+    while isinstance(sweeps, SmoothedSweeps | CalibratedSweeps):
         sweeps = sweeps.inner
     if isinstance(sweeps, AverageSweeps):
         sweeps.average.refuse_layers()

@@ -35,6 +35,7 @@ from vrgcn.files.tensors import DTYPES, map_tensors, size_of, tensor_checksum, w
 from vrgcn.files.writing import new_file
 from vrgcn.graph.propagation import PROPAGATIONS
 from vrgcn.graph.scaling import KINDS
+from vrgcn.inference.calibration import Calibration, is_calibration
 from vrgcn.inference.node_tables import TENSORS as ID_TENSORS
 from vrgcn.inference.smoothing import Smoothing, is_smoothing
 from vrgcn.models.lightgcn import LIGHT
@@ -46,8 +47,9 @@ from vrgcn.pairs.model import ENCODERS, PairModel
 FORMAT = "vrgcn-model"
 # Versions that can be read. 2 predicts numbers, 3 is a custom model or has a custom matrix, 4 is a
 # baseline or has node tables, 5 scales features in blocks, 6 has a smoothing, 7 is relational, 8
-# scores pairs; each is written only for these.
-VERSIONS = (1, 2, 3, 4, 5, 6, 7, 8)
+# scores pairs, 9 is calibrated; each is written only for these.
+VERSIONS = (1, 2, 3, 4, 5, 6, 7, 8, 9)
+CALIBRATED = 9
 CHECKSUM = "checksum"  # covers tensors and description; older files have none
 _PREFIX = "model."
 PAIRS = "pairs"  # the name of models that score pairs
@@ -85,6 +87,7 @@ def read_model_file(path: Path) -> tuple[Description, Tensors]:
     for key in ("regression", "own_matrix"):  # files from before there were such models
         description.setdefault(key, False)
     description.setdefault("smoothing", None)
+    description.setdefault("calibration", None)
     _refuse_gone(path, description)
     own = version >= 3 and description.get("model") is None
     check_kinds(str(path), description, _OWN_KINDS if own else _KINDS)
@@ -97,7 +100,7 @@ def read_model_file(path: Path) -> tuple[Description, Tensors]:
     if description["propagation"] is None and not (own or description["own_matrix"]):
         raise ValueError(f"{path}: does not say by what the model propagates")
     for name, tensor in tensors.items():
-        counted = name in (*ID_TENSORS, _GROUPS) or is_smoothing(name)
+        counted = name in (*ID_TENSORS, _GROUPS) or _is_beside(name)
         whole = own or description["model"] in BASELINES or counted
         if not whole and not tensor.is_floating_point():
             raise ValueError(f"{path}: {name} holds {tensor.dtype}, not floating-point numbers")
@@ -210,6 +213,23 @@ def smoothing_of(path: Path, description: Description, tensors: Tensors) -> Smoo
     return found
 
 
+def calibration_of(path: Path, description: Description, tensors: Tensors) -> Calibration | None:
+    """The calibration that the file describes; None where it has none."""
+    settings = description["calibration"]
+    if settings is None:
+        return None
+    check_kinds(f"{path}: calibration", settings, Calibration.kinds)
+    unknown = settings.keys() - Calibration.kinds.keys()
+    if unknown:
+        raise ValueError(f"{path}: no calibration has {shown(min(unknown))}")
+    return Calibration.of_file(path, settings, tensors)
+
+
+def _is_beside(tensor: str) -> bool:
+    """True for tensors that are neither the model's nor of the scaling."""
+    return is_smoothing(tensor) or is_calibration(tensor)
+
+
 def _check_shapes(path: Path, weights: Tensors, wanted: dict[str, tuple[int, ...]]) -> None:
     missing, foreign = wanted.keys() - weights.keys(), weights.keys() - wanted.keys()
     if missing:
@@ -235,9 +255,9 @@ def _check_agreement(path: Path, description: Description, tensors: Tensors) -> 
     if description["model"] is not None:
         columns = _check_names(path, description)
     wanted = {f"scaling.{name}" for name in _SCALED.get(description["scaling"], ())}
-    found = {
-        name for name in tensors if not name.startswith(_PREFIX) and not is_smoothing(name)
-    } - {*ID_TENSORS}
+    found = {name for name in tensors if not name.startswith(_PREFIX) and not _is_beside(name)} - {
+        *ID_TENSORS
+    }
     if found != wanted:
         raise ValueError(
             f"{path}: scaling {description['scaling']!r} has the tensors "
@@ -309,6 +329,7 @@ _KINDS = {
     "classes": NAMES,
     "features": NAMES,
     "smoothing": or_null(OBJECT),
+    "calibration": or_null(OBJECT),
 }
 _OWN_KINDS = _KINDS | {
     "model": Kind(lambda value: value is None, "null"),

@@ -18,12 +18,13 @@ from vrgcn.graph.trained_on import find_trained_on
 from vrgcn.graph.validation import check_finite_rows, check_nodes
 from vrgcn.inference.average import Average
 from vrgcn.inference.average_sweeps import AverageSweeps
+from vrgcn.inference.calibrated_sweeps import CalibratedSweeps
 from vrgcn.inference.node_tables import on_nodes
 from vrgcn.inference.saved import SavedModel, fit_features
 from vrgcn.inference.smoothed_sweeps import SmoothedSweeps
 from vrgcn.inference.sweeps import ExactSweeps
 
-Sweeps = ExactSweeps | AverageSweeps | SmoothedSweeps
+Sweeps = ExactSweeps | AverageSweeps | SmoothedSweeps | CalibratedSweeps
 
 _ROWS = 65_536  # outputs that are checked at a time
 
@@ -125,6 +126,19 @@ def exact_sweeps(
     on_chunk: Callable[[int], None] | None = None,
 ) -> Sweeps:
     """The sweeps that `predict` uses, for outputs that are wanted a chunk at a time."""
+    found = _uncalibrated_sweeps(model, graph, propagation, directory, on_chunk)
+    if isinstance(model, SavedModel) and model.calibration is not None:
+        return CalibratedSweeps(found, model.calibration)
+    return found
+
+
+def _uncalibrated_sweeps(
+    model: nn.Module | SavedModel,
+    graph: Graph,
+    propagation: PropagationLike | None,
+    directory: Path | None,
+    on_chunk: Callable[[int], None] | None,
+) -> ExactSweeps | AverageSweeps | SmoothedSweeps:
     if isinstance(model, SavedModel) and model.smoothing is not None:
         inner = _unsmoothed_sweeps(model, graph, propagation, directory)
         return SmoothedSweeps(

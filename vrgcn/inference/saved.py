@@ -26,11 +26,14 @@ from vrgcn.graph.scaling import Scaling
 from vrgcn.graph.sparse import select_columns
 from vrgcn.graph.trained_on import TrainedOn, check_scaled, find_trained_on, note_trained_on
 from vrgcn.inference import AVERAGE, MODEL
+from vrgcn.inference.calibration import Calibration
 from vrgcn.inference.model_file import (
+    CALIBRATED,
     FORMAT,
     SAVED,
     Description,
     build_saved,
+    calibration_of,
     read_model_file,
     smoothing_of,
     weights_of,
@@ -58,6 +61,8 @@ class SavedModel:
     own_matrix: whether it was trained by a propagation that no name stands for, to be given again
     nodes: ids of the nodes that its node tables have rows of; None: their numbers
     smoothing: what its outputs are corrected and smoothed by; None: they are taken as they are
+    calibration: what its outputs are divided by, and what limits prediction sets; None: the model
+        is not calibrated
     """
 
     model: nn.Module
@@ -70,6 +75,7 @@ class SavedModel:
     own_matrix: bool = False
     nodes: pa.Array | None = None
     smoothing: Smoothing | None = None
+    calibration: Calibration | None = None
 
     @property
     def task(self) -> str:
@@ -185,6 +191,9 @@ def save_model(model: nn.Module | SavedModel, path: str | Path) -> None:
     if saved.smoothing is not None:
         description["smoothing"] = saved.smoothing.settings
         tensors |= saved.smoothing.tensors
+    if saved.calibration is not None:
+        description["calibration"] = saved.calibration.settings
+        tensors |= saved.calibration.tensors
     write_model_file(Path(path), description, tensors)
 
 
@@ -219,6 +228,7 @@ def load_model(path: str | Path, model: Factory | None = None) -> SavedModel:
         description["own_matrix"],
         ids_of_tensors(path, tensors),
         smoothing_of(path, description, tensors),
+        calibration_of(path, description, tensors),
     )
     note_trained_on(
         made,
@@ -239,17 +249,17 @@ def load_model(path: str | Path, model: Factory | None = None) -> SavedModel:
 def _version(saved: SavedModel, itself: bool) -> int:
     """Return the version of the file: the first that can hold the model. itself: True for a custom
     model"""
-    if isinstance(saved.model, PairModel):
-        return 8
-    if isinstance(saved.model, RelationalModel):
-        return 7
-    if saved.smoothing is not None:
-        return 6
-    if saved.scaling.kind == "blocks":
-        return 5
-    if isinstance(saved.model, Baseline) or node_tables(saved.model):
-        return 4
-    return 3 if itself else 2 if saved.regression else 1
+    needed = {
+        CALIBRATED: saved.calibration is not None,
+        8: isinstance(saved.model, PairModel),
+        7: isinstance(saved.model, RelationalModel),
+        6: saved.smoothing is not None,
+        5: saved.scaling.kind == "blocks",
+        4: isinstance(saved.model, Baseline) or bool(node_tables(saved.model)),
+        3: itself,
+        2: saved.regression,
+    }
+    return next((version for version, holds in needed.items() if holds), 1)
 
 
 def _describe(model: nn.Module) -> dict[str, Any]:

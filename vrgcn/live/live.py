@@ -188,6 +188,8 @@ class Live:
         nodes = id_list(ids)
         kind = find_kind(kind, self._world.slots, "predict")
         outputs = self._outputs(kind, nodes)
+        if self.saved.calibration is not None:
+            outputs = self.saved.calibration.outputs(outputs)
         names = _names(nodes, kind, self._world.ids[kind].index.text)
         return Predictions(
             torch.arange(len(nodes)), outputs, names, self.classes, self.saved.multilabel

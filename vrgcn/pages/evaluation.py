@@ -25,8 +25,10 @@ from vrgcn.pages.figures import (
     draw_class_scores,
     draw_confusion,
     draw_predicted,
+    draw_reliability,
 )
 from vrgcn.pages.terminal import print_table, text_table
+from vrgcn.pages.trust import trust_of
 from vrgcn.runs.run import Run
 from vrgcn.tasks import find_task
 from vrgcn.tasks.metrics import (
@@ -93,8 +95,11 @@ def show_evaluation(
     show = _show_classes if task.has_classes else _show_numbers
     found = {"metric": metric.title, "scores": _known(evaluated.by_split(metric)), "split": split}
     found |= show(evaluated, picture)
+    curve = picture.with_name(f"reliability-{name}{picture.suffix}")
+    pictures = [picture, *_show_trust(evaluated, curve, found)]
     write_text(numbers, json.dumps(found, indent=2) + "\n")
-    print(f"picture: {printable(picture)}\nnumbers: {printable(numbers)}")
+    print("\n".join(f"picture: {printable(path)}" for path in pictures))
+    print(f"numbers: {printable(numbers)}")
 
 
 def find_picture(out: Path | None, run: Run, split: str) -> Path:
@@ -135,6 +140,7 @@ def _show_classes(evaluated: _Evaluated, picture: Path) -> dict[str, Any]:
     return {
         "macro_f1": by_class.macro_f1,
         "roc_auc": _number(roc_auc),
+        "average_precision": _number(METRICS["average-precision"].compute(outputs, labels)),
         "classes": classes,
         "precision": [_number(value) for value in by_class.precision.tolist()],
         "recall": [_number(value) for value in by_class.recall.tolist()],
@@ -143,6 +149,31 @@ def _show_classes(evaluated: _Evaluated, picture: Path) -> dict[str, Any]:
         "predicted": by_class.predicted.tolist(),
         **matrix,
     }
+
+
+def _show_trust(evaluated: _Evaluated, picture: Path, found: dict[str, Any]) -> list[Path]:
+    """Print what the model's calibration does on the split, draw its reliability, and add both to
+    the entries of the file; return the pictures.
+
+    Validation nodes are left out: the calibration was fitted on them.
+    """
+    nodes = evaluated.graph.split(evaluated.split)
+    saved = evaluated.run.saved
+    trust = trust_of(saved, evaluated.graph, evaluated.outputs, evaluated.labels, nodes)
+    if trust is None:
+        if saved.calibration is not None:
+            print("no calibration is shown: it was fitted on these nodes; choose the test nodes")
+        return []
+    found["trust"] = trust.as_dict()
+    print("\n".join(trust.lines()))
+    if trust.groups:
+        rows = [group.row for group in trust.groups]
+        title = f"coverage of {trust.promised:g} promised, {evaluated.split} nodes"
+        print_table(text_table(title, ("nodes", "count", "coverage", "size"), rows))
+    if trust.reliability is None or trust.plain is None:
+        return []
+    draw_reliability(trust.reliability, trust.plain, picture, evaluated.title)
+    return [picture]
 
 
 def _matrix(counts: Tensor) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from vrgcn.files.printable import picture_text
 from vrgcn.files.writing import new_file
 from vrgcn.pages.destination import FIGURES, check_out
 from vrgcn.tasks.metrics import ClassScores
+from vrgcn.tasks.reliability import Reliability
 from vrgcn.training.result import check_drawing
 from vrgcn.training.state import Epoch
 
@@ -103,6 +104,34 @@ def draw_class_scores(scores: ClassScores, classes: list[str], path: Path, title
         axes.set_xticks(places, [picture_text(name) for name in classes], rotation=90)
     axes.legend()
     _save(figure, path)
+
+
+def draw_reliability(held: Reliability, plain: Reliability, path: Path, title: str) -> None:
+    """Draw how often predictions are right against how sure they are, with and without the
+    calibration."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.4, 5), layout="constrained")
+    axes = figure.subplots()
+    reliability_axes(axes, held, plain)
+    axes.legend(loc="upper left")
+    figure.suptitle(picture_text(title))
+    _save(figure, path)
+
+
+def reliability_axes(axes: Any, held: Reliability, plain: Reliability) -> None:
+    """Draw a reliability plot on axes: on the diagonal, probabilities are what they say."""
+    axes.plot([0, 1], [0, 1], color="black", linewidth=1)
+    for curve, label, style in ((plain, "before", "s--"), (held, "calibrated", "o-")):
+        seen = curve.counts > 0
+        axes.plot(
+            curve.confidence[seen].tolist(),
+            curve.accuracy[seen].tolist(),
+            style,
+            label=f"{label}, error {curve.error:.3f}",
+        )
+    axes.set(xlabel="predicted probability", ylabel="share that is right", xlim=(0, 1), ylim=(0, 1))
+    axes.grid(alpha=0.3)
 
 
 def draw_predicted(predicted: Tensor, actual: Tensor, path: Path, title: str) -> None:

@@ -23,6 +23,8 @@ from vrgcn.engine.setup import Setup
 from vrgcn.files.scratch import table_folder
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
+from vrgcn.inference.saved import SavedModel
+from vrgcn.runs.calibration import calibrate_run, check_calibrate
 from vrgcn.runs.checkpoint import checkpoints_in
 from vrgcn.runs.checkpointing import Checkpoints
 from vrgcn.runs.folder import CHECKPOINTS
@@ -97,6 +99,7 @@ class Job:
         resume: bool = False,
         verbose: bool = False,
         smooth: str = "never",
+        calibrate: str = "never",
         check: Callable[[], None] | None = None,
     ) -> TrainResult:
         """Train, or resume training, and record everything in the folder of a run, which the caller
@@ -105,14 +108,22 @@ class Job:
         options: the settings that config.toml of the run has
         listener: called after the record is written
         smooth: whether to correct and smooth the trained model, as `Settings.smooth` says
+        calibrate: whether to calibrate it, as `Settings.calibrate` says
         check: called after each epoch and before each checkpoint; if it raises, the run stops
         """
 
         check_smooth(smooth, self.graph)
+        check_calibrate(calibrate, self.graph)
 
         def train(told: Listener) -> TrainResult:
             place = folder / CHECKPOINTS
             return self.train(told, checkpoints=place, resume=resume, verbose=verbose)
+
+        def finish(
+            result: TrainResult, note: Callable[[str], None]
+        ) -> tuple[TrainResult, SavedModel]:
+            result, saved = smooth_run(self.model, self.graph, result, smooth, note)
+            return result, calibrate_run(saved, self.graph, calibrate, note)
 
         return recorded(
             folder,
@@ -121,7 +132,7 @@ class Job:
             train,
             options=with_choice(options, self.config.estimator),
             listener=listener or Listener(),
-            finish=lambda result, note: smooth_run(self.model, self.graph, result, smooth, note),
+            finish=finish,
             check=check,
         )
 

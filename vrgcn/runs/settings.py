@@ -36,6 +36,7 @@ BEFORE = {
     "transform_first": "never",
     "average_weights": False,
     "smooth": "never",
+    "calibrate": "never",
     "learned_rows": False,
 }
 
@@ -159,6 +160,10 @@ class Settings:
     """Correct and smooth the trained model's predictions by the training labels (Correct & Smooth).
     auto: if the validation score becomes better, and the graph is small enough to try it in some
     seconds; always: in the way that is best on the validation nodes."""
+    calibrate: Literal["auto", "always", "never"] = "auto"
+    """Calibrate the trained model on the validation nodes: a temperature for its probabilities, a
+    threshold for two classes, limits of prediction sets and intervals. auto: with at least 200
+    validation nodes."""
     model: ModelConfig = field(default_factory=lambda: USUAL_MODEL)
     train: TrainConfig = field(default_factory=lambda: USUAL_TRAIN)
 

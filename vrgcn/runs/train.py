@@ -72,6 +72,7 @@ def train(
             resume=resume,
             verbose=verbose,
             smooth=found.smooth,
+            calibrate=found.calibrate,
         )
     return load_run(folder)
 

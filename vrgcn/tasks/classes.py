@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vrgcn.tasks.class_task import ClassTask, CrossEntropy
-from vrgcn.tasks.task import UNLABELLED, Criterion, Facts, LossSettings, is_integer
+from vrgcn.tasks.regions import SetColumn
+from vrgcn.tasks.task import UNLABELLED, Columns, Criterion, Facts, LossSettings, is_integer
 
 
 class OneClass(ClassTask):
@@ -22,7 +25,7 @@ class OneClass(ClassTask):
     label = "one class per node"
     dimensions = 1
     drawn = "class by class"
-    metrics = ("accuracy", "micro-f1", "macro-f1", "roc-auc")
+    metrics = ("accuracy", "micro-f1", "macro-f1", "roc-auc", "average-precision")
 
     def holds(self, labels: Tensor) -> bool:
         return labels.dim() == 1 and not labels.is_floating_point()
@@ -58,6 +61,22 @@ class OneClass(ClassTask):
 
     def probabilities(self, outputs: Tensor) -> Tensor:
         return torch.softmax(outputs, 1)
+
+    def strangeness(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """1 - the probability of the label."""
+        chances = self.probabilities(outputs.double())
+        return 1 - chances.gather(1, labels[:, None])[:, 0]
+
+    def region(self, outputs: Tensor, limit: float) -> Tensor:
+        """The classes that are probable enough; the most probable one always."""
+        inside = 1 - self.probabilities(outputs.double()) <= limit
+        return inside.scatter(1, outputs.argmax(1, keepdim=True), True)
+
+    def covers(self, outputs: Tensor, labels: Tensor, limit: float) -> Tensor:
+        return self.region(outputs, limit).gather(1, labels[:, None])[:, 0]
+
+    def region_columns(self, classes: Sequence[str], limit: float) -> Columns:
+        return SetColumn(partial(self.region, limit=limit), classes)
 
     def from_shares(self, shares: Tensor) -> Tensor:
         return shares.clamp(min=torch.finfo(shares.dtype).tiny).log()

@@ -85,6 +85,32 @@ def roc_auc(outputs: Tensor, labels: Tensor) -> float:
     return float((won / (members * others))[(members > 0) & (others > 0)].mean())
 
 
+def average_precision(outputs: Tensor, labels: Tensor) -> float:
+    """Mean over the nodes of a class of the precision among the nodes whose output for it is at
+    least as large: of the second of two classes, else the mean over the classes that nodes have.
+
+    With one class per node, the outputs are compared after the softmax.
+    """
+    actual = _members(labels, outputs.shape[1])
+    scores = outputs.double().softmax(1) if labels.dim() == 1 else outputs.double()
+    if labels.dim() == 1 and outputs.shape[1] == 2:
+        actual, scores = actual[:, 1:], scores[:, 1:]
+    found = [_precision(scores[:, c], actual[:, c]) for c in range(actual.shape[1])]
+    return float(torch.tensor(found, dtype=torch.float64).nanmean())
+
+
+def _precision(scores: Tensor, actual: Tensor) -> float:
+    """The average precision of one class; NaN if no node has it. Nodes with equal scores count
+    together."""
+    order = scores.argsort(descending=True, stable=True)
+    hits = actual[order].double().cumsum(0)
+    _, counts = torch.unique_consecutive(scores[order], return_counts=True)
+    last = counts.cumsum(0) - 1
+    hits = hits[last]
+    new = hits.diff(prepend=hits.new_zeros(1))
+    return float((new * hits / (last + 1)).sum() / hits[-1]) if len(hits) and hits[-1] else math.nan
+
+
 def rmse(outputs: Tensor, labels: Tensor) -> float:
     """Root of the mean squared error, in the unit of the labels."""
     return math.sqrt(_errors(outputs, labels).square().mean())
@@ -111,6 +137,9 @@ METRICS: dict[str, Metric] = {
     "micro-f1": Metric("micro-F1", micro_f1),
     "macro-f1": Metric("macro-F1", macro_f1),
     "roc-auc": Metric("ROC-AUC", roc_auc, needs="a class that some of them have and others do not"),
+    "average-precision": Metric(
+        "average precision", average_precision, needs="a class that some of them have"
+    ),
     "rmse": Metric("RMSE", rmse, error=True),
     "mae": Metric("MAE", mae, error=True),
     "r2": Metric("R2", r2, needs="labels that are not all the same"),

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
 from vrgcn.tasks.class_task import ClassTask, CrossEntropy
+from vrgcn.tasks.regions import joined_names
 from vrgcn.tasks.task import UNLABELLED, Criterion, Facts, LossSettings
-
-SEPARATOR = "|"  # between the classes of a node
 
 
 class SeveralClasses(ClassTask):
@@ -28,7 +25,7 @@ class SeveralClasses(ClassTask):
     several = True
     dimensions = 2
     drawn = "at random (several classes per node)"
-    metrics = ("micro-f1", "macro-f1", "roc-auc")
+    metrics = ("micro-f1", "macro-f1", "roc-auc", "average-precision")
 
     def holds(self, labels: Tensor) -> bool:
         return labels.dim() == 2
@@ -72,16 +69,7 @@ class SeveralClasses(ClassTask):
 
     def names(self, outputs: Tensor, classes: pa.Array) -> pa.Array:
         """Return names joined by "|", or as a JSON list if a class has "|" in its name."""
-        chosen = self.predicted(outputs)
-        values = classes.take(pa.array(chosen.nonzero()[:, 1].contiguous().numpy()))
-        starts = torch.zeros(len(chosen) + 1, dtype=torch.int32)
-        starts[1:] = chosen.sum(1).cumsum(0)
-        lists = pa.ListArray.from_arrays(pa.array(starts.numpy()), values)
-        # Otherwise the class a|b could not be told from the classes a and b.
-        if not pc.any(pc.match_substring(classes, SEPARATOR)).as_py():
-            return pc.binary_join(lists, SEPARATOR)
-        texts = [json.dumps(row, ensure_ascii=False) for row in lists.to_pylist()]
-        return pa.array(texts, pa.string())
+        return joined_names(self.predicted(outputs), classes)
 
     def renumbered(self, labels: Tensor, place: Tensor, classes: int) -> Tensor:
         renumbered = labels.new_zeros(len(labels), classes)

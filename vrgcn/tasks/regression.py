@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from vrgcn.files.setting_names import setting
+from vrgcn.tasks.regions import IntervalColumns
 from vrgcn.tasks.task import Columns, Criterion, Facts, LossSettings, Task
 
 _STRATA = 10
@@ -127,6 +129,17 @@ class Number(Task):
 
     def columns(self, classes: Sequence[str], top: int | None) -> Columns:
         return NumberColumn()
+
+    def strangeness(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """The distance of the label from the prediction."""
+        return (outputs[:, 0].double() - labels.double()).abs()
+
+    def region(self, outputs: Tensor, limit: float) -> Tensor:
+        middle = outputs[:, 0].double()
+        return torch.stack([middle - limit, middle + limit], dim=1)
+
+    def region_columns(self, classes: Sequence[str], limit: float) -> Columns:
+        return IntervalColumns(partial(self.region, limit=limit))
 
     def check_top(self, top: int | None, classes: int) -> None:
         if top is not None:

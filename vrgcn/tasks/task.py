@@ -222,6 +222,26 @@ class Task(ABC):
         top: show only this many of the most probable classes; None: all
         """
 
+    # Methods for prediction sets and intervals.
+
+    def strangeness(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Return how strange each label is for a node's outputs, (nodes,) float64; raise if the
+        task has no prediction sets."""
+        raise ValueError(f"there are no prediction sets for {self.label}")
+
+    def region(self, outputs: Tensor, limit: float) -> Tensor:
+        """Return the labels that are at most so strange: classes (nodes, classes) bool, or the ends
+        of an interval (nodes, 2)."""
+        raise ValueError(f"there are no prediction sets for {self.label}")
+
+    def covers(self, outputs: Tensor, labels: Tensor, limit: float) -> Tensor:
+        """Return (nodes,) bool, True if the region of a node holds its label."""
+        return self.strangeness(outputs, labels) <= limit
+
+    def region_columns(self, classes: Sequence[str], limit: float) -> Columns:
+        """Return the columns of a table that show the regions."""
+        raise ValueError(f"there are no prediction sets for {self.label}")
+
     @abstractmethod
     def check_top(self, top: int | None, classes: int) -> None:
         """Raise if so many of the most probable classes cannot be chosen.

@@ -113,8 +113,8 @@ class TrainConfig:
     """Share of each training label that is spread evenly over all classes."""
     metric: str | None = None
     """Score that is reported and that decides which epoch is the best: for classes accuracy,
-    micro-f1, macro-f1 or roc-auc; for numbers rmse, mae or r2; for pairs auc, ap, mrr, and
-    hits@K, recall@K or ndcg@K for any K, such as hits@20. None: accuracy, micro-f1
+    micro-f1, macro-f1, roc-auc or average-precision; for numbers rmse, mae or r2; for pairs auc,
+    ap, mrr, and hits@K, recall@K or ndcg@K for any K, such as hits@20. None: accuracy, micro-f1
     if nodes have several classes, rmse for numbers, auc for pairs."""
     evaluate_every: int = 1
     """Epochs between exact evaluations on the validation nodes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -20,7 +20,9 @@ from vrgcn.pages.classes import CLASS_COLUMNS, class_row, main_classes
 from vrgcn.pages.page import Page
 from vrgcn.pages.pair_evaluation import MODEL, Compared, compare_pairs, pair_split
 from vrgcn.pages.runs.records import Record
+from vrgcn.pages.runs.trust import show_trust
 from vrgcn.pages.triple_evaluation import compare_triples
+from vrgcn.pages.trust import Trust, trust_of
 from vrgcn.runs.run import (
     Run,
     graph_source,
@@ -42,10 +44,14 @@ from vrgcn.tasks.metrics import (
 
 @dataclass(frozen=True)
 class RunScores:
-    """Scores of one run. total: by the run's own metric; nodes: their number"""
+    """Scores of one run. total: by the run's own metric; nodes: their number
+
+    trust: of probabilities, sets and intervals; None if the model is not calibrated
+    """
 
     total: float
     nodes: int
+    trust: Trust | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -112,12 +118,17 @@ class Scorer:
         task = find_task(run.saved.task)
         metric = titled_metric(record.metric) or task.find_metric()
         total, count = metric.compute(outputs, truth), len(graph.test)
+        every = outputs.new_zeros((graph.num_nodes, outputs.shape[1]))
+        every[graph.test] = outputs
+        trust = trust_of(run.saved, graph, every, labels, graph.test)
         if not task.has_classes:
             metrics = [METRICS[name] for name in task.metrics]
-            return RunNumbers(total, count, {m: m.compute(outputs, truth) for m in metrics})
+            scores = {m: m.compute(outputs, truth) for m in metrics}
+            return RunNumbers(total, count, scores, trust=trust)
         classes = run.saved.classes or [str(place) for place in range(outputs.shape[1])]
         matrix = None if task.several else confusion(outputs, truth)
-        return RunClasses(total, count, classes, class_scores(outputs, truth), matrix)
+        by_class = class_scores(outputs, truth)
+        return RunClasses(total, count, classes, by_class, matrix, trust=trust)
 
     def _score_pairs(self, record: Record, run: Run) -> RunPairs:
         dataset, _, root = graph_source(record.config)
@@ -178,6 +189,7 @@ def show_scores(
     _show_classes(page, {k: v for k, v in scored.items() if isinstance(v, RunClasses)})
     _show_numbers(page, {k: v for k, v in scored.items() if isinstance(v, RunNumbers)})
     _show_pairs(page, {k: v for k, v in scored.items() if isinstance(v, RunPairs)})
+    show_trust(page, {label: run.trust for label, run in scored.items()})
     return failed
 
 

@@ -1,0 +1,185 @@
+"""Calibration: what is fitted on which nodes, in files and in predictions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.inference.test_model_file import change
+from vrgcn.graph.graph import Graph
+from vrgcn.inference.calibration import (
+    Calibration,
+    best_threshold,
+    calibrate,
+    fit_temperature,
+    halves,
+)
+from vrgcn.inference.embed import embeddings
+from vrgcn.inference.predict import predict
+from vrgcn.inference.regions import by_degree, coverage_of, region_limit
+from vrgcn.inference.saved import SavedModel, load_model, save_model
+from vrgcn.models.models import GCN
+from vrgcn.tasks import find_task
+
+CLASSES, NUMBERS = find_task("classes"), find_task("regression")
+
+
+def drawn(count: int, temperature: float, classes: int = 3) -> tuple[Tensor, Tensor]:
+    """Outputs, and labels drawn from the softmax of outputs / temperature."""
+    draw = torch.Generator().manual_seed(1)
+    outputs = 3 * torch.randn(count, classes, generator=draw, dtype=torch.float64)
+    chances = (outputs / temperature).softmax(1)
+    return outputs, torch.multinomial(chances, 1, generator=draw)[:, 0]
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.5])
+def test_the_temperature_that_labels_were_drawn_with_is_found(temperature: float) -> None:
+    outputs, labels = drawn(20_000, temperature)
+    assert fit_temperature(CLASSES, outputs, labels) == pytest.approx(temperature, rel=0.06)
+
+
+def test_a_few_outputs_of_probability_zero_do_not_decide_the_temperature() -> None:
+    outputs, labels = drawn(4000, 1.0)
+    outputs[:20] = torch.tensor([0.0, -1e4, -1e4], dtype=torch.float64)
+    labels[:20] = 1
+    assert fit_temperature(CLASSES, outputs, labels) == pytest.approx(1.0, rel=0.1)
+
+
+def test_the_threshold_has_the_best_f1_of_all() -> None:
+    chances, actual = torch.rand(300), torch.rand(300)
+    actual = actual < chances * 0.4
+    found = best_threshold(chances, actual)
+    assert found is not None
+
+    def f1(threshold: float) -> float:
+        chosen = chances >= threshold
+        return float(2 * (chosen & actual).sum() / (chosen.sum() + actual.sum()))
+
+    assert f1(found) == pytest.approx(max(f1(float(c)) for c in chances))
+    assert best_threshold(chances, torch.zeros(300, dtype=torch.bool)) is None
+
+
+def test_halves_are_apart_and_do_not_depend_on_the_order() -> None:
+    nodes = torch.arange(100, 301)
+    first, second = halves(nodes)
+    assert (len(first), len(second)) == (101, 100)
+    assert torch.equal(torch.cat([first, second]).sort().values, nodes)
+    again = halves(nodes[torch.randperm(201)])
+    assert torch.equal(again[0], first)
+    # Not the first half of the numbers: an order of the nodes may mean something.
+    assert first.double().mean() == pytest.approx(200, abs=20)
+
+
+def same(a: Calibration, b: Calibration) -> bool:
+    return a.settings == b.settings and torch.equal(a.scores, b.scores)
+
+
+def test_labels_of_test_and_training_nodes_reach_nothing() -> None:
+    outputs, labels = drawn(600, 2.0, classes=2)
+    val = torch.arange(200, 400)
+    found = calibrate(CLASSES, outputs, labels, val)
+    other, moved = labels.clone(), outputs.clone()
+    outside = torch.ones(600, dtype=torch.bool)
+    outside[val] = False
+    other[outside] = 1 - labels[outside]
+    moved[outside] += 5
+    assert same(calibrate(CLASSES, moved, other, val), found)
+
+
+def test_labels_that_limit_sets_reach_neither_temperature_nor_threshold() -> None:
+    outputs, labels = drawn(600, 2.0, classes=2)
+    val = torch.arange(200, 400)
+    fitting, limiting = halves(val)
+    found = calibrate(CLASSES, outputs, labels, val)
+    assert found.threshold is not None
+    flipped = labels.clone()
+    flipped[limiting] = 1 - labels[limiting]
+    other = calibrate(CLASSES, outputs, flipped, val)
+    assert other.settings == found.settings
+    assert not torch.equal(other.scores, found.scores)
+    flipped = labels.clone()
+    flipped[fitting] = 1 - labels[fitting]
+    assert calibrate(CLASSES, outputs, flipped, val).temperature != found.temperature
+    assert (found.fitted, len(found.scores)) == (100, 100)
+
+
+@pytest.mark.parametrize("coverage", [0.8, 0.9])
+def test_sets_of_nodes_like_the_validation_nodes_hold_their_labels(coverage: float) -> None:
+    outputs, labels = drawn(12_000, 2.0)
+    found = calibrate(CLASSES, outputs, labels, torch.arange(2000))
+    test = torch.arange(2000, 12_000)
+    limit = found.limit(coverage)
+    covered = coverage_of(CLASSES, found.outputs(outputs[test]), labels[test], limit, {})[0]
+    # Deviation over calibrations of 1,000 nodes: at most .013; over test nodes .004.
+    assert covered.share == pytest.approx(coverage, abs=0.045)
+    assert 1 <= covered.size < 3
+
+
+def test_intervals_of_numbers_hold_them() -> None:
+    draw = torch.Generator().manual_seed(2)
+    outputs = torch.randn(6000, 1, generator=draw, dtype=torch.float64)
+    labels = outputs[:, 0] + torch.randn(6000, generator=draw, dtype=torch.float64)
+    found = calibrate(NUMBERS, outputs, labels, torch.arange(2000))
+    assert (found.temperature, found.threshold) == (1.0, None)
+    assert found.limit(0.9) == pytest.approx(1.645, abs=0.15)  # of the normal distribution
+    test = torch.arange(2000, 6000)
+    covered = coverage_of(NUMBERS, outputs[test], labels[test], found.limit(0.9), {})[0]
+    assert covered.share == pytest.approx(0.9, abs=0.045)
+
+
+def test_groups_by_degree_cover_all_nodes_once() -> None:
+    degrees = torch.tensor([0, 0, 1, 1, 1, 2, 5, 9, 9, 40])
+    groups = by_degree(degrees)
+    assert torch.equal(sum(g.long() for g in groups.values()), torch.ones(10).long())
+    assert next(iter(groups)) in ("degree 0", "degree 0 to 1")
+    assert list(groups)[-1].endswith("40")
+
+
+def saved_model() -> tuple[Graph, SavedModel]:
+    torch.manual_seed(0)
+    graph = Graph([[0, 1], [1, 2]], torch.randn(30, 4), torch.arange(30) % 2, train=range(10))
+    scores = torch.rand(50, dtype=torch.float64).sort().values
+    calibration = Calibration(2.5, 0.4, 51, scores)
+    return graph, replace(SavedModel.of(GCN(4, 8, 2)), calibration=calibration)
+
+
+def test_predictions_are_divided_by_the_temperature_and_embeddings_are_not() -> None:
+    graph, saved = saved_model()
+    plain = replace(saved, calibration=None)
+    torch.testing.assert_close(predict(saved, graph), predict(plain, graph) / 2.5)
+    torch.testing.assert_close(predict(saved, graph, [4, 2]), predict(plain, graph, [4, 2]) / 2.5)
+    assert torch.equal(embeddings(saved, graph), embeddings(plain, graph))
+    assert torch.equal(predict(saved.model, graph), predict(plain, graph))
+
+
+def test_a_file_keeps_the_calibration(tmp_path: Path) -> None:
+    graph, saved = saved_model()
+    save_model(saved, tmp_path / "model.safetensors")
+    read = load_model(tmp_path / "model.safetensors")
+    assert read.calibration is not None
+    assert saved.calibration is not None
+    assert same(read.calibration, saved.calibration)
+    assert torch.equal(read.predict(graph), saved.predict(graph))
+
+
+def test_a_file_with_a_calibration_that_cannot_be_is_refused(tmp_path: Path) -> None:
+    _, saved = saved_model()
+    path = tmp_path / "model.safetensors"
+    save_model(saved, path)
+    wrong = {"temperature": -1.0, "threshold": None, "fitted": 3}
+    change(path, {"calibration": wrong})
+    with pytest.raises(ValueError, match="temperature"):
+        load_model(path)
+
+
+def test_a_model_without_a_calibration_promises_no_coverage() -> None:
+    _, saved = saved_model()
+    assert region_limit(saved, 0.9) == saved.calibration.limit(0.9)  # type: ignore[union-attr]
+    with pytest.raises(ValueError, match="the model is not calibrated"):
+        region_limit(replace(saved, calibration=None), 0.9)
+    with pytest.raises(ValueError, match="no prediction sets for several classes"):
+        region_limit(replace(saved, multilabel=True), 0.9)

@@ -1,0 +1,169 @@
+"""Probabilities that can be trusted: what a calibration does on nodes that it was not fitted on."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vrgcn.graph.graph import Graph
+from vrgcn.inference.calibration import Calibration
+from vrgcn.inference.regions import Covered, by_degree, coverage_of
+from vrgcn.inference.saved import SavedModel
+from vrgcn.tasks import find_task
+from vrgcn.tasks.reliability import Reliability, brier, reliability
+from vrgcn.tasks.task import Task
+
+COVERAGES = (0.8, 0.9, 0.95)
+_MOST_CLASSES = 20  # whose coverage is shown
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """Scores of the second of two classes, predicted from a probability on."""
+
+    threshold: float
+    precision: float
+    recall: float
+    f1: float
+
+
+@dataclass(frozen=True)
+class Trust:
+    """What can be said about probabilities, sets and intervals of some nodes.
+
+    reliability, brier: with the calibration, and before it, `plain`; None for numbers
+    coverage: promised coverage, and what was found; a coverage that too few nodes can promise is
+        left out
+    groups: found coverage by class and by degree, of `promised`
+    threshold: of two classes
+    """
+
+    temperature: float
+    reliability: Reliability | None
+    plain: Reliability | None
+    brier: float | None
+    plain_brier: float | None
+    coverage: dict[float, Covered]
+    promised: float | None
+    groups: list[Covered]
+    threshold: Threshold | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The entries of a file."""
+        held, plain = self.reliability, self.plain
+        return {
+            "temperature": self.temperature,
+            "calibration_error": None if held is None else held.error,
+            "calibration_error_before": None if plain is None else plain.error,
+            "brier": self.brier,
+            "brier_before": self.plain_brier,
+            "coverage": {f"{c:g}": asdict(found) for c, found in self.coverage.items()},
+            "coverage_groups": [asdict(found) for found in self.groups],
+            "threshold": None if self.threshold is None else asdict(self.threshold),
+        }
+
+    def lines(self) -> list[str]:
+        """What a person reads of it."""
+        found = []
+        if self.reliability is not None and self.plain is not None:
+            found.append(
+                f"calibration error {self.reliability.error:.4f} at temperature "
+                f"{self.temperature:.3g} ({self.plain.error:.4f} without), Brier score "
+                f"{self.brier:.4f} ({self.plain_brier:.4f})"
+            )
+        for promised, one in self.coverage.items():
+            size = f"{one.size:.3g}"
+            what = "classes in a set" if self.reliability is not None else "wide"
+            found.append(f"coverage {one.share:.3f} of {promised:g} promised, {size} {what}")
+        if self.threshold is not None:
+            t = self.threshold
+            found.append(
+                f"second class from probability {t.threshold:.3f} on: precision {t.precision:.3f}, "
+                f"recall {t.recall:.3f}, F1 {t.f1:.3f}"
+            )
+        return found
+
+
+def trust_of(
+    saved: SavedModel, graph: Graph, outputs: Tensor, labels: Tensor, nodes: Tensor
+) -> Trust | None:
+    """What the calibration of a model does on some nodes; None if it has none, or was fitted on one
+    of them.
+
+    outputs: calibrated; labels: in the model's classes; both of all nodes of the graph
+    """
+    calibration = saved.calibration
+    if calibration is None or not len(nodes) or bool(torch.isin(nodes, graph.val).any()):
+        return None
+    task = find_task(saved.task)
+    given, truth = outputs[nodes], labels[nodes]
+    curves: list[Reliability | None] = [None, None]
+    scores: list[float | None] = [None, None]
+    if task.has_classes:
+        both = [task.probabilities(o) for o in (given, given * calibration.temperature)]
+        curves = [reliability(p, truth) for p in both]
+        scores = [brier(p, truth) for p in both]
+    coverage, promised, groups = _coverage(task, calibration, saved, graph, given, truth, nodes)
+    return Trust(
+        calibration.temperature,
+        curves[0],
+        curves[1],
+        scores[0],
+        scores[1],
+        coverage,
+        promised,
+        groups,
+        _threshold(task, calibration, given, truth),
+    )
+
+
+def _coverage(
+    task: Task,
+    calibration: Calibration,
+    saved: SavedModel,
+    graph: Graph,
+    outputs: Tensor,
+    labels: Tensor,
+    nodes: Tensor,
+) -> tuple[dict[float, Covered], float | None, list[Covered]]:
+    found: dict[float, Covered] = {}
+    promised, groups = None, []
+    for wanted in COVERAGES if len(calibration.scores) else ():
+        try:
+            limit = calibration.limit(wanted)
+        except ValueError:  # too few nodes to promise as much
+            continue
+        found[wanted] = coverage_of(task, outputs, labels, limit, {})[0]
+        if wanted == 0.9:
+            degrees = graph.adjacency.counts[nodes]
+            named = _by_class(task, saved, labels) | by_degree(degrees)
+            promised, groups = wanted, coverage_of(task, outputs, labels, limit, named)[1:]
+    return found, promised, groups
+
+
+def _by_class(task: Task, saved: SavedModel, labels: Tensor) -> dict[str, Tensor]:
+    if not task.has_classes:
+        return {}
+    counts = torch.bincount(labels)
+    largest = counts.argsort(descending=True, stable=True)[:_MOST_CLASSES].sort().values.tolist()
+    names = saved.classes or [str(c) for c in range(len(counts))]
+    return {f"class {names[c]}": labels == c for c in largest}
+
+
+def _threshold(
+    task: Task, calibration: Calibration, outputs: Tensor, labels: Tensor
+) -> Threshold | None:
+    if calibration.threshold is None:
+        return None
+    chosen = task.probabilities(outputs.double())[:, 1] >= calibration.threshold
+    hits, actual = int((chosen & (labels == 1)).sum()), int((labels == 1).sum())
+    taken = int(chosen.sum())
+    return Threshold(
+        calibration.threshold,
+        hits / max(taken, 1),
+        hits / max(actual, 1),
+        2 * hits / max(taken + actual, 1),
+    )
