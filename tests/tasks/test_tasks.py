@@ -161,6 +161,7 @@ def test_every_metric_scores_some_task_and_the_first_is_the_default() -> None:
     both, numbers = ["classes", "multilabel"], ["regression"]
     assert found == {
         **{"accuracy": ["classes"], "micro-f1": both, "macro-f1": both, "roc-auc": both},
+        "average-precision": both,
         **{"rmse": numbers, "mae": numbers, "r2": numbers},
     }
     for task in map(find_task, TASKS):

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from vrgcn.files.setting_names import setting
+from vrgcn.inference.calibration import ENOUGH
 from vrgcn.inference.saved import SavedModel
 from vrgcn.tasks import find_task
 from vrgcn.tasks.task import Task
@@ -18,11 +20,12 @@ def region_limit(saved: SavedModel, coverage: float) -> float:
     """The limit of strangeness for a promised coverage; raise if the model cannot promise it."""
     task = find_task(saved.task)
     if task.several:
-        raise ValueError(f"coverage: there are no prediction sets for {task.label}")
+        raise ValueError(f"{setting('coverage')}: there are no prediction sets for {task.label}")
     if saved.calibration is None:
         raise ValueError(
-            "coverage: the model is not calibrated. vrgcn train calibrates where a graph has 200 "
-            "validation nodes, with --calibrate always also where it has fewer; train it again"
+            f"{setting('coverage')}: the model is not calibrated. vrgcn train calibrates where a "
+            f"graph has {ENOUGH} validation nodes, with {setting('calibrate', 'always')} also where "
+            "it has fewer; train it again"
         )
     return saved.calibration.limit(coverage)
 
