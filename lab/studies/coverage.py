@@ -44,8 +44,8 @@ def mean(values: list[float]) -> float:
 
 def lines(name: str, nodes: int, found: list[Trust]) -> list[str]:
     """What the splits of a graph show, on average."""
-    curves = [(t.reliability, t.plain) for t in found]
-    errors = [mean([c[i].error for c in curves if c[i] is not None]) for i in (0, 1)]
+    curves = ([t.reliability for t in found], [t.plain for t in found])
+    errors = [mean([one.error for one in part if one is not None]) for part in curves]
     text = [
         f"{name}: {len(found)} splits, {nodes:,} test nodes, temperature "
         f"{mean([t.temperature for t in found]):.2f}, calibration error {errors[0]:.4f} "

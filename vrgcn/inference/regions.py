@@ -24,8 +24,8 @@ def region_limit(saved: SavedModel, coverage: float) -> float:
     if saved.calibration is None:
         raise ValueError(
             f"{setting('coverage')}: the model is not calibrated. vrgcn train calibrates where a "
-            f"graph has {ENOUGH} validation nodes, with {setting('calibrate', 'always')} also where "
-            "it has fewer; train it again"
+            f"graph has {ENOUGH} validation nodes, with {setting('calibrate', 'always')} also "
+            "where it has fewer; train it again"
         )
     return saved.calibration.limit(coverage)
 
