@@ -28,7 +28,7 @@ from vrgcn.data import root_folder
 from vrgcn.graph.pairs import Pairs
 from vrgcn.pairs.ranking import EmbeddedPairs, Scorer, score_pairs
 from vrgcn.pairs.rules import simple_rules
-from vrgcn.pairs.split import message_graph
+from vrgcn.pairs.split import visible_graph
 from vrgcn.training.state import Epoch
 
 RELATION = "user-visited-place"
@@ -72,7 +72,7 @@ def gowalla(root: Path, *, validate: bool) -> Graph:
     )
     spans = range(users), range(users, users + places)
     pairs = Pairs(RELATION, True, *spans, train, val, test, kinds=("user", "place"))
-    return message_graph(graph, pairs, graph.relations[RELATION].adjacency)
+    return visible_graph(graph, pairs, {RELATION: torch.ones(edges.shape[1], dtype=torch.bool)})
 
 
 class Curve:

@@ -79,3 +79,63 @@ def test_mistakes_are_named_with_what_to_do(vrgcn: Run, movies: Path) -> None:
         assert code in (1, 2)
         assert told in error
         assert "Traceback" not in error
+
+
+def test_ratings_are_trained_evaluated_and_predicted_in_their_own_unit(
+    vrgcn: Run, movies: Path
+) -> None:
+    way = ("--predict", f"{NAME}.rating", "--split-column", "part")
+    code, out, error = vrgcn("train", "movies", *way, "--epochs", 2, "--out", "run")
+    assert code == 0, error
+    assert "validation RMSE" in out
+    for rule in ("mean", "mean of the user", "mean of the item", "biases of user and item"):
+        assert f"for comparison, {rule}: validation RMSE" in out
+    code, out, error = vrgcn("evaluate", "run")
+    assert code == 0, error
+    assert "MAE" in out
+    written = json.loads(Path("run/evaluation-test.json").read_text())["scores"]
+    result = json.loads(Path("run/result.json").read_text())
+    assert written["the model"]["rmse"] == pytest.approx(result["test"], abs=1e-5)
+    assert written["mean"]["rmse"] > written["mean"]["mae"] > 0
+    Path("ask.csv").write_text("user,item\nu3,i4\nu0,i0\n")
+    code, out, error = vrgcn("predict", "run", "--pairs", "ask.csv", "--out", "said.csv")
+    assert code == 0, error
+    header, *rows = Path("said.csv").read_text().splitlines()
+    assert header.replace('"', "") == "user,item,rating"
+    assert [row.replace('"', "").split(",")[:2] for row in rows] == [["u3", "i4"], ["u0", "i0"]]
+    assert all(1 <= float(row.split(",")[2]) <= 5 for row in rows)
+    assert vrgcn("recommend", "run", "--top", 2, "--out", "top.csv")[0] == 0
+
+
+def test_classes_of_pairs_are_predicted_with_their_probability(vrgcn: Run, movies: Path) -> None:
+    code, _, error = vrgcn(
+        *("import", "--nodes", "user=users.csv", "--edges", f"{NAME}=rated.csv"),
+        *("--keep", "rated.rating=class", "--out", "classes"),
+    )
+    assert code == 0, error
+    way = ("--predict", f"{NAME}.rating", "--epochs", 2, "--out", "run")
+    code, out, error = vrgcn("train", "classes", *way)
+    assert code == 0, error
+    assert "for comparison, most frequent of the item: validation accuracy" in out
+    assert vrgcn("evaluate", "run")[0] == 0
+    Path("ask.csv").write_text("user,item\nu3,i4\n")
+    assert vrgcn("predict", "run", "--pairs", "ask.csv", "--out", "said.csv")[0] == 0
+    header, row = Path("said.csv").read_text().replace('"', "").splitlines()
+    assert header == "user,item,rating,probability"
+    assert row.split(",")[2] in "12345"
+    assert 0.2 <= float(row.split(",")[3]) <= 1
+    code, _, error = vrgcn("recommend", "run", "--top", 2, "--out", "top.csv")
+    assert code == 1
+    assert "predicts classes of pairs (rating), which have no best" in error
+
+
+def test_a_run_of_ratings_resumes_to_the_same_bits(vrgcn: Run, movies: Path) -> None:
+    way = ("--predict", f"{NAME}.rating", "--split-column", "part")
+    assert vrgcn("train", "movies", *way, "--epochs", 2, "--out", "whole")[0] == 0
+    assert vrgcn("train", "movies", *way, "--epochs", 1, "--out", "part")[0] == 0
+    code, _, error = vrgcn("train", "--resume", "part", "--epochs", 2)
+    assert code == 0, error
+    first, again = (
+        json.loads(Path(name, "result.json").read_text())["test"] for name in ("whole", "part")
+    )
+    assert first == again

@@ -93,6 +93,7 @@ def _evaluate(options: EvaluateOptions, run: Run, folder: Path | None) -> None:
     from vrgcn.pages.evaluation import find_picture, find_split, show_evaluation
     from vrgcn.pages.pair_evaluation import pair_split, show_pair_evaluation
     from vrgcn.pages.triple_evaluation import show_triple_evaluation
+    from vrgcn.pages.value_evaluation import show_value_evaluation
     from vrgcn.runs.run import open_run_graph
     from vrgcn.training.progress import filling_bars
 
@@ -111,7 +112,9 @@ def _evaluate(options: EvaluateOptions, run: Run, folder: Path | None) -> None:
         if options.negatives is not None:
             graph = with_given_negatives(graph, {split: options.negatives})
         everything = exact_sweeps(run.saved, graph, directory=folder).outputs(None)
-        show_pair_evaluation(run, graph, everything, split)
+        assert graph.pairs is not None
+        show = show_pair_evaluation if graph.pairs.target is None else show_value_evaluation
+        show(run, graph, everything, split)
         return
     if graph.triples is not None:
         everything = exact_sweeps(run.saved, graph, directory=folder).outputs(None)

@@ -45,6 +45,7 @@ def opened_pairs(options: ExactOptions, relation: str | None = None) -> Iterator
     relation: which one, where a run predicts the edges of all relations
     """
     from vrgcn.pairs.ranking import EmbeddedPairs
+    from vrgcn.pairs.values import EmbeddedValues
     from vrgcn.triples.ranking import EmbeddedTriples, OneDirection
 
     with embedded(options) as found:
@@ -60,7 +61,8 @@ def opened_pairs(options: ExactOptions, relation: str | None = None) -> Iterator
             yield OpenedPairs(graph, pairs, OneDirection(of_all, triples, direction))
             return
         assert graph.pairs is not None
-        scorer = EmbeddedPairs(decoder, found.embeddings, graph.pairs.targets)
+        kind = EmbeddedPairs if graph.pairs.target is None else EmbeddedValues
+        scorer = kind(decoder, found.embeddings, graph.pairs.targets)
         yield OpenedPairs(graph, graph.pairs, scorer)
 
 

@@ -126,7 +126,7 @@ def _predict(options: PredictOptions) -> None:
 
 def _predict_pairs(options: PredictOptions, file: Path) -> None:
     from vrgcn.cli.pair_run import opened_pairs
-    from vrgcn.data.pairs import read_pairs, scored_file
+    from vrgcn.data.pairs import read_pairs, scored_file, write_values
 
     if predicted_relation(read_config(options.run)) == RELATIONS:
         _predict_triples(options, file)
@@ -134,6 +134,10 @@ def _predict_pairs(options: PredictOptions, file: Path) -> None:
     with opened_pairs(options) as opened:
         pairs = read_pairs(file, opened.graph, opened.pairs)
         scores = opened.scorer.score(pairs).cpu()
+        if opened.pairs.target is not None:
+            write_values(options.out, opened.graph, opened.pairs, pairs, scores)
+            print(f"exact values of {len(pairs):,} pairs written to {printable(options.out)}")
+            return
         with scored_file(options.out, opened.graph, opened.pairs) as out:
             out.write(pairs, score=scores)
     print(f"exact scores of {len(pairs):,} pairs written to {printable(options.out)}")

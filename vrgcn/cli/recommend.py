@@ -74,6 +74,11 @@ def _recommend(options: RecommendOptions) -> None:
 
     with opened_pairs(options, options.relation) as opened:
         graph, pairs = opened.graph, opened.pairs
+        if pairs.target is not None and pairs.target.classes:
+            raise ValueError(
+                f"{options.run} predicts classes of pairs ({pairs.target.name}), which have no "
+                "best: vrgcn predict --pairs tells the class of each pair"
+            )
         sources = torch.arange(pairs.sources.start, pairs.sources.stop)
         if options.for_ is not None:
             kind = None if pairs.kinds is None else pairs.kinds[0]

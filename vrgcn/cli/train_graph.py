@@ -27,6 +27,7 @@ from vrgcn.inference import MODEL
 from vrgcn.pages.costs import cost_line, exact_advice
 from vrgcn.pages.pair_evaluation import print_rules
 from vrgcn.pages.triple_evaluation import print_triple_rules
+from vrgcn.pages.value_evaluation import print_value_rules
 from vrgcn.pairs.model import PairModel
 from vrgcn.runs.folder import chosen_estimator, resumable
 from vrgcn.runs.interrupts import Interrupted
@@ -40,6 +41,7 @@ from vrgcn.training.progress import filling_bars
 from vrgcn.training.state import Epoch
 from vrgcn.training.tensorboard import TensorBoardLog
 from vrgcn.training.triple_objective import TripleObjective
+from vrgcn.training.value_objective import ValueObjective
 from vrgcn.training.wording import seconds_text
 
 
@@ -178,6 +180,9 @@ def _print_baseline(job: Job) -> None:
     if isinstance(job.objective, PairObjective):
         assert isinstance(job.model, PairModel)
         print_rules(job.objective, job.model.arguments["classes"])
+        return
+    if isinstance(job.objective, ValueObjective):
+        print_value_rules(job.objective)
         return
     if isinstance(job.objective, TripleObjective):
         print_triple_rules(job.objective)

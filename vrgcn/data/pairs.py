@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -100,23 +100,55 @@ class ScoredFile:
 
     def write(self, pairs: Tensor, **columns: Tensor) -> None:
         """Add rows: (rows, 2) nodes, and a column of numbers (rows,) by name."""
+        self.write_columns(pairs, {name: pa.array(c.numpy()) for name, c in columns.items()})
+
+    def write_columns(self, pairs: Tensor, columns: Mapping[str, pa.Array]) -> None:
+        """Add rows: (rows, 2) nodes, and columns of any values by name."""
         ids = [own.arrays(pairs[:, end])[0] for end, own in enumerate(self._ids)]
-        numbers = [pa.array(columns[name].numpy()) for name in self._schema.names[2:]]
-        self._writer.write_batch(pa.record_batch([*ids, *numbers], schema=self._schema))
+        others = [columns[name] for name in self._schema.names[2:]]
+        self._writer.write_batch(pa.record_batch([*ids, *others], schema=self._schema))
 
 
 @contextmanager
 def scored_file(
-    path: Path, graph: Graph, pairs: Pairs, *, ranked: bool = False
+    path: Path,
+    graph: Graph,
+    pairs: Pairs,
+    *,
+    ranked: bool = False,
+    columns: Sequence[tuple[str, pa.DataType]] | None = None,
 ) -> Iterator[ScoredFile]:
     """A writer of pairs; the file appears under its name when all are written.
 
-    ranked: a column `rank` before `score`
+    ranked: a column `rank` after the ends
+    columns: names and types of what is written of each pair; None for its score
     """
     check_path(path)
     ids = [IdColumns(graph.names, kind) for kind in pairs.kinds or (None, None)]
     ends = [(end, own.fields[0][1]) for end, own in zip(ends_of(pairs), ids, strict=True)]
     rank = [("rank", pa.int64())] if ranked else []
-    schema = pa.schema([*ends, *rank, ("score", pa.float32())])
+    schema = pa.schema([*ends, *rank, *(columns or [("score", pa.float32())])])
     with new_file(path, replace=False) as file, arrow_writer(path.suffix, file, schema) as writer:
         yield ScoredFile(writer, ids, schema)
+
+
+def write_values(path: Path, graph: Graph, pairs: Pairs, asked: Tensor, found: Tensor) -> None:
+    """Write the predicted values of some pairs: in a column that is called as the predicted one,
+    numbers, or names of classes beside their probability.
+
+    asked: (rows, 2) nodes; found: (rows,) numbers, or (rows, classes) scores
+    """
+    assert pairs.target is not None
+    name = pairs.target.name if pairs.target.name not in ends_of(pairs) else "value"
+    if not pairs.target.classes:
+        values = {name: pa.array(found.float().numpy())}
+    else:
+        shares, places = found.softmax(1).max(1)
+        classes = pa.array(pairs.target.classes, pa.string())
+        values = {
+            name: classes.take(pa.array(places.numpy())),
+            "probability": pa.array(shares.float().numpy()),
+        }
+    columns = [(column, array.type) for column, array in values.items()]
+    with scored_file(path, graph, pairs, columns=columns) as file:
+        file.write_columns(asked, values)

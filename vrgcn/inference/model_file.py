@@ -299,7 +299,8 @@ def _check_arguments(path: Path, model: str, arguments: dict[str, Any]) -> None:
     if model in BASELINES:
         kinds = BASELINES[model].kinds
     elif model == PAIRS:
-        arguments.setdefault("directions", None)  # files from before all relations were predicted
+        for later in ("directions", "values"):  # files from before all relations, or columns
+            arguments.setdefault(later, None)
         encoder = arguments.get("encoder")
         network = _LIGHT if encoder in LIGHT else _ARGUMENTS
         kinds = (_RELATIONAL if encoder in RELATIONAL else network) | _OF_PAIRS
@@ -393,4 +394,5 @@ _OF_PAIRS = {
     "relation": TEXT,
     "directed": FLAG,
     "directions": NAMES,
+    "values": or_null(COUNT),
 }

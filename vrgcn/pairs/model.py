@@ -15,6 +15,7 @@ from vrgcn.models.lightgcn import LIGHT, LightGCN
 from vrgcn.models.models import MODELS, GraphModel
 from vrgcn.models.relational import RELATIONAL, RelationalModel
 from vrgcn.pairs.decoders import DECODERS, Decoder
+from vrgcn.pairs.value_decoders import value_decoder
 
 Encoder = GraphModel | RelationalModel | LightGCN
 ENCODERS: dict[str, type[Encoder]] = {**MODELS, **RELATIONAL, **LIGHT}
@@ -28,6 +29,8 @@ class PairModel(nn.Module):
     relation, directed: what it predicts, as `Pairs` says
     directions: where it predicts the edges of all relations, their names and those of their
         reverses, as `Triples` says; None: one relation
+    values: where it predicts a column of the pairs, how many classes that has, 0 for a number;
+        None: whether pairs are linked. Decoders are those of VALUE_DECODERS then
 
     With GCN, two layers and the decoder dot this is the GAE of Kipf and Welling.
     """
@@ -40,6 +43,7 @@ class PairModel(nn.Module):
         relation: str,
         directed: bool,
         directions: Sequence[str] | None = None,
+        values: int | None = None,
         **arguments: Any,
     ) -> None:
         super().__init__()
@@ -50,9 +54,12 @@ class PairModel(nn.Module):
         self.encoder: Encoder = ENCODERS[encoder](**arguments)
         if isinstance(self.encoder, GraphModel) and self.encoder.labels is not None:
             raise ValueError("neighbour_labels: pairs have no labels of single nodes")
-        self.decoder: Decoder = DECODERS[decoder](
-            arguments["classes"], directed, len(directions or ())
-        )
+        width = arguments["classes"]
+        self.decoder: Decoder
+        if values is None:
+            self.decoder = DECODERS[decoder](width, directed, len(directions or ()))
+        else:
+            self.decoder = value_decoder(decoder, width, directed, values)
         self.propagation = self.encoder.propagation
         self.arguments: dict[str, Any] = {
             "encoder": encoder,
@@ -60,6 +67,7 @@ class PairModel(nn.Module):
             "relation": relation,
             "directed": directed,
             "directions": None if directions is None else list(directions),
+            **({} if values is None else {"values": values}),
             **self.encoder.arguments,
         }
 
@@ -72,6 +80,8 @@ class PairModel(nn.Module):
             predicted["directions"] = pairs.directions
         else:
             predicted = {"relation": pairs.relation, "directed": pairs.directed}
+            if pairs.target is not None:
+                predicted["values"] = len(pairs.target.classes)
         with default_generator(torch.device("cpu"), seed):
             return PairModel(names[type(encoder)], decoder, **predicted, **encoder.arguments)
 

@@ -151,10 +151,12 @@ def with_values(pairs: Pairs, column: Column, name: str, entries: Sequence[Tenso
         )
     parts: dict[str, Tensor] = {}
     values: dict[str, Tensor] = {}
+    aside = [] if pairs.aside is None else [pairs.aside]
     for split, places in zip(("train", "val", "test"), entries, strict=False):
         own = column.take(places)
         parts[split] = pairs.split(split)[own.known]
         values[split] = own.values[own.known]
+        aside.append(pairs.split(split)[~own.known])
     if not len(parts["train"]):
         raise ValueError(
             f"{setting('predict', f'{pairs.relation}.{name}')}: no training pair has a value"
@@ -170,6 +172,7 @@ def with_values(pairs: Pairs, column: Column, name: str, entries: Sequence[Tenso
         target=target,
         values=values,
         said=(*pairs.said, *said),
+        aside=torch.cat(aside),
     )
 
 

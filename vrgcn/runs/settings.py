@@ -55,6 +55,21 @@ PAIR_DEFAULTS: dict[str, Any] = {
 OF_RELATIONS: dict[str, Any] = {"batch_size": 4096, "metric": "ndcg@20"}
 EDGES = "edges"
 RELATION = Placeholder("RELATION")
+# Where a column of pairs is predicted, such as a rating.
+VALUE_DEFAULTS: dict[str, Any] = {
+    "ratio": PAIR_RATIO,
+    "model": "graphsage",
+    "layers": 1,
+    "hidden": 64,
+    "embedding": 32,
+    "dropout": 0.5,
+    "layer_norm": False,
+    "node_embeddings": True,
+    "decoder": "distmult",
+    "batch_size": 4096,
+    "learning_rate": 0.005,
+    "epochs": 40,
+}
 # Where the edges of all relations are predicted.
 RELATIONS = "relations"
 TRIPLE_DEFAULTS: dict[str, Any] = {
@@ -122,8 +137,9 @@ class Settings:
     """Seed of --ratio."""
     predict: str | None = None
     """Predict pairs of nodes instead of labels: `edges` for the edges of a graph, a relation such
-    as user-bought-item, or `relations` for the edges of all relations at once. They are split by
-    --ratio, and validation and test pairs carry no messages. None: predict the labels."""
+    as user-bought-item, a kept column of one such as user-rated-item.rating, or `relations` for the
+    edges of all relations at once. They are split by --ratio, and validation and test pairs carry
+    no messages. None: predict the labels."""
     leave_one_out: bool = False
     """Split pairs by taking one pair of each source for the test and another one for the
     validation, of sources that have at least three, instead of by --ratio: the last ones where the
@@ -321,6 +337,8 @@ def with_defaults(values: Mapping[str, Any]) -> dict[str, Any]:
         return dict(values)
     if predict == RELATIONS:
         return {**TRIPLE_DEFAULTS, **values}
+    if "." in predict:  # a column of a relation
+        return {**VALUE_DEFAULTS, **values}
     return {**PAIR_DEFAULTS, **({} if predict == EDGES else OF_RELATIONS), **values}
 
 

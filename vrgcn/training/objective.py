@@ -133,6 +133,10 @@ class TaskObjective:
 
 def build_objective(graph: Graph, config: TrainConfig | None = None) -> Objective:
     """Return the objective that a graph's labels or pairs stand for, as the config says."""
+    if graph.pairs is not None and graph.pairs.target is not None:
+        from vrgcn.training.value_objective import ValueObjective
+
+        return ValueObjective(graph, config or TrainConfig())
     if graph.pairs is not None:
         from vrgcn.training.pair_objective import PairObjective
 

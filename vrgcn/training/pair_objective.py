@@ -7,7 +7,6 @@ from typing import Any
 from torch import Tensor, nn
 
 from vrgcn.engine.minibatches import MiniBatches
-from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.models.relational import RelationalModel
 from vrgcn.pairs.batches import NodeBatches, PairBatches
@@ -36,11 +35,6 @@ class PairObjective(EmbeddingObjective):
         assert graph.pairs is not None
         super().__init__(graph, config)
         self.pairs = graph.pairs
-        if self.pairs.target is not None:
-            raise ValueError(
-                f"{setting('predict', f'{self.pairs.relation}.{self.pairs.target.name}')}: columns "
-                "of edges cannot be predicted yet, links can"
-            )
         self.pair_batches = config.pair_batches
         self.own_edges: OwnEdges = "keep" if config.own_edges == "auto" else config.own_edges
         self.source = TermSource(

@@ -1,0 +1,101 @@
+"""The objective of values of pairs."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from vrgcn import Graph, PairModel, TrainConfig, fit, predict, split_pairs
+from vrgcn.models.config import ModelConfig
+from vrgcn.pairs.values import EmbeddedValues, GlobalMean, score_values
+from vrgcn.runs.settings import Settings, with_defaults
+from vrgcn.training.objective import build_objective
+from vrgcn.training.value_objective import ValueObjective
+
+RATED = ("user", "rated", "item")
+
+
+def movies(*, classes: bool = False) -> Graph:
+    """Ratings that are the sum of a user's and an item's hidden number."""
+    generator = torch.Generator().manual_seed(0)
+    user, item = torch.rand(30, generator=generator), torch.rand(20, generator=generator)
+    grid = torch.cartesian_prod(torch.arange(30), torch.arange(20))
+    edges = grid[torch.randperm(600, generator=generator)[:400]].t()
+    values = 100 + 20 * (user[edges[0]] + item[edges[1]])
+    given = [f"{int(v // 15)}" for v in values] if classes else values.tolist()
+    return Graph.from_kinds(
+        {"user": 30, "item": 20}, {RATED: edges}, edge_columns={RATED: {"rating": given}}
+    )
+
+
+def trained(graph: Graph, config: TrainConfig) -> tuple[PairModel, dict[str, float]]:
+    model = Settings(
+        model=ModelConfig(
+            "graphsage",
+            layers=1,
+            hidden=16,
+            dropout=0.0,
+            layer_norm=False,
+            node_embeddings=True,
+            decoder="distmult",
+            embedding=8,
+            learned_rows=False,
+        )
+    ).build_model(graph, build_objective(graph, config))
+    assert isinstance(model, PairModel)
+    fit(model, graph, config)
+    pairs = graph.pairs
+    assert pairs is not None
+    embeddings = predict(model, graph, kind="all")
+    return model, score_values(
+        EmbeddedValues(model.decoder, embeddings, pairs.targets), pairs, "test"
+    )
+
+
+@pytest.mark.parametrize("pair_batches", ["pairs", "nodes"])
+def test_numbers_are_learned_far_beyond_their_mean(pair_batches: str) -> None:
+    graph = split_pairs(movies(), "user-rated-item.rating", (0.7, 0.1, 0.2))
+    config = TrainConfig(
+        estimator="exact", epochs=30, batch_size=50, pair_batches=pair_batches, patience=0
+    )
+    _, scores = trained(graph, config)
+    assert graph.pairs is not None
+    usual = score_values(GlobalMean(graph.pairs), graph.pairs, "test")
+    assert scores["rmse"] < 0.5 * usual["rmse"]
+
+
+def test_classes_are_learned() -> None:
+    graph = split_pairs(movies(classes=True), "user-rated-item.rating", (0.7, 0.1, 0.2))
+    config = TrainConfig(estimator="exact", epochs=30, batch_size=50, patience=0)
+    _, scores = trained(graph, config)
+    assert scores["accuracy"] > 0.7
+
+
+def test_the_usual_metric_is_the_error_and_smaller_is_better() -> None:
+    graph = split_pairs(movies(), "user-rated-item.rating")
+    objective = build_objective(graph, TrainConfig())
+    assert isinstance(objective, ValueObjective)
+    assert objective.metric.title == "RMSE"
+    assert objective.better(0.8, 0.9)
+    assert objective.name == "values of user-rated-item.rating, mse"
+
+
+@pytest.mark.parametrize(
+    ("config", "error"),
+    [
+        (
+            {"metric": "auc"},
+            r'metric="auc" is no score of user-rated-item.rating: it has rmse, mae',
+        ),
+        ({"loss": "bpr"}, r'loss="bpr" is no loss of user-rated-item.rating: it has mse, mae'),
+    ],
+)
+def test_scores_and_losses_of_links_are_refused(config: dict[str, str], error: str) -> None:
+    graph = split_pairs(movies(), "user-rated-item.rating")
+    with pytest.raises(ValueError, match=error):
+        build_objective(graph, TrainConfig(**config))
+
+
+def test_a_column_has_defaults_of_its_own() -> None:
+    assert with_defaults({"predict": "user-rated-item.rating"})["decoder"] == "distmult"
+    assert with_defaults({"predict": "user-rated-item"}).get("decoder") is None
