@@ -57,9 +57,6 @@ class RelationalLinear(nn.Module):
 
     def forward(self, own: Sequence[Part], averages: Sequence[Part], count: int) -> Tensor:
         """(count, out). own: by kind; averages: by relation"""
-        weight: Tensor = self.weight
-        if self.shares is not None:
-            weight = torch.einsum("rb,bio->rio", self.shares, weight)
         biases = [None] * len(own) if self.bias is None else self.bias.unbind()
         y: Tensor | None = None
         for (rows, h), matrix, bias in zip(own, self.own.unbind(), biases, strict=True):
@@ -70,8 +67,21 @@ class RelationalLinear(nn.Module):
                 y = part.new_zeros(count, part.shape[1]) if y is None else y
                 y = y.index_add(0, rows, part)
         assert y is not None
-        for (rows, h), matrix in zip(averages, weight.unbind(), strict=True):
-            y = y.index_add(0, rows, h @ matrix)
+        return y if not averages else self._with_averages(y, averages)
+
+    def _with_averages(self, y: Tensor, averages: Sequence[Part]) -> Tensor:
+        """y plus the averages over all relations times their weights, added in one step: adding
+        them one by one would copy y for each of hundreds of relations."""
+        rows = torch.cat([rows for rows, _ in averages])
+        if self.shares is None:
+            weights = zip(averages, self.weight.unbind(), strict=True)
+            return y.index_add(0, rows, torch.cat([h @ matrix for (_, h), matrix in weights]))
+        h = torch.cat([h for _, h in averages])
+        counts = torch.tensor([len(rows) for rows, _ in averages], device=h.device)
+        shares = torch.repeat_interleave(self.shares, counts, dim=0, output_size=len(rows))
+        for share, basis in zip(shares.unbind(1), self.weight.unbind(), strict=True):
+            mixed = h.new_zeros(len(y), h.shape[1]).index_add(0, rows, h * share[:, None])
+            y = y + mixed @ basis
         return y
 
 
