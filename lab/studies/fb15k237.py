@@ -34,7 +34,7 @@ PUBLISHED = {
 }
 WAYS: dict[str, dict[str, Any]] = {
     "rows": {},
-    "messages": {"layers": 1, "hidden": 128, "bases": 4},
+    "messages": {"layers": 1, "hidden": 128, "bases": 4, "skip": True},
 }
 
 

@@ -49,7 +49,8 @@ class ModelConfig:
     """LayerNorm, BatchNorm or nothing after each dense layer except the last. auto: as --layer-norm
     says; `vrgcn train` takes nothing where few nodes have labels."""
     skip: bool = False
-    """Add the input of a graph layer to its output if both are hidden: for deep models."""
+    """Add the input of a graph layer to its output if both are hidden: for deep models. For pairs
+    in graphs of several kinds, to the embeddings too, if --embedding is --hidden."""
     jumping: Literal["none", "cat", "max"] = "none"
     """Jumping knowledge: predict from the outputs of all graph layers, side by side (cat) or their
     maximum (max), with one more dense layer."""

@@ -89,6 +89,7 @@ class RelationalDense(Dense):
     """The dense part of a relational graph layer: `Dense` whose first linear layer is relational.
 
     kinds, relations, bases: see `RelationalLinear`
+    adds_own: a node's own row is added to the output
     """
 
     def __init__(
@@ -99,9 +100,11 @@ class RelationalDense(Dense):
         relations: int,
         bases: int,
         bias: bool,
+        adds_own: bool = False,
         **settings: Any,
     ) -> None:
         super().__init__(widths, bias=bias, **settings)
+        self.adds_own = adds_own
         self.linears[0] = RelationalLinear(
             widths[0], widths[1], kinds, relations, bases=bases, bias=bias
         )
@@ -117,7 +120,8 @@ class RelationalDense(Dense):
         else:
             parts = [(rows, dropped.index_select(0, rows)) for rows in kinds]
         given = [(rows, self.dropout(y)) for rows, y in averages]
-        return self.after_first(self.linears[0](parts, given, len(own)))
+        y = self.after_first(self.linears[0](parts, given, len(own)))
+        return y + own if self.adds_own else y
 
 
 class RelationalModel(nn.Module):
@@ -211,6 +215,9 @@ class RelationalModel(nn.Module):
                     norm=norm,
                     activation=activation,
                     last=last,
+                    # Embeddings of pairs are rows like those of hidden layers; outputs of labels
+                    # are not.
+                    adds_own=skip and last and classes == hidden and not isinstance(target, str),
                 )
             )
         self.head: Linear | None = None

@@ -123,6 +123,11 @@ def head_of(model: nn.Module, graph: Graph) -> Head:
         )
     if encoder.head is not None:
         return Head(encoder.head)
+    if not len(encoder.layers):
+        raise ValueError(
+            "a model without layers propagates nothing, and has no table of partners: use "
+            "minibatches of pairs (pair_batches='pairs')"
+        )
     if len(encoder.layers) == 1 and _adds_tables(encoder):
         raise ValueError(
             "a model of one layer with learned rows or transform_first has no table of partners: "
