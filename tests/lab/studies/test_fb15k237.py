@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lab.studies.fb15k237 import fb15k237
+import torch
+
+from lab.studies.fb15k237 import KnowsHeldOut, fb15k237
+from tests.triples.test_split import as_set, knowledge
 from vrgcn.triples.split import split_triples
 
 
@@ -23,3 +26,15 @@ def test_the_official_split_has_its_published_sizes(real_data: Path) -> None:
     assert sum(part.num_edges for part in given) == 272_115
     held = triples.both_ways(triples.test)
     assert not triples.known_in_training.has(*held.unbind(1)).any()
+
+
+def test_the_leak_that_is_measured_leaves_out_the_triples_of_all_splits() -> None:
+    triples = split_triples(knowledge(), (0.6, 0.2, 0.2)).triples
+    assert triples is not None
+    source = KnowsHeldOut(triples, "softmax", 10**6)
+    asked = source.ask(torch.arange(source.queries), torch.Generator().manual_seed(0))
+    rows, places = asked.no_negative
+    found = torch.stack([asked.sources[rows], asked.directions[rows], asked.candidates[places]])
+    queries = as_set(torch.stack([asked.sources, asked.directions], dim=1))
+    everything = triples.both_ways(torch.cat([triples.train, triples.val, triples.test]))
+    assert as_set(found.t()) == {row for row in as_set(everything) if row[:2] in queries}
