@@ -41,6 +41,8 @@ def run_search(entry: Entry, limit: str | None, trials: int | None = None) -> di
             on_note=lambda _: None,
         )
         average = found.average_result
+        assert found.average is not None
+        assert average is not None
         members = found.average.members or {}
         return {
             "val": average.val,

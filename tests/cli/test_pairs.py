@@ -241,3 +241,20 @@ def test_a_run_is_diagnosed_with_its_own_pairs(vrgcn, trained, tmp_path: Path) -
     assert code == 0, error
     assert "gradient" in out
     assert (run / "diagnosis.html").is_file()
+
+
+def test_a_search_finds_settings_of_pairs(vrgcn, graph_folder: Path, tmp_path: Path) -> None:
+    flags = (*FLAGS, "--trials", 2, "--search", "learning_rate", "loss")
+    code, out, error = vrgcn("tune", graph_folder, *flags, "--out", tmp_path / "tuned")
+    assert code == 0, error
+    assert "searching learning_rate, loss" in out
+    assert "a simple rule on training pairs" in " ".join(out.split())
+    assert "embeddings of different networks have no average" in out
+    best = tmp_path / "tuned" / "best"
+    assert vrgcn("recommend", best, "--out", tmp_path / "top.csv")[0] == 0
+    assert vrgcn("evaluate", best)[0] == 0
+    code, out, _ = vrgcn("tune", "--resume", tmp_path / "tuned")
+    assert "has finished already" in out
+    code, _, error = vrgcn("tune", "--resume", tmp_path / "tuned", "--trials", 3)
+    assert code == 0, error
+    assert vrgcn("report", tmp_path / "tuned", "--no-scores", "--out", "tuned.html")[0] == 0

@@ -102,7 +102,11 @@ def test_in_the_end_the_best_is_compared_with_what_was_given(capsys):
 
     def said(trials: list[Tried], best: Tried) -> str:
         found = SimpleNamespace(
-            trials=trials, best=best, result=trained, standings=[SimpleNamespace(gain=0.0125)]
+            trials=trials,
+            best=best,
+            result=trained,
+            standings=[SimpleNamespace(gain=0.0125)],
+            average=object(),
         )
         _print_result(found, Path("found"))
         return capsys.readouterr().out

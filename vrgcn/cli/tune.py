@@ -15,7 +15,7 @@ from vrgcn.models.config import ModelConfig
 from vrgcn.runs.folder import AVERAGED, BEST, CONFIG, RESULT, resumable
 from vrgcn.runs.settings import SEARCHED_MODEL
 from vrgcn.training.config import at_least
-from vrgcn.tuning.space import SPACE, check_names
+from vrgcn.tuning.space import SPACE, check_names, searched
 
 if TYPE_CHECKING:
     from vrgcn.tuning.tuner import TuneResult
@@ -38,10 +38,11 @@ class TuneOptions(RunOptions):
     """Maximum number of settings to try. None: 40, or as many as --time-limit allows, which
     includes the time for baselines."""
     search: tuple[str, ...] = tuple(SPACE)
-    """Settings to vary; the others keep their given values."""
+    """Settings to vary; the others keep their given values. Pairs have others, such as decoder,
+    loss and negatives; all of these unless some are named."""
     baselines: bool = True
     """Fit linear models, perceptrons, boosted trees and others before training networks, in 15% of
-    the time."""
+    the time; for pairs, score simple rules."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -75,7 +76,8 @@ def run(options: TuneOptions) -> None:
     graph = opened.graph
     scaling = "none" if graph.scaling is None else graph.scaling.kind
     with run_folder(options) as folder:
-        print(f"{graph}\nfeatures scaled: {scaling}, searching {', '.join(options.search)}")
+        names = searched(options.search, graph.pairs is not None)
+        print(f"{graph}\nfeatures scaled: {scaling}, searching {', '.join(names)}")
         print(f"writing to {printable(folder)}")
         print_note(opened.note)
         told = described(options, opened.checksum)
@@ -127,6 +129,9 @@ def _print_result(result: TuneResult, folder: Path) -> None:
             f"validation {metric.title} {scores[0]}, of the settings that were given {scores[1]}"
             f"{after}"
         )
+    if result.average is None:
+        _print_pairs(result, folder)
+        return
     gain = result.standings[-1].gain
     if gain is not None:
         sign = "gains" if gain >= 0 else "loses"
@@ -136,4 +141,18 @@ def _print_result(result: TuneResult, folder: Path) -> None:
         )
     print(f"the best: vrgcn predict {printable(folder / BEST)} --out predictions.csv")
     print(f"the average: vrgcn predict {printable(folder / AVERAGED)} --out predictions.csv")
+    print(f"all of it: vrgcn report {printable(folder)} --no-scores")
+
+
+def _print_pairs(result: TuneResult, folder: Path) -> None:
+    """Print the end of a search for pairs, which averages nothing."""
+    metric = result.result.metric
+    best = result.standings[0]
+    if best.kind == "baseline":
+        print_note(
+            f"{best.name} is better than every network that was tried: validation {metric.title} "
+            f"{metric.text(best.val)}"
+        )
+    print("embeddings of different networks have no average: the best is a single one")
+    print(f"the best: vrgcn recommend {printable(folder / BEST)} --out top.csv")
     print(f"all of it: vrgcn report {printable(folder)} --no-scores")

@@ -19,6 +19,8 @@ class EmbeddingObjective:
 
     usual_metric, usual_loss: taken where the config names none
     outputs: 0, an embedding of any width
+    tested: False if test pairs are not to be scored, as in the trials of a search; they are never
+        negatives all the same
     decoder: of the model, known once it is prepared
     warning: what the last evaluation found wrong with the embeddings; None for nothing
     """
@@ -41,6 +43,7 @@ class EmbeddingObjective:
         self.metric = self.find_metric(self.metric_name)
         self.decoder: Decoder
         self.warning: str | None = None
+        self.tested = True
 
     def find_metric(self, name: str) -> Metric:
         """The score with a name."""

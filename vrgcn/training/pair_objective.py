@@ -70,8 +70,8 @@ class PairObjective(EmbeddingObjective):
         self.source.temperature = usual if self.temperature is None else self.temperature
 
     def has_pairs(self, split: str) -> bool:
-        """Whether a split has any pairs."""
-        return len(self.pairs.split(split)) > 0
+        """Whether a split has any pairs that may be scored."""
+        return len(self.pairs.split(split)) > 0 and (self.tested or split != "test")
 
     def score_embeddings(self, embeddings: Tensor, split: str) -> float:
         scorer = EmbeddedPairs(self.decoder, embeddings, self.pairs.targets)

@@ -47,7 +47,7 @@ class Scores:
     test: float | None
 
     def __str__(self) -> str:
-        test = "no test nodes"
+        test = "no test score"
         if self.test is not None:
             test = f"test {self.metric.title} {self.metric.text(self.test)}"
         error = "" if self.error is None else f" ± {self.metric.text(self.error)}"
@@ -56,15 +56,16 @@ class Scores:
 
 @dataclass(frozen=True)
 class Finished:
-    """best: the best single model, loaded, and its scores; average: the same of the average
+    """best: the best single model, loaded, and its scores; average: the same of the average, None
+        where nothing is averaged
     rows: of the leaderboard
     """
 
     best: Member
     saved: SavedModel
     scores: Scores
-    average: Average
-    average_scores: Scores
+    average: Average | None
+    average_scores: Scores | None
     rows: list[Standing]
 
 

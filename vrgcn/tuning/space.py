@@ -1,11 +1,12 @@
 """The settings that a search varies, and their bounds. Imports no torch: the command line reads it.
 
-To search another setting, add a line to `SPACE` with its name in `ModelConfig` or `TrainConfig`.
+To search another setting, add a line to `SPACE`, or to `PAIR_SPACE` for pairs, with its name in
+`ModelConfig` or `TrainConfig`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -101,6 +102,47 @@ PORTFOLIO: tuple[dict[str, Any], ...] = (
 )
 
 
+# The same for pairs.
+PAIR_SPACE: dict[str, Choice | Range] = {
+    "model": Choice(("gcn", "graphsage", "lightgcn")),
+    "layers": Range(1, 3),
+    "hidden": Choice((64, 128, 256)),
+    "embedding": Choice((32, 64, 128)),
+    "dropout": Range(0.0, 0.5),
+    "learning_rate": Range(1e-3, 5e-2, log=True),
+    "weight_decay": Choice((0.0, 1e-6, 1e-5, 1e-4)),
+    "decoder": Choice(("dot", "distmult", "mlp")),
+    "loss": Choice(("logistic", "bpr", "softmax")),
+    "negatives": Choice((1, 4, 16)),
+    "node_embeddings": Choice((False, True)),
+}
+PAIR_PORTFOLIO: tuple[dict[str, Any], ...] = (
+    # For nodes whose identity says more than their features.
+    {"node_embeddings": True},
+    # For rankings: a partner above many others.
+    {"loss": "softmax", "negatives": 16},
+    # For recommendations without features: LightGCN.
+    {"model": "lightgcn", "layers": 3, "loss": "bpr", "learning_rate": 0.01},
+    # For links between nodes of similar features.
+    {"hidden": 128, "embedding": 128, "learning_rate": 0.02},
+)
+# Models without tables of their own rows beside features, or without neighbours.
+_ROWLESS = {"mlp": ("learned_rows", "neighbour_labels"), "lightgcn": ("node_embeddings",)}
+
+
+@dataclass(frozen=True)
+class Space:
+    """What is searched, and what is tried before anything is drawn."""
+
+    settings: Mapping[str, Choice | Range]
+    portfolio: tuple[dict[str, Any], ...]
+
+
+EVERY = SPACE | PAIR_SPACE
+OF_NODES = Space(SPACE, PORTFOLIO)
+OF_PAIRS = Space(PAIR_SPACE, PAIR_PORTFOLIO)
+
+
 @dataclass(frozen=True)
 class Settings:
     """A model and how it is trained."""
@@ -119,9 +161,10 @@ class Settings:
 
 
 class Search:
-    """names: of the settings in SPACE that are varied; the others keep their given values
+    """names: of the settings of the space that are varied; the others keep their given values
     left_out: estimators and models that are not drawn, unless one of them was given
     unknown: settings that models of the graph do not have
+    among: the settings that can be searched
     """
 
     def __init__(
@@ -130,15 +173,17 @@ class Search:
         names: Sequence[str] = tuple(SPACE),
         left_out: Sequence[str] = (),
         unknown: Sequence[str] = (),
+        among: Space = OF_NODES,
     ) -> None:
-        check_names(names)
+        check_names(names, among.settings)
         self.given = given
+        self.portfolio = among.portfolio
         values = given.values()
         # The settings that were given are tried first, so they have to be within the bounds; of
         # `auto`, what it stands for is.
         self.space = {
             name: bounds if values[name] == AUTO else bounds.holding(values[name])
-            for name, bounds in (SPACE | _without(left_out)).items()
+            for name, bounds in _without(among.settings, left_out).items()
             if name in names and name not in unknown
         }
 
@@ -159,9 +204,8 @@ class Search:
 
     def _changed(self, values: dict[str, Any]) -> Settings:
         """Return the given settings with some changed; an MLP has no tables of neighbours."""
-        if self._model(values) == "mlp":
-            values = values | {"learned_rows": False, "neighbour_labels": False}
-        return self.given.changed(values)
+        lacking = dict.fromkeys(_ROWLESS.get(self._model(values), ()), False)
+        return self.given.changed(values | lacking)
 
     def first(self, settled: Callable[[Settings], Settings]) -> list[dict[str, Any]]:
         """Settings to try before anything is drawn: those that were given, then PORTFOLIO.
@@ -169,7 +213,7 @@ class Search:
         settled: gives an estimator in place of `auto`
         """
         found: list[dict[str, Any]] = []
-        for other in ({}, *PORTFOLIO):
+        for other in ({}, *self.portfolio):
             searched = {
                 name: value
                 for name, value in other.items()
@@ -186,18 +230,30 @@ class Search:
         return found
 
 
-def _without(left_out: Sequence[str]) -> dict[str, Choice]:
-    """The choices of estimators and models without some of them."""
+def _without(
+    space: Mapping[str, Choice | Range], left_out: Sequence[str]
+) -> dict[str, Choice | Range]:
+    """The space without some estimators and models."""
     return {
-        name: Choice(tuple(value for value in values if value not in left_out))
-        for name, values in (("model", _MODELS), ("estimator", _ESTIMATORS))
+        name: Choice(tuple(value for value in bounds.values if value not in left_out))
+        if name in ("model", "estimator") and isinstance(bounds, Choice)
+        else bounds
+        for name, bounds in space.items()
     }
 
 
-def check_names(names: Sequence[str]) -> None:
+def searched(names: Sequence[str], pairs: bool) -> tuple[str, ...]:
+    """Return the settings that a search varies: those of pairs in place of the default.
+
+    pairs: True if pairs are predicted
+    """
+    return tuple(PAIR_SPACE if pairs and tuple(names) == tuple(SPACE) else names)
+
+
+def check_names(names: Sequence[str], among: Mapping[str, Choice | Range] = EVERY) -> None:
     """Refuse settings that cannot be searched."""
-    unknown = [name for name in names if name not in SPACE]
+    unknown = [name for name in names if name not in among]
     if unknown:
-        raise ValueError(f"search: {unknown[0]!r} is none of {', '.join(SPACE)}")
+        raise ValueError(f"search: {unknown[0]!r} is none of {', '.join(among)}")
     if not names:
-        raise ValueError(f"search: name at least one of {', '.join(SPACE)}")
+        raise ValueError(f"search: name at least one of {', '.join(among)}")

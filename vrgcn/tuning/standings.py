@@ -9,6 +9,7 @@ from rich.table import Table
 
 from vrgcn.baselines import RECIPES
 from vrgcn.pages.terminal import text_table
+from vrgcn.pairs.rules import RULE_NAMES
 from vrgcn.tasks.metrics import Metric
 from vrgcn.tuning.leaderboard import SHOWN, ranked, settings_text
 from vrgcn.tuning.study import Tried
@@ -41,11 +42,11 @@ class Standing:
 
 def standings(
     members: Sequence[tuple[Tried, float | None, float]],
-    average: tuple[float, float | None],
+    average: tuple[float, float | None] | None,
     metric: Metric,
     planned: int,
 ) -> list[Standing]:
-    """Rows of the leaderboard, best first, the average last.
+    """Rows of the leaderboard, best first, the average last, if there is one.
 
     members: each with the standard error of its score and its weight in the average
     average: its score and standard error
@@ -76,6 +77,8 @@ def standings(
                 settings_text(tried.values) if network else _words(tried),
             )
         )
+    if average is None:
+        return rows
     seconds = sum(row.seconds for row in rows if row.weight)
     val, error = average
     return [*rows, Standing(AVERAGE, AVERAGE, val, error, seconds, 0, 0, 1.0, gain(val), "")]
@@ -83,15 +86,19 @@ def standings(
 
 def _words(tried: Tried) -> str:
     """Describe a baseline."""
+    if tried.baseline in RULE_NAMES:
+        return "a simple rule on training pairs"
     recipe = RECIPES.get(tried.baseline or "")
     return "an estimator of scikit-learn" if recipe is None else recipe.words
 
 
 def standings_table(rows: Sequence[Standing], metric: Metric, title: str) -> Table:
     """The best rows, and the average."""
-    *members, average = rows
+    members = [row for row in rows if row.kind != AVERAGE]
+    averages = [row for row in rows if row.kind == AVERAGE]
     headings = ["model", "kind", metric.title, "±", "gain", "weight", "epochs", "s", "settings"]
-    return text_table(title, headings, [_texts(row, metric) for row in (*members[:SHOWN], average)])
+    shown = (*members[:SHOWN], *averages)
+    return text_table(title, headings, [_texts(row, metric) for row in shown])
 
 
 def _texts(row: Standing, metric: Metric) -> list[str]:

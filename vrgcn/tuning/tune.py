@@ -15,18 +15,28 @@ from vrgcn.baselines.estimator import estimator_name, fit_estimator
 from vrgcn.costs.choice import CANDIDATES, EXACT, candidate_costs, hardly_more
 from vrgcn.costs.order import build_for
 from vrgcn.engine.devices import use_threads
+from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs.auto_settings import settle
+from vrgcn.runs.config_file import build
 from vrgcn.runs.identity import differences, fingerprint
-from vrgcn.runs.settings import BEFORE, SEARCHED_MODEL, USUAL_TRAIN
+from vrgcn.runs.settings import (
+    BEFORE,
+    RELATIONS,
+    SEARCHED_MODEL,
+    USUAL_TRAIN,
+    with_defaults,
+)
+from vrgcn.runs.settings import Settings as RunSettings
 from vrgcn.tasks import find_task
 from vrgcn.training.clock import Clock
-from vrgcn.training.config import TrainConfig, given_config
+from vrgcn.training.config import AUTO, TrainConfig, given_config
 from vrgcn.training.interval import duration
 from vrgcn.training.objective import Objective, build_objective
 from vrgcn.tuning.leaderboard import Leaderboard
-from vrgcn.tuning.space import NOT_RELATIONAL, SPACE, Search, Settings
+from vrgcn.tuning.pair_tuner import PairTuner
+from vrgcn.tuning.space import NOT_RELATIONAL, OF_PAIRS, SPACE, Search, Settings, searched
 from vrgcn.tuning.study import check_optuna, note_identity, open_study
 from vrgcn.tuning.tuner import Tuner, TuneResult
 
@@ -72,18 +82,22 @@ def tune(
     config = USUAL_TRAIN if config is None else given_config(config)
     limit = config.time_limit if time_limit is None else time_limit
     config = replace(config, time_limit=None)
+    if graph.triples is not None:
+        raise ValueError(
+            f"{setting('predict', RELATIONS)} is not searched: tune one relation, or train with "
+            "several settings and compare them by vrgcn report"
+        )
+    if graph.pairs is not None:
+        return _tune_pairs(
+            graph, model, config, trials, limit, search, baselines, folder, options or {},
+            verbose, on_begin, on_note,
+        )  # fmt: skip
     if graph.labels is None or not len(graph.train) or not len(graph.val):
         raise ValueError(
             "tuning needs training and validation nodes with labels: give the graph a split, or "
             "draw one: --ratio 0.6 0.2 0.2, from Python random_split(graph, (0.6, 0.2, 0.2))"
         )
-    seconds = None if limit is None else duration(limit)
-    if limit is not None and seconds is None:
-        raise ValueError(f"time_limit {limit!r} is no time, such as 90s, 10m or 2h")
-    if trials is None and seconds is None:
-        trials = TRIALS_BY_DEFAULT
-    if trials is not None and trials < 1:
-        raise ValueError(f"trials must be at least 1, not {trials}")
+    seconds, trials = _length(limit, trials)
     given_names = list(RECIPES) if baselines is None else list(baselines)
     names = [name for name in given_names if isinstance(name, str)]
     own = _own_baselines([each for each in given_names if not isinstance(each, str)], graph)
@@ -112,6 +126,69 @@ def tune(
             options or {}, on_note,
         )  # fmt: skip
         tuner.fit_baselines(names, own)
+        tuner.run(trials)
+        return tuner.finish()
+
+
+def _length(limit: str | None, trials: int | None) -> tuple[float | None, int | None]:
+    """Return the seconds and the number of trials of a search; 40 trials if neither is given."""
+    seconds = None if limit is None else duration(limit)
+    if limit is not None and seconds is None:
+        raise ValueError(f"time_limit {limit!r} is no time, such as 90s, 10m or 2h")
+    if trials is not None and trials < 1:
+        raise ValueError(f"trials must be at least 1, not {trials}")
+    if trials is None and seconds is None:
+        return None, TRIALS_BY_DEFAULT
+    return seconds, trials
+
+
+def _tune_pairs(
+    graph: Graph,
+    model: ModelConfig | None,
+    config: TrainConfig,
+    trials: int | None,
+    limit: str | None,
+    search: Sequence[str],
+    baselines: Sequence[Any] | None,
+    folder: str | Path | None,
+    options: dict[str, Any],
+    verbose: bool,
+    on_begin: Callable[[], None],
+    on_note: Callable[[str], None],
+) -> TuneResult:
+    """The same for pairs: simple rules first, then networks; nothing is averaged."""
+    pairs = graph.pairs
+    assert pairs is not None
+    if not len(pairs.val):
+        raise ValueError("tuning needs validation pairs: split the graph with some, by the ratio")
+    if baselines:
+        raise ValueError("baselines: those of pairs are simple rules, all of them or none, ()")
+    seconds, trials = _length(limit, trials)
+    names = searched(search, pairs=True)
+    usual = build(RunSettings, with_defaults({"predict": pairs.relation}))
+    if model is None:
+        model = usual.model
+    if config == USUAL_TRAIN:
+        config = usual.train
+    config = replace(config, loss="logistic" if config.loss == AUTO else config.loss)
+    use_threads(config.threads)
+    with ExitStack() as stack:
+        home = Path(folder or stack.enter_context(tempfile.TemporaryDirectory()))
+        home.mkdir(parents=True, exist_ok=True)
+        objective = build_objective(graph, config)
+        clock, given = Clock(seconds), Settings(model, config)
+        study = stack.enter_context(open_study(home, larger=objective.better(1.0, 0.0)))
+        if folder is not None:
+            _refuse_another(home, study, _identity(graph, given, names, objective))
+        on_begin()
+        settled, train, _ = settle(model, config, graph)
+        leaderboard = stack.enter_context(Leaderboard(objective.metric, verbose))
+        space = Search(Settings(settled, train), names, among=OF_PAIRS)
+        tuner = PairTuner(
+            graph, objective, space, study, home, clock, leaderboard, options, on_note
+        )
+        if baselines is None:
+            tuner.fit_rules()
         tuner.run(trials)
         return tuner.finish()
 

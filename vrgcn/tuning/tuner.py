@@ -31,9 +31,6 @@ from vrgcn.files.writing import remove_folder, remove_partial, write_text
 from vrgcn.graph.graph import Graph
 from vrgcn.inference import MODEL
 from vrgcn.inference.average import Average
-from vrgcn.models.lightgcn import LightGCN
-from vrgcn.models.models import GraphModel
-from vrgcn.models.relational import RelationalModel
 from vrgcn.runs.folder import BASELINES, BEST, CHECKPOINTS, CONFIG, LEADERBOARD, TRIAL, TRIALS
 from vrgcn.runs.interrupts import Interrupted, StopRequest, stop_requests
 from vrgcn.runs.job import Job, prepare
@@ -43,11 +40,11 @@ from vrgcn.training.listener import Callbacks, StopTraining
 from vrgcn.training.objective import Objective
 from vrgcn.training.state import Epoch
 from vrgcn.training.wording import seconds_text
-from vrgcn.tuning.finishing import Finishing, Scores
+from vrgcn.tuning.finishing import Finished, Finishing, Scores
 from vrgcn.tuning.halving import is_pruned
 from vrgcn.tuning.leaderboard import Leaderboard, ranked, settings_text
 from vrgcn.tuning.members import Member, fit_baseline, fitted_baseline
-from vrgcn.tuning.space import PORTFOLIO, Search, Settings
+from vrgcn.tuning.space import Search, Settings
 from vrgcn.tuning.standings import Standing, standings_table
 from vrgcn.tuning.study import COST, Tried, curves, end_trial, epoch_costs, next_trial, tried
 
@@ -72,7 +69,8 @@ class TuneResult:
     """trials: networks that were tried, in order; baselines: that were fitted
     best: the best single model of all; settings: of a network, None of a baseline
     model: of the best; result: its scores
-    average: of the models that predict best together; average_result: its scores
+    average: of the models that predict best together; average_result: its scores; both None for
+        pairs, where nothing is averaged
     standings: rows of the leaderboard, best first, the average last
     """
 
@@ -82,20 +80,22 @@ class TuneResult:
     settings: Settings | None
     model: nn.Module
     result: Scores
-    average: Average
-    average_result: Scores
+    average: Average | None
+    average_result: Scores | None
     standings: list[Standing]
 
     def __str__(self) -> str:
         values = settings_text(self.best.values)
+        text = (
+            f"best of {len(self.trials)} trials and {len(self.baselines)} baselines, "
+            f"{self.best.name}{': ' + values if values else ''}\n{self.result}"
+        )
+        if self.average is None:
+            return text
         members = self.average.members or {}
         weights = zip(members, self.average.weights, strict=True)
         shares = ", ".join(f"{weight:.2f} {name}" for name, weight in weights)
-        return (
-            f"best of {len(self.trials)} trials and {len(self.baselines)} baselines, "
-            f"{self.best.name}{': ' + values if values else ''}\n{self.result}\n"
-            f"average of {len(members)}: {shares}\n{self.average_result}"
-        )
+        return f"{text}\naverage of {len(members)}: {shares}\n{self.average_result}"
 
 
 class Tuner:
@@ -114,7 +114,7 @@ class Tuner:
         on_note: Callable[[str], None],
     ) -> None:
         self.graph = graph
-        self.untested = graph.with_splits({"train": graph.train, "val": graph.val})
+        self.untested = self._untested()
         self.objective = objective
         self.search = search
         self.study = study
@@ -134,9 +134,14 @@ class Tuner:
         for pattern in (BEST, f"{TRIALS}/{TRIAL}*", f"{BASELINES}/*"):
             for run in folder.glob(pattern):
                 remove_partial(run)  # left by a killed process
-        if len(study.get_trials(deepcopy=False)) <= len(PORTFOLIO):  # none, or killed between them
+        begun = len(study.get_trials(deepcopy=False))
+        if begun <= len(search.portfolio):  # none, or killed between them
             for start in search.first(self._settled):
                 study.enqueue_trial(start, skip_if_exists=True)
+
+    def _untested(self) -> Graph:
+        """The graph of trials, which has no test nodes."""
+        return self.graph.with_splits({"train": self.graph.train, "val": self.graph.val})
 
     def fit_baselines(self, names: Sequence[str], own: Mapping[str, Recipe] | None = None) -> None:
         """Fit the baselines that are missing, as far as their part of the time allows; the first in
@@ -232,8 +237,22 @@ class Tuner:
     def finish(self) -> TuneResult:
         """Write the best single model to the folder `best` and the average to the folder `average`,
         both scored on the test nodes."""
-        trials, members = tried(self.study), self._members()
+        members = self._members()
+        chosen = self._chosen(members)
+        found = Finishing(
+            self.graph,
+            self.untested,
+            self.objective.metric,
+            self.folder,
+            self.options,
+            self.search.given.train.epochs,
+        ).run(members, chosen)
+        return self._result(found)
+
+    def _chosen(self, members: Sequence[Member]) -> Member:
+        """Return the best of the members; a folder of another one is removed."""
         if not members:
+            trials = tried(self.study)
             reasons = "; ".join(str(trial.reason) for trial in trials[-3:])
             raise ValueError(f"none of {len(trials)} trials ran to its end: {reasons}")
         models = [member.tried for member in members]
@@ -244,14 +263,11 @@ class Tuner:
             # Left by a search that was resumed and found a better one.
             shutil.rmtree(self.folder / BEST, ignore_errors=True)
         self.study.set_user_attr("best", chosen.name)
-        found = Finishing(
-            self.graph,
-            self.untested,
-            self.objective.metric,
-            self.folder,
-            self.options,
-            self.search.given.train.epochs,
-        ).run(members, chosen)
+        return chosen
+
+    def _result(self, found: Finished) -> TuneResult:
+        """Return the end of the search, and show it."""
+        trials, chosen = tried(self.study), found.best
         self._write(found.rows)  # a killed process may have left it without the last trial
         metric = self.objective.metric
         title = f"Best of {len(trials)} trials, {metric.title}"
@@ -325,7 +341,7 @@ class Tuner:
         pruned = False
         left, share = self._left(), self._share(trial.number)
         settings = self._settled(settings)
-        job = prepare(self._build(settings), self.untested, settings.train)
+        job = self._job(settings)
         cost = self._cost(job)
         trial.set_user_attr(COST, cost)
         costs = epoch_costs(self.study, trial)
@@ -411,7 +427,11 @@ class Tuner:
         train, _ = choose_estimator(self._build(settings), self.graph, settings.train)
         return replace(settings, train=train)
 
-    def _build(self, settings: Settings) -> GraphModel | RelationalModel | LightGCN:
+    def _job(self, settings: Settings) -> Job:
+        """The training of a trial."""
+        return prepare(self._build(settings), self.untested, settings.train)
+
+    def _build(self, settings: Settings) -> nn.Module:
         return build_for(settings.model, self.graph, self.objective.outputs, settings.train.seed)
 
     def _cost(self, job: Job) -> float:

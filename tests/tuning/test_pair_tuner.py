@@ -1,0 +1,93 @@
+"""A search for pairs: simple rules beside networks, scored on validation pairs alone."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.training.test_pair_objective import communities
+from vrgcn import ModelConfig, TrainConfig, tune
+from vrgcn.graph.graph import Graph
+from vrgcn.inference.saved import load_model
+from vrgcn.pairs.model import PairModel
+from vrgcn.pairs.ranking import score_pairs
+from vrgcn.pairs.rules import RULE_NAMES, simple_rules
+from vrgcn.tuning.space import OF_PAIRS, PAIR_SPACE, SPACE, Search, Settings, searched
+from vrgcn.tuning.tuner import TuneResult
+
+MODEL = ModelConfig(model="gcn", hidden=16, embedding=8, dropout=0.0, layer_norm=False)
+CONFIG = TrainConfig(epochs=4, batch_size=32, learning_rate=0.02, metric="auc")
+
+
+def search(graph: Graph, folder: Path | None = None, **options: Any) -> TuneResult:
+    options = {"trials": 3, "on_note": lambda _: None, **options}
+    return tune(graph, MODEL, CONFIG, folder=folder, **options)
+
+
+def test_the_best_network_is_kept_and_rules_stand_beside_it(tmp_path: Path) -> None:
+    graph = communities()
+    found = search(graph, tmp_path / "search")
+    pairs = graph.pairs
+    assert pairs is not None
+    assert [each.baseline for each in found.baselines] == list(simple_rules(pairs))
+    rules = {each.baseline: each.val for each in found.baselines}
+    rule = simple_rules(pairs, 8)["Adamic-Adar"]
+    assert rules["Adamic-Adar"] == score_pairs(rule, pairs, "val", ("auc",))["auc"]
+    complete = [trial for trial in found.trials if trial.state == "complete"]
+    assert found.best == max(complete, key=lambda trial: trial.val or 0)
+    assert found.average is None
+    assert found.average_result is None
+    assert {row.kind for row in found.standings} == {"network", "baseline"}
+    assert {row.name for row in found.standings} >= {"popularity", "trial 0"}
+    assert isinstance(load_model(tmp_path / "search" / "best").model, PairModel)
+    result = json.loads((tmp_path / "search" / "best" / "result.json").read_text())
+    assert result["test"] == found.result.test
+    assert 0.5 < found.result.test <= 1
+    for file in (tmp_path / "search" / "trials").glob("*/result.json"):
+        assert json.loads(file.read_text())["test"] is None  # test pairs play no part
+
+
+def test_a_search_goes_on_where_it_was_and_refuses_another(tmp_path: Path) -> None:
+    graph = communities()
+    search(graph, tmp_path / "search", trials=2)
+    longer = search(graph, tmp_path / "search", trials=3)
+    whole = search(graph, tmp_path / "whole", trials=3)
+    assert [t.val for t in longer.trials] == [t.val for t in whole.trials]
+    assert longer.result.test == whole.result.test
+    with pytest.raises(ValueError, match="embedding was 8 and is 4"):
+        tune(graph, replace(MODEL, embedding=4), CONFIG, folder=tmp_path / "search", trials=3)
+
+
+def test_pairs_have_a_space_of_their_own() -> None:
+    assert searched(tuple(SPACE), pairs=True) == tuple(PAIR_SPACE)
+    assert searched(tuple(SPACE), pairs=False) == tuple(SPACE)
+    assert searched(("loss",), pairs=True) == ("loss",)
+    given = Settings(MODEL, replace(CONFIG, loss="logistic"))
+    starts = Search(given, tuple(PAIR_SPACE), among=OF_PAIRS).first(lambda settings: settings)
+    assert starts[0]["embedding"] == 8
+    assert {"lightgcn", "gcn"} <= {start["model"] for start in starts}
+    light = next(start for start in starts if start["model"] == "lightgcn")
+    assert light["node_embeddings"] is False
+    assert set(RULE_NAMES) >= set(simple_rules(communities().pairs))  # type: ignore[arg-type]
+
+
+def test_what_cannot_be_searched_is_told() -> None:
+    graph = communities()
+    with pytest.raises(ValueError, match="search: 'neighbour_labels' is none of model, layers"):
+        search(graph, search=("neighbour_labels",))
+    with pytest.raises(ValueError, match="those of pairs are simple rules"):
+        search(graph, baselines=("linear-2",))
+    assert graph.pairs is not None
+    graph.pairs = replace(graph.pairs, val=graph.pairs.val[:0])
+    with pytest.raises(ValueError, match="tuning needs validation pairs"):
+        search(graph)
+
+
+def test_rules_can_be_left_out() -> None:
+    found = search(communities(), trials=1, baselines=(), search=("learning_rate",))
+    assert found.baselines == []
+    assert found.best.name == "trial 0"

@@ -1,0 +1,109 @@
+"""A search for models of pairs: simple rules, then networks. The best network is the result.
+
+Embeddings of different networks have no common axes, so nothing is averaged; scores of a decoder
+have no common scale either. Simple rules stand on the leaderboard: they need no training, and say
+what a network has to beat.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+from vrgcn.costs.order import build_for
+from vrgcn.graph.graph import Graph
+from vrgcn.inference.predict import exact_sweeps
+from vrgcn.inference.saved import SavedModel
+from vrgcn.pairs.model import PairModel
+from vrgcn.pairs.ranking import score_pairs
+from vrgcn.pairs.rules import simple_rules
+from vrgcn.runs.job import Job, prepare
+from vrgcn.training.clock import Clock
+from vrgcn.training.objective import build_objective
+from vrgcn.training.pair_objective import PairObjective
+from vrgcn.tuning.finishing import Finished, Finishing, Scores
+from vrgcn.tuning.members import Member
+from vrgcn.tuning.space import Settings
+from vrgcn.tuning.standings import standings
+from vrgcn.tuning.study import Tried
+from vrgcn.tuning.tuner import Tuner, TuneResult
+
+
+class PairTuner(Tuner):
+    """A search on a graph with pairs. Trials score validation pairs alone; test pairs are never
+    negatives."""
+
+    def fit_rules(self) -> None:
+        """Score the simple rules on the validation pairs."""
+        assert isinstance(self.objective, PairObjective)
+        pairs, name = self.objective.pairs, self.objective.metric_name
+        clock, before = Clock(), 0.0
+        for title, rule in simple_rules(pairs, self.search.given.model.embedding).items():
+            val = score_pairs(rule, pairs, "val", (name,))[name]
+            ended = Tried(-1, "complete", val, {}, 0, clock.used - before, None, title)
+            before = clock.used
+            self.baselines[title] = ended
+            self._note(ended)
+
+    def finish(self) -> TuneResult:
+        """Write the best network to the folder `best`, scored on the test pairs."""
+        assert isinstance(self.objective, PairObjective)
+        members = self._members()
+        found = PairFinishing(
+            self.objective,
+            self.graph,
+            self.untested,
+            self.objective.metric,
+            self.folder,
+            self.options,
+            self.search.given.train.epochs,
+        ).run_pairs(members, self._chosen(members), list(self.baselines.values()))
+        return self._result(found)
+
+    def _untested(self) -> Graph:
+        return self.graph
+
+    def _job(self, settings: Settings) -> Job:
+        objective = build_objective(self.graph, settings.train)
+        assert isinstance(objective, PairObjective)
+        objective.tested = False
+        model = self._build(settings)
+        return prepare(model, self.graph, settings.train, objective=objective)
+
+    def _build(self, settings: Settings) -> nn.Module:
+        assert self.graph.pairs is not None
+        network = build_for(
+            settings.model, self.graph, settings.model.embedding, settings.train.seed
+        )
+        return PairModel.around(
+            network, settings.model.decoder, self.graph.pairs, settings.train.seed
+        )
+
+
+class PairFinishing(Finishing):
+    """The end of a search for pairs. objective: of the search, which may score test pairs"""
+
+    def __init__(self, objective: PairObjective, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.objective = objective
+
+    def run_pairs(self, members: list[Member], best: Member, rules: list[Tried]) -> Finished:
+        """Write the best and score it on the test pairs.
+
+        members: the trials that have a model; rules: simple ones, for the leaderboard
+        """
+        assert best.tried.val is not None
+        saved = best.load()
+        every = [*(member.tried for member in members), *rules]
+        rows = standings([(each, None, 0.0) for each in every], None, self.metric, self.planned)
+        scores = Scores(self.metric, best.tried.val, None, None)
+        return Finished(best, saved, self._write_best(best, saved, scores), None, None, rows)
+
+    def _tested(self, saved: SavedModel, scores: Scores) -> Scores:
+        if not self.objective.has_pairs("test"):
+            return scores
+        self.objective.prepare(saved.model)
+        embeddings = exact_sweeps(saved, self.graph).outputs(None)
+        test = self.objective.score_split(embeddings, "test")
+        return Scores(scores.metric, scores.val, scores.error, test)
