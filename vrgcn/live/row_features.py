@@ -7,6 +7,7 @@ table that the graph was imported from, with the same errors.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 import numpy as np
@@ -97,6 +98,10 @@ class NumberRows:
         return {name: np.array([place]) for place, name in enumerate(names)}
 
     def _numbers(self, keys: list[Any], values: Sequence[Any], name: Any, what: str) -> Numbers:
+        with suppress(ValueError, TypeError):  # most rows are right, and may be long
+            array = np.asarray(values)
+            if array.dtype.kind in "iufb" and array.ndim == 1 and np.isfinite(array).all():
+                return array.astype(np.float64)
         found = np.empty(len(values))
         for place, (key, value) in enumerate(zip(keys, values, strict=True)):
             if isinstance(value, bool | int | float) and np.isfinite(value):
