@@ -88,8 +88,8 @@ class Scaling:
             groups = torch.full((x.shape[1],), int(self.kind == "row"))
         sums = _group_sums(x, groups)
         blocks = [replace(b, values=self._block(b, groups, b.rows_of(sums))) for b in x.blocks]
-        alone = len(blocks) == 1 and blocks[0].covers(x.shape[0])
-        return blocks[0].values if alone else Blocks(x.shape, blocks)
+        whole = len(blocks) == 1 and blocks[0].values.shape == x.shape
+        return blocks[0].values if whole else Blocks(x.shape, blocks)
 
     def _block(self, block: Block, groups: Tensor, sums: Tensor) -> Tensor:
         """The scaled values of a block. sums: (its rows, groups), 1 in the first column"""

@@ -100,6 +100,9 @@ class KindIds:
         self.gone: set[Id] = set()  # of the graph's own
         self.next = index.following
 
+    def __len__(self) -> int:
+        return self.index.count - len(self.gone) + len(self.added)
+
     def slot(self, key: Id) -> int | None:
         """The slot of a node that is there; None where it is not."""
         if key in self.added:

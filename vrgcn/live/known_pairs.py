@@ -11,27 +11,26 @@ from torch import Tensor
 
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.pairs import EDGES, Pairs
+from vrgcn.live.hidden import HiddenPairs
 from vrgcn.live.slots import ONLY
 from vrgcn.live.state import LiveState
 from vrgcn.pairs.decoders import Decoder
 from vrgcn.pairs.model import PairModel
 
-Hidden = set[tuple[int, int]]  # (target, source) slots of known pairs without messages
 
-
-def hidden_pairs(graph: Graph, state_slots: Tensor) -> Hidden:
+def hidden_pairs(graph: Graph, state_slots: Tensor) -> HiddenPairs:
     """Known pairs that carry no messages; of pairs without a direction, in both.
 
     state_slots: (nodes,) slots of the graph's nodes
     """
     if graph.pairs is None:
-        return set()
+        return HiddenPairs()
     pairs = torch.cat([graph.pairs.val, graph.pairs.test])
     sources, targets = (state_slots[pairs[:, end]].tolist() for end in (0, 1))
     found = set(zip(targets, sources, strict=True))
     if not graph.pairs.directed:
         found |= set(zip(sources, targets, strict=True))
-    return found
+    return HiddenPairs(found)
 
 
 def relation_of(model: PairModel) -> str:

@@ -145,7 +145,8 @@ class Live:
 
     @property
     def num_nodes(self) -> int:
-        return int(self._world.state.alive.sum())
+        with self._reading:
+            return sum(map(len, self._world.ids.values()))
 
     def about(self) -> dict[str, Any]:
         """Sizes of the graph, names of its kinds and relations, and whether edges have weights."""
@@ -243,9 +244,8 @@ class Live:
             first = slots.first(relation.target)
             new = state.alive[first : first + slots.used[relation.target]].clone()
             partners, _ = relation.edges.out.rows.row(slot)
-            hidden = [target for target, source in relation.hidden if source == slot]
             new[torch.from_numpy(partners) - first] = False
-            new[torch.tensor(hidden, dtype=torch.int64) - first] = False
+            new[torch.tensor(relation.hidden.of(slot), dtype=torch.int64) - first] = False
             if relation.source == relation.target:
                 new[slot - first] = False
             candidates = new.nonzero()[:, 0] + first
@@ -463,7 +463,7 @@ class Live:
             for kind, count in found.taken.items():
                 self._world.slots.used[kind] += count
             for name, pairs in found.forgotten.items():
-                self._world.relations[name].hidden.difference_update(pairs)
+                self._world.relations[name].hidden.forget(pairs)
             self.version += 1
 
     def _check_finite(self, computed: Computed, found: Resolved) -> None:

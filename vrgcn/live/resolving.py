@@ -20,6 +20,7 @@ from vrgcn.live.changes import (
     Change,
 )
 from vrgcn.live.edges import EdgeEdits, LiveEdges
+from vrgcn.live.hidden import HiddenPairs
 from vrgcn.live.ids import Id, KindIds
 from vrgcn.live.row_features import NumberRows, Numbers, RowFeatures
 from vrgcn.live.slots import ONLY, Slots
@@ -34,7 +35,7 @@ class LiveRelation:
     source, target: kinds
     columns: names of the columns of both ends and of the weight, the import's own first
     frozen: why its edges cannot be changed; empty if they can
-    hidden: (target, source) slots of pairs that are known and carry no messages
+    hidden: pairs that are known and carry no messages
     """
 
     name: str
@@ -43,7 +44,7 @@ class LiveRelation:
     edges: LiveEdges
     columns: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
     frozen: str = ""
-    hidden: set[tuple[int, int]] = field(default_factory=set)
+    hidden: HiddenPairs = field(default_factory=HiddenPairs)
 
     @property
     def short(self) -> str:

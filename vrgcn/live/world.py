@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -74,7 +74,8 @@ def make_world(
     elif graph.kinds is not None and graph.kinds.target is not None:
         answered = (graph.kinds.target,)
     if predicted is not None:
-        relations[predicted].hidden.update(hidden_pairs(graph, slots.of_graph()))
+        hidden = hidden_pairs(graph, slots.of_graph())
+        relations[predicted] = replace(relations[predicted], hidden=hidden)
     state = LiveState(saved, graph, slots, edges, answered, directory)
     frozen = _frozen_kinds(graph, relations, recipes, own)
     features = _row_features(graph, state, recipes)
