@@ -23,12 +23,10 @@ from typing import Any
 import pandas
 import torch
 
-from vrgcn import Graph, PairModel, TrainConfig, fit, predict
+from vrgcn import Graph, PairModel, TrainConfig, fit, predict, split_pairs
 from vrgcn.data import root_folder
-from vrgcn.graph.pairs import Pairs
 from vrgcn.pairs.ranking import EmbeddedPairs, Scorer, score_pairs
 from vrgcn.pairs.rules import simple_rules
-from vrgcn.pairs.split import visible_graph
 from vrgcn.training.state import Epoch
 
 RELATION = "user-visited-place"
@@ -57,22 +55,16 @@ def gowalla(root: Path, *, validate: bool) -> Graph:
     """
     table = pandas.read_parquet(root / "gowalla" / "edges.parquet")
     users, places = int(table.user.max()) + 1, int(table.item.max()) + 1
-    ends = torch.tensor(table[["user", "item"]].to_numpy()) + torch.tensor([0, users])
-    column = table["split_lightgcnpp" if validate else "split"]
-
-    def part(name: str) -> torch.Tensor:
-        return ends[torch.tensor((column == name).to_numpy())]
-
-    train, val, test = part("train"), part("valid"), part("test")
+    column = "split_lightgcnpp" if validate else "split"
     if validate:
-        test = test[:0]
-    edges = (train - torch.tensor([0, users])).t()
+        table = table[table[column] != "test"]
+    visited = ("user", "visited", "place")
     graph = Graph.from_kinds(
-        {"user": users, "place": places}, {("user", "visited", "place"): edges}
+        {"user": users, "place": places},
+        {visited: torch.tensor(table[["user", "item"]].to_numpy().T)},
+        edge_columns={visited: {"split": table[column].to_numpy()}},
     )
-    spans = range(users), range(users, users + places)
-    pairs = Pairs(RELATION, True, *spans, train, val, test, kinds=("user", "place"))
-    return visible_graph(graph, pairs, {RELATION: torch.ones(edges.shape[1], dtype=torch.bool)})
+    return split_pairs(graph, RELATION, ratio=(1.0, 0.0, 0.0), split_column="split")
 
 
 class Curve:
@@ -86,7 +78,7 @@ class Curve:
         seconds = time.process_time() - self._start
         told = {"epoch": point.epoch, "loss": point.loss, "val": point.val, "cpu": seconds}
         self.points.append(told)
-        val = "" if point.val is None else f"  validation recall@20 {point.val:.4f}"
+        val = "" if point.val is None else f"  validation {point.val:.4f}"
         print(f"epoch {point.epoch}  loss {point.loss:.4f}{val}  {seconds:.0f} CPU s", flush=True)
 
 

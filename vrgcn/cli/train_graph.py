@@ -79,6 +79,8 @@ def _run(options: TrainOptions, opened: Opened, watch: StoreWatch | None) -> Non
             for said in getattr(predicted, "said", ()):
                 print(f"pairs: {said}")
             print(f"no leaks: {'; '.join(predicted.rules)}")
+        if isinstance(job.objective, PairObjective):
+            print(f"own edges: {job.objective.own_edges_rule}")
         print_note(opened.note)
         print_note(_unlike_the_paper(options))
         if options.resume is None:

@@ -26,6 +26,21 @@ from vrgcn.pairs.split import kept_entries
 OwnEdges = Literal["keep", "redraw", "exclude"]
 
 
+def own_edges_rule(rule: OwnEdges, share: float) -> str:
+    """What a run says about the edges of pairs that are scored. share: of pairs that are redrawn"""
+    if rule == "keep":
+        return "a training pair's own edge carries a message while the pair is scored"
+    if rule == "redraw":
+        return (
+            "a training pair's own edge carries no message while the pair is scored: each epoch "
+            f"scores another {share:.0%} of the training pairs, and the others carry messages"
+        )
+    return (
+        "a training pair's own edge carries no message while the pair is scored: the pairs of a "
+        "minibatch carry none in it"
+    )
+
+
 class MessageEdges:
     """The edges of a graph of pairs, of which some training pairs can be taken out.
 

@@ -12,7 +12,7 @@ from vrgcn.models.relational import RelationalModel
 from vrgcn.pairs.batches import NodeBatches, PairBatches
 from vrgcn.pairs.decoders import Cosine
 from vrgcn.pairs.heads import has_head
-from vrgcn.pairs.own_edges import OwnEdges
+from vrgcn.pairs.own_edges import OwnEdges, own_edges_rule
 from vrgcn.pairs.ranking import EmbeddedPairs, pair_metric, score_pairs
 from vrgcn.pairs.terms import PairLoss, TermSource
 from vrgcn.tasks.metrics import Metric
@@ -45,6 +45,7 @@ class PairObjective(EmbeddingObjective):
             share=config.held_share if self.own_edges == "redraw" else 1.0,
         )
         self.temperature = config.temperature
+        self.own_edges_rule = own_edges_rule(self.own_edges, config.held_share)
 
     @property
     def name(self) -> str:

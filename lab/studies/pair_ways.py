@@ -1,0 +1,249 @@
+"""Compares the ways to train on pairs: minibatches of nodes or of pairs, estimators, own edges.
+
+    .venv/bin/python -m lab.studies.pair_ways ways --data pubmed movies
+    .venv/bin/python -m lab.studies.pair_ways own-edges --data pubmed pubmed-rows movies
+
+`ways` trains each way with each estimator at several learning rates for the same CPU seconds, and
+prints for the best rate of each how many CPU seconds of training it took to a common validation
+score. `own-edges` compares what is done with a training pair's own edge, after the same CPU
+seconds: validation chooses the rate and the epoch, the test score is read once.
+
+    pubmed        citations, GCN on features (GAE), AUC
+    pubmed-rows   the same graph without its features: LightGCN, AUC
+    movies        who rated which film of MovieLens 100k, LightGCN, shared negatives, NDCG@20
+
+Seconds of evaluation are not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow.parquet as pq
+import torch
+from torch import Tensor
+
+from vrgcn import Graph, PairModel, TrainConfig, predict, split_pairs
+from vrgcn.data import root_folder
+from vrgcn.data.opening import open_graph
+from vrgcn.graph.scaling import scale_graph
+from vrgcn.pairs.ranking import EmbeddedPairs, score_pairs
+from vrgcn.runs.job import prepare
+from vrgcn.training.listener import Listener, StopTraining
+from vrgcn.training.state import Epoch
+
+NODES, PAIRS = "nodes", "pairs"
+WAYS = {
+    NODES: ("exact", "ns", "cvd", "history", "two-way"),
+    PAIRS: ("exact", "ns", "cvd", "history"),
+}
+RATED = "user-rated-item"
+
+
+class Problem(NamedTuple):
+    """A graph of pairs, the model for a seed, settings of the training, sizes of minibatches."""
+
+    graph: Graph
+    model: Callable[[], PairModel]
+    settings: dict[str, Any]
+    batch_size: dict[str, int]
+    rates: tuple[float, ...]
+    goal: float  # share of the best score of all that the others are timed to
+
+
+class Clock(Listener):
+    """The CPU seconds of training steps and the scores so far; ends the run after a budget."""
+
+    def __init__(self, budget: float) -> None:
+        self.points: list[tuple[float, float]] = []
+        self.budget = budget
+        self.seconds, self._last = 0.0, time.process_time()
+
+    def step(self, done: int, total: int) -> None:
+        now = time.process_time()
+        self.seconds += now - self._last
+        self._last = now
+
+    def epoch(self, point: Epoch) -> None:
+        if point.val is not None:
+            self.points.append((self.seconds, point.val))
+        self._last = time.process_time()
+        if self.seconds > self.budget:
+            raise StopTraining
+
+    def kept(self, point: Epoch) -> None:
+        self._last = time.process_time()
+
+
+def pubmed(seed: int, *, rows: bool) -> Problem:
+    """Links of PubMed."""
+    opened = open_graph("pubmed", None, root_folder(None))
+    graph = split_pairs(scale_graph(opened.graph, opened.scaling)[0], seed=seed)
+    settings = {"metric": "auc", "loss": "logistic"}
+    pairs = graph.pairs
+    assert pairs is not None
+    if rows:
+        graph = graph.with_features(torch.ones(graph.num_nodes, 1))
+        graph.pairs = pairs
+        model: dict[str, Any] = {"nodes": graph.num_nodes, "layers": 2}
+    else:
+        model = {"hidden": 64, "dropout": 0.0, "layer_norm": False}
+
+    def made() -> PairModel:
+        torch.manual_seed(seed)
+        return PairModel(
+            "lightgcn" if rows else "gcn",
+            "dot",
+            relation="edges",
+            directed=pairs.directed,
+            in_features=graph.num_features,
+            classes=64,
+            **model,
+        )
+
+    return Problem(graph, made, settings, {NODES: 512, PAIRS: 2048}, (0.003, 0.01, 0.03), 0.99)
+
+
+def movies(seed: int) -> Problem:
+    """Films that users of MovieLens 100k rated, as pairs without the rating."""
+    table = pq.read_table(root_folder(None) / "ml100k" / "edges.parquet")
+    ends = torch.stack([torch.from_numpy(table[n].to_numpy() - 1) for n in ("user", "item")])
+    users, items = (int(part.max()) + 1 for part in ends)
+    whole = Graph.from_kinds({"user": users, "item": items}, {("user", "rated", "item"): ends})
+    graph = split_pairs(whole, RATED, seed=seed)
+    settings = {
+        "metric": "ndcg@20",
+        "loss": "softmax",
+        "negative_sampling": "shared",
+        "negatives": 512,
+    }
+
+    def made() -> PairModel:
+        torch.manual_seed(seed)
+        sizes: dict[str, Any] = {"in_features": graph.num_features, "nodes": graph.num_nodes}
+        return PairModel(
+            "lightgcn", "cosine", relation=RATED, directed=True, classes=64, layers=3, **sizes
+        )
+
+    return Problem(graph, made, settings, {NODES: 256, PAIRS: 4096}, (0.003, 0.01, 0.03), 0.97)
+
+
+DATA: dict[str, Callable[[int], Problem]] = {
+    "pubmed": lambda seed: pubmed(seed, rows=False),
+    "pubmed-rows": lambda seed: pubmed(seed, rows=True),
+    "movies": movies,
+}
+
+
+def trained(
+    problem: Problem, way: str, estimator: str, rate: float, budget: float, **more: Any
+) -> tuple[PairModel, Clock]:
+    """A model after so many CPU seconds of training, and its curve."""
+    model, clock = problem.model(), Clock(budget)
+    settings = {
+        "estimator": estimator,
+        "pair_batches": way,
+        "batch_size": problem.batch_size[way],
+        "learning_rate": rate,
+        "epochs": 10_000,
+        "diagnostics": 0,
+        **problem.settings,
+        **more,
+    }
+    prepare(model, problem.graph, TrainConfig(**settings)).train(clock)
+    return model, clock
+
+
+def seconds_to(points: Iterable[tuple[float, float]], score: float) -> float | None:
+    """The CPU seconds after which a score was reached; None if it was not."""
+    return next((seconds for seconds, found in points if found >= score), None)
+
+
+def compare_ways(name: str, budget: float, seed: int) -> dict[str, Any]:
+    """Curves of all ways, estimators and rates."""
+    problem, found = DATA[name](seed), {}
+    for way, estimators in WAYS.items():
+        for estimator in estimators:
+            for rate in problem.rates:
+                _, clock = trained(problem, way, estimator, rate, budget)
+                found[f"{way} {estimator} {rate}"] = clock.points
+                best = max(score for _, score in clock.points)
+                print(f"{name}  {way} {estimator} {rate}  best {best:.4f}", flush=True)
+    top = max(score for points in found.values() for _, score in points)
+    goal = problem.goal * top
+    print(f"\n{name}: CPU seconds of training to a validation score of {goal:.4f}")
+    for way, estimators in WAYS.items():
+        for estimator in estimators:
+            rows = {r: found[f"{way} {estimator} {r}"] for r in problem.rates}
+            times = {rate: seconds_to(points, goal) for rate, points in rows.items()}
+            reached = {rate: at for rate, at in times.items() if at is not None}
+            best = max(score for points in rows.values() for _, score in points)
+            told = "not reached"
+            if reached:
+                rate = min(reached, key=lambda one: reached[one])
+                told = f"{reached[rate]:.1f} s at rate {rate}"
+            print(f"  {way:6} {estimator:8} {told:24} best {best:.4f}", flush=True)
+    return {"goal": goal, "budget": budget, "curves": found}
+
+
+OWN_EDGES: dict[str, tuple[str, dict[str, Any]]] = {
+    "nodes, keep": (NODES, {"own_edges": "keep"}),
+    "nodes, redraw 0.2": (NODES, {"own_edges": "redraw", "held_share": 0.2}),
+    "nodes, redraw 0.5": (NODES, {"own_edges": "redraw", "held_share": 0.5}),
+    "pairs, keep": (PAIRS, {"own_edges": "keep"}),
+    "pairs, redraw 0.2": (PAIRS, {"own_edges": "redraw", "held_share": 0.2}),
+    "pairs, redraw 0.5": (PAIRS, {"own_edges": "redraw", "held_share": 0.5}),
+    "pairs, exclude": (PAIRS, {"own_edges": "exclude"}),
+}
+
+
+def _embeddings(model: PairModel, graph: Graph) -> Tensor:
+    return predict(model, graph) if graph.kinds is None else predict(model, graph, kind="all")
+
+
+def compare_own_edges(name: str, budget: float, seed: int, estimator: str) -> dict[str, Any]:
+    """Validation and test scores of each rule about own edges."""
+    problem, found = DATA[name](seed), {}
+    pairs, metric = problem.graph.pairs, problem.settings["metric"]
+    assert pairs is not None
+    for rule, (way, more) in OWN_EDGES.items():
+        used = "exact" if way == PAIRS else estimator
+        tried = [trained(problem, way, used, rate, budget, **more) for rate in problem.rates]
+        model, clock = max(tried, key=lambda one: max(score for _, score in one[1].points))
+        z = _embeddings(model, problem.graph)
+        scorer = EmbeddedPairs(model.decoder, z, pairs.targets)
+        test = score_pairs(scorer, pairs, "test", (metric,))[metric]
+        val = max(score for _, score in clock.points)
+        epochs = len(clock.points)
+        found[rule] = {"val": val, "test": test, "epochs": epochs, "cpu": clock.seconds}
+        print(f"{name}  {rule:18} val {val:.4f}  test {test:.4f}  {epochs} epochs", flush=True)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("table", choices=["ways", "own-edges"])
+    parser.add_argument("--data", nargs="+", choices=list(DATA), default=["pubmed", "movies"])
+    parser.add_argument("--budget", type=float, default=20.0, help="CPU seconds of each training")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--estimator", default="exact", help="of node minibatches in own-edges")
+    parser.add_argument("--out", type=Path, help="JSON file of all curves")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    found = {}
+    for name in options.data:
+        if options.table == "ways":
+            found[name] = compare_ways(name, options.budget, options.seed)
+        else:
+            found[name] = compare_own_edges(name, options.budget, options.seed, options.estimator)
+        if options.out is not None:
+            options.out.write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
