@@ -37,6 +37,12 @@ class TripleObjective(EmbeddingObjective):
                 f"{setting('pair_batches', 'nodes')} is of one relation: minibatches of triples "
                 "are of queries; leave it out"
             )
+        if config.own_edges == "exclude":
+            raise ValueError(
+                f"{setting('own_edges', 'exclude')} would make the matrices of all relations anew "
+                f"for each minibatch: use {setting('own_edges', 'redraw')}"
+            )
+        self.held_share = config.held_share if config.own_edges == "redraw" else None
         self.source = QuerySource(
             self.triples,
             self.loss_name,
@@ -58,7 +64,9 @@ class TripleObjective(EmbeddingObjective):
 
     def minibatches(self, model: nn.Module, graph: Graph, **settings: Any) -> MiniBatches:
         """The minibatches that compute the loss of triples; settings: those of `MiniBatches`."""
-        return QueryBatches(model, graph, source=self.source, **settings)
+        return QueryBatches(
+            model, graph, source=self.source, held_share=self.held_share, **settings
+        )
 
     def has_pairs(self, split: str) -> bool:
         """Whether a split has any triples."""

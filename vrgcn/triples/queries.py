@@ -120,6 +120,18 @@ class QuerySource:
         """Terms in an epoch."""
         return len(self.targets)
 
+    def triples_of(self, places: Tensor) -> Tensor:
+        """(terms, 3) head, relation and tail of each term of some queries."""
+        counts = self.starts[places + 1] - self.starts[places]
+        rows = torch.repeat_interleave(places, counts)
+        before = torch.repeat_interleave(counts.cumsum(0) - counts - self.starts[places], counts)
+        targets = self.targets[torch.arange(len(rows)) - before]
+        sources, directions = self.sources[rows], self.directions[rows]
+        count = len(self.triples.relations)
+        back = directions >= count
+        heads, tails = torch.where(back, targets, sources), torch.where(back, sources, targets)
+        return torch.stack([heads, directions % count, tails], dim=1)
+
     def losses(self, asked: Asked, true: Tensor, scores: Tensor) -> Tensor:
         """(terms,) the loss of each, from scores as a decoder gives them."""
         return asked.losses(self.loss, true / self.temperature, scores / self.temperature)

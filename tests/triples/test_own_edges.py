@@ -1,0 +1,84 @@
+"""Triples that are scored carry no messages, where own edges are redrawn."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from tests.triples.test_models import network
+from tests.triples.test_split import as_set, knowledge, triples_of
+from vrgcn.graph.graph import Graph
+from vrgcn.pairs.model import PairModel
+from vrgcn.training.config import TrainConfig
+from vrgcn.training.triple_objective import TripleObjective
+from vrgcn.triples.batches import QueryBatches
+from vrgcn.triples.queries import QuerySource
+from vrgcn.triples.split import split_triples
+
+
+def made(share: float | None) -> tuple[Graph, PairModel, QueryBatches]:
+    graph = split_triples(knowledge(), (0.8, 0.1, 0.1))
+    model = PairModel.around(network(graph, layers=1), "distmult", triples_of(graph), 0)
+    source = QuerySource(triples_of(graph), "softmax", 30)
+    batches = QueryBatches(
+        model, graph, source=source, held_share=share, estimator="exact", nodes="all",
+        batch_size=9, trained=torch.ones(30, dtype=torch.bool),
+    )  # fmt: skip
+    return graph, model, batches
+
+
+def messages(batches: QueryBatches) -> set[tuple[int, ...]]:
+    """Source, direction and target of each entry of the matrices that messages use."""
+    triples = batches.source.triples
+    found: set[tuple[int, ...]] = set()
+    for number, name in enumerate(triples.directions):
+        rows = batches.setup.P[name].whole_rows(torch.arange(30))
+        middle = torch.full_like(rows.indices, number)
+        entries = torch.stack([rows.indices, middle, rows.row_of_entry], dim=1)
+        found |= as_set(entries[rows.weights(torch.float32) > 0])  # the diagonal may be zero
+    return found
+
+
+@pytest.mark.parametrize("share", [0.2, None])
+def test_scored_triples_and_their_reverses_carry_no_messages_if_they_are_redrawn(
+    share: float | None,
+) -> None:
+    graph, _, batches = made(share)
+    triples = triples_of(graph)
+    seen: list[set[tuple[int, ...]]] = []
+    for _ in range(2):
+        scored: set[tuple[int, ...]] = set()
+        for batch in batches:
+            asked = batch.asked  # type: ignore[attr-defined]
+            parts = [asked.sources[asked.rows], asked.directions[asked.rows], asked.targets]
+            scored |= as_set(torch.stack(parts, dim=1))
+        turned = {(t, (d + 3) % 6, s) for s, d, t in scored}
+        carried = messages(batches)
+        if share is None:
+            assert carried == as_set(triples.both_ways(triples.train))
+            assert scored == carried
+        else:
+            assert carried
+            assert not carried & (scored | turned)
+        seen.append(scored)
+    assert (seen[0] == seen[1]) == (share is None)
+
+
+def test_the_loss_of_an_epoch_is_the_mean_over_the_terms_that_it_scores() -> None:
+    _, model, batches = made(0.3)
+    objective = SimpleNamespace(decoder=model.decoder)
+    counted, losses = 0.0, []
+    for batch in batches:
+        found = batch.losses(objective, batch.run(model)).detach()
+        counted += batch.counted(found).item()
+        losses.append(found)
+        batch.commit()
+    assert counted / batches.counted == pytest.approx(torch.cat(losses).mean().item(), rel=1e-5)
+
+
+def test_excluding_a_minibatchs_own_edges_is_refused() -> None:
+    graph, _, _ = made(None)
+    with pytest.raises(ValueError, match='use own_edges="redraw"'):
+        TripleObjective(graph, TrainConfig(own_edges="exclude"))
