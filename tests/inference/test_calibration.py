@@ -20,6 +20,7 @@ from vrgcn.inference.calibration import (
 )
 from vrgcn.inference.embed import embeddings
 from vrgcn.inference.predict import predict
+from vrgcn.inference.predictions import predictions
 from vrgcn.inference.regions import by_degree, coverage_of, region_limit
 from vrgcn.inference.saved import SavedModel, load_model, save_model
 from vrgcn.models.models import GCN
@@ -174,6 +175,18 @@ def test_a_file_with_a_calibration_that_cannot_be_is_refused(tmp_path: Path) -> 
     change(path, {"calibration": wrong})
     with pytest.raises(ValueError, match="temperature"):
         load_model(path)
+
+
+def test_a_table_of_predictions_has_the_sets_that_are_asked_for() -> None:
+    graph, saved = saved_model()
+    found = predictions(saved, graph, [3, 9])
+    sets = found.to_arrow(coverage=0.8)["set"].to_pylist()
+    limit = region_limit(saved, 0.8)
+    inside = CLASSES.region(predict(saved, graph, [3, 9]), limit).tolist()
+    assert sets == ["|".join(str(c) for c in range(2) if row[c]) for row in inside]
+    assert "set" not in found.to_arrow().column_names
+    with pytest.raises(ValueError, match="the model is not calibrated"):
+        predictions(saved.model, graph).to_arrow(coverage=0.8)
 
 
 def test_a_model_without_a_calibration_promises_no_coverage() -> None:

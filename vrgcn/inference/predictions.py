@@ -13,7 +13,9 @@ from vrgcn.data.id_columns import IdColumns
 from vrgcn.data.predictions import PredictionRows
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
+from vrgcn.inference.calibration import Calibration
 from vrgcn.inference.predict import asked_nodes, predict
+from vrgcn.inference.regions import find_limit
 from vrgcn.inference.saved import SavedModel
 from vrgcn.tasks import find_task, flagged_task
 from vrgcn.tasks.task import Task
@@ -28,6 +30,7 @@ class Predictions:
     outputs: (rows, classes), exact, before the softmax; of numbers (rows, 1)
     names: of nodes; classes: their names, None for numbers
     multilabel: several classes per node
+    calibration: of the model, for prediction sets and intervals; None where it has none
     """
 
     nodes: Tensor
@@ -35,31 +38,35 @@ class Predictions:
     names: Names
     classes: list[str] | None
     multilabel: bool
+    calibration: Calibration | None = None
 
     @property
     def probabilities(self) -> Tensor:
         """(rows, classes)."""
         return self._task.probabilities(self.outputs)
 
-    def to_arrow(self, top: int | None = None) -> pa.Table:
+    def to_arrow(self, top: int | None = None, coverage: float | None = None) -> pa.Table:
         """`id`, `label` and `p_CLASS` for each class, as `vrgcn predict` writes them; of numbers
         `id` and `prediction`.
 
         top: of the most probable classes, so many: `label_1`, `p_1`, ...
+        coverage: add prediction sets or intervals that hold the label with this probability: `set`,
+            or `low` and `high`
         """
         classes = self.classes or []
         self._task.check_top(top, len(classes))
         ids = IdColumns.about(self.names, self.nodes)
-        rows = PredictionRows(ids, self._task, classes, top)
+        limit = None if coverage is None else find_limit(self._task, self.calibration, coverage)
+        rows = PredictionRows(ids, self._task, classes, top, limit)
         return pa.Table.from_batches([rows.batch(self.nodes, self.outputs)])
 
-    def to_pandas(self, top: int | None = None) -> pandas.DataFrame:
+    def to_pandas(self, top: int | None = None, coverage: float | None = None) -> pandas.DataFrame:
         """The same as a DataFrame whose index are the ids."""
         try:
             import pandas  # noqa: F401
         except ImportError:
             raise ImportError("to_pandas needs pandas: pip install 'vrgcn[pandas]'") from None
-        frame: pandas.DataFrame = self.to_arrow(top).to_pandas()
+        frame: pandas.DataFrame = self.to_arrow(top, coverage).to_pandas()
         return frame.set_index(["kind", "id"] if "kind" in frame.columns[:1] else "id")
 
     @property
@@ -89,4 +96,4 @@ def predictions(
     classes = None
     if find_task(saved.task).has_classes:
         classes = saved.classes or [str(i) for i in range(outputs.shape[1])]
-    return Predictions(asked, outputs, graph.names, classes, saved.multilabel)
+    return Predictions(asked, outputs, graph.names, classes, saved.multilabel, saved.calibration)

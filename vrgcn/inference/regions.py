@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from vrgcn.files.setting_names import setting
-from vrgcn.inference.calibration import ENOUGH
+from vrgcn.inference.calibration import ENOUGH, Calibration
 from vrgcn.inference.saved import SavedModel
 from vrgcn.tasks import find_task
 from vrgcn.tasks.task import Task
@@ -18,16 +18,20 @@ GROUPS = 4  # of nodes by degree
 
 def region_limit(saved: SavedModel, coverage: float) -> float:
     """The limit of strangeness for a promised coverage; raise if the model cannot promise it."""
-    task = find_task(saved.task)
+    return find_limit(find_task(saved.task), saved.calibration, coverage)
+
+
+def find_limit(task: Task, calibration: Calibration | None, coverage: float) -> float:
+    """The same for a task and a model's calibration."""
     if task.several:
         raise ValueError(f"{setting('coverage')}: there are no prediction sets for {task.label}")
-    if saved.calibration is None:
+    if calibration is None:
         raise ValueError(
             f"{setting('coverage')}: the model is not calibrated. vrgcn train calibrates where a "
             f"graph has {ENOUGH} validation nodes, with {setting('calibrate', 'always')} also "
             "where it has fewer; train it again"
         )
-    return saved.calibration.limit(coverage)
+    return calibration.limit(coverage)
 
 
 @dataclass(frozen=True)
