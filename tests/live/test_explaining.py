@@ -12,6 +12,7 @@ import torch
 from tests.live.book import WIDTH, Book, a_book
 from vrgcn import GCN, GraphSAGE, predict
 from vrgcn.graph.scaling import Scaling
+from vrgcn.inference.calibration import Calibration
 from vrgcn.inference.saved import SavedModel
 from vrgcn.live.live import Live
 
@@ -37,13 +38,17 @@ def without_node(book: Book, node: str) -> Book:
     return changed
 
 
+@pytest.mark.parametrize("temperature", [1.0, 2.5])
 @pytest.mark.parametrize("model", [GCN, GraphSAGE])
-def test_each_effect_is_what_predict_says_without_it(model: Any) -> None:
+def test_each_effect_is_what_predict_says_without_it(model: Any, temperature: float) -> None:
     torch.manual_seed(0)
     book = a_book(np.random.default_rng(3), undirected=True, weighted=True)
     mean = torch.tensor([0.5, 0, 0, -1]).double()
     scaling = Scaling("standard", mean, torch.ones(WIDTH).double())
-    saved = SavedModel(model(WIDTH, 5, 3).double(), model.propagation, scaling)
+    calibration = Calibration(temperature, None, 0, torch.zeros(0).double())
+    saved = SavedModel(
+        model(WIDTH, 5, 3).double(), model.propagation, scaling, calibration=calibration
+    )
     live = Live(saved, book.graph(), undirected=True)
     before = live._world.state.outputs.clone()
     for node in ("n0", "n3"):

@@ -10,12 +10,15 @@ import numpy as np
 import pandas
 import pytest
 import torch
+from torch_geometric.nn import GraphSAGE as PyGSAGE
 
 import vrgcn
 from tests.live.book import WIDTH, a_book
 from vrgcn import GCN, Graph, GraphSAGE
 from vrgcn.inference.average import Average
+from vrgcn.inference.calibration import Calibration
 from vrgcn.inference.saved import SavedModel
+from vrgcn.live.changes import Changes
 from vrgcn.live.live import Live, UnknownNodeError
 
 CITIES = ("Ulm", "Bonn", "Kiel")
@@ -150,11 +153,27 @@ def test_readers_never_see_half_a_change() -> None:
     assert all(seen)
 
 
+def test_predictions_are_calibrated_as_those_of_predict() -> None:
+    torch.manual_seed(0)
+    graph = Graph(torch.tensor([[0, 1], [1, 2]]), torch.eye(3), undirected=True)
+    calibration = Calibration(2.5, None, 0, torch.rand(40).double().sort().values)
+    saved = SavedModel(GCN(3, 4, 2), "gcn", calibration=calibration)
+    live = Live(saved, graph, undirected=True)
+    wanted = vrgcn.predict(saved, graph)
+    torch.testing.assert_close(live.predict([0, 1, 2]).outputs, wanted)
+    same = Changes()
+    same.set_features({"id": 0, "features": [1.0, 0.0, 0.0]})
+    torch.testing.assert_close(live.what_if(same, [0, 2]).outputs, wanted[[0, 2]])
+    assert "set" in live.predict([0]).to_arrow(coverage=0.9).column_names
+
+
 def test_what_cannot_be_live_is_refused() -> None:
     graph = Graph([], torch.eye(3))
     own = SavedModel(GCN(3, 4, 2), None, own_matrix=True)
     with pytest.raises(ValueError, match="matrix or rule of your own"):
         Live(own, graph)
+    with pytest.raises(ValueError, match="layers of a PyG model"):
+        Live(SavedModel(PyGSAGE(3, 4, 2, 2), None), graph)
     average = Average.of_members({"a": SavedModel(GCN(3, 4, 2), "gcn")}, {"a": 1.0}, "runs/best")
     with pytest.raises(ValueError, match="single one: runs/best"):
         Live(average, graph)

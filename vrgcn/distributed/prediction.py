@@ -99,11 +99,7 @@ def gathered_outputs(
             joined = torch.cat(rows).cpu()
             block = torch.empty_like(joined)
             block[torch.cat(places).cpu()] = joined
-            yield asked, _calibrated(saved, block)
-
-
-def _calibrated(saved: SavedModel, outputs: Tensor) -> Tensor:
-    return outputs if saved.calibration is None else saved.calibration.outputs(outputs)
+            yield asked, saved.calibrated(block)
 
 
 def evaluated_graph(
@@ -128,7 +124,7 @@ def evaluated_graph(
             start += len(outputs[-1])
     if not group.first:
         return None
-    every, truth = _calibrated(saved, torch.cat(outputs)), torch.cat(labels)
+    every, truth = saved.calibrated(torch.cat(outputs)), torch.cat(labels)
     nothing = torch.empty(0, dtype=torch.int64)
     unconnected = Graph.from_parts(
         CSR(torch.zeros(start + 1, dtype=torch.int64), nothing, None, start),

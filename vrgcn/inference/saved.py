@@ -139,6 +139,10 @@ class SavedModel:
             self, graph, nodes, propagation=propagation, directory=directory, on_chunk=on_chunk
         )
 
+    def calibrated(self, outputs: Tensor) -> Tensor:
+        """The model's own outputs (nodes, width) as they are predicted: by its temperature."""
+        return outputs if self.calibration is None else self.calibration.outputs(outputs)
+
     def prepare(self, graph: Graph, scaled: Path | None = None) -> Graph:
         """The graph as the model takes it, its feature columns in the model's order and scale.
 

@@ -142,6 +142,9 @@ class Explainer:
     def _of(self, outputs: Tensor) -> float:
         if not self._task.has_classes:
             return float(outputs[0, 0])
+        saved = self._live.saved
+        if saved.smoothing is None:  # a temperature is of the smoothed outputs, where they are
+            outputs = saved.calibrated(outputs)
         return float(self._task.probabilities(outputs)[0, self._class])
 
     def _without(self, changes: Resolved) -> float:

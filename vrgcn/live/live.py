@@ -35,6 +35,7 @@ from vrgcn.live.state import Computed
 from vrgcn.live.undo import Undo
 from vrgcn.live.world import Recipes, World, make_world
 from vrgcn.pairs.model import PairModel
+from vrgcn.pyg.forward import is_pyg
 from vrgcn.tasks import find_task
 
 
@@ -188,12 +189,18 @@ class Live:
             raise ValueError("predict: the model predicts pairs: see recommend")
         nodes = id_list(ids)
         kind = find_kind(kind, self._world.slots, "predict")
-        outputs = self._outputs(kind, nodes)
-        if self.saved.calibration is not None:
-            outputs = self.saved.calibration.outputs(outputs)
+        return self._predictions(kind, nodes, self._outputs(kind, nodes))
+
+    def _predictions(self, kind: str, nodes: list[Any], outputs: Tensor) -> Predictions:
+        """outputs: (len(nodes), width), not calibrated yet"""
         names = _names(nodes, kind, self._world.ids[kind].index.text)
         return Predictions(
-            torch.arange(len(nodes)), outputs, names, self.classes, self.saved.multilabel
+            torch.arange(len(nodes)),
+            self.saved.calibrated(outputs),
+            names,
+            self.classes,
+            self.saved.multilabel,
+            self.saved.calibration,
         )
 
     def computed(self, node: Any, kind: str | None = None) -> float:
@@ -312,10 +319,7 @@ class Live:
                     raise UnknownNodeError(f"there would be no node {node!r}")
             slots = [new.get(key(node)) or self._there(kind, node) for node in nodes]
             outputs = self._supposed(found, torch.tensor(slots))
-        names = _names(nodes, kind, self._world.ids[kind].index.text)
-        return Predictions(
-            torch.arange(len(nodes)), outputs, names, self.classes, self.saved.multilabel
-        )
+        return self._predictions(kind, nodes, outputs)
 
     def explain(self, node: Any, kind: str | None = None, most: int = 30) -> Explanation:
         """How the prediction of a node changes when an edge, a neighbour or a column is left out.
@@ -515,6 +519,11 @@ def _check_model(saved: SavedModel) -> None:
         raise ValueError(
             "an average of models cannot be live: make one of its members live, such as the best "
             f"single one: {saved.best or 'the folder `best` of the search'}"
+        )
+    if is_pyg(saved.model):
+        raise ValueError(
+            "the layers of a PyG model bring matrices of their own, and what a change of the graph "
+            "does to these is not known here: train vrgcn's GCN or GraphSAGE, or predict anew"
         )
     if saved.own_matrix:
         raise ValueError(
