@@ -3,7 +3,7 @@ error on real graphs.
 
     python -m lab.studies.coverage --graphs tolokers facebook_large pubmed
 
-Each split trains the network of `vrgcn train` by default for some epochs, keeps the best on the
+Each split trains the usual model settings for some epochs, keeps the best on the
 validation nodes, and calibrates it on the same validation nodes as a run does. Coverage and errors
 are of test nodes, which none of this has seen.
 """
