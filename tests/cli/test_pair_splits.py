@@ -139,3 +139,32 @@ def test_a_run_of_ratings_resumes_to_the_same_bits(vrgcn: Run, movies: Path) -> 
         json.loads(Path(name, "result.json").read_text())["test"] for name in ("whole", "part")
     )
     assert first == again
+
+
+def test_nodes_are_split_by_time_and_training_sees_earlier_edges_alone(
+    vrgcn: Run, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(0)
+    papers = [f"p{n},{rng.normal():.2f},{'ab'[n % 2]},2026-{1 + n % 12:02d}-01" for n in range(60)]
+    cites = [f"p{u},p{v}" for u, v in rng.integers(60, size=(150, 2))]
+    (tmp_path / "papers.csv").write_text("\n".join(["id,x,label,published", *papers, ""]))
+    (tmp_path / "cites.csv").write_text("\n".join(["source,target", *cites, ""]))
+    code, out, error = vrgcn(
+        *("import", "--nodes", "papers.csv", "--edges", "cites.csv"),
+        *("--keep", "published", "--out", "graph"),
+    )
+    assert code == 0, error
+    assert "kept for each node 'published' (date)" in out
+    way = ("--train-until", "2026-08", "--val-until", "2026-10")
+    code, out, error = vrgcn("train", "graph", *way, "--epochs", 2, "--out", "run")
+    assert code == 0, error
+    assert "no leaks: training does not see the" in out
+    assert "edges that are later than 2026-08" in out
+    assert "train=40, val=10, test=10" in out
+    code, out, error = vrgcn("evaluate", "run")
+    assert code == 0, error
+    result = json.loads(Path("run/result.json").read_text())
+    assert f"{result['test']:.4f}" in out
+    code, _, error = vrgcn("train", "graph", "--train-until", "2025", "--out", "none")
+    assert code == 1
+    assert "--train-until 2025: no labelled node is that early" in error

@@ -81,6 +81,8 @@ def _run(options: TrainOptions, opened: Opened, watch: StoreWatch | None) -> Non
             print(f"no leaks: {'; '.join(predicted.rules)}")
         if isinstance(job.objective, PairObjective):
             print(f"own edges: {job.objective.own_edges_rule}")
+        if graph.visible is not None:
+            print(f"no leaks: {'; '.join(graph.visible.rules)}")
         print_note(opened.note)
         print_note(_unlike_the_paper(options))
         if options.resume is None:
@@ -188,6 +190,8 @@ def _print_baseline(job: Job) -> None:
         return
     if isinstance(job.objective, TripleObjective):
         print_triple_rules(job.objective)
+        return
+    if job.graph.visible is not None:  # a baseline would see later edges
         return
     assert isinstance(job.objective, TaskObjective)
     metric = job.objective.metric

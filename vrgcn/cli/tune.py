@@ -74,6 +74,11 @@ def run(options: TuneOptions) -> None:
         return
     opened = options.open_graph(filling_bars())
     graph = opened.graph
+    if graph.visible is not None:
+        raise ValueError(
+            "--train-until: the baselines of a search would see later edges; vrgcn train splits "
+            "nodes by time"
+        )
     scaling = "none" if graph.scaling is None else graph.scaling.kind
     with run_folder(options) as folder:
         names = searched(options.search, graph.pairs is not None)

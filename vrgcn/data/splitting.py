@@ -11,10 +11,13 @@ import torch
 from numpy.typing import NDArray
 
 from vrgcn.data.tables.spec import check_ratio
-from vrgcn.data.tables.splits import draw_split
+from vrgcn.data.tables.splits import NONE, draw_split
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
+from vrgcn.graph.kept import NODES
+from vrgcn.graph.until import Until, check_order, time_of
 from vrgcn.graph.validation import SPLITS
+from vrgcn.graph.visible import Visible, until_then
 from vrgcn.tasks import find_task
 from vrgcn.tasks.task import Task
 
@@ -29,6 +32,66 @@ class GraphLabels:
 
     def strata(self) -> NDArray[np.int64]:
         return self.task.strata(self.labels, self.known)
+
+
+def split_by_time(
+    graph: Graph,
+    train_until: str,
+    val_until: str | None = None,
+    time_column: str | None = None,
+    seed: int = 0,
+) -> Graph:
+    """The same graph, its labelled nodes split by their time; training sees the edges alone that
+    are there by its end.
+
+    train_until, val_until: the last moments of training and of validation, such as "2026-06" for
+        the end of June; later nodes are for the test. Without the second, a tenth of the training
+        nodes is drawn for validation
+    time_column: the kept column of the nodes' times; None for the only one of dates
+    seed: of the validation nodes that are drawn
+
+    An edge is there if its own time, where the graph keeps it, and its nodes are not later. Models
+    are evaluated and predict with all edges.
+    """
+    owner = NODES if graph.kinds is None else graph.target
+    if graph.labels is None or owner is None:
+        raise ValueError(
+            f"a graph without labels cannot be split ({setting('train_until', train_until)}): "
+            "nothing to train on"
+        )
+    train = Until(train_until, "train_until")
+    val = None if val_until is None else Until(val_until, "val_until")
+    times = time_of(graph.kept.get(owner, {}), owner, time_column, needed=True)
+    assert times is not None
+    check_order(train, val, times)
+    codes = torch.where(times.known, 2, NONE)
+    if val is not None:
+        codes[val.not_later(times)] = 1
+    codes[train.not_later(times)] = 0
+    own = range(graph.num_nodes) if graph.kinds is None else graph.kinds.range(owner)
+    codes[~graph.labelled[own.start : own.stop]] = NONE
+    if val is None:
+        early = (codes == 0).nonzero()[:, 0]
+        order = torch.randperm(len(early), generator=torch.Generator().manual_seed(seed))
+        codes[early[order[: len(early) // 10]]] = 1
+    if not (codes == 0).any():
+        raise ValueError(
+            f"{setting('train_until', train_until)}: no labelled node is that early: there is "
+            "nothing to train on"
+        )
+    parts = {
+        name: (codes == number).nonzero()[:, 0] + own.start for number, name in enumerate(SPLITS)
+    }
+    found = graph.with_splits(parts)
+    hidden = until_then(graph, train, time_column)
+    unseen = sum(int((~keep).sum()) for keep in hidden.values())
+    rules = (
+        f"training does not see the {unseen:,} edges that are later than {train_until}; "
+        "evaluation and prediction use all edges",
+        "the scaling of features knows training nodes alone",
+    )
+    found.visible = Visible(hidden, rules)
+    return found
 
 
 def random_split(graph: Graph, ratio: Sequence[float], seed: int = 0) -> Graph:

@@ -234,7 +234,7 @@ def look(
     training, evaluation = (
         trace(model, graph.features, training=mode, schema=graph.schema) for mode in (True, False)
     )
-    visible = graph.among(graph.seen) if inductive else graph
+    visible = graph.in_training() if inductive else graph
     asked = asked_relations(training, evaluation)
     if is_pyg(model):  # its layers name matrices that make themselves
         rule = {over: over for over in asked if isinstance(over, Matrix)}

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from vrgcn.graph.pairs import Pairs
     from vrgcn.graph.scaling import Scaling
     from vrgcn.graph.triples import Triples
+    from vrgcn.graph.visible import Visible
 
 
 class Graph:
@@ -68,6 +69,9 @@ class Graph:
     and "nodes" in a graph without kinds, and then by their own name. Edges have them in the order
     of the adjacency's entries; empty where none were given.
 
+    A graph whose nodes are split by time (`split_by_time`) has `visible`, the edges that training
+    sees; None where the split hides no edges of itself.
+
     A graph whose edges are to be predicted (`split_pairs`) has `pairs`, its training, validation
     and test pairs; its adjacency has the training pairs alone. Where the edges of all relations are
     to be predicted (`split_triples`) it has `triples` instead. None in every other graph.
@@ -79,6 +83,7 @@ class Graph:
     kinds: Kinds | None = None
     relations: Mapping[str, Relation] = {}
     pairs: Pairs | None = None
+    visible: Visible | None = None
     kept: Mapping[str, Mapping[str, Column]] = {}
     triples: Triples | None = None
     _adjacency: CSR | None = None
@@ -234,7 +239,10 @@ class Graph:
 
     @property
     def seen(self) -> Tensor:
-        """The nodes that inductive training sees: the training nodes, and all of other kinds."""
+        """The nodes that inductive training sees: the training nodes, and all of other kinds; all
+        nodes where some edges are hidden by their time."""
+        if self.visible is not None:
+            return torch.arange(self.num_nodes)
         if self.kinds is None:
             return self.train
         others = [self.kinds.nodes(kind) for kind in self.kinds.names if kind != self.target]
@@ -317,6 +325,23 @@ class Graph:
         )
         return changed
 
+    def in_training(self) -> Graph:
+        """The same nodes with the edges that inductive training sees: those among `seen` nodes, or
+        those that were there by the end of training."""
+        if self.visible is None:
+            return self.among(self.seen)
+        part = self._replaced(None, self.features)
+        if self.kinds is None:
+            part._adjacency = self.visible.adjacency("edges", self.adjacency)
+        else:
+            given = (one for one in self.relations.values() if one.reverse_of is None)
+            part.relations = with_reverses(
+                replace(one, adjacency=self.visible.adjacency(one.name, one.adjacency))
+                for one in given
+            )
+        part.scaling = self.scaling
+        return part
+
     def only(self, relation: Relation) -> Graph:
         """The same nodes with the edges of one relation, as a graph without kinds."""
         graph = self._replaced(relation.adjacency, self.features)
@@ -338,6 +363,7 @@ class Graph:
             )
         graph = self._replaced(self._adjacency, features.cpu())
         graph.scaling, graph.sums, graph.kept = scaling, self.sums, self.kept
+        graph.visible = self.visible
         if graph.num_features != self.num_features:
             graph.names = replace(self.names, features=None)
         return graph

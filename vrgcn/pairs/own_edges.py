@@ -21,7 +21,7 @@ from torch import Tensor
 from vrgcn.engine.setup import Setup
 from vrgcn.graph.pairs import Pairs
 from vrgcn.graph.sparse import CSR
-from vrgcn.pairs.split import kept_entries
+from vrgcn.graph.visible import kept_entries
 
 OwnEdges = Literal["keep", "redraw", "exclude"]
 

@@ -21,11 +21,12 @@ from vrgcn.graph.kept import Column
 from vrgcn.graph.pairs import EDGES, Pairs, PairTarget
 from vrgcn.graph.propagation import is_symmetric
 from vrgcn.graph.relations import with_reverses
-from vrgcn.graph.sparse import CSR, offsets
+from vrgcn.graph.sparse import CSR
+from vrgcn.graph.visible import kept_entries, until_then
 from vrgcn.pairs.degree_features import degree_features, has_degree_features
 from vrgcn.pairs.mean_features import features_of_visible
 from vrgcn.pairs.negatives import drawn_negatives
-from vrgcn.pairs.visible import named_nodes, rules_until, until_then
+from vrgcn.pairs.visible import named_nodes, rules_until
 from vrgcn.pairs.ways import RATIO, Listed, Way, assigned, find_column, per_pair
 
 RULES = (
@@ -122,7 +123,7 @@ def split_pairs(
         pairs = replace(pairs, negatives=negatives)
     visible = {name: of_entry == 0}
     if way.until is not None:
-        visible |= until_then(graph, way.until, time_column, name)
+        visible = until_then(graph, way.until, time_column) | visible
     return visible_graph(graph, pairs, visible, only_named=way.until is not None)
 
 
@@ -270,10 +271,3 @@ def _sources(sources: Tensor, place: Tensor, count: int) -> Tensor:
     found = torch.empty(count, dtype=torch.int64)
     found[place] = sources
     return found
-
-
-def kept_entries(A: CSR, keep: Tensor) -> CSR:
-    """Part of the entries of A. keep: (entries,) bool"""
-    counts = torch.bincount(A.row_of_entry[keep], minlength=A.num_rows)
-    values = None if A.values is None else A.values[keep]
-    return CSR(offsets(counts), A.indices[keep], values, A.columns)

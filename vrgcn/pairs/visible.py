@@ -1,4 +1,4 @@
-"""What is visible until a moment: edges of other relations, and nodes that statistics may know."""
+"""What is said of pairs that are split by time, and the nodes that statistics may know."""
 
 from __future__ import annotations
 
@@ -9,29 +9,7 @@ from torch import Tensor
 
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import CSR
-from vrgcn.graph.until import Until, nodes_until, time_of
-
-
-def until_then(
-    graph: Graph, until: Until, time_column: str | None, predicted: str
-) -> dict[str, Tensor]:
-    """(entries,) bool of each other relation: which edges are not later. An edge is later if its
-    own time is, or unknown; or if one of its nodes is."""
-    there = nodes_until(graph, until, time_column)
-    found: dict[str, Tensor] = {}
-    for name, part in graph.relations.items():
-        if part.reverse_of is not None or name == predicted:
-            continue
-        A = part.adjacency
-        keep = torch.ones(A.num_entries, dtype=torch.bool)
-        times = time_of(graph.kept.get(name, {}), name, time_column, needed=False)
-        if times is not None:
-            keep &= until.not_later(times)
-        if there is not None:
-            keep &= there[A.indices] & there[A.row_of_entry]
-        if times is not None or not bool(keep.all()):
-            found[name] = keep
-    return found
+from vrgcn.graph.until import Until
 
 
 def rules_until(graph: Graph, until: Until) -> tuple[str, ...]:

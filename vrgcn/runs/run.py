@@ -203,6 +203,8 @@ def open_run_graph(
     split = split_source(run.config)
     if predicted_relation(run.config) is not None:
         opened = _with_pairs(opened, run.config, own)
+    elif own and run.config.get("train_until") is not None:
+        opened = opened._replace(graph=_split_by_time(opened.graph, run.config))
     elif own and split["ratio"] is not None:
         opened = split_anew(opened, **split)
     notes = [] if opened.note is None else [opened.note]
@@ -250,6 +252,21 @@ def _with_pairs(opened: Opened, config: Mapping[str, Any], own: bool) -> Opened:
     if own:
         graph = with_negatives(graph, config.get("val_negatives"), config.get("test_negatives"))
     return opened._replace(graph=graph)
+
+
+def _split_by_time(graph: Graph, config: Mapping[str, Any]) -> Graph:
+    """Return the graph with its nodes split by time as the run split them."""
+    from vrgcn.data.splitting import split_by_time
+
+    found = split_by_time(
+        graph,
+        config["train_until"],
+        config.get("val_until"),
+        config.get("time_column"),
+        config.get("split_seed", 0),
+    )
+    found.derived = graph.derived
+    return found
 
 
 def graph_checksum(folder: Path) -> str | None:

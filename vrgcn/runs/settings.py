@@ -189,6 +189,11 @@ class Settings:
     def __post_init__(self) -> None:
         if self.ratio is not None:
             check_ratio(self.ratio)
+        if self.val_until is not None and self.train_until is None:
+            raise ValueError(
+                f"{setting('val_until', self.val_until)} needs "
+                f"{setting('train_until', Placeholder('DATE'))}"
+            )
         for name in ("leave_one_out", "split_column"):
             if getattr(self, name) and self.predict is None:
                 raise ValueError(
@@ -257,6 +262,11 @@ class Settings:
                 **{name: getattr(self, name) for name in WAYS},
             )
             graph = with_negatives(graph, self.val_negatives, self.test_negatives)
+        elif self.train_until is not None:
+            from vrgcn.data.splitting import split_by_time
+
+            until = self.train_until, self.val_until, self.time_column
+            graph = split_by_time(graph, *until, self.split_seed)
         elif graph.labels is None or not len(graph.train):
             raise ValueError(
                 "the graph has no labelled training nodes; draw some with "

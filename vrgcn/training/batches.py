@@ -47,7 +47,7 @@ def build_minibatches(
         run=min(config.block, config.batch_size) if config.batches == "blocks" else 1,
         propagation=config.propagation if propagation is None else propagation,
         preprocess=config.preprocess,
-        inductive=config.inductive,
+        inductive=config.inductive or graph.visible is not None,
         sampling={name: getattr(config, name) for name in SETTINGS},
         history_dtype=config.history_dtype,
         history_cap=config.history_cap,
@@ -75,7 +75,7 @@ def look_at(
         graph,
         propagation=config.propagation if propagation is None else propagation,
         preprocess=config.preprocess,
-        inductive=config.inductive,
+        inductive=config.inductive or graph.visible is not None,
     )
 
 

@@ -17,8 +17,8 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.relations import Relation, reverse_triple, with_reverses
 from vrgcn.graph.relations import relation_name as name_of
 from vrgcn.graph.triples import RELATIONS, Triples
+from vrgcn.graph.visible import kept_entries
 from vrgcn.pairs.mean_features import without_columns
-from vrgcn.pairs.split import kept_entries
 from vrgcn.pairs.ways import RATIO, drawn_parts
 
 RULES = (

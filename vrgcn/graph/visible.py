@@ -1,0 +1,60 @@
+"""The edges of a graph that are there by some moment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.pairs import EDGES
+from vrgcn.graph.sparse import CSR, offsets
+from vrgcn.graph.until import Until, nodes_until, time_of
+
+
+@dataclass(frozen=True, eq=False)
+class Visible:
+    """What training sees of a graph whose nodes are split by time.
+
+    entries: (entries,) bool by relation, "edges" in a graph without kinds; a relation that is not
+        here keeps all of its edges
+    rules: what was done against leaks, a sentence each
+    """
+
+    entries: Mapping[str, Tensor]
+    rules: tuple[str, ...] = ()
+
+    def adjacency(self, relation: str, A: CSR) -> CSR:
+        """The visible edges of a relation."""
+        keep = self.entries.get(relation)
+        return A if keep is None else kept_entries(A, keep)
+
+
+def until_then(graph: Graph, until: Until, time_column: str | None) -> dict[str, Tensor]:
+    """(entries,) bool of each relation with times, or with nodes that come later: which edges are
+    not later. An edge is later if its own time is, or unknown; or if one of its nodes is."""
+    there = nodes_until(graph, until, time_column)
+    matrices = {EDGES: graph.adjacency} if graph.kinds is None else {}
+    for name, part in graph.relations.items():
+        if part.reverse_of is None:
+            matrices[name] = part.adjacency
+    found: dict[str, Tensor] = {}
+    for name, A in matrices.items():
+        keep = torch.ones(A.num_entries, dtype=torch.bool)
+        times = time_of(graph.kept.get(name, {}), name, time_column, needed=False)
+        if times is not None:
+            keep &= until.not_later(times)
+        if there is not None:
+            keep &= there[A.indices] & there[A.row_of_entry]
+        if times is not None or not bool(keep.all()):
+            found[name] = keep
+    return found
+
+
+def kept_entries(A: CSR, keep: Tensor) -> CSR:
+    """Part of the entries of A. keep: (entries,) bool"""
+    counts = torch.bincount(A.row_of_entry[keep], minlength=A.num_rows)
+    values = None if A.values is None else A.values[keep]
+    return CSR(offsets(counts), A.indices[keep], values, A.columns)
