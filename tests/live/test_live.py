@@ -122,6 +122,33 @@ def test_slots_run_out_and_are_made_anew(monkeypatch: pytest.MonkeyPatch) -> Non
     assert live._world.graph.num_nodes > 12
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_old_versions_of_rows_are_thrown_away(
+    sparse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vrgcn.live.state._WASTE", 20)
+    rng = np.random.default_rng(1)
+    book = a_book(rng, undirected=True, weighted=False, sparse=sparse)
+    torch.manual_seed(0)
+    saved = SavedModel(GraphSAGE(WIDTH, 5, 3).double(), "mean")
+    live = Live(saved, book.graph(), undirected=True)
+    graphs = set()
+    for number in range(12):
+        pair = book.key("n0", "n1" if number % 2 else "n10")
+        book.nodes["n3"] = [1.0, 2.0, 3.0, float(number)]
+        live.set_features({"id": "n3", "features": book.nodes["n3"]})
+        if pair in book.edges:
+            del book.edges[pair]
+            live.remove_edges(pair)
+        else:
+            book.edges[pair] = 1.0
+            live.add_edges(pair)
+        book.check(live, saved, 1e-12)
+        graphs.add(id(live._world.graph))
+        assert not live._world.state.wasteful
+    assert len(graphs) > 1
+
+
 def test_readers_never_see_half_a_change() -> None:
     """A writer moves two nodes between two states; readers see both in one state or the other."""
     torch.manual_seed(0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -10,6 +12,7 @@ from vrgcn import GraphSAGE, predict
 from vrgcn.baselines import RECIPES, Problem
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.scaling import Scaling, scale_graph
+from vrgcn.inference.calibration import Calibration
 from vrgcn.inference.fitting import fit_recipe
 from vrgcn.inference.saved import SavedModel
 from vrgcn.live.live import Live
@@ -55,3 +58,18 @@ def test_baselines(recipe: str) -> None:
     graph = small("classes")
     scaled, _ = scale_graph(graph, "standard")
     follow(fit_recipe(RECIPES[recipe], Problem.of(scaled)), graph, 1e-5)
+
+
+def test_a_temperature_divides_outputs_once() -> None:
+    torch.manual_seed(0)
+    graph = small("classes")
+    calibration = Calibration(2.5, None, 10, torch.empty(0, dtype=torch.float64))
+    plain = SavedModel(GraphSAGE(6, 8, graph.num_classes), "mean")
+    saved = replace(plain, calibration=calibration)
+    follow(saved, graph, 1e-5)
+    live = Live(saved, graph)
+    assert torch.allclose(live.predict(3).outputs * 2.5, Live(plain, graph).predict(3).outputs)
+    value = float(live.predict(3).probabilities.max())
+    assert live.explain(3).value == pytest.approx(value)
+    same = live.what_if({"change": "remove_nodes", "ids": [200]}, 3)
+    assert torch.allclose(same.outputs, live.predict(3).outputs, atol=0.5)

@@ -38,6 +38,7 @@ class LiveFeatures(Protocol):
 
     dtype: torch.dtype
     width: int
+    waste: int  # entries that are kept and belong to no row any longer
 
     def rows(self, nodes: Tensor) -> Tensor:
         """(len(nodes), columns), in the layout of the graph's features."""
@@ -58,6 +59,8 @@ def live_features(features: Tensor, slots: Slots, file: Path | None) -> LiveFeat
 
 class DenseFeatures:
     """One table with a row for each slot."""
+
+    waste = 0
 
     def __init__(self, features: Tensor, slots: Slots, file: Path | None) -> None:
         self.dtype, self.width = features.dtype, features.shape[1]
@@ -89,6 +92,7 @@ class SparseFeatures:
         self._place = slots.numbers()
         self._start, self._count = Pool(torch.int64), Pool(torch.int64)
         self._columns, self._values = Pool(torch.int64), Pool(features.dtype)
+        self.waste = 0
 
     def rows(self, nodes: Tensor) -> Tensor:
         places = self._place.index_select(0, nodes)
@@ -125,10 +129,14 @@ class SparseFeatures:
         self._values.append(dense[row, column].to(self.dtype))
         self._start.append(first + offsets(counts)[:-1])
         place = self._count.append(counts)
-        undo.add(lambda: self._cut(*lengths))
+        again = self._place[nodes]
+        waste = int(self._count.values[-2 - again[again < -1]].sum())
+        self.waste += waste
+        undo.add(lambda: self._cut(*lengths, waste))
         undo.write(self._place, nodes, -2 - (place + torch.arange(len(nodes))))
 
-    def _cut(self, rows: int, entries: int) -> None:
+    def _cut(self, rows: int, entries: int, waste: int) -> None:
+        self.waste -= waste
         self._start.cut(rows)
         self._count.cut(rows)
         self._columns.cut(entries)

@@ -417,6 +417,8 @@ class Live:
                 undo.run()
                 raise
             self._commit(found, computed)
+            if self._world.state.wasteful:
+                self._fold()
         added = [key for _, key in found.added]
         return Applied(added, computed.rows, time.perf_counter() - began)
 

@@ -41,7 +41,7 @@ class EditableRows:
         self._starts, self._counts = self._start.numpy(), self._count.numpy()
         self._columns = Pool(torch.int64)
         self._values = None if base.values is None else Pool(base.values.dtype)
-        self.edited = 0  # entries of the pool that no row has any longer
+        self.waste = 0  # entries of the pool that no row has any longer
 
     @property
     def weighted(self) -> bool:
@@ -50,6 +50,11 @@ class EditableRows:
     @property
     def num_entries(self) -> int:
         return int(self._count.sum())
+
+    @property
+    def num_base(self) -> int:
+        """Entries of the graph's own matrix."""
+        return self._base.num_entries
 
     def counts(self, nodes: Tensor) -> Tensor:
         """(len(nodes),) entries of each row."""
@@ -125,11 +130,11 @@ class EditableRows:
         end = self._base.num_entries
         waste = old[1] if old[0] >= end else 0
         self._starts[node], self._counts[node] = start, count
-        self.edited += waste
+        self.waste += waste
 
         def back() -> None:
             self._starts[node], self._counts[node] = old
-            self.edited -= waste
+            self.waste -= waste
             self._columns.cut(start - end)
             if self._values is not None:
                 self._values.cut(start - end)

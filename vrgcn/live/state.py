@@ -39,6 +39,7 @@ from vrgcn.live.slots import ONLY, Slots
 from vrgcn.live.undo import Undo
 
 _ROWS = 65_536  # that are copied at a time
+_WASTE = 4_000_000  # entries of old versions of rows that are always worth keeping
 _NONE = torch.empty(0, dtype=torch.int64)
 
 
@@ -127,6 +128,14 @@ class LiveState:
         """Make room for the outputs of all slots."""
         if not self.outputs.numel():
             self.outputs = zeros((self.slots.total, width), dtype, self._file("outputs"))
+
+    @property
+    def wasteful(self) -> bool:
+        """Whether old versions of rows take more room than is worth keeping."""
+        halves = [half for edges in self.edges.values() for half in (edges.into, edges.out)]
+        waste = [(half.rows.waste, half.rows.num_base) for half in halves]
+        waste.append((self.features.waste, 0))
+        return any(old > max(_WASTE, size // 2) for old, size in waste)
 
     def adopt(self, other: LiveState, theirs: Tensor, ours: Tensor) -> None:
         """Take over the tables and outputs of another state of the same graph.
