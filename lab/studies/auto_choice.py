@@ -10,13 +10,14 @@ is not counted. Seconds are those of the processor, one thread.
 One validation score of 500 nodes is mostly luck. So curves are means over the splits: of the best
 score so far, which is that of the weights that a run keeps, and of the seconds until then. The
 target on a graph is `SHARE` of the best mean score that any estimator reached. The table shows how
-much longer the choice of `auto` takes than the best estimator, and the same if the rule's one
-threshold is fitted on the other graphs.
+much longer the choice of `auto` takes than the best estimator, with its 5% and 95% quantiles if
+the splits are drawn anew, and the same if the rule's one threshold is fitted on the other graphs.
 """
 
 from __future__ import annotations
 
 import argparse
+import random
 import statistics
 import time
 from dataclasses import asdict, dataclass
@@ -43,6 +44,7 @@ TURNS = 3  # scores in an epoch
 EPOCHS = 200
 SECONDS = 12.0  # of training, after which a run ends
 PATIENCE = 24  # turns without a better score, after which it ends too
+DRAWS = 200  # of splits, for the spread of an excess
 COUNTS = ("nodes", "neighbours", "entries", "steps")  # of a cost, as a record keeps them
 
 
@@ -93,12 +95,21 @@ def _curve(
 def times(records: list[Record], graph: str) -> dict[str, float]:
     """Return the seconds of each estimator to the target, by mean curves over the splits that all
     have. One that never gets there counts as twice the longest."""
+    return _times(of(records, graph=graph), _shared(records, graph))
+
+
+def _shared(records: list[Record], graph: str) -> list[int]:
+    """Return the splits of which every estimator has a run."""
     mine = of(records, graph=graph)
     names = in_order(mine, "estimator")
-    shared = set.intersection(*({r["split"] for r in of(mine, estimator=n)} for n in names))
+    return sorted(set.intersection(*({r["split"] for r in of(mine, estimator=n)} for n in names)))
+
+
+def _times(mine: list[Record], splits: list[int]) -> dict[str, float]:
+    """Return the seconds by the runs of some splits; one that is named twice counts twice."""
     curves = {
-        name: mean_curve([r for r in of(mine, estimator=name) if r["split"] in shared])
-        for name in names
+        name: mean_curve([of(mine, estimator=name, split=split)[0] for split in splits])
+        for name in in_order(mine, "estimator")
     }
     target = SHARE * max(score for curve in curves.values() for _, score in curve)
     never = 2 * max(curve[-1][0] for curve in curves.values())
@@ -106,6 +117,18 @@ def times(records: list[Record], graph: str) -> dict[str, float]:
         name: next((seconds for seconds, score in curve if score >= target), never)
         for name, curve in curves.items()
     }
+
+
+def spread(records: list[Record], graph: str, chosen: str) -> tuple[float, float] | None:
+    """Return the 5% and 95% quantiles of the chosen estimator's excess over splits that are drawn
+    anew; None for fewer than three splits."""
+    mine, splits = of(records, graph=graph), _shared(records, graph)
+    if len(splits) < 3:
+        return None
+    draw = random.Random(0)
+    drawn = (draw.choices(splits, k=len(splits)) for _ in range(DRAWS))
+    cuts = statistics.quantiles((excess(_times(mine, each), chosen) for each in drawn), n=20)
+    return cuts[0], cuts[-1]
 
 
 def mean_curve(runs: list[Record]) -> list[tuple[float, float]]:
@@ -173,12 +196,16 @@ def show(records: list[Record]) -> str:
             *(f"{time_of[each]:.2f}" for each in ESTIMATORS),
             f"{work(cost[EXACT]) / work(cost[CANDIDATES[0]]):.2f}",
             chosen,
-            f"{excess(time_of, chosen):.2f}",
+            f"{excess(time_of, chosen):.2f}" + _interval(spread(records, name, chosen)),
             f"{held_out} ({threshold:.2f})",
             f"{excess(time_of, held_out):.2f}",
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _interval(ends: tuple[float, float] | None) -> str:
+    return "" if ends is None else f" ({ends[0]:.2f} to {ends[1]:.2f})"
 
 
 def _complete(records: list[Record]) -> list[str]:

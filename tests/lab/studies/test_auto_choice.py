@@ -15,6 +15,7 @@ from lab.studies.auto_choice import (
     mean_curve,
     run,
     show,
+    spread,
     times,
 )
 
@@ -53,6 +54,15 @@ def test_the_target_is_a_share_of_the_best_mean_score_over_the_splits_that_all_h
     runs += [record("a", name, split=1, seconds=5.0, last=0.9) for name in ("two-way", "cvd")]
     # The mean of cvd is 0.895 now, above 99% of 0.9.
     assert times(runs, "a") == {"exact": 4.0, "two-way": 3.0, "cvd": 3.5}
+
+
+def test_the_spread_of_an_excess_is_over_splits_that_are_drawn_anew():
+    # Exact takes 1 to 3 times as long as two-way, by split.
+    runs = [record("a", "two-way", split=split) for split in range(3)]
+    runs += [record("a", "exact", split=split, seconds=1.0 + split) for split in range(3)]
+    assert spread(runs[:2] + runs[3:5], "a", "exact") is None
+    low, high = spread(runs, "a", "exact")
+    assert 1 <= low < excess(times(runs, "a"), "exact") == 2 < high <= 3
 
 
 def test_a_threshold_is_fitted_where_it_loses_least_and_shown_on_the_others():
