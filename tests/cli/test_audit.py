@@ -63,4 +63,4 @@ def test_mistakes_are_told(vrgcn: Run, tables: Path) -> None:
     assert "found.txt" in err
     code, _, err = vrgcn("audit", tables / "clean", "--predict", "user-bought-item")
     assert code == 1
-    assert "--predict edges" in err
+    assert "--predict user-bought-item: the graph offers label, edges" in err

@@ -147,7 +147,7 @@ def test_mistakes_are_explained(vrgcn, trained, graph_folder: Path, tmp_path: Pa
     assert "column 'target': 1 nodes are not in the graph, first: 'n-999'" in error
     code, _, error = vrgcn("train", "--graph", graph_folder, "--predict", "links")
     assert code == 1
-    assert "--predict links: a graph of one kind has one relation, --predict edges" in error
+    assert "--predict links: the graph offers labels, edges" in error
     nodes = tmp_path / "nodes"
     plain = ("--epochs", 1, "--no-baseline", "--out", nodes)
     assert vrgcn("train", "--graph", graph_folder, *plain)[0] == 0

@@ -2,5 +2,6 @@
 
 from vrgcn.audit.audit import audit, quick_audit
 from vrgcn.audit.finding import Finding
+from vrgcn.audit.later import Later
 
-__all__ = ["Finding", "audit", "quick_audit"]
+__all__ = ["Finding", "Later", "audit", "quick_audit"]

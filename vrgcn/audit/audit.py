@@ -13,8 +13,13 @@ from vrgcn.audit.columns_of_labels import columns_that_tell_labels
 from vrgcn.audit.columns_of_pairs import columns_made_of_pairs
 from vrgcn.audit.columns_of_splits import columns_that_tell_splits
 from vrgcn.audit.finding import Finding
+from vrgcn.audit.later import Later, later_things
 from vrgcn.audit.order import orders_that_tell_labels
-from vrgcn.audit.repeated_pairs import pairs_in_messages, pairs_in_two_splits
+from vrgcn.audit.repeated_pairs import (
+    pairs_in_messages,
+    pairs_in_two_splits,
+    triples_in_messages,
+)
 from vrgcn.audit.twins import twins_across_splits
 from vrgcn.graph.graph import Graph
 
@@ -26,17 +31,21 @@ CHECKS: tuple[Check, ...] = (
     twins_across_splits,
     pairs_in_two_splits,
     pairs_in_messages,
+    triples_in_messages,
     columns_made_of_pairs,
 )
 
 
-def audit(graph: Graph, budget: Budget = FULL) -> list[Finding]:
+def audit(graph: Graph, budget: Budget = FULL, *, later: Later | None = None) -> list[Finding]:
     """Return what looks like a leak in a graph with its split, the severe first.
 
     graph: with labels and a split of its nodes, or with pairs, as `split_pairs` returns it. Labels
         of validation and test nodes are read for the question of twins alone
+    later: of a split by time, the cut-off and the times of the graph before it was split
     """
     found = [finding for check in CHECKS for finding in check(graph, budget)]
+    if later is not None:
+        found += later_things(graph, later)
     return sorted(found, key=lambda finding: finding.severity != "high")
 
 

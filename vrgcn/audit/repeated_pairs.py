@@ -65,6 +65,31 @@ def pairs_in_messages(graph: Graph, budget: Budget) -> Iterator[Finding]:
             yield _carried(pairs, name, share, words)
 
 
+def triples_in_messages(graph: Graph, budget: Budget) -> Iterator[Finding]:
+    """Find validation and test triples whose nodes another relation joins in training, in either
+    direction: where most are, a lookup answers them."""
+    triples = graph.triples
+    if triples is None or len(triples.train) > budget.entries:
+        return
+    held = torch.cat([triples.val, triples.test])
+    if not len(held):
+        return
+    held = held[sample(torch.arange(len(held)), _PAIRS)]
+    joined = torch.cat([triples.train[:, [0, 2]], triples.train[:, [2, 0]]])
+    nodes = triples.num_nodes
+    known = torch.isin(held[:, 0] * nodes + held[:, 2], joined[:, 0] * nodes + joined[:, 1])
+    share = float(known.double().mean())
+    if share >= HIGH:
+        yield Finding(
+            "high",
+            "relation",
+            f"{share:.0%} of the validation and test triples join nodes that a training triple "
+            "joins too, in either direction",
+            "relations that repeat or reverse each other make them a lookup: leave all but one of "
+            "each out, or give all triples of two nodes to one split",
+        )
+
+
 def _carried(pairs: Pairs, relation: str, share: float, words: str) -> Finding:
     own = relation == pairs.relation
     advice = (

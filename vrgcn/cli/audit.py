@@ -32,6 +32,10 @@ class AuditOptions(Options):
     ratio: Annotated[tuple[float, ...] | None, TextOf(Settings, "ratio")] = None
     split_seed: Annotated[int, TextOf(Settings, "split_seed")] = 0
     leave_one_out: Annotated[bool, TextOf(Settings, "leave_one_out")] = False
+    split_column: Annotated[str | None, TextOf(Settings, "split_column")] = None
+    train_until: Annotated[str | None, TextOf(Settings, "train_until")] = None
+    val_until: Annotated[str | None, TextOf(Settings, "val_until")] = None
+    time_column: Annotated[str | None, TextOf(Settings, "time_column")] = None
     strict: bool = False
     """Exit with 1 if anything is found, for scripts."""
     json: Path | None = None
@@ -55,6 +59,10 @@ class AuditOptions(Options):
             ratio=self.ratio,
             split_seed=self.split_seed,
             leave_one_out=self.leave_one_out,
+            split_column=self.split_column,
+            train_until=self.train_until,
+            val_until=self.val_until,
+            time_column=self.time_column,
             scaling="none",
             verify=False,
         )
@@ -64,12 +72,17 @@ def run(options: AuditOptions) -> None:
     """Print what looks like a leak, the severe first."""
     import sys
 
-    from vrgcn.audit import audit
+    from vrgcn.audit import Later, audit
+    from vrgcn.data.opening import open_graph
 
     opened = options.settings().open_graph()
     print_note(opened.note)
     print(opened.graph)
-    found = audit(opened.graph)
+    later = None
+    if options.train_until is not None:
+        whole = open_graph(options.dataset, options.graph, options.data_root).graph
+        later = Later.of(whole, options.graph, options.train_until)
+    found = audit(opened.graph, later=later)
     for finding in found:
         print(f"{finding.severity}: {printable(finding.text)}\n  {printable(finding.advice)}")
     high = sum(finding.severity == "high" for finding in found)

@@ -11,8 +11,8 @@ from vrgcn.cli.exact_run import ExactOptions, read_nodes, too_large
 from vrgcn.files.printable import printable
 from vrgcn.pages.destination import check_suffix
 from vrgcn.runs.folder import read_config
+from vrgcn.runs.predicted import RELATIONS
 from vrgcn.runs.run import predicted_relation
-from vrgcn.runs.settings import RELATIONS
 from vrgcn.training.config import at_least
 
 

@@ -13,6 +13,7 @@ from vrgcn.data.sources import has_parts
 from vrgcn.data.tables.spec import check_split_seed
 from vrgcn.pages.destination import check_writable
 from vrgcn.runs.folder import check_free
+from vrgcn.runs.predicted import names_labels
 from vrgcn.runs.resume import refuse_changes
 from vrgcn.runs.settings import Settings
 
@@ -69,7 +70,7 @@ class RunOptions(Settings, Options):
 
     def usual_name(self, estimator: str) -> str:
         """Return the default name of a run. estimator: the one that the run uses"""
-        predicted = "" if self.predict is None else f"{self.predict}-"
+        predicted = "" if names_labels(self.predict) else f"{self.predict}-"
         name = f"{self.graph_name}-{predicted}{self.model.model}"
         return f"{name}-{estimator.replace('/', '-')}" if self.looks_at_neighbours else name
 

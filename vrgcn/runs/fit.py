@@ -12,13 +12,16 @@ from vrgcn.engine.batch import Batch
 from vrgcn.engine.estimators import Estimator
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
+from vrgcn.pairs.split import split_pairs
 from vrgcn.runs.job import prepare
+from vrgcn.runs.predicted import RELATIONS, check_predicted, names_labels
 from vrgcn.training.config import TrainConfig, given_config
 from vrgcn.training.listener import Callbacks
 from vrgcn.training.objective import Objective
 from vrgcn.training.own_loss import Loss
 from vrgcn.training.result import TrainResult
 from vrgcn.training.state import Epoch
+from vrgcn.triples.split import split_triples
 
 
 def fit(
@@ -29,6 +32,7 @@ def fit(
     estimator: Estimator | None = None,
     propagation: PropagationLike | None = None,
     objective: Objective | Loss | None = None,
+    predict: str | None = None,
     diagnostics: int | None = None,
     checkpoints: str | Path | None = None,
     checkpoint_every: str | int | None = None,
@@ -48,6 +52,9 @@ def fit(
         name
     objective: a loss and score of the user's own instead of those of the graph's labels; or only a
         loss, a function from the outputs and labels of some nodes to the loss of each
+    predict: what to predict, as in `vrgcn train --predict`: None for the graph's labels, or its
+        pairs where `split_pairs` made it; a relation or a column of one, whose edges are then split
+        as `split_pairs` does by default, with the seed of the config
     diagnostics: epochs between measurements of staleness and noise, instead of the config's
     checkpoints: a new folder for the checkpoints of this run. Ctrl-C and SIGTERM then end the step,
         write a checkpoint, and raise `Interrupted`
@@ -71,6 +78,7 @@ def fit(
     folder = _folder(checkpoints, resume)
     if folder is None and config.on_nan == "rollback":
         raise ValueError("on_nan='rollback' goes back to a checkpoint: give fit checkpoints=FOLDER")
+    graph = _predicting(graph, predict, config.seed)
     job = prepare(
         model, graph, config, estimator=estimator, propagation=propagation, objective=objective
     )
@@ -82,6 +90,22 @@ def fit(
         resume=resume is not None,
         verbose=verbose,
     )
+
+
+def _predicting(graph: Graph, predict: str | None, seed: int) -> Graph:
+    """Return the graph with what is to be predicted: its labels, or pairs."""
+    if predict is None:
+        return graph
+    check_predicted(predict, graph, None)
+    if names_labels(predict):
+        return graph
+    if graph.pairs is not None or graph.triples is not None:
+        raise ValueError(
+            f"predict={predict!r}: the graph has pairs already, from split_pairs: leave predict out"
+        )
+    if predict == RELATIONS:
+        return split_triples(graph, seed=seed)
+    return split_pairs(graph, predict, seed=seed)
 
 
 def _folder(checkpoints: str | Path | None, resume: str | Path | None) -> Path | None:

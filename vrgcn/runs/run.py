@@ -20,7 +20,8 @@ from vrgcn.files.folder import FolderReplacedError
 from vrgcn.files.setting_names import setting
 from vrgcn.inference import AVERAGE, MODEL
 from vrgcn.runs.folder import BEST, METRICS, RESULT, member_runs, read_config, unfinished
-from vrgcn.runs.settings import GRAPH_CHECKSUM, PAIR_RATIO, RELATIONS, WAYS, with_negatives
+from vrgcn.runs.predicted import RELATIONS, names_labels
+from vrgcn.runs.settings import GRAPH_CHECKSUM, PAIR_RATIO, WAYS, with_negatives
 
 if TYPE_CHECKING:
     import torch
@@ -230,7 +231,7 @@ def open_run_graph(
 def predicted_relation(config: Mapping[str, Any]) -> str | None:
     """Return the relation whose pairs a run predicts; None if it predicts labels of nodes."""
     predict: str | None = config.get("predict")
-    return predict
+    return None if names_labels(predict) else predict
 
 
 def _with_pairs(opened: Opened, config: Mapping[str, Any], own: bool) -> Opened:

@@ -16,6 +16,7 @@ from vrgcn.data.tables.spec import check_ratio
 from vrgcn.files.setting_names import SHARES, Placeholder, setting
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs.config_file import build, flatten, settings_text
+from vrgcn.runs.predicted import EDGES, RELATIONS, check_predicted, names_labels
 from vrgcn.training.config import AUTO, TrainConfig
 from vrgcn.training.interval import duration
 
@@ -53,7 +54,6 @@ PAIR_DEFAULTS: dict[str, Any] = {
 }
 # Where pairs are of a relation between kinds, minibatches are of pairs, and recommendations matter.
 OF_RELATIONS: dict[str, Any] = {"batch_size": 4096, "metric": "ndcg@20"}
-EDGES = "edges"
 RELATION = Placeholder("RELATION")
 # Where a column of pairs is predicted, such as a rating.
 VALUE_DEFAULTS: dict[str, Any] = {
@@ -71,7 +71,6 @@ VALUE_DEFAULTS: dict[str, Any] = {
     "epochs": 40,
 }
 # Where the edges of all relations are predicted.
-RELATIONS = "relations"
 TRIPLE_DEFAULTS: dict[str, Any] = {
     "model": "graphsage",
     "layers": 0,
@@ -136,10 +135,11 @@ class Settings:
     split_seed: int = 0
     """Seed of --ratio."""
     predict: str | None = None
-    """Predict pairs of nodes instead of labels: `edges` for the edges of a graph, a relation such
-    as user-bought-item, a kept column of one such as user-rated-item.rating, or `relations` for the
-    edges of all relations at once. They are split by --ratio, and validation and test pairs carry
-    no messages. None: predict the labels."""
+    """What to predict: the labels, by the name of their column, such as user.churned; which nodes
+    are linked, by a relation such as user-bought-item, or `edges` in a graph without kinds; a
+    kept column of a relation, user-rated-item.rating; or `relations`, the edges of all relations at
+    once. Pairs are split by --ratio, and those of validation and test carry no messages. None: the
+    labels."""
     leave_one_out: bool = False
     """Split pairs by taking one pair of each source for the test and another one for the
     validation, of sources that have at least three, instead of by --ratio: the last ones where the
@@ -195,7 +195,7 @@ class Settings:
                 f"{setting('train_until', Placeholder('DATE'))}"
             )
         for name in ("leave_one_out", "split_column"):
-            if getattr(self, name) and self.predict is None:
+            if getattr(self, name) and names_labels(self.predict):
                 raise ValueError(
                     f"{setting(name, getattr(self, name))} splits pairs: give "
                     f"{setting('predict', RELATION)} too"
@@ -233,11 +233,12 @@ class Settings:
             self.data_root,
             verify=self.verify,
             memory=self.train.memory,
-            ratio=self.ratio if self.predict is None else None,
+            ratio=self.ratio if names_labels(self.predict) else None,
             split_seed=self.split_seed,
             on_fill=on_fill,
         )
         graph = opened.graph
+        check_predicted(self.predict, graph, self.graph)
         if self.predict == RELATIONS:
             from vrgcn.triples.split import split_triples
 
@@ -251,7 +252,7 @@ class Settings:
             graph = split_triples(
                 graph, self.ratio, self.split_seed, split_column=self.split_column
             )
-        elif self.predict is not None:
+        elif self.predict is not None and not names_labels(self.predict):
             from vrgcn.pairs.split import split_pairs
 
             graph = split_pairs(
@@ -343,7 +344,7 @@ def with_negatives(
 def with_defaults(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings by name with the defaults of pairs, if they ask for pairs."""
     predict = values.get("predict")
-    if predict is None:
+    if predict is None or names_labels(predict):
         return dict(values)
     if predict == RELATIONS:
         return {**TRIPLE_DEFAULTS, **values}

@@ -21,9 +21,9 @@ from vrgcn.models.config import ModelConfig
 from vrgcn.runs.auto_settings import settle
 from vrgcn.runs.config_file import build
 from vrgcn.runs.identity import differences, fingerprint
+from vrgcn.runs.predicted import RELATIONS
 from vrgcn.runs.settings import (
     BEFORE,
-    RELATIONS,
     SEARCHED_MODEL,
     USUAL_TRAIN,
     with_defaults,

@@ -1,0 +1,120 @@
+"""Things that are later than the cut-off of a split by time: relations whose edges have no times,
+and columns of dates that were filled in afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from vrgcn.audit.columns import dense_features, sample, user_column
+from vrgcn.audit.finding import Finding
+from vrgcn.files.parsing import read_json
+from vrgcn.files.setting_names import setting
+from vrgcn.graph.graph import Graph
+from vrgcn.graph.until import Until
+
+SHARE = 0.001  # of nodes with a later date
+_NODES = 100_000
+_SECONDS = ".seconds"
+_RECIPE = "import.json"
+
+
+@dataclass(frozen=True)
+class Later:
+    """What is known of times in a graph as it was before it was split.
+
+    until: the cut-off
+    dated: the relations whose edges have times; nodes_dated: whether nodes have
+    origins: the second that counts as 0 in a feature of dates, by the feature's name
+    """
+
+    until: Until
+    dated: frozenset[str] = frozenset()
+    nodes_dated: bool = False
+    origins: Mapping[str, float] = field(default_factory=dict)
+
+    @staticmethod
+    def of(graph: Graph, folder: Path | None, until: str) -> Later:
+        """The times of a graph. folder: of a graph on disk, which says how dates were encoded"""
+        timed = {
+            owner
+            for owner, columns in graph.kept.items()
+            if any(column.kind == "date" for column in columns.values())
+        }
+        kinds = {"nodes"} if graph.kinds is None else {*graph.kinds.names}
+        found = Until(until)
+        return Later(found, frozenset(timed - kinds), bool(timed & kinds), _origins(folder))
+
+
+def _origins(folder: Path | None) -> dict[str, float]:
+    if folder is None or not (folder / _RECIPE).is_file():
+        return {}
+    found: dict[str, Any] = read_json(folder / _RECIPE)
+    origins = {}
+    for table in found.get("tables", [found]):
+        kind = f"{table['table']}." if table.get("table") else ""
+        for column in table.get("columns", []):
+            if "origin" in column:
+                origins[f"{kind}{column['column']}{_SECONDS}"] = float(column["origin"])
+    return origins
+
+
+def later_things(graph: Graph, later: Later) -> Iterator[Finding]:
+    """Find what may be later than the cut-off of a split by time.
+
+    graph: after the split
+    """
+    predicted = None if graph.pairs is None else graph.pairs.relation
+    if not later.nodes_dated:
+        for relation in graph.relations.values():
+            name = relation.name
+            if relation.reverse_of is None and name != predicted and name not in later.dated:
+                yield _timeless(name, later)
+    kinds = [None] if graph.kinds is None else list(graph.kinds.names)
+    for kind in kinds:
+        yield from _dates(graph, kind, later)
+
+
+def _timeless(relation: str, later: Later) -> Finding:
+    return Finding(
+        "medium",
+        "time",
+        f"the edges of {relation} have no times, and all of them carry messages: some may be later "
+        f"than {later.until}",
+        f"keep their times, {setting('keep', f'{relation}.COLUMN=date', command='import')}, or "
+        "make sure that all of them were there by then",
+    )
+
+
+def _dates(graph: Graph, kind: str | None, later: Later) -> Iterator[Finding]:
+    """Columns of dates that are later than the cut-off in nodes that were there by then."""
+    kinds, relations = graph.kinds, graph.relations.values()
+    matrices = [graph.adjacency] if kinds is None else [part.adjacency for part in relations]
+    there = torch.zeros(graph.num_nodes, dtype=torch.bool)
+    for A in matrices:
+        there[A.indices] = True
+        there[A.row_of_entry] = True
+    span = range(graph.num_nodes) if kinds is None or kind is None else kinds.range(kind)
+    nodes = torch.arange(span.start, span.stop)
+    nodes = sample(nodes[there[nodes]], _NODES)
+    if not len(nodes):
+        return
+    for feature in dense_features(graph, kind, nodes):
+        origin = later.origins.get(feature.title)
+        if origin is None:
+            continue
+        share = float((feature.values + origin >= later.until.end).mean())
+        if share >= SHARE:
+            column = user_column(feature.title)
+            yield Finding(
+                "high",
+                "time",
+                f"column {column!r} is later than {later.until} for {share:.1%} of the nodes that "
+                "edges of training name: it was filled in afterwards",
+                "use what was known by then, or import the table without it, "
+                f"{setting('drop', column, command='import')}",
+            )

@@ -1,0 +1,93 @@
+"""What the setting `predict` names: the labels of nodes, a relation, or a column of a relation.
+
+    None, churned, user.churned       labels of nodes, by the column that the import took them from
+    edges, user-bought-item           which pairs are linked
+    user-bought-item.rating           a column of a relation
+    relations                         the edges of all relations
+
+No torch here: the command line asks before it loads anything.
+"""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vrgcn.files.parsing import read_json
+from vrgcn.files.setting_names import setting
+
+if TYPE_CHECKING:
+    from vrgcn.graph.graph import Graph
+
+LABELS = "labels"  # their name where no import says it
+EDGES, RELATIONS = "edges", "relations"
+_PAIRS = re.compile(rf"({EDGES}|{RELATIONS})(\..+)?|[^-.]+-.+-[^-.]+(\..+)?")
+_RECIPE = "import.json"
+_SHOWN = 20
+
+
+def names_labels(predict: str | None) -> bool:
+    """Return True if a text names labels of nodes, and no relation."""
+    return predict is None or _PAIRS.fullmatch(predict) is None
+
+
+def label_names(graph: Graph, folder: Path | None) -> list[str]:
+    """Return the names of a graph's labels: their columns, with the kind where there are several.
+
+    folder: of a graph on disk, which may say how it was imported
+    """
+    if graph.labels is None:
+        return []
+    kind = graph.target
+    columns = _label_columns(folder, kind or "") or [LABELS]
+    return columns if kind is None else [f"{kind}.{column}" for column in columns]
+
+
+def _label_columns(folder: Path | None, table: str) -> list[str]:
+    if folder is None or not (folder / _RECIPE).is_file():
+        return []
+    try:
+        found: dict[str, Any] = read_json(folder / _RECIPE)
+        tables = found.get("tables", [found])
+        named = [each for each in tables if each.get("table", "") == table]
+        return [str(column) for each in named for column in each.get("label", [])]
+    except (ValueError, AttributeError, TypeError):
+        return []  # what is damaged is told by those that need it
+
+
+def offered(graph: Graph, folder: Path | None) -> list[str]:
+    """Return everything that can be predicted in a graph, by the names that `predict` takes."""
+    relations = [EDGES]
+    if graph.kinds is not None:
+        relations = [part.name for part in graph.relations.values() if part.reverse_of is None]
+    columns = [
+        f"{relation}.{name}"
+        for relation in relations
+        for name, column in graph.kept.get(relation, {}).items()
+        if column.kind in ("number", "class")
+    ]
+    every = [RELATIONS] if graph.kinds is not None else []
+    return [*label_names(graph, folder), *relations, *columns, *every]
+
+
+def check_predicted(predict: str | None, graph: Graph, folder: Path | None) -> None:
+    """Raise if `predict` names nothing that a graph has, and say what it offers."""
+    if predict is None:
+        return
+    found = offered(graph, folder)
+    known = {*found, *(name.rpartition(".")[2] for name in label_names(graph, folder))}
+    if predict in known or _kept(predict, graph):
+        return
+    near = get_close_matches(predict, found, n=1)
+    hint = f"; did you mean {setting('predict', near[0])}?" if near else ""
+    shown = ", ".join(found[:_SHOWN]) + (", ..." if len(found) > _SHOWN else "")
+    offers = f"the graph offers {shown}" if found else "the graph has no labels and no edges"
+    raise ValueError(f"{setting('predict', predict)}: {offers}{hint}")
+
+
+def _kept(predict: str, graph: Graph) -> bool:
+    """Return True for any column of a known relation: the split says which can be predicted."""
+    relations = [EDGES] if graph.kinds is None else list(graph.relations)
+    return any(predict.startswith(f"{relation}.") for relation in relations)
