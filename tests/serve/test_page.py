@@ -30,6 +30,9 @@ def browser(tmp_path: Path) -> Iterator[Any]:
         options.add_argument(flag)
     service = webdriver.ChromeService(executable_path=driver)
     found = webdriver.Chrome(options=options, service=service)
+    found.command_executor.client_config.timeout = LONG  # a busy machine takes its time
+    found.set_page_load_timeout(LONG)
+    found.set_script_timeout(LONG)
     yield found
     found.quit()
 
@@ -47,6 +50,8 @@ def test_an_id_is_typed_and_an_edge_changes_its_prediction(
     with served(papers, "--state", str(tmp_path / "state")) as address:
         browser.set_window_size(width, 900)
         browser.get(address)
+        assert not browser.find_element("id", "found").is_displayed()
+        assert not browser.find_element("id", "token").is_displayed()
         field = browser.find_element("id", "id")
         field.send_keys("p1")
         field.submit()

@@ -151,8 +151,8 @@ class Live:
 
     def about(self) -> dict[str, Any]:
         """Sizes of the graph, names of its kinds and relations, and whether edges have weights."""
-        relations = self._world.relations
-        with self._reading:
+        with self._writing:
+            relations = self._world.relations
             return {
                 "nodes": self.num_nodes,
                 "edges": sum(each.edges.num_edges for each in relations.values()),

@@ -195,7 +195,7 @@ class _Routes:
                 await asyncio.to_thread(self.service.fold)
 
     async def about(self, _: Request) -> Response:
-        return answer(self.service.about())
+        return answer(await self._computed(self.service.about))
 
     async def healthz(self, _: Request) -> Response:
         return answer({"status": "ok", "change": self.service.number})
