@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 import torch
+from torch import Tensor
 
 from tests.pairs.test_split import as_set, pairs_of, undirected_graph
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.pairs import Pairs
+from vrgcn.pairs.decoders import DECODERS
 from vrgcn.pairs.negatives import NegativeSampler
 from vrgcn.pairs.split import split_pairs
 from vrgcn.pairs.terms import LOSSES, TermSource
@@ -73,3 +78,27 @@ def test_true_pairs_and_negatives_weigh_the_same_together() -> None:
     true, false = (terms.weights[terms.labels == label] for label in (1, 0))
     assert true.sum() == pytest.approx(false.sum().item())
     assert terms.weights.mean() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("sampling", ["uniform", "shared"])
+def test_training_that_avoids_training_pairs_alone_knows_nothing_of_other_splits(
+    sampling: Any,
+) -> None:
+    """The same training pairs with other validation and test pairs give the same terms and
+    losses; known pairs of all splits would be told by never being negatives."""
+    pairs = pairs_of(split_pairs(undirected_graph()))
+    others = replace(pairs, val=pairs.test, test=pairs.val[:3])
+    z = torch.randn(pairs.num_nodes, 4, generator=torch.Generator().manual_seed(0))
+    decoder = DECODERS["dot"](4, False)
+
+    def losses(of: Pairs, avoid: Any) -> Tensor:
+        source = TermSource(of, "softmax", 30, sampling, avoid=avoid)
+        terms = source.draw(torch.Generator().manual_seed(1))
+        if not source.shared:
+            rows = z[terms.nodes]
+            return source.losses(terms, decoder(rows[:, :1], rows[:, 1:]))
+        nodes = torch.arange(pairs.num_nodes)
+        return source.sharing(nodes).pressure(decoder, nodes, z, z)
+
+    assert torch.equal(losses(pairs, "train"), losses(others, "train"))
+    assert not torch.equal(losses(pairs, "all"), losses(others, "all"))

@@ -1,4 +1,9 @@
-"""Negatives: pairs that are no edges, drawn at random. A known pair of any split is never one."""
+"""Negatives: pairs that are no edges, drawn at random.
+
+A known pair of any split is never one, so that none is wrong. Where training draws so many that
+nearly every other pair becomes a negative now and then, pairs that never do are told apart by just
+that: then training knows its own pairs alone.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +15,7 @@ from torch import Tensor
 from vrgcn.graph.pairs import KnownPairs, Pairs
 
 Sampling = Literal["uniform", "degree", "shared"]
+Avoided = Literal["all", "train"]
 _POWER = 0.75  # of the degree, as word2vec draws words
 _ROUNDS = 20  # of drawing again; what is left then is drawn from an exact list
 
@@ -17,12 +23,15 @@ _ROUNDS = 20  # of drawing again; what is left then is drawn from an exact list
 class NegativeSampler:
     """Draws partners for sources.
 
-    pairs: the relation; its known pairs of all splits are never drawn, nor a node with itself
+    pairs: the relation; its known pairs are never drawn, nor a node with itself
+    avoid: the known pairs are those of all splits, or of training alone
     sampling: uniform, or by the number of training pairs to the power 0.75; shared ones are uniform
     """
 
-    def __init__(self, pairs: Pairs, sampling: Sampling = "uniform") -> None:
-        self.known: KnownPairs = pairs.known
+    def __init__(
+        self, pairs: Pairs, sampling: Sampling = "uniform", avoid: Avoided = "all"
+    ) -> None:
+        self.known: KnownPairs = pairs.known if avoid == "all" else pairs.known_in_training
         self.targets = pairs.targets
         self._loops = pairs.sources.start < pairs.targets.stop and (
             pairs.targets.start < pairs.sources.stop

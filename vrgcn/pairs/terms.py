@@ -25,7 +25,7 @@ from torch import Tensor
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.pairs import Pairs
 from vrgcn.graph.sparse import CSR, offsets
-from vrgcn.pairs.negatives import NegativeSampler, Sampling
+from vrgcn.pairs.negatives import Avoided, NegativeSampler, Sampling
 from vrgcn.pairs.shared import SharedNegatives
 
 PairLoss = Literal["logistic", "bpr", "softmax"]
@@ -94,6 +94,7 @@ class TermSource:
 
     loss: one of LOSSES; negatives: for each true pair; sampling: how they are drawn
     temperature: scores are divided by it
+    avoid: pairs that are no negatives: known ones of all splits, or of training alone
     share: of the training pairs, drawn anew for each epoch, that an epoch scores
 
     A pair without a direction is turned in a random one in each epoch.
@@ -107,6 +108,7 @@ class TermSource:
         sampling: Sampling = "uniform",
         temperature: float = 1.0,
         share: float = 1.0,
+        avoid: Avoided = "all",
     ) -> None:
         if sampling == "shared" and loss == "bpr":
             raise ValueError(
@@ -118,7 +120,7 @@ class TermSource:
         self.negatives = negatives
         self.shared = sampling == "shared"
         self.temperature = temperature
-        self.sampler = NegativeSampler(pairs, sampling)
+        self.sampler = NegativeSampler(pairs, sampling, avoid)
         free = self.sampler.possible(pairs.train[:, 0])
         if not pairs.directed:
             free &= self.sampler.possible(pairs.train[:, 1])

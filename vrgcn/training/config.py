@@ -99,6 +99,10 @@ class TrainConfig:
     pairs carry no messages in it. auto: keep."""
     held_share: float = 0.2
     """Share of the training pairs that an epoch scores with --own-edges redraw."""
+    negatives_avoid: Literal["auto", "all", "train"] = "auto"
+    """Pairs that are never negatives in training: known ones of all splits, or of training alone.
+    auto: all, but train for shared negatives, which are so many that a pair that is never among
+    them would be told by that."""
     temperature: float | None = None
     """What the loss of pairs divides scores by. None: 0.1 for the decoder cosine, 1 for others."""
     pair_batches: Literal["auto", "nodes", "pairs"] = "auto"

@@ -12,6 +12,7 @@ from vrgcn.models.relational import RelationalModel
 from vrgcn.pairs.batches import NodeBatches, PairBatches
 from vrgcn.pairs.decoders import Cosine
 from vrgcn.pairs.heads import has_head
+from vrgcn.pairs.negatives import Avoided
 from vrgcn.pairs.own_edges import OwnEdges, own_edges_rule
 from vrgcn.pairs.ranking import EmbeddedPairs, pair_metric, score_pairs
 from vrgcn.pairs.terms import PairLoss, TermSource
@@ -22,10 +23,18 @@ from vrgcn.training.embedding_objective import EmbeddingObjective
 _COSINE = 0.1  # the usual temperature of scores between -1 and 1
 
 
+def _avoided(config: TrainConfig) -> Avoided:
+    """Pairs that are never negatives in training."""
+    if config.negatives_avoid != "auto":
+        return config.negatives_avoid
+    return "train" if config.negative_sampling == "shared" else "all"
+
+
 class PairObjective(EmbeddingObjective):
     """Separates the pairs of a relation from negatives.
 
     source: draws the terms of the loss
+    rules: what training does about leaks, a sentence each
     """
 
     usual_metric = "auc"
@@ -43,9 +52,16 @@ class PairObjective(EmbeddingObjective):
             config.negatives,
             config.negative_sampling,
             share=config.held_share if self.own_edges == "redraw" else 1.0,
+            avoid=_avoided(config),
         )
         self.temperature = config.temperature
-        self.own_edges_rule = own_edges_rule(self.own_edges, config.held_share)
+        said = [own_edges_rule(self.own_edges, config.held_share)]
+        if _avoided(config) == "train":
+            said.append(
+                "negatives of training avoid training pairs alone, so that they know nothing of "
+                "other splits; those of scores contain no pair of any split"
+            )
+        self.rules = tuple(said)
 
     @property
     def name(self) -> str:
