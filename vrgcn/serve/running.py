@@ -15,7 +15,8 @@ from vrgcn.files.setting_names import setting
 def listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens, so that a taken port is an error before anything is loaded."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    found = socket.socket(family)
+    # With the protocol named, asyncio sends small answers at once instead of 40 ms later.
+    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind((host, port))
