@@ -140,9 +140,21 @@ def draw(records: Sequence[Record], file: Path) -> None:
         panel.set_ylim(max(min(ends) - 0.05, max(ends) - SHOWN), max(ends) + 0.01)
         panel.grid(alpha=0.3)
     panels[0][0].set_ylabel("best validation score so far")
-    handles = panels[0][0].get_legend_handles_labels()
+    # A method may be missing on some graphs.
+    handles = {
+        name: handle
+        for panel in panels[0]
+        for handle, name in zip(*panel.get_legend_handles_labels(), strict=True)
+    }
     columns = min(5, 2 * len(graphs))
-    figure.legend(*handles, loc="outside upper center", ncols=columns, frameon=False, fontsize=8)
+    figure.legend(
+        handles.values(),
+        handles.keys(),
+        loc="outside upper center",
+        ncols=columns,
+        frameon=False,
+        fontsize=8,
+    )
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, dpi=120)
     plt.close(figure)
