@@ -43,6 +43,7 @@ CONFIG: dict[str, Any] = {
     "temperature": 0.1,
     "learning_rate": 0.01,
     "epochs": 60,
+    "schedule": "cosine",
     "metric": "recall@20",
     "diagnostics": 0,
 }
@@ -82,12 +83,14 @@ class Curve:
         print(f"epoch {point.epoch}  loss {point.loss:.4f}{val}  {seconds:.0f} CPU s", flush=True)
 
 
-def trained(graph: Graph, seed: int, settings: dict[str, Any]) -> tuple[PairModel, Curve, float]:
+def trained(
+    graph: Graph, seed: int, settings: dict[str, Any], decoder: str
+) -> tuple[PairModel, Curve, float]:
     """A trained model, its curve, and the CPU seconds of training."""
     torch.manual_seed(seed)
     model = PairModel(
         "lightgcn",
-        "cosine",
+        decoder,
         relation=RELATION,
         directed=True,
         in_features=graph.num_features,
@@ -111,6 +114,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--epochs", type=int, default=CONFIG["epochs"])
     parser.add_argument("--every", type=int, default=5, help="epochs between evaluations")
+    parser.add_argument("--decoder", default="cosine")
     parser.add_argument("--rules", action="store_true", help="score simple rules too")
     parser.add_argument("--settings", type=json.loads, default={}, help="as JSON, by name")
     parser.add_argument("--out", type=Path, help="JSON file of all runs")
@@ -122,7 +126,7 @@ def main() -> None:
     settings = {"epochs": options.epochs, "evaluate_every": options.every, **options.settings}
     runs: list[dict[str, Any]] = []
     for seed in range(options.seeds):
-        model, curve, seconds = trained(graph, seed, settings)
+        model, curve, seconds = trained(graph, seed, settings, options.decoder)
         run: dict[str, Any] = {
             "seed": seed,
             "cpu_seconds": seconds,

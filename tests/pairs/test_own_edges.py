@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor
 
 from tests.theory.test_pairs import batches_of, kinds_graph, kinds_model, pair_graph, pair_model
+from vrgcn import TrainConfig, fit
 from vrgcn.engine.batch import Position
 from vrgcn.graph.graph import Graph
 from vrgcn.pairs.batches import NodeBatches, PairBatches
@@ -124,3 +126,27 @@ def test_features_are_averaged_over_the_edges_that_carry_messages() -> None:
         inputs = batches.setup.inputs(nodes)
         wanted = batches.setup.P[None].product(batches.graph.features, nodes)
         torch.testing.assert_close(inputs.averaged[None], wanted)
+
+
+def test_a_resumed_run_with_shared_negatives_and_redrawn_pairs_ends_in_the_same_bits(
+    tmp_path: Path,
+) -> None:
+    graph, _ = problem("lightgcn")
+    settings: dict[str, Any] = {
+        "estimator": "two-way",
+        "pair_batches": "nodes",
+        "negative_sampling": "shared",
+        "negatives": 9,
+        "loss": "softmax",
+        "own_edges": "redraw",
+        "batch_size": 16,
+        "diagnostics": 0,
+    }
+    whole, parted = (kinds_model(graph, "lightgcn", "cosine").float() for _ in range(2))
+    graph = graph.with_features(graph.features.float())
+    fit(whole, graph, TrainConfig(epochs=4, **settings))
+    first = TrainConfig(epochs=2, checkpoint_every="1", **settings)
+    fit(parted, graph, first, checkpoints=tmp_path / "run")
+    fit(parted, graph, TrainConfig(epochs=4, **settings), resume=tmp_path / "run")
+    for one, other in zip(whole.parameters(), parted.parameters(), strict=True):
+        assert torch.equal(one, other)

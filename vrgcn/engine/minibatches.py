@@ -108,6 +108,7 @@ class MiniBatches:
             visited=self.nodes,
             directory=directory,
         )
+        self.whole = self.setup  # with all edges, whatever `use_edges` is given
         self.fanout = fanout
         self.sampling = {"sample_size": sample_size, **(sampling or {})}
         self.history_cap = history_cap
@@ -150,7 +151,8 @@ class MiniBatches:
         )
 
     def use_edges(self, setup: Setup) -> None:
-        """Plan minibatches on other edges from now on. setup: the same model with another P"""
+        """Plan minibatches on other edges from now on. setup: the same model with another P; the
+        first one stays `whole`."""
         self.setup = setup
         self.planner = self._build_planner()
 

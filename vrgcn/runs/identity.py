@@ -49,7 +49,7 @@ def identity(trainer: Trainer, graph: dict[str, Any] | None = None) -> dict[str,
             "estimator": _estimator(batches.estimator),
             "objective": getattr(trainer.objective, "name", type(trainer.objective).__qualname__),
             "propagation": _digest(
-                part for P in batches.setup.P.values() for part in _matrix(P, trainer.graph)
+                part for P in batches.whole.P.values() for part in _matrix(P, trainer.graph)
             ),
         },
     }

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from vrgcn.engine.setup import Setup
 from vrgcn.graph.triples import Triples
-from vrgcn.pairs.split import kept_entries
+from vrgcn.graph.visible import kept_entries
 from vrgcn.triples.split import triple_graph
 
 
