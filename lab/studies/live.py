@@ -81,7 +81,7 @@ def main() -> None:
         )
         print("| network | work | p50 ms | p99 ms | rows computed anew |\n|---|---|---|---|---|")
         for model in given.models:
-            for what, work in measured(graph, model, given).items():
+            for what, work in measured(graph, model, given):
                 print(f"| {model} | {what} | {work} | {work.typical_rows} |", flush=True)
 
 
@@ -95,26 +95,30 @@ def find_graph(name: str) -> Graph:
     return load(name, 0, folder)
 
 
-def measured(graph: Graph, kind: str, given: Any) -> dict[str, Work]:
-    """Every sort of work on one graph with one network."""
+def measured(graph: Graph, kind: str, given: Any) -> Iterator[tuple[str, Work]]:
+    """Every sort of work on one graph with one network, each when it is done."""
     saved = trained(graph, kind)
     rng = np.random.default_rng(0)
-    works: dict[str, Work] = {"predict of all nodes": Work(), "start: all tables": Work()}
-    outputs = works["predict of all nodes"].timed(lambda: predict(saved, graph))
-    live = works["start: all tables"].timed(lambda: Live(saved, graph, undirected=True))
+    whole, start = Work(), Work()
+    outputs = whole.timed(lambda: predict(saved, graph))
+    yield "predict of all nodes", whole
+    live = start.timed(lambda: Live(saved, graph, undirected=True))
     assert torch.allclose(live.predict(range(100)).outputs, outputs[:100], atol=1e-4)
-    if kind == "GraphSAGE":  # on PyG's subgraph of two hops, GCN's degrees would be wrong
-        works |= peers(saved, graph, outputs, rng, given.peers)
-    works["read a known node"] = reads = Work()
+    yield "start: all tables", start
+    reads = Work()
     for node in rng.integers(0, graph.num_nodes, given.reads).tolist():
         reads.timed(partial(live.predict, node))
-    works[f"add a node with {EDGES} edges, and read it"] = adds = Work()
+    yield "read a known node", reads
+    adds = Work()
     for change, node in new_nodes(graph, rng, given.adds):
         adds.rows.append(adds.timed(partial(added, live, change, node)))
-    works["add an edge between two hubs"] = hubs = Work()
+    yield f"add a node with {EDGES} edges, and read it", adds
+    hubs = Work()
     for pair in hub_pairs(graph, given.hubs):
         hubs.rows.append(hubs.timed(partial(live.add_edges, pair)).rows)
-    return works
+    yield "add an edge between two hubs", hubs
+    if kind == "GraphSAGE":  # on PyG's subgraph of two hops, GCN's degrees would be wrong
+        yield from peers(saved, graph, outputs, rng, given.peers).items()
 
 
 def trained(graph: Graph, kind: str) -> SavedModel:
