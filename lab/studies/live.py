@@ -32,6 +32,7 @@ from vrgcn.graph.scaling import Scaling, suitable_scaling
 from vrgcn.live.changes import Changes
 
 HIDDEN, EDGES = 128, 10
+_GATHERED = 50_000_000  # numbers of edges times features, above which PyG gets a sparse matrix
 KINDS: dict[str, Any] = {"GraphSAGE": GraphSAGE, "GCN": GCN}
 
 
@@ -194,7 +195,7 @@ def peers(
     saved: SavedModel, graph: Graph, outputs: Tensor, rng: np.random.Generator, count: int
 ) -> dict[str, Work]:
     """PyG's answers for known nodes and for a new one, from the neighbourhood of two hops."""
-    from torch_geometric.utils import k_hop_subgraph
+    from torch_geometric.utils import k_hop_subgraph, to_torch_csr_tensor
 
     from vrgcn.graph.sparse import select_rows
 
@@ -208,6 +209,8 @@ def peers(
         known = near[near < graph.num_nodes]
         x = select_rows(scaled.features, known).to_dense()
         x = x if more is None else torch.cat([x, more])
+        if sub.shape[1] * x.shape[1] > _GATHERED:  # PyG would hold a row for every edge
+            sub = to_torch_csr_tensor(sub.flip(0), size=(len(x), len(x)))
         return model(x, sub)[mapped]
 
     def answer_new(ends: Tensor, row: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from hypothesis import given, settings
@@ -15,6 +16,7 @@ from tests.live.book import WIDTH, a_book, change
 from vrgcn import GCN, MLP, GraphSAGE
 from vrgcn.inference.saved import SavedModel
 from vrgcn.live.live import Live
+from vrgcn.models.node_table import NodeTable
 
 MODELS: dict[str, Any] = {
     "gcn": lambda n: GCN(WIDTH, 5, 3),
@@ -27,7 +29,9 @@ MODELS: dict[str, Any] = {
         WIDTH, 5, 3, layers=1, nodes=n, neighbour_labels=True, label_hops=2
     ),
     "one's own": lambda n: Own(),
+    "two hops of a table alone": lambda n: TwoHops(nodes=n),
 }
+WITH_TABLES = ("learned rows", "labels of two hops", "two hops of a table alone")
 
 
 class Own(nn.Module):
@@ -44,15 +48,25 @@ class Own(nn.Module):
         return self.last(torch.cat([propagate.own(h), propagate(h)], dim=1))
 
 
+class TwoHops(nn.Module):
+    """A model that propagates nothing, and reads a table of the neighbours' neighbours."""
+
+    def __init__(self, nodes: int) -> None:
+        super().__init__()
+        self.labels = NodeTable(torch.zeros(nodes, 2), learned=False)
+        self.last = nn.Linear(WIDTH + 2, 3)
+
+    def forward(self, x: Tensor, propagate: Any) -> Tensor:
+        return self.last(torch.cat([x, propagate.second_hop(self.labels.rows)], dim=1))
+
+
 def saved_model(name: str, rule: str, nodes: list[str], dtype: torch.dtype) -> SavedModel:
     torch.manual_seed(1)
     model = MODELS[name](len(nodes)).to(dtype)
     for table in (getattr(model, "learned", None), getattr(model, "labels", None)):
         if table is not None:
             table.set(torch.randn_like(table.rows))
-    import pyarrow as pa
-
-    ids = pa.array(nodes) if name in ("learned rows", "labels of two hops") else None
+    ids = pa.array(nodes) if name in WITH_TABLES else None
     return SavedModel(model, rule, nodes=ids)
 
 
@@ -97,3 +111,23 @@ def test_float32_and_sparse_features(name: str, seed: int, sparse: bool) -> None
         dtype=torch.float32,
         sparse=sparse,
     )
+
+
+@pytest.mark.parametrize("name", WITH_TABLES)
+def test_a_node_that_comes_back_has_its_learned_row_again(name: str) -> None:
+    book = a_book(np.random.default_rng(0), undirected=True, weighted=False)
+    saved = saved_model(name, "mean", sorted(book.nodes), book.dtype)
+    live = Live(saved, book.graph(), undirected=True)
+    before = live.predict(sorted(book.nodes)).outputs
+    edges = [list(ends) for ends in book.edges if "n1" in ends]
+    live.remove_nodes("n1")
+    with live.changes() as changes:
+        changes.add_nodes({"id": "n1", "features": book.nodes["n1"]})
+        changes.add_edges(edges)
+    book.check(live, saved, 1e-12)
+    assert torch.allclose(live.predict(sorted(book.nodes)).outputs, before, atol=1e-12)
+    live.add_nodes({"id": "new", "features": [0.0] * WIDTH})  # of which the model knows nothing
+    live.add_edges([["new", node] for node in ("n0", "n1", "n2")])
+    book.nodes["new"] = [0.0] * WIDTH
+    book.edges |= {book.key("new", node): 1.0 for node in ("n0", "n1", "n2")}
+    book.check(live, saved, 1e-12)
