@@ -60,15 +60,14 @@ VALUE_DEFAULTS: dict[str, Any] = {
     "ratio": PAIR_RATIO,
     "model": "graphsage",
     "layers": 1,
-    "hidden": 64,
-    "embedding": 32,
+    "hidden": 128,
+    "embedding": 64,
     "dropout": 0.5,
     "layer_norm": False,
     "node_embeddings": True,
     "decoder": "distmult",
     "batch_size": 4096,
-    "learning_rate": 0.005,
-    "epochs": 40,
+    "epochs": 30,
 }
 # Where the edges of all relations are predicted.
 TRIPLE_DEFAULTS: dict[str, Any] = {
