@@ -17,7 +17,7 @@ from vrgcn.data.tables.nodes import Nodes
 from vrgcn.data.tables.numbers import Numbers
 from vrgcn.data.tables.wording import counted
 from vrgcn.files.printable import printable
-from vrgcn.files.setting_names import COLUMN, SHARES, setting
+from vrgcn.files.setting_names import COLUMN, SHARES, Placeholder, setting
 from vrgcn.graph.validation import SPLITS
 from vrgcn.tasks import find_task
 from vrgcn.tasks.spread import Spread, number_text
@@ -146,6 +146,8 @@ class ImportSummary:
         if len(order) > CLASSES_SHOWN:
             yield f"  {'':>17} and {len(order) - CLASSES_SHOWN:,} more"
 
+RELATION = Placeholder("RELATION")
+
 
 def summarise(
     out: Path,
@@ -257,7 +259,8 @@ def label_warnings(nodes: Nodes, task: str) -> Iterator[str]:
     """Yield warnings about labels and splits. task: as the user gave it"""
     labels = nodes.labels
     if labels is None:
-        yield "without labels there is nothing to train on"
+        predict = setting("predict", RELATION, command="train")
+        yield f"without labels, pairs alone can be predicted ({predict})"
         return
     if not labels.known.any() or labels.classes == []:
         yield "no node has a label"
