@@ -146,6 +146,7 @@ class ImportSummary:
         if len(order) > CLASSES_SHOWN:
             yield f"  {'':>17} and {len(order) - CLASSES_SHOWN:,} more"
 
+
 RELATION = Placeholder("RELATION")
 
 
