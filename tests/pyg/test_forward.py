@@ -135,6 +135,15 @@ def test_models_are_saved_loaded_and_embed(tmp_path: Path) -> None:
     torch.testing.assert_close(embeddings(saved, graph), hidden, rtol=1e-5, atol=1e-5)
 
 
+def test_staleness_and_noise_are_measured() -> None:
+    _, graph = one_kind()
+    model = GraphSAGE(WIDTH, 8, 2, CLASSES, jk="cat", dropout=0.2)
+    config = TrainConfig(epochs=2, batch_size=6, estimator="cvd", diagnostics=1)
+    last = fit(model, graph, config).curve[-1]
+    assert last.staleness is not None
+    assert last.staleness > 0
+
+
 def test_the_first_averages_are_preprocessed() -> None:
     from vrgcn.engine.setup import set_up
 
