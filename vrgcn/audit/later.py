@@ -38,12 +38,16 @@ class Later:
     origins: Mapping[str, float] = field(default_factory=dict)
 
     @staticmethod
-    def of(graph: Graph, folder: Path | None, until: str) -> Later:
-        """The times of a graph. folder: of a graph on disk, which says how dates were encoded"""
+    def of(graph: Graph, folder: Path | None, until: str, time_column: str | None = None) -> Later:
+        """The times of a graph.
+
+        folder: of a graph on disk, which says how dates were encoded
+        time_column: the column of times, where it is none of dates
+        """
         timed = {
             owner
             for owner, columns in graph.kept.items()
-            if any(column.kind == "date" for column in columns.values())
+            if time_column in columns or any(each.kind == "date" for each in columns.values())
         }
         kinds = {"nodes"} if graph.kinds is None else {*graph.kinds.names}
         found = Until(until)
@@ -101,7 +105,7 @@ def _dates(graph: Graph, kind: str | None, later: Later) -> Iterator[Finding]:
     span = range(graph.num_nodes) if kinds is None or kind is None else kinds.range(kind)
     nodes = torch.arange(span.start, span.stop)
     nodes = sample(nodes[there[nodes]], _NODES)
-    if not len(nodes):
+    if not len(nodes) or not later.origins or not later.until.is_date:
         return
     for feature in dense_features(graph, kind, nodes):
         origin = later.origins.get(feature.title)

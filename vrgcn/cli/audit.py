@@ -81,7 +81,7 @@ def run(options: AuditOptions) -> None:
     later = None
     if options.train_until is not None:
         whole = open_graph(options.dataset, options.graph, options.data_root).graph
-        later = Later.of(whole, options.graph, options.train_until)
+        later = Later.of(whole, options.graph, options.train_until, options.time_column)
     found = audit(opened.graph, later=later)
     for finding in found:
         print(f"{finding.severity}: {printable(finding.text)}\n  {printable(finding.advice)}")

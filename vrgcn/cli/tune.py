@@ -81,7 +81,9 @@ def run(options: TuneOptions) -> None:
         )
     scaling = "none" if graph.scaling is None else graph.scaling.kind
     with run_folder(options) as folder:
-        names = searched(options.search, graph.pairs is not None)
+        pairs = graph.pairs
+        values = pairs is not None and pairs.target is not None
+        names = searched(options.search, pairs=pairs is not None, values=values)
         print(f"{graph}\nfeatures scaled: {scaling}, searching {', '.join(names)}")
         print(f"writing to {printable(folder)}")
         print_note(opened.note)
@@ -159,5 +161,6 @@ def _print_pairs(result: TuneResult, folder: Path) -> None:
             f"{metric.text(best.val)}"
         )
     print("embeddings of different networks have no average: the best is a single one")
-    print(f"the best: vrgcn recommend {printable(folder / BEST)} --out top.csv")
+    best_run = printable(folder / BEST)
+    print(f"the best: vrgcn predict {best_run} --pairs pairs.csv --out scored.csv")
     print(f"all of it: vrgcn report {printable(folder)} --no-scores")

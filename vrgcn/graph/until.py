@@ -42,6 +42,11 @@ class Until:
         return column.values < self.end  # of NaN False
 
     @property
+    def is_date(self) -> bool:
+        """Whether the text is a date, and not a number for a column of numbers."""
+        return _MOMENT.match(self.text.strip()) is not None
+
+    @property
     def number(self) -> float:
         """The moment where times are numbers."""
         try:

@@ -63,7 +63,7 @@ class Compared:
     @property
     def notes(self) -> list[str]:
         """What people should know of the scores: a collapse, and where simple rules are better."""
-        return [*([] if self.note is None else [self.note]), *winners(self.scores)]
+        return [*([] if self.note is None else [self.note]), *winners(self.scores, self.metrics)]
 
 
 def compare_pairs(run: Run, graph: Graph, embeddings: Tensor, split: str) -> Compared:
@@ -135,19 +135,22 @@ def pair_split(pairs: Pairs | Triples, split: str | None) -> str:
     return found
 
 
-def winners(scores: Mapping[str, Mapping[str, float]]) -> list[str]:
+def winners(scores: Mapping[str, Mapping[str, float]], metrics: Mapping[str, Metric]) -> list[str]:
     """Say where a simple rule does better than the model.
 
     scores: by title, MODEL among them, and by the name of a metric
     """
     found: dict[str, list[str]] = {}
-    for key in scores[MODEL]:
-        best = max(scores, key=lambda title: (scores[title][key], title == MODEL))
+    for key, metric in metrics.items():
+        best = MODEL
+        for title in scores:
+            if metric.better(scores[title][key], scores[best][key]):
+                best = title
         if best != MODEL:
-            found.setdefault(best, []).append(pair_metric(key).title)
+            found.setdefault(best, []).append(metric.title)
     return [
-        f"{rule} does better than the model by {', '.join(metrics)}"
-        for rule, metrics in found.items()
+        f"{rule} does better than the model by {', '.join(titles)}"
+        for rule, titles in found.items()
     ]
 
 

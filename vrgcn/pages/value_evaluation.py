@@ -3,14 +3,10 @@ file."""
 
 from __future__ import annotations
 
-import json
-
 from torch import Tensor
 
-from vrgcn.files.printable import printable
-from vrgcn.files.writing import write_text
 from vrgcn.graph.graph import Graph
-from vrgcn.pages.terminal import print_table, text_table
+from vrgcn.pages.pair_evaluation import MODEL, Compared, print_compared, write_compared
 from vrgcn.pairs.model import PairModel
 from vrgcn.pairs.values import (
     EmbeddedValues,
@@ -22,41 +18,35 @@ from vrgcn.pairs.values import (
 from vrgcn.runs.run import Run
 from vrgcn.training.value_objective import ValueObjective
 
-MODEL = "the model"
 
-
-def show_value_evaluation(run: Run, graph: Graph, embeddings: Tensor, name: str) -> None:
-    """Print the scores of a split's values, and write them to the folder of the run.
+def compare_values(run: Run, graph: Graph, embeddings: Tensor, split: str) -> Compared:
+    """Score a split's values by the model and by simple rules.
 
     embeddings: of all nodes, (nodes, width)
-    name: the split
     """
     pairs, model = graph.pairs, run.saved.model
     assert pairs is not None
     assert pairs.target is not None
     assert isinstance(model, PairModel)
-    metrics = value_metrics(pairs)
     scorers: dict[str, ValueScorer] = {
         MODEL: EmbeddedValues(model.decoder, embeddings, pairs.targets)
     }
     scores = {
-        title: score_values(scorer, pairs, name)
+        title: score_values(scorer, pairs, split)
         for title, scorer in (scorers | value_rules(pairs)).items()
     }
-    rows = [
-        [title, *(metric.text(found[key]) for key, metric in metrics.items())]
-        for title, found in scores.items()
-    ]
-    title = f"{len(pairs.split(name)):,} {name} pairs of {pairs.relation}.{pairs.target.name}"
-    print_table(text_table(title, ["", *(metric.title for metric in metrics.values())], rows))
-    print(f"no leaks: {'; '.join(pairs.rules)}")
-    for key, metric in metrics.items():
-        for rule, found in scores.items():
-            if rule != MODEL and metric.better(found[key], scores[MODEL][key]):
-                print(f"note: {rule} does better than the model by {metric.title}")
-    path = run.folder / f"evaluation-{name}.json"
-    write_text(path, json.dumps({"split": name, "pairs": str(pairs), "scores": scores}, indent=2))
-    print(f"written to {printable(path)}")
+    count = len(pairs.split(split))
+    title = f"{count:,} {split} pairs of {pairs.relation}.{pairs.target.name}"
+    return Compared(title, count, value_metrics(pairs), scores, None)
+
+
+def show_value_evaluation(run: Run, graph: Graph, embeddings: Tensor, split: str) -> None:
+    """Print the scores of a split's values, and write them to the folder of the run."""
+    assert graph.pairs is not None
+    found = compare_values(run, graph, embeddings, split)
+    print_compared(found, graph.pairs.rules)
+    told = {"split": split, "pairs": str(graph.pairs), "scores": found.scores}
+    write_compared(run.folder / f"evaluation-{split}.json", told)
 
 
 def print_value_rules(objective: ValueObjective) -> None:

@@ -176,12 +176,6 @@ def _factors(A: Any, width: int) -> tuple[Any, Any]:
     return U[:, :width] * s[:width], Q @ W[:width].T
 
 
-RULE_NAMES = (
-    *("popularity", "repeat", "common neighbours", "Adamic-Adar", "bought together"),
-    "matrix factorisation",
-)
-
-
 def simple_rules(pairs: Pairs, width: int = 64) -> dict[str, Scorer]:
     """The rules that fit a relation, by name.
 

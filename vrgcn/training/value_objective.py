@@ -79,7 +79,7 @@ class ValueObjective(EmbeddingObjective):
 
     def has_pairs(self, split: str) -> bool:
         """Whether a split has any pairs with a value."""
-        return len(self.pairs.split(split)) > 0
+        return len(self.pairs.split(split)) > 0 and (self.tested or split != "test")
 
     def score_split(self, embeddings: Tensor, split: str) -> float:
         device = next(self.decoder.parameters(), embeddings).device

@@ -7,6 +7,7 @@ what a network has to beat.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from torch import nn
@@ -18,10 +19,11 @@ from vrgcn.inference.saved import SavedModel
 from vrgcn.pairs.model import PairModel
 from vrgcn.pairs.ranking import score_pairs
 from vrgcn.pairs.rules import simple_rules
+from vrgcn.pairs.values import score_values, value_rules
 from vrgcn.runs.job import Job, prepare
 from vrgcn.training.clock import Clock
+from vrgcn.training.embedding_objective import EmbeddingObjective
 from vrgcn.training.objective import build_objective
-from vrgcn.training.pair_objective import PairObjective
 from vrgcn.tuning.finishing import Finished, Finishing, Scores
 from vrgcn.tuning.members import Member
 from vrgcn.tuning.space import Settings
@@ -36,19 +38,28 @@ class PairTuner(Tuner):
 
     def fit_rules(self) -> None:
         """Score the simple rules on the validation pairs."""
-        assert isinstance(self.objective, PairObjective)
-        pairs, name = self.objective.pairs, self.objective.metric_name
         clock, before = Clock(), 0.0
-        for title, rule in simple_rules(pairs, self.search.given.model.embedding).items():
-            val = score_pairs(rule, pairs, "val", (name,))[name]
+        for title, val in self._rules():
             ended = Tried(-1, "complete", val, {}, 0, clock.used - before, None, title)
             before = clock.used
             self.baselines[title] = ended
             self._note(ended)
 
+    def _rules(self) -> Iterator[tuple[str, float]]:
+        """The names of simple rules and their validation scores."""
+        assert isinstance(self.objective, EmbeddingObjective)
+        pairs, name = self.graph.pairs, self.objective.metric_name
+        assert pairs is not None
+        if pairs.target is not None:
+            for title, values in value_rules(pairs).items():
+                yield title, score_values(values, pairs, "val")[name]
+            return
+        for title, rule in simple_rules(pairs, self.search.given.model.embedding).items():
+            yield title, score_pairs(rule, pairs, "val", (name,))[name]
+
     def finish(self) -> TuneResult:
         """Write the best network to the folder `best`, scored on the test pairs."""
-        assert isinstance(self.objective, PairObjective)
+        assert isinstance(self.objective, EmbeddingObjective)
         members = self._members()
         found = PairFinishing(
             self.objective,
@@ -66,7 +77,7 @@ class PairTuner(Tuner):
 
     def _job(self, settings: Settings) -> Job:
         objective = build_objective(self.graph, settings.train)
-        assert isinstance(objective, PairObjective)
+        assert isinstance(objective, EmbeddingObjective)
         objective.tested = False
         model = self._build(settings)
         return prepare(model, self.graph, settings.train, objective=objective)
@@ -84,7 +95,7 @@ class PairTuner(Tuner):
 class PairFinishing(Finishing):
     """The end of a search for pairs. objective: of the search, which may score test pairs"""
 
-    def __init__(self, objective: PairObjective, *arguments: Any) -> None:
+    def __init__(self, objective: EmbeddingObjective, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.objective = objective
 

@@ -126,6 +126,8 @@ PAIR_PORTFOLIO: tuple[dict[str, Any], ...] = (
     # For links between nodes of similar features.
     {"hidden": 128, "embedding": 128, "learning_rate": 0.02},
 )
+# Settings that a column of pairs, such as a rating, does not have, or has other values of.
+_OF_LINKS = ("model", "decoder", "loss", "negatives")
 # Models without tables of their own rows beside features, or without neighbours.
 _ROWLESS = {"mlp": ("learned_rows", "neighbour_labels"), "lightgcn": ("node_embeddings",)}
 
@@ -242,12 +244,14 @@ def _without(
     }
 
 
-def searched(names: Sequence[str], pairs: bool) -> tuple[str, ...]:
+def searched(names: Sequence[str], *, pairs: bool, values: bool = False) -> tuple[str, ...]:
     """Return the settings that a search varies: those of pairs in place of the default.
 
-    pairs: True if pairs are predicted
+    pairs: True if pairs are predicted; values: a column of them, which has no negatives
     """
-    return tuple(PAIR_SPACE if pairs and tuple(names) == tuple(SPACE) else names)
+    if not pairs or tuple(names) != tuple(SPACE):
+        return tuple(names)
+    return tuple(name for name in PAIR_SPACE if not values or name not in _OF_LINKS)
 
 
 def check_names(names: Sequence[str], among: Mapping[str, Choice | Range] = EVERY) -> None:

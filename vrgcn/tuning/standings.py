@@ -9,7 +9,6 @@ from rich.table import Table
 
 from vrgcn.baselines import RECIPES
 from vrgcn.pages.terminal import text_table
-from vrgcn.pairs.rules import RULE_NAMES
 from vrgcn.tasks.metrics import Metric
 from vrgcn.tuning.leaderboard import SHOWN, ranked, settings_text
 from vrgcn.tuning.study import Tried
@@ -74,7 +73,7 @@ def standings(
                 planned if network else 0,
                 known[tried.name][1],
                 gain(tried.val),
-                settings_text(tried.values) if network else _words(tried),
+                settings_text(tried.values) if network else _words(tried, average is None),
             )
         )
     if average is None:
@@ -84,9 +83,9 @@ def standings(
     return [*rows, Standing(AVERAGE, AVERAGE, val, error, seconds, 0, 0, 1.0, gain(val), "")]
 
 
-def _words(tried: Tried) -> str:
+def _words(tried: Tried, of_pairs: bool) -> str:
     """Describe a baseline."""
-    if tried.baseline in RULE_NAMES:
+    if of_pairs:
         return "a simple rule on training pairs"
     recipe = RECIPES.get(tried.baseline or "")
     return "an estimator of scikit-learn" if recipe is None else recipe.words

@@ -164,13 +164,15 @@ def _tune_pairs(
     if baselines:
         raise ValueError("baselines: those of pairs are simple rules, all of them or none, ()")
     seconds, trials = _length(limit, trials)
-    names = searched(search, pairs=True)
-    usual = build(RunSettings, with_defaults({"predict": pairs.relation}))
+    names = searched(search, pairs=True, values=pairs.target is not None)
+    predict = pairs.relation if pairs.target is None else f"{pairs.relation}.{pairs.target.name}"
+    usual = build(RunSettings, with_defaults({"predict": predict}))
     if model is None:
         model = usual.model
     if config == USUAL_TRAIN:
         config = usual.train
-    config = replace(config, loss="logistic" if config.loss == AUTO else config.loss)
+    if pairs.target is None and config.loss == AUTO:
+        config = replace(config, loss="logistic")
     use_threads(config.threads)
     with ExitStack() as stack:
         home = Path(folder or stack.enter_context(tempfile.TemporaryDirectory()))

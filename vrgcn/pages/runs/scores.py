@@ -23,6 +23,7 @@ from vrgcn.pages.runs.records import Record
 from vrgcn.pages.runs.trust import show_trust
 from vrgcn.pages.triple_evaluation import compare_triples
 from vrgcn.pages.trust import Trust, trust_of
+from vrgcn.pages.value_evaluation import compare_values
 from vrgcn.runs.run import (
     Run,
     graph_source,
@@ -138,7 +139,9 @@ class Scorer:
         assert predicted is not None
         split = pair_split(predicted, "test" if len(predicted.test) else None)
         embeddings = exact_sweeps(run.saved, graph).outputs(None)
-        compare = compare_pairs if graph.pairs is not None else compare_triples
+        compare = compare_triples
+        if graph.pairs is not None:
+            compare = compare_pairs if graph.pairs.target is None else compare_values
         found = compare(run, graph, embeddings, split)
         own = {metric.title: name for name, metric in found.metrics.items()}
         total = found.scores[MODEL].get(own.get(record.metric, ""), math.nan)
