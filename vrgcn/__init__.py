@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from vrgcn.training.result import TrainResult
     from vrgcn.training.state import Epoch
     from vrgcn.training.tensorboard import TensorBoardLog
+    from vrgcn.triples.split import split_triples
     from vrgcn.tuning.tune import tune
     from vrgcn.tuning.tuner import TuneResult
 
@@ -72,6 +73,7 @@ _HOME = {
     "InputLinear": "models.models",
     "PairModel": "pairs.model",
     "split_pairs": "pairs.split",
+    "split_triples": "triples.split",
     "Propagate": "engine.propagate",
     "Propagation": "graph.propagation",
     "scale_graph": "graph.scaling",
@@ -131,6 +133,7 @@ __all__ = [
     "save_model",
     "scale_graph",
     "split_pairs",
+    "split_triples",
     "train",
     "tune",
 ]

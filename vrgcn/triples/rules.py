@@ -43,7 +43,8 @@ class OtherRelations:
     def __init__(self, triples: Triples) -> None:
         self.frequent = FrequentTargets(triples)
         train = triples.both_ways(triples.train).unique(dim=0)
-        self.shares = _shares(train, triples)
+        both, links = shared_links(triples)
+        self.shares = both / links.clamp(min=1)
         order = train[:, 0].argsort(stable=True)
         source, self.directions, self.targets = train[order].unbind(1)
         self.starts = offsets(torch.bincount(source, minlength=triples.num_nodes))
@@ -60,18 +61,19 @@ class OtherRelations:
         return scores + best.view_as(scores)
 
 
-def _shares(train: Tensor, triples: Triples) -> Tensor:
-    """(directions, directions) of each other direction, in the column, the share of its linked
-    nodes that are linked in the direction of the row; 0 for a direction and itself."""
+def shared_links(triples: Triples) -> tuple[Tensor, Tensor]:
+    """(directions, directions) how many pairs of nodes both directions link in training, 0 for a
+    direction and itself; and (directions,) how many each links."""
     from scipy.sparse import csr_matrix
 
+    train = triples.both_ways(triples.train).unique(dim=0)
     _, pair = torch.unique(train[:, 0] * triples.num_nodes + train[:, 2], return_inverse=True)
     ones = np.ones(len(train), np.float32)
     shape = (len(triples.directions), int(pair.max()) + 1)
     linked = csr_matrix((ones, (train[:, 1].numpy(), pair.numpy())), shape)
     both = torch.from_numpy((linked @ linked.T).toarray())
-    shares = both / both.diagonal().clamp(min=1)
-    return shares.fill_diagonal_(0)
+    links = both.diagonal().clone()
+    return both.fill_diagonal_(0), links
 
 
 def simple_rules(triples: Triples) -> dict[str, TripleScorer]:
