@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from vrgcn.inference.saved import SavedModel, load_model, save_model
     from vrgcn.live.live import Live
     from vrgcn.models.config import ModelConfig
+    from vrgcn.models.dense import InputLinear
     from vrgcn.models.dropout import Dropout
-    from vrgcn.models.models import GCN, MLP, GraphSAGE, InputLinear
+    from vrgcn.models.models import GCN, MLP, GraphSAGE, Residual
     from vrgcn.pairs.model import PairModel
     from vrgcn.pairs.split import split_pairs
     from vrgcn.runs.fit import fit
@@ -70,7 +71,8 @@ _HOME = {
     "GCN": "models.models",
     "MLP": "models.models",
     "GraphSAGE": "models.models",
-    "InputLinear": "models.models",
+    "Residual": "models.models",
+    "InputLinear": "models.dense",
     "PairModel": "pairs.model",
     "split_pairs": "pairs.split",
     "split_triples": "triples.split",
@@ -112,6 +114,7 @@ __all__ = [
     "Predictions",
     "Propagate",
     "Propagation",
+    "Residual",
     "Run",
     "SavedModel",
     "StopTraining",

@@ -45,8 +45,9 @@ their own; `--show` and `--publish` take several files. The graphs are read from
 - `default` is the network of `vrgcn train` without flags. Rows named after an estimator train the
   same network by it and do not smooth its predictions; other networks change the setting that they
   name and are smoothed where validation says so, as the default is. `tune` is the average that
-  `vrgcn tune --time-limit {limit}` ends with. The rows `tune: …` are the models that the same
-  searches found best by their validation scores.
+  `vrgcn tune --time-limit {limit}` ends with; the limit counts processor seconds, so that a busy
+  machine searches as far as one that does nothing else. The rows `tune: …` are the models that
+  the same searches found best by their validation scores.
 
 {versions}
 

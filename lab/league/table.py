@@ -35,6 +35,7 @@ def sections(records: Sequence[Record]) -> dict[str, str]:
         },
         "All scores": score_table(scores),
         "All seconds": second_table(scores),
+        f"Splits that were run, of {SPLITS}": count_table(scores),
     }
     return {title: text for title, text in found.items() if text}
 
@@ -66,6 +67,18 @@ def second_table(scores: Scores) -> str:
 
     timed = [row for row in scores.rows if any(cell(row, graph) for graph in scores.graphs)]
     return _by_graph("processor seconds", scores, cell, timed)
+
+
+def count_table(scores: Scores) -> str:
+    """The splits of each competitor on each graph; nothing if all were run."""
+    counts = {
+        (row, graph): len(scores.tests(row, graph))
+        for row in scores.rows
+        for graph in scores.graphs
+    }
+    if set(counts.values()) == {SPLITS}:
+        return ""
+    return _by_graph("splits", scores, lambda row, graph: str(counts[row, graph]))
 
 
 def tune_table(scores: Scores) -> str:

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from vrgcn.engine.propagate import Propagate
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import is_sparse
-from vrgcn.models.models import InputLinear
+from vrgcn.models.dense import InputLinear
 
 Layer = Literal["GCN", "GraphSAGE"]
 

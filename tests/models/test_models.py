@@ -25,7 +25,8 @@ from vrgcn import (
 )
 from vrgcn.graph.propagation import build_propagation
 from vrgcn.graph.sparse import CSR
-from vrgcn.models.models import ACTIVATIONS, MODELS
+from vrgcn.models.dense import ACTIVATIONS
+from vrgcn.models.models import MODELS
 
 with warnings.catch_warnings():  # importing PyG uses torch.jit, which recent PyTorch deprecates
     warnings.simplefilter("ignore", DeprecationWarning)

@@ -224,7 +224,7 @@ def test_graphs_of_several_kinds_are_not_divided(tmp_path: Path) -> None:
 
 def test_a_search_varies_what_relational_models_have() -> None:
     given = Settings(ModelConfig(), TrainConfig())
-    search = Search(given, left_out=["mlp"], unknown=NOT_RELATIONAL)
+    search = Search(given, left_out=["mlp", "residual"], unknown=NOT_RELATIONAL)
     assert "learned_rows" not in search.space
     assert search.space["model"] == Choice(("gcn", "graphsage"))
     first = search.first(lambda settings: settings)

@@ -13,7 +13,7 @@ from vrgcn import Graph, train
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs import auto_settings
 from vrgcn.runs.auto_settings import few_labels, settle, training_neighbours
-from vrgcn.runs.settings import USUAL_MODEL, Settings
+from vrgcn.runs.settings import USUAL_MODEL, USUAL_TRAIN, Settings
 from vrgcn.training.config import TrainConfig
 
 
@@ -110,7 +110,7 @@ def test_few_labels_take_the_gcn_unless_graphsage_is_clearly_better(
     monkeypatch: pytest.MonkeyPatch, scores: tuple[float, float], model: str
 ) -> None:
     by_model = dict(zip(("graphsage", "gcn"), scores, strict=True))
-    monkeypatch.setattr(auto_settings, "_pilot", lambda m, t, g: by_model[m.model])
+    monkeypatch.setattr(auto_settings, "_pilot", lambda m, t, g, *_: [by_model[m.model]])
     found, config, note = settle(USUAL_MODEL, TrainConfig(), few())
     assert found.model == model
     assert (found.norm, config.weight_decay) == (
@@ -118,7 +118,75 @@ def test_few_labels_take_the_gcn_unless_graphsage_is_clearly_better(
     )
     assert note is not None
     assert f"{model} was chosen" in note
-    assert settle(USUAL_MODEL, TrainConfig(), small())[2] is None
+    assert settle(USUAL_MODEL, TrainConfig(), small())[2] is None  # 30 epochs are too few
+
+
+@pytest.mark.parametrize(
+    ("scores", "model"),
+    [
+        ((0.8, 0.804, 0.804), ("graphsage", 2, 128, 0.2, 0.01)),
+        ((0.8, 0.81, 0.79), ("graphsage", 3, 256, 0.0, 0.01)),
+        ((0.8, 0.81, 0.811), ("residual", 4, 128, 0.2, 0.003)),
+    ],
+)
+def test_with_many_labels_another_model_is_taken_if_it_is_better(
+    monkeypatch: pytest.MonkeyPatch, scores: tuple[float, ...], model: tuple[Any, ...]
+) -> None:
+    by_layers = dict(zip((2, 3, 4), scores, strict=True))
+    monkeypatch.setattr(auto_settings, "_pilot", lambda m, t, g, *_: [by_layers[m.layers]])
+    found, config, note = settle(USUAL_MODEL, USUAL_TRAIN, small())
+    rate = config.learning_rate
+    assert (found.model, found.layers, found.hidden, found.dropout, rate) == model
+    assert note is not None
+    assert "0.8000 by graphsage" in note
+
+
+def test_an_error_has_to_be_smaller_by_two_per_cent(monkeypatch: pytest.MonkeyPatch) -> None:
+    for error, layers in ((1.97, 2), (1.95, 4)):
+        by_layers = {2: 2.0, 3: 2.0, 4: error}
+        monkeypatch.setattr(
+            auto_settings, "_pilot", lambda m, t, g, *_, all=by_layers: [all[m.layers]]
+        )
+        found, _, _ = settle(USUAL_MODEL, USUAL_TRAIN, small("regression"))
+        assert found.layers == layers
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"model": "graphsage"},
+        {"hidden": 64},
+        {"layers": 3},
+        {"dropout": 0.1},
+        {"learning_rate": 0.02},
+        {"epochs": 63},
+        {"memory": "disk"},
+        {"norm": "batch"},
+    ],
+)
+def test_models_are_not_compared_where_one_was_chosen_or_the_run_is_short(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]
+) -> None:
+    def refuse(*_: Any) -> float:
+        raise AssertionError("a model was trained")
+
+    monkeypatch.setattr(auto_settings, "_pilot", refuse)
+    assert settled(small(), **given).model.model == "graphsage"
+
+
+def test_a_model_far_behind_the_usual_one_is_trained_for_half_as_long() -> None:
+    model, config = USUAL_MODEL.settled(), TrainConfig(diagnostics=0)
+    usual = auto_settings._pilot(model, config, small(), 6)
+    assert len(usual) == 6
+    assert usual == sorted(usual)
+    better = [score + 0.5 for score in usual]
+    assert len(auto_settings._pilot(model, config, small(), 6, better)) == 3
+    assert auto_settings._pilot(model, config, small(), 6, usual) == usual
+
+
+def test_models_are_not_compared_on_a_large_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auto_settings, "_WORK", 100.0)
+    assert settle(USUAL_MODEL, USUAL_TRAIN, small())[2] is None
 
 
 def test_labels_of_test_nodes_do_not_reach_the_choice() -> None:

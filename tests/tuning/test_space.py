@@ -67,11 +67,12 @@ def test_only_what_is_named_is_varied() -> None:
     assert {d.model.hidden for d in drawn} == {ModelConfig.hidden}
     assert found.first(as_it_is) == [
         {"layers": 2, "dropout": 0.2},
-        {"layers": 3, "dropout": 0.2},
+        {"layers": 3, "dropout": 0.0},
         {"layers": 2, "dropout": 0.5},
+        {"layers": 4, "dropout": 0.2},
+        {"layers": 3, "dropout": 0.2},
         {"layers": 1, "dropout": 0.5},
         {"layers": 3, "dropout": 0.5},
-        {"layers": 3, "dropout": 0.0},
     ]
 
 
@@ -94,7 +95,7 @@ def test_a_model_without_neighbours_has_no_estimator() -> None:
         seen.add(drawn.model.model)
         for name in ("estimator", "learned_rows", "neighbour_labels"):
             assert (name in trial.params) == (drawn.model.model != "mlp")
-    assert seen == {"gcn", "graphsage", "mlp"}
+    assert seen == {"gcn", "graphsage", "residual", "mlp"}
     fixed = search(ModelConfig(model="mlp"), names=("layers", "estimator"))
     trial = study.ask()
     fixed.draw(trial)

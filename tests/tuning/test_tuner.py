@@ -90,7 +90,7 @@ def test_a_search_that_goes_on_and_finds_better_settings_replaces_the_best(tmp_p
     assert going_on(1).best.number == 0
     of_the_first = tmp_path / "best" / "evaluation-test.json"
     of_the_first.write_text("{}")
-    result = going_on(4)
+    result = going_on(7)
     assert not of_the_first.exists()
     assert result.best.number > 0
     assert result.result.val == result.best.val

@@ -100,7 +100,7 @@ def settle_order(config: ModelConfig, graph: Graph) -> ModelConfig:
 
 def _transforms_first(kind: type[GraphModel], graph: Graph) -> bool:
     X = sparse_columns(graph.features)
-    if X is None or kind.propagation == "identity":
+    if X is None or kind.propagation == "identity" or kind.embeds:
         return False
     entries = X.num_entries / graph.num_nodes
     degree = graph.num_edges / graph.num_nodes

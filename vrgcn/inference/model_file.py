@@ -38,8 +38,9 @@ from vrgcn.graph.scaling import KINDS
 from vrgcn.inference.calibration import Calibration, is_calibration
 from vrgcn.inference.node_tables import TENSORS as ID_TENSORS
 from vrgcn.inference.smoothing import Smoothing, is_smoothing
+from vrgcn.models.dense import ACTIVATIONS, NORMS
 from vrgcn.models.lightgcn import LIGHT
-from vrgcn.models.models import ACTIVATIONS, JUMPING, MODELS, NORMS, GraphModel
+from vrgcn.models.models import JUMPING, MODELS, GraphModel
 from vrgcn.models.relational import RELATIONAL, RelationalModel, num_columns
 from vrgcn.pairs.decoders import DECODERS
 from vrgcn.pairs.model import ENCODERS, PairModel

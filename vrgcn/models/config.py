@@ -13,10 +13,11 @@ DROPOUT = 0.2  # usual probability of dropping
 class ModelConfig:
     """The model."""
 
-    model: Literal["auto", "gcn", "graphsage", "mlp", "lightgcn"] = "graphsage"
+    model: Literal["auto", "gcn", "graphsage", "residual", "mlp", "lightgcn"] = "graphsage"
     """Architecture: gcn averages a node with its neighbours; graphsage sets its own activation
-    beside their mean; mlp uses no neighbours; lightgcn averages learned rows of nodes over all
-    edges without weights, for pairs. auto: graphsage, or gcn where few nodes have labels."""
+    beside their mean; residual is graphsage with layers that are added to their input, after a
+    dense layer on the features; mlp uses no neighbours; lightgcn averages learned rows of nodes
+    over all edges without weights, for pairs. auto: what short trainings choose."""
     hidden: int = 128
     """Hidden width."""
     layers: int = 2
@@ -75,6 +76,8 @@ class ModelConfig:
             raise ValueError(
                 f"model {self.model} {why}: learned_rows and neighbour_labels need graphsage or gcn"
             )
+        if self.model == "residual":
+            self._check_residual()
         check_sizes(hidden=self.hidden, dense=self.dense)
         check_sizes(least=0, layers=self.layers)
         if self.label_hops not in (1, 2):
@@ -84,6 +87,16 @@ class ModelConfig:
         check_sizes(embedding=self.embedding)
         if self.dropout is not None:
             check_dropout(self.dropout)
+
+    def _check_residual(self) -> None:
+        """Refuse settings of the other models: layers of this one are added to their input, and a
+        dense layer reads the features first."""
+        usual = {"order": "after", "skip": False, "jumping": "none", "node_embeddings": False}
+        for name, value in usual.items():
+            if getattr(self, name) != value:
+                raise ValueError(f"model residual has no {name}: leave it out, or take graphsage")
+        if self.transform_first == "always":
+            raise ValueError("model residual always multiplies features first: leave it out")
 
     def settled(self) -> ModelConfig:
         """Return the config with the usual values in place of auto and None."""

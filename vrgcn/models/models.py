@@ -6,174 +6,31 @@ propagate.Propagate for what it is given. `propagation` names the matrix it is m
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict
-from itertools import islice, pairwise
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vrgcn.graph.randomness import default_generator
-from vrgcn.graph.sparse import CSR, in_blocks, is_sparse
 from vrgcn.models.config import DROPOUT, ModelConfig, check_sizes
+from vrgcn.models.dense import ACTIVATIONS, NORMS, Dense, InputLinear, Linear
 from vrgcn.models.dropout import Dropout
 from vrgcn.models.node_table import NodeTable
 from vrgcn.models.output_scale import OutputScale
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": torch.relu,
-    "elu": F.elu,
-    "gelu": F.gelu,
-    "tanh": torch.tanh,
-    "softplus": F.softplus,
-}
-
-
-class Linear(nn.Linear):
-    """x W' (+ b), Glorot-uniform, for dense or sparse CSR x."""
-
-    def reset_parameters(self) -> None:
-        nn.init.xavier_uniform_(self.weight)
-        if self.bias is not None:
-            nn.init.zeros_(self.bias)
-
-    def forward(self, x: Tensor) -> Tensor:
-        if not is_sparse(x):
-            return super().forward(x)
-        return self.with_bias(CSR.from_torch(x) @ self.weight.t())
-
-    def with_bias(self, y: Tensor) -> Tensor:
-        return y if self.bias is None else y + self.bias
-
-
-class InputLinear(Linear):
-    """The same layer for sparse features, and for features that are multiplied before they are
-    propagated.
-
-    `weight` is W', (in, out): what a sparse x adds up are rows in one piece, and so it is in the
-    gradient and in the optimiser. In a state dict it is W, as that of any other linear layer.
-    """
-
-    def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
-        super().__init__(in_features, out_features, bias=bias)
-        self.weight = nn.Parameter(self.weight.detach().t().contiguous())
-        self.register_state_dict_post_hook(_to_state)
-        self.register_load_state_dict_pre_hook(_from_state)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.with_bias(self.product(x))
-
-    def product(self, x: Tensor) -> Tensor:
-        """x W', without the bias."""
-        return CSR.from_torch(x) @ self.weight if is_sparse(x) else x @ self.weight
-
-    def products(self, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
-        """left L' and right R', without the bias; L and R are the halves of W = [L, R]."""
-        if in_blocks(left) and in_blocks(right):
-            both = left.above(right) @ self.weight
-            return both[: left.shape[0]], both[left.shape[0] :]
-        if is_sparse(left):
-            # In one product: each half would have a gradient as large as all of W.
-            both = CSR.from_torch(left).diagonal_with(CSR.from_torch(right)) @ self.weight
-            return both[: left.shape[0]], both[left.shape[0] :]
-        of_left, of_right = self.weight.chunk(2)
-        return left @ of_left, right @ of_right
-
-
-def _to_state(linear: nn.Module, state: dict[str, Any], prefix: str, *_: Any) -> None:
-    state[f"{prefix}weight"] = state[f"{prefix}weight"].t()
-
-
-def _from_state(linear: nn.Module, state: dict[str, Any], prefix: str, *_: Any) -> None:
-    name = f"{prefix}weight"
-    if name in state:  # it may become the weight itself
-        state[name] = state[name].t().contiguous()
-
-
-class BatchNorm(nn.BatchNorm1d):
-    """BatchNorm1d without its count of minibatches, which nothing reads: a state dict has
-    floating-point numbers alone."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__(width)
-        self.num_batches_tracked = None
-
-    def _load_from_state_dict(self, *arguments: Any) -> None:  # else a count is added
-        nn.Module._load_from_state_dict(self, *arguments)
-
-
-NORMS: dict[str, Callable[[int], nn.Module]] = {
-    "layer": nn.LayerNorm,
-    "batch": BatchNorm,
-    "none": lambda width: nn.Identity(),
-}
 JUMPING = ("none", "cat", "max")
-
-
-class Dense(nn.Module):
-    """The dense part of a graph layer: for each width, dropout, linear, norm, activation.
-
-    widths: (input, hidden, ..., output)
-    norm: a name of NORMS
-    last: the end of the model, whose output is neither normalised nor activated
-    drop_input: dropout on the input too; not where it was dropped before the propagation
-    first: the input are features for an `InputLinear`
-    """
-
-    def __init__(
-        self,
-        widths: list[int],
-        *,
-        dropout: float,
-        norm: str,
-        bias: bool,
-        activation: str,
-        last: bool,
-        drop_input: bool = True,
-        first: bool = False,
-    ) -> None:
-        super().__init__()
-        self.linears = nn.ModuleList(
-            (InputLinear if first and i == 0 else Linear)(a, b, bias=bias)
-            for i, (a, b) in enumerate(pairwise(widths))
-        )
-        inner = len(self.linears) - last
-        self.norms = nn.ModuleList(NORMS[norm](width) for width in widths[1 : inner + 1])
-        self.dropout = Dropout(dropout)
-        self.drop_input = drop_input
-        self.activation = ACTIVATIONS[activation]
-
-    def forward(self, x: Tensor, added: Tensor | None = None) -> Tensor:
-        """added: to the output of the first linear layer"""
-        y: Tensor = self.linears[0](self.dropout(x) if self.drop_input else x)
-        return self.after_first(y if added is None else y + added)
-
-    def after_first(self, y: Tensor) -> Tensor:
-        """Apply the layers after the first linear layer, whose output is y."""
-        y = self._activated(0, y)
-        for i, linear in enumerate(islice(self.linears, 1, None), start=1):
-            y = self._activated(i, linear(self.dropout(y)))
-        return y
-
-    def _activated(self, i: int, y: Tensor) -> Tensor:
-        """Normalised and activated, unless the model ends with linear layer i."""
-        if i < len(self.norms):
-            y = self.activation(self.norms[i](y))
-        return y
-
-
 _DEVIATION = 0.01  # initial standard deviation of learned rows
 
 
 class GraphModel(nn.Module):
-    """Base of GCN, GraphSAGE and MLP: `layers` graph layers of `dense` dense layers each.
+    """Base of the models: `layers` graph layers of `dense` dense layers each.
 
     in_features, hidden, classes: widths; for one number per node, classes is 1
     dropout: probability of dropping, before every linear layer
     order: "after" drops P h (the paper's M1, which allows preprocessing), "before" drops h (M0)
     layer_norm: LayerNorm after each linear layer but the last
+    activation: a name of ACTIVATIONS; None: the model's usual one
     transform_first: multiply the features by the first weights before they are propagated, P (x W)
         in place of (P x) W: the same numbers without dropout, by another order of the products. For
         sparse features whose averages would be dense. Dropout is of x then, in either order, and
@@ -197,6 +54,8 @@ class GraphModel(nn.Module):
 
     propagation = "gcn"
     copies = 1  # how many times the width of h a graph layer's dense part takes in
+    usual_activation = "relu"
+    embeds = False  # whether a dense layer reads the features before they are propagated
 
     def __init__(
         self,
@@ -210,7 +69,7 @@ class GraphModel(nn.Module):
         order: str = ModelConfig.order,
         layer_norm: bool = ModelConfig.layer_norm,
         bias: bool = ModelConfig.bias,
-        activation: str = "relu",
+        activation: str | None = None,
         transform_first: bool = False,
         nodes: int = 0,
         learned_rows: bool = False,
@@ -231,6 +90,7 @@ class GraphModel(nn.Module):
             raise ValueError(f"label_hops must be 1 or 2, not {label_hops!r}")
         if order not in ("after", "before"):
             raise ValueError(f"order must be 'after' or 'before', not {order!r}")
+        activation = activation or self.usual_activation
         if activation not in ACTIVATIONS:
             raise ValueError(f"activation {activation!r} is none of {', '.join(ACTIVATIONS)}")
         if norm not in ("auto", *NORMS):
@@ -252,43 +112,60 @@ class GraphModel(nn.Module):
         self.dropout = Dropout(dropout)
         if norm == "auto":
             norm = "layer" if layer_norm else "none"
-        ends = jumping == "none"  # with the last graph layer
-        self.layers = nn.ModuleList(
-            Dense(
-                [
-                    (in_features if layer == 0 else hidden) * self.copies,
-                    *[hidden] * (dense - 1),
-                    classes if ends and layer == layers - 1 else hidden,
-                ],
-                dropout=dropout,
-                norm=norm,
-                bias=bias,
-                activation=activation,
-                last=ends and layer == layers - 1,
-                drop_input=order == "after",
-                first=(transform_first or sparse_features) and layer == 0,
-            )
-            for layer in range(layers)
-        )
         self.head: Linear | None = None
-        if not ends:
-            self.head = Linear(hidden * (layers if jumping == "cat" else 1), classes, bias=bias)
+        self.build_layers(norm)
         self.output_scale = OutputScale()
         self.learned: NodeTable | None = None
         self.labels: NodeTable | None = None
-        # The width of the last graph layer's first output.
-        last = hidden if dense > 1 or not ends else classes
         if learned_rows:
-            self.learned = NodeTable.drawn(nodes, hidden if layers > 1 else last, _DEVIATION)
+            self.learned = NodeTable.drawn(nodes, self.width_of_rows(), _DEVIATION)
         self.inputs: NodeTable | None = None
         if node_embeddings:
             self.inputs = NodeTable.drawn(nodes, hidden, hidden**-0.5, input=True)
-            width = hidden if dense > 1 or layers > 1 else last
+            width = hidden if dense > 1 else self.width_of_rows()
             self.of_inputs = Linear(hidden * self.copies, width, bias=False)
         if neighbour_labels:
             # A column for each output, and one that tells known labels from unknown ones.
             self.labels = NodeTable(torch.zeros(nodes, classes + 1), learned=False)
-            self.of_labels = Linear((classes + 1) * label_hops, last, bias=False)
+            width = (classes + 1) * label_hops
+            self.of_labels = Linear(width, self.width_of_labels(), bias=False)
+
+    def build_layers(self, norm: str) -> None:
+        """Build the layers of `self.arguments`. norm: a name of NORMS"""
+        given = self.arguments
+        hidden, layers, jumping = given["hidden"], given["layers"], given["jumping"]
+        ends = jumping == "none"  # with the last graph layer
+        self.layers = nn.ModuleList(
+            Dense(
+                [
+                    (given["in_features"] if layer == 0 else hidden) * self.copies,
+                    *[hidden] * (given["dense"] - 1),
+                    given["classes"] if ends and layer == layers - 1 else hidden,
+                ],
+                dropout=given["dropout"],
+                norm=norm,
+                bias=given["bias"],
+                activation=given["activation"],
+                last=ends and layer == layers - 1,
+                drop_input=given["order"] == "after",
+                first=(given["transform_first"] or given["sparse_features"]) and layer == 0,
+            )
+            for layer in range(layers)
+        )
+        if not ends:
+            width = hidden * (layers if jumping == "cat" else 1)
+            self.head = Linear(width, given["classes"], bias=given["bias"])
+
+    def width_of_rows(self) -> int:
+        """Width of learned rows: that of the first linear layer's output."""
+        given = self.arguments
+        return int(given["hidden"] if given["layers"] > 1 else self.width_of_labels())
+
+    def width_of_labels(self) -> int:
+        """Width of what neighbours' labels add to: the last graph layer's first output."""
+        given = self.arguments
+        hidden = given["dense"] > 1 or given["jumping"] != "none"
+        return int(given["hidden"] if hidden else given["classes"])
 
     def set_labels(self, nodes: Tensor, columns: Tensor) -> None:
         """Tell it the labels of the training nodes, where it takes those of neighbours.
@@ -351,12 +228,16 @@ class GraphModel(nn.Module):
             rows: Tensor = self.of_inputs(self.dropout(self.gather_table(self.inputs, propagate)))
             added = rows if added is None else added + rows
         if place == len(self.layers) - 1 and self.labels is not None:
-            averages = propagate.table(self.labels.rows)
-            if self.label_hops == 2:
-                averages = torch.cat([averages, propagate.second_hop(self.labels.rows)], dim=1)
-            told: Tensor = self.of_labels(averages)
+            told = self._of_labels(self.labels, propagate)
             added = told if added is None else added + told
         return added
+
+    def _of_labels(self, labels: NodeTable, propagate: Any) -> Tensor:
+        averages = propagate.table(labels.rows)
+        if self.label_hops == 2:
+            averages = torch.cat([averages, propagate.second_hop(labels.rows)], dim=1)
+        told: Tensor = self.of_labels(averages)
+        return told
 
     def _of_learned(self, learned: NodeTable, propagate: Any) -> Tensor:
         mean = propagate.table(learned.rows)
@@ -426,7 +307,72 @@ class MLP(GraphModel):
         return table.take(propagate.nodes)
 
 
-MODELS: dict[str, type[GraphModel]] = {"gcn": GCN, "graphsage": GraphSAGE, "mlp": MLP}
+class Residual(GraphModel):
+    """GraphSAGE whose graph layers are added to their input, after a dense layer of its own:
+
+        h  = gelu(x W + b)
+        h += W2 gelu(W1 [n, P n] + b1) + b2,  n = norm(h)    in each graph layer
+        y  = W3 norm(h) + b3
+
+    Nothing on the way from the features to the outputs is cut off or normalised, so that many
+    layers learn, and a node's own features remain beside the averages of its neighbours (Platonov
+    et al., 2023). Linear layers have biases, and each graph layer has `dense` + 1 of them. Learned
+    rows are added in the first graph layer, neighbours' labels to the outputs. The model has no
+    order, transform_first, skip and jumping.
+    """
+
+    propagation = "mean"
+    usual_activation = "gelu"
+    embeds = True
+
+    def build_layers(self, norm: str) -> None:
+        given = self.arguments
+        hidden, kind = given["hidden"], InputLinear if given["sparse_features"] else Linear
+        self.activation = ACTIVATIONS[given["activation"]]
+        self.first = kind(given["in_features"], hidden)
+        self.norms = nn.ModuleList(NORMS[norm](hidden) for _ in range(given["layers"] + 1))
+        self.layers = nn.ModuleList(
+            Dense(
+                [2 * hidden, *[hidden] * (given["dense"] + 1)],
+                dropout=given["dropout"],
+                norm="none",
+                bias=True,
+                activation=given["activation"],
+                last=True,
+                drop_input=False,
+            )
+            for _ in range(given["layers"])
+        )
+        self.head = Linear(hidden, given["classes"])
+
+    def width_of_rows(self) -> int:
+        return int(self.arguments["hidden"])
+
+    def width_of_labels(self) -> int:
+        return int(self.arguments["classes"])
+
+    def forward(self, x: Tensor, propagate: Any) -> Tensor:
+        h = self.dropout(self.activation(self.first(x)))
+        for place, layer in enumerate(self.layers):
+            gathered = propagate.beside(self.norms[place](h))
+            added = None
+            if place == 0 and self.learned is not None:
+                added = self._of_learned(self.learned, propagate)
+            h = h[: gathered.shape[0]] + self.dropout(layer(gathered, added))
+        assert self.head is not None
+        y: Tensor = self.head(self.norms[-1](h))
+        if self.labels is not None:
+            y = y + self._of_labels(self.labels, propagate)
+        scaled: Tensor = self.output_scale(y)
+        return scaled
+
+
+MODELS: dict[str, type[GraphModel]] = {
+    "gcn": GCN,
+    "graphsage": GraphSAGE,
+    "residual": Residual,
+    "mlp": MLP,
+}
 
 
 def build_model(

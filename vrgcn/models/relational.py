@@ -21,8 +21,9 @@ from vrgcn.graph.kinds import Kinds
 from vrgcn.graph.randomness import default_generator
 from vrgcn.graph.relations import Relation
 from vrgcn.models.config import DROPOUT, ModelConfig, check_sizes
+from vrgcn.models.dense import NORMS, Dense, InputLinear, Linear
 from vrgcn.models.dropout import Dropout
-from vrgcn.models.models import JUMPING, NORMS, Dense, InputLinear, Linear
+from vrgcn.models.models import JUMPING
 from vrgcn.models.node_table import NodeTable
 from vrgcn.models.output_scale import OutputScale
 
@@ -346,6 +347,10 @@ def build_relational(
     target = targets or kinds.target
     if target is None:
         raise ValueError("no kind of nodes has labels: name the kind that is to be predicted")
+    if f"relational-{config.model}" not in RELATIONAL:
+        raise ValueError(
+            f"model {config.model} knows one kind of nodes: graphs of several need graphsage or gcn"
+        )
     if config.order != "after":
         raise ValueError("relational models drop after the propagation: order must be 'after'")
     for name, instead in (("learned_rows", "node_embeddings"), ("neighbour_labels", "")):

@@ -18,7 +18,12 @@ from vrgcn.pairs.decoders import DECODERS, Decoder
 from vrgcn.pairs.value_decoders import value_decoder
 
 Encoder = GraphModel | RelationalModel | LightGCN
-ENCODERS: dict[str, type[Encoder]] = {**MODELS, **RELATIONAL, **LIGHT}
+ENCODERS: dict[str, type[Encoder]] = {
+    # The last layers of a model that is added to its input need more than what was propagated.
+    **{name: kind for name, kind in MODELS.items() if not kind.embeds},
+    **RELATIONAL,
+    **LIGHT,
+}
 
 
 class PairModel(nn.Module):
@@ -75,6 +80,8 @@ class PairModel(nn.Module):
     def around(encoder: Encoder, decoder: str, pairs: Pairs | Triples, seed: int) -> PairModel:
         """A model of pairs like a network of single nodes, with weights from the seed."""
         names = {kind: name for name, kind in ENCODERS.items()}
+        if type(encoder) not in names:
+            raise ValueError("model residual predicts no pairs: take graphsage or gcn")
         predicted: dict[str, Any] = {"relation": RELATIONS, "directed": True}
         if isinstance(pairs, Triples):
             predicted["directions"] = pairs.directions

@@ -1,37 +1,56 @@
 """The settings of a run that depend on its graph: what auto and None stand for.
 
-- few labels (fewer than 100 training nodes per class, fewer than a tenth of all nodes): two models
-  are trained for a moment, GraphSAGE as usual and a GCN without norm under weight decay (Kipf and
-  Welling's); GraphSAGE is taken if its validation score is better by 0.02
+- the model: short trainings are compared by their validation scores. With few labels (fewer than
+  100 training nodes per class, fewer than a tenth of all nodes) GraphSAGE as usual and a GCN
+  without norm under weight decay (Kipf and Welling's): GraphSAGE is taken if it is better by 0.02.
+  With more labels GraphSAGE as usual, a larger one without dropout (for labels that are hard to
+  fit) and a deeper residual model (for neighbours that are unlike the node): another than the usual
+  one is taken if it is better by 0.005
 - learned rows: where nodes outside training have 5 or more training nodes among their neighbours
 - dropout: 0.5, or 0.2 where there are fewer than 100 feature columns
 - patience: 10 evaluations, or as many as make 100 steps; never with a cosine schedule, with
   `select` "last" and without validation nodes
 
-Labels of validation nodes choose between the two models, and nothing else. `docs/training.md` has
-the measurements behind the numbers.
+Labels of validation nodes choose between models, and nothing else. `docs/training.md` has the
+measurements behind the numbers.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
 
+from vrgcn.costs.choice import work
+from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
-from vrgcn.runs.job import prepare
+from vrgcn.runs.job import Job, prepare
 from vrgcn.tasks import find_task
+from vrgcn.tasks.metrics import Metric
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.interval import duration
+from vrgcn.training.listener import Callbacks, StopTraining
 from vrgcn.training.objective import build_objective
+from vrgcn.training.state import Epoch
 
 _PER_CLASS, _SHARE = 100, 0.1  # few labels: fewer training nodes per class, and of all nodes
 _DECAY = 5e-4
-_PILOT = 50  # epochs of a training that is compared
+_PILOT = 50  # epochs of a training that is compared where labels are few
 _MARGIN = 0.02  # by which GraphSAGE has to be better: where it is at all, it is by far
+_SHORT = 16  # epochs of a training that is compared where labels are many
+_BEHIND = 0.02  # of the usual model's score after half of them: the training ends there
+_GAIN = 0.005  # by which another model than the usual has to be better; of an error, four times
+_WORK = 2.5e5  # nodes that an epoch may cost where several models are compared: some seconds
+# The usual model's settings that another model changes; a run with other values keeps its model.
+_CHANGED = {"hidden": 128, "layers": 2, "dense": 1, "skip": False, "jumping": "none"}
+_OTHERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "a larger graphsage without dropout": ({"layers": 3, "hidden": 256, "dropout": 0.0}, {}),
+    "a residual model": ({"model": "residual", "layers": 4}, {"learning_rate": 0.003}),
+}
 _NEIGHBOURS = 5.0  # training neighbours from which on learned rows are worth their time
 _NUMBERS = 1 << 23  # numbers of a table of learned rows at most: its optimiser keeps three
 _COLUMNS = 100  # feature columns from which on half of them can be dropped
@@ -39,13 +58,15 @@ _PATIENCE, _STEPS = 10, 100  # evaluations, and steps, without a better score
 
 
 def settle(
-    model: ModelConfig, train: TrainConfig, graph: Graph
+    model: ModelConfig, train: TrainConfig, graph: Graph, *, compare: bool = True
 ) -> tuple[ModelConfig, TrainConfig, str | None]:
     """Return the settings of the model and the training with values in place of auto and None, and
     a note on a choice that was made by training.
 
     graph: as the model is trained on it, with scaled features
+    compare: compare models where labels are many too; False: a search will
     """
+    compare = compare and model.dropout is None
     train = replace(train, patience=_patience(train, graph))
     if model.dropout is None:
         wide = graph.num_features >= _COLUMNS or graph.kinds is not None
@@ -54,7 +75,7 @@ def settle(
         model = replace(model, learned_rows=_rows_worth(model, train, graph))
     note = None
     if model.model == "auto":
-        model, train, note = _choose_model(model, train, graph)
+        model, train, note = _choose_model(model, train, graph, compare)
     decay = 0.0 if train.weight_decay is None else train.weight_decay
     return model.settled(), replace(train, weight_decay=decay), note
 
@@ -97,15 +118,29 @@ def _patience(train: TrainConfig, graph: Graph) -> int:
     return max(_PATIENCE, math.ceil(_STEPS / steps / train.evaluate_every))
 
 
+Candidate = tuple[ModelConfig, TrainConfig]
+
+
 def _choose_model(
-    model: ModelConfig, train: TrainConfig, graph: Graph
+    model: ModelConfig, train: TrainConfig, graph: Graph, compare: bool
 ) -> tuple[ModelConfig, TrainConfig, str | None]:
-    usual = replace(model, model="graphsage")
-    if not few_labels(graph) or not len(graph.val) or model.norm != "auto":
-        return usual, train, None
+    """compare: several models where labels are many"""
+    usual = replace(model, model="graphsage"), train
+    if not len(graph.val) or model.norm != "auto":
+        return *usual, None
+    if few_labels(graph):
+        return _choose_for_few(*usual, graph)
+    if compare and _are_compared(*usual, graph):
+        return _choose_for_many(*usual, graph)
+    return *usual, None
+
+
+def _choose_for_few(
+    model: ModelConfig, train: TrainConfig, graph: Graph
+) -> tuple[ModelConfig, TrainConfig, str]:
     decayed = train if train.weight_decay is not None else replace(train, weight_decay=_DECAY)
-    tried = ((usual, train), (replace(model, model="gcn", norm="none"), decayed))
-    scores = [_pilot(*each, graph) for each in tried]
+    tried = ((model, train), (replace(model, model="gcn", norm="none"), decayed))
+    scores = [_pilot(*each, graph, _PILOT)[-1] for each in tried]
     metric = build_objective(graph, train).metric
     second = scores[0] < scores[1] + _MARGIN  # scores of classes: more is better
     texts = [metric.text(score) for score in scores]
@@ -117,22 +152,85 @@ def _choose_model(
     return *tried[second], note
 
 
-def _pilot(model: ModelConfig, train: TrainConfig, graph: Graph) -> float:
-    """Return the best validation score of a short training."""
+def _are_compared(model: ModelConfig, train: TrainConfig, graph: Graph) -> bool:
+    """True if a run is so long, and its graph so small, that short trainings of several models are
+    a part of it, and if no setting that they would change was given."""
+    given = (getattr(model, name) != value for name, value in _CHANGED.items())
+    if any(given) or train.learning_rate != TrainConfig.learning_rate:
+        return False
+    if graph.kinds is not None or train.memory == "disk" or train.epochs < 4 * _SHORT:
+        return False
+    job = _prepared(model, train, graph)
+    name = job.config.estimator
+    return all(work(cost) <= _WORK for cost in job.costs([name]).values())
+
+
+def _choose_for_many(
+    model: ModelConfig, train: TrainConfig, graph: Graph
+) -> tuple[ModelConfig, TrainConfig, str]:
+    tried: dict[str, Candidate] = {"graphsage": (model, train)}
+    for name, (of_model, of_train) in _OTHERS.items():
+        tried[name] = replace(model, **of_model), replace(train, **of_train)
+    metric = build_objective(graph, train).metric
+    scores: dict[str, float] = {}
+    usual: list[float] = []
+    for name, each in tried.items():
+        found = _pilot(*each, graph, _SHORT, usual)
+        usual, scores[name] = usual or found, found[-1]
+    chosen = "graphsage"
+    for name, score in scores.items():
+        needed = _moved(metric, scores[chosen], _GAIN if chosen == "graphsage" else 0.0)
+        if name != chosen and metric.better(score, needed):
+            chosen = name
+    texts = ", ".join(f"{metric.text(score)} by {name}" for name, score in scores.items())
+    note = (
+        f"{chosen} was chosen by {_SHORT} epochs of each: validation {metric.title} {texts} "
+        f"({setting('model', 'graphsage')} trains that at once)"
+    )
+    return *tried[chosen], note
+
+
+def _prepared(model: ModelConfig, train: TrainConfig, graph: Graph) -> Job:
     from vrgcn.costs.order import build_for
 
+    objective = build_objective(graph, train)
+    built = build_for(model.settled(), graph, objective.outputs, train.seed)
+    return prepare(built, graph, train, objective=objective)
+
+
+def _pilot(
+    model: ModelConfig, train: TrainConfig, graph: Graph, epochs: int, usual: Sequence[float] = ()
+) -> list[float]:
+    """Return the best validation score so far after each evaluation of a short training.
+
+    usual: those of the usual model; one that lies far behind it ends after half of the epochs
+    """
     config = replace(
         train,
-        epochs=min(_PILOT, train.epochs),
-        warmup=min(train.warmup, _PILOT, train.epochs),
+        epochs=min(epochs, train.epochs),
+        warmup=min(train.warmup, epochs, train.epochs),
         diagnostics=0,
         on_nan="stop",
         time_limit=_tenth(train.time_limit),
     )
-    objective = build_objective(graph, config)
-    built = build_for(model.settled(), graph, objective.outputs, config.seed)
-    val: Any = prepare(built, graph, config, objective=objective).train().val
-    return float(val)
+    metric = build_objective(graph, config).metric
+    best: list[float] = []
+
+    def on_epoch(point: Epoch) -> None:
+        if point.val is None:
+            return
+        best.append(best[-1] if best and not metric.better(point.val, best[-1]) else point.val)
+        half = len(best) == len(usual) // 2
+        if half and not metric.better(best[-1], _moved(metric, usual[len(best) - 1], -_BEHIND)):
+            raise StopTraining
+
+    result = _prepared(model, config, graph).train(Callbacks(on_epoch=on_epoch))
+    return best or [float("nan") if result.val is None else result.val]
+
+
+def _moved(metric: Metric, score: float, gain: float) -> float:
+    """Return a score that is better by a gain; an error by four times that share of itself."""
+    return score * (1 - 4 * gain) if metric.error else score + gain
 
 
 def _tenth(limit: str | None) -> str | None:

@@ -53,7 +53,7 @@ class Range:
         return replace(self, low=min(self.low, value), high=max(self.high, value))
 
 
-_MODELS = ("gcn", "graphsage", "mlp")
+_MODELS = ("gcn", "graphsage", "residual", "mlp")
 # The best of each kind: with sampled neighbours, without, both ways, and exact.
 _ESTIMATORS = ("two-way", "cvd", "exact", "history")
 
@@ -81,12 +81,16 @@ NOT_RELATIONAL = ("learned_rows", "neighbour_labels")
 PORTFOLIO: tuple[dict[str, Any], ...] = (
     # For graphs whose links carry information, in the given settings.
     {"learned_rows": True},
-    # Larger than the defaults, with a lower rate: the usual result of manual tuning.
-    {"layers": 3, "hidden": 256, "learning_rate": 0.003},
+    # For labels that are hard to fit: many classes for each node, much training data.
+    {"layers": 3, "hidden": 256, "dropout": 0.0},
     # For graphs whose links carry information: many links, few features.
     {"learned_rows": True, "learning_rate": 0.003, "dropout": 0.5},
+    # For neighbours that are unlike the node: deep, and its own features are kept.
+    {"model": "residual", "layers": 4, "learning_rate": 0.003},
     # For few labels, or noisy features: reads the labels of neighbours.
     {"neighbour_labels": True, "hidden": 256, "learning_rate": 0.003, "dropout": 0.5},
+    # Larger than the defaults, with a lower rate: the usual result of manual tuning.
+    {"layers": 3, "hidden": 256, "learning_rate": 0.003},
     # For neighbours that are similar to the node.
     {"model": "gcn", "layers": 2, "hidden": 256, "dropout": 0.5},
     # For few labels: Kipf and Welling's own.
@@ -97,9 +101,7 @@ PORTFOLIO: tuple[dict[str, Any], ...] = (
     {"layers": 1, "dense": 2, "dropout": 0.5},
     # For neighbours without information.
     {"model": "mlp", "layers": 3, "hidden": 256, "learning_rate": 0.003, "dropout": 0.5},
-    # For so many labels that no regularisation is needed.
-    {"layers": 3, "hidden": 128, "learning_rate": 0.01, "dropout": 0.0},
-)
+)  # large models have small ones between them: a search ends after three that take too long
 
 
 # The same for pairs.

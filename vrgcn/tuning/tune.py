@@ -118,7 +118,7 @@ def tune(
         on_begin()
         given = _settled(given, graph, limit)
         leaderboard = stack.enter_context(Leaderboard(objective.metric, verbose))
-        left_out = [*_too_slow(given, graph, objective), *_featureless(graph)]
+        left_out = [*_too_slow(given, graph, objective), *_unsuited(given, graph)]
         lacking = NOT_RELATIONAL if graph.kinds is not None else ()
         space = Search(given, search, left_out, lacking)
         tuner = Tuner(
@@ -201,7 +201,8 @@ def _settled(given: Settings, graph: Graph, limit: str | None) -> Settings:
     limit: of the search; a choice that is made by training takes a part of it
     """
     untested = graph.with_splits({"train": graph.train, "val": graph.val})
-    model, train, _ = settle(given.model, replace(given.train, time_limit=limit), untested)
+    train = replace(given.train, time_limit=limit)
+    model, train, _ = settle(given.model, train, untested, compare=False)
     if (model.norm, given.model.norm) == ("none", "auto"):
         model = replace(model, norm="auto", layer_norm=False)  # which is searched
     return Settings(model, replace(train, time_limit=None))
@@ -264,8 +265,16 @@ def _refuse_another(folder: Path, study: optuna.Study, now: dict[str, Any]) -> N
         )
 
 
-def _featureless(graph: Graph) -> tuple[str, ...]:
-    """Return the models that have nothing to learn from on this graph."""
-    kinds = graph.kinds
-    nothing = kinds is not None and not kinds.widths.get(kinds.target or "", 0)
-    return ("mlp",) if nothing else ()
+def _unsuited(given: Settings, graph: Graph) -> list[str]:
+    """Return the models that know no kinds of nodes, or not the given settings, or have nothing to
+    learn from on this graph."""
+    found, kinds = [], graph.kinds
+    try:
+        given.changed({"model": "residual"})
+    except ValueError:
+        found.append("residual")
+    if kinds is not None:
+        found = ["residual"]
+        if not kinds.widths.get(kinds.target or "", 0):
+            found.append("mlp")
+    return found

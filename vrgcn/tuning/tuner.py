@@ -31,6 +31,7 @@ from vrgcn.files.writing import remove_folder, remove_partial, write_text
 from vrgcn.graph.graph import Graph
 from vrgcn.inference import MODEL
 from vrgcn.inference.average import Average
+from vrgcn.runs.auto_settings import few_labels
 from vrgcn.runs.folder import BASELINES, BEST, CHECKPOINTS, CONFIG, LEADERBOARD, TRIAL, TRIALS
 from vrgcn.runs.interrupts import Interrupted, StopRequest, stop_requests
 from vrgcn.runs.job import Job, prepare
@@ -56,6 +57,8 @@ _SHARE = 1 / 8  # smallest share of the time for another, so that a slow one doe
 _SLOWER = 1.5  # times as long as the first it may take in any case
 _BASELINES = 0.15  # share of the time after which no baseline is begun, and those begun end
 _KEPT = 0.05  # share of the time kept for the average and the test nodes
+_TRIALS = 20  # trials of few labels that shall fit into the time, with fewer epochs if need be
+_LEAST = 30  # epochs of these trials in any case
 _ENOUGH = 0.5  # share of the first trial's epochs below which a trial is not begun
 _CUT, _OVER = "it had its share of the time", "the time was over"
 _UNFIT = 3  # trials in turn that would take too long after which a search ends
@@ -346,6 +349,7 @@ class Tuner:
         trial.set_user_attr(COST, cost)
         costs = epoch_costs(self.study, trial)
         epoch = self._predicted(cost)
+        settings = self._shortened(settings, epoch)
         if epoch and min(left, share) / epoch < self._enough(settings.train.epochs):
             predicted = seconds_text(epoch * settings.train.epochs)
             return "pruned", f"it would take about {predicted}", None
@@ -462,6 +466,19 @@ class Tuner:
                 seconds += noted["seconds"]
                 paid += noted["epochs"] * noted[COST]
         return cost * seconds / paid if paid else 0.0
+
+    def _shortened(self, settings: Settings, epoch: float) -> Settings:
+        """Return the settings with so many epochs that several trials fit into the time, where few
+        nodes have labels: their runs hardly gain from longer training, and evaluate all nodes after
+        every step.
+
+        epoch: predicted seconds of one; 0: not known
+        """
+        if not epoch or self.clock.limit is None or not few_labels(self.untested):
+            return settings
+        share = (1 - _BASELINES - _KEPT) * self.clock.limit / _TRIALS
+        epochs = max(_LEAST, int(share / epoch))
+        return settings.changed({"epochs": min(epochs, settings.train.epochs)})
 
     def _enough(self, epochs: int) -> float:
         """Return the epochs that a trial has to come to in its time to be worth it, by those of the

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -9,11 +10,12 @@ import pytest
 from lab.league import rows
 from lab.league.real_graphs import entry_of
 from lab.league.rows import KINDS, LAST, ROWS, Row, run_row
-from lab.league.search import run_search
+from lab.league.search import processor_time, run_search
 from vrgcn import Graph
 from vrgcn.baselines import RECIPES
 from vrgcn.engine.estimators import ESTIMATORS
 from vrgcn.runs.settings import Settings
+from vrgcn.training.clock import Clock
 
 
 @pytest.mark.parametrize("row", ["baseline linear-2", "default", "two-way, last weights"])
@@ -63,3 +65,10 @@ def test_a_search_is_scored_with_the_best_of_what_it_found(small: Graph) -> None
     assert record["val"] >= parts[0]["val"]  # the average is chosen on the validation nodes
     assert parts[1]["name"].startswith("trial ")
     assert parts[2]["name"] in RECIPES
+
+
+def test_the_limit_of_a_search_counts_processor_seconds() -> None:
+    with processor_time():
+        begun = time.process_time()
+        assert begun <= Clock.now() <= time.process_time()
+    assert abs(Clock.now() - time.monotonic()) < 60

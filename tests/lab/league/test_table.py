@@ -17,6 +17,7 @@ from lab.league.table import (
     report,
     score_table,
     second_table,
+    sections,
     tune_table,
 )
 
@@ -102,3 +103,11 @@ def test_the_later_of_two_records_counts(records: Records) -> None:
 def test_the_picture_is_written(records: Records, tmp_path: Path) -> None:
     draw(records, tmp_path / "league.png")
     assert (tmp_path / "league.png").stat().st_size > 5000
+
+
+def test_splits_that_are_missing_are_counted(records: Records) -> None:
+    counted = sections(records[:-1])["Splits that were run, of 3"]
+    assert "| tune | 2 | 3 |" in counted
+    assert "| two-way | 0 | 3 |" in counted
+    whole = [record for record in records if record["row"] in ("default", "tune")]
+    assert not any(title.startswith("Splits") for title in sections(whole))
