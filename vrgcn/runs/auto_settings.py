@@ -82,6 +82,8 @@ def settle(
 
 def few_labels(graph: Graph) -> bool:
     """True if few nodes have the label that they are trained for, one class each."""
+    if graph.labels is None:
+        return False
     few = len(graph.train) < min(_PER_CLASS * graph.num_classes, _SHARE * graph.num_nodes)
     return few and graph.kinds is None and find_task(graph.task).name == "classes"
 
