@@ -8,7 +8,12 @@ import torch
 
 from vrgcn import Graph, split_pairs
 from vrgcn.audit.budget import FULL
-from vrgcn.audit.repeated_pairs import pairs_in_messages, pairs_in_two_splits
+from vrgcn.audit.repeated_pairs import (
+    pairs_in_messages,
+    pairs_in_two_splits,
+    triples_in_messages,
+)
+from vrgcn.triples.split import split_triples
 
 USERS, ITEMS = 60, 40
 BOUGHT = ("user", "bought", "item")
@@ -71,3 +76,18 @@ def test_a_pair_in_two_splits_and_its_reverse_are_found() -> None:
     assert finding.text.startswith(f"2 of {len(again)} test pairs of edges are train pairs too")
     [finding] = pairs_in_messages(graph, FULL)
     assert finding.severity == "high"
+
+
+def test_relations_that_reverse_each_other_make_triples_a_lookup() -> None:
+    ends = torch.randint(200, (2, 300))
+    married = {("node", "wife_of", "node"): ends, ("node", "husband_of", "node"): ends.flip(0)}
+    graph = split_triples(Graph.from_kinds({"node": 200}, married))
+    [finding] = triples_in_messages(graph, FULL)
+    assert finding.severity == "high"
+    assert "of the validation and test triples join nodes that a training triple joins" in (
+        finding.text
+    )
+    other = {**married, ("node", "husband_of", "node"): torch.randint(200, (2, 300))}
+    assert (
+        list(triples_in_messages(split_triples(Graph.from_kinds({"node": 200}, other)), FULL)) == []
+    )
