@@ -3,6 +3,7 @@ built anew."""
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -154,3 +155,45 @@ def test_kinds_and_relations_to_the_last_bits_of_float64(
         if step == 5:
             live._fold()
         live.apply(store.change())
+
+
+def test_explanations_name_kinds_and_relations_and_are_exact() -> None:
+    store = Store(np.random.default_rng(4))
+    graph = store.graph()
+    torch.manual_seed(2)
+    triples = [part.triple for part in graph.relations.values()]
+    model = RELATIONAL["relational-gcn"](WIDTHS, triples, "user", 5, 2, rows={"shop": 3})
+    saved = SavedModel(model.double(), "gcn", nodes=graph.names.unique())
+    live = Live(saved, graph)
+    users = sorted(store.nodes["user"])
+    user = max(users, key=lambda node: sum(node in ends for ends in store.edges["bought"]))
+    found = live.explain(user, kind="user")
+    of = int(live.predict(user).outputs.argmax())
+    looked = {(effect.relation, effect.kind) for effect in found.edges.effects}
+    assert ("user-bought-item", "item") in looked
+    assert found.edges.looked_at == found.edges.there
+
+    def probability(changed: Store) -> float:
+        graph = changed.graph()
+        place = graph.names.ids_of("user").to_pylist().index(user)
+        return float(predict(saved, graph, [place]).softmax(1)[0, of])
+
+    for effect in found.edges.effects:
+        name = str(effect.relation).split("-")[1]
+        changed = copy.deepcopy(store)
+        ends = [pair for pair in store.edges[name] if set(pair) == {user, effect.id}]
+        for pair in ends if name != "follows" else ends[:1]:
+            del changed.edges[name][pair]
+        if len(ends) == 1:
+            assert effect.without == pytest.approx(probability(changed), abs=1e-12)
+    for effect in found.neighbours.effects:
+        changed = copy.deepcopy(store)
+        del changed.nodes[str(effect.kind)][effect.id]
+        for name, (source, target) in RELATIONS.items():
+            changed.edges[name] = {
+                (s, t): weight
+                for (s, t), weight in store.edges[name].items()
+                if (source, s) != (effect.kind, effect.id)
+                and (target, t) != (effect.kind, effect.id)
+            }
+        assert effect.without == pytest.approx(probability(changed), abs=1e-12)
