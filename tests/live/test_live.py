@@ -14,7 +14,7 @@ from torch_geometric.nn import GraphSAGE as PyGSAGE
 
 import vrgcn
 from tests.live.book import WIDTH, a_book
-from vrgcn import GCN, Graph, GraphSAGE
+from vrgcn import GCN, Graph, GraphSAGE, PairModel
 from vrgcn.inference.average import Average
 from vrgcn.inference.calibration import Calibration
 from vrgcn.inference.saved import SavedModel
@@ -204,6 +204,16 @@ def test_what_cannot_be_live_is_refused() -> None:
     average = Average.of_members({"a": SavedModel(GCN(3, 4, 2), "gcn")}, {"a": 1.0}, "runs/best")
     with pytest.raises(ValueError, match="single one: runs/best"):
         Live(average, graph)
+    shared: dict[str, Any] = {
+        "relation": "edges",
+        "directed": True,
+        "in_features": 3,
+        "hidden": 4,
+        "classes": 2,
+    }
+    values = PairModel("gcn", "mlp", values=0, **shared)
+    with pytest.raises(ValueError, match="predicts values of pairs cannot be live"):
+        Live(SavedModel(values, "gcn"), graph)
     scaled, _ = vrgcn.scale_graph(Graph([], torch.eye(3), [0, 1, 0], train=[0, 1]), "standard")
     with pytest.raises(ValueError, match="give the graph as it was loaded"):
         Live(SavedModel(GCN(3, 4, 2), "gcn"), scaled)

@@ -25,7 +25,9 @@ def hidden_pairs(graph: Graph, state_slots: Tensor) -> HiddenPairs:
     """
     if graph.pairs is None:
         return HiddenPairs()
-    pairs = torch.cat([graph.pairs.val, graph.pairs.test])
+    aside = graph.pairs.aside
+    more = [] if aside is None else [aside]
+    pairs = torch.cat([graph.pairs.val, graph.pairs.test, *more])
     sources, targets = (state_slots[pairs[:, end]].tolist() for end in (0, 1))
     found = set(zip(targets, sources, strict=True))
     if not graph.pairs.directed:

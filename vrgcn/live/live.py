@@ -527,11 +527,21 @@ def _check_model(saved: SavedModel) -> None:
             "the layers of a PyG model bring matrices of their own, and what a change of the graph "
             "does to these is not known here: train vrgcn's GCN or GraphSAGE, or predict anew"
         )
+    _check_pairs(saved.model)
     if saved.own_matrix:
         raise ValueError(
             "the model was trained by a propagation matrix or rule of your own: what a change of "
             "the graph does to it is not known"
         )
+
+
+def _check_pairs(model: nn.Module) -> None:
+    if not isinstance(model, PairModel):
+        return
+    if model.arguments.get("directions") is not None:
+        raise ValueError("a model that predicts the edges of all relations cannot be live")
+    if model.arguments.get("values") is not None:
+        raise ValueError("a model that predicts values of pairs cannot be live")
 
 
 def _check_graph(graph: Graph) -> None:

@@ -7,12 +7,13 @@ the graph is folded.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.kinds import Kinds
-from vrgcn.graph.relations import Schema
 
 _LEAST = 1024  # free slots of a kind
 _SHARE = 4  # of a kind's nodes: one free slot for so many
@@ -45,11 +46,8 @@ class Slots:
             total += self.room[kind]
             base += self.sizes[kind]
         self.total = total
-        self.schema = Schema()
-        if kinds is not None:
-            self.schema = Schema(
-                Kinds(self.room, kinds.target, kinds.widths), dict(graph.schema.ends)
-            )
+        room = None if kinds is None else Kinds(self.room, kinds.target, kinds.widths)
+        self.schema = replace(graph.schema, kinds=room)
 
     @property
     def kinds(self) -> tuple[str, ...]:

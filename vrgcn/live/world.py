@@ -13,7 +13,9 @@ from torch import Tensor
 from vrgcn.data.tables.ids import tidied
 from vrgcn.data.tables.recipe import Recipe
 from vrgcn.files.setting_names import setting
+from vrgcn.graph.blocks import Blocks
 from vrgcn.graph.graph import Graph
+from vrgcn.graph.sparse import select_columns
 from vrgcn.inference.saved import SavedModel
 from vrgcn.live.edges import LiveEdges
 from vrgcn.live.ids import IdIndex, KindIds
@@ -22,6 +24,7 @@ from vrgcn.live.resolving import Known, LiveRelation
 from vrgcn.live.row_features import NumberRows, RecipeRows, RowFeatures
 from vrgcn.live.slots import ONLY, Slots
 from vrgcn.live.state import LiveState
+from vrgcn.pairs.mean_features import made_of_edges
 from vrgcn.pairs.model import PairModel
 
 Recipes = Mapping[str, Recipe]  # by kind or relation, by "" of a graph of one table
@@ -63,8 +66,7 @@ def make_world(
     """Everything that a live model holds, its tables still empty."""
     slots = Slots(graph)
     ids = _kind_ids(graph, slots, recipes)
-    own = saved.model.arguments["relation"] if isinstance(saved.model, PairModel) else None
-    relations = _relations(graph, slots, recipes, undirected, own)
+    relations = _relations(graph, slots, recipes, undirected)
     edges = {name: relation.edges for name, relation in relations.items()}
     answered = slots.kinds
     predicted = relation_of(saved.model) if isinstance(saved.model, PairModel) else None
@@ -77,7 +79,7 @@ def make_world(
         hidden = hidden_pairs(graph, slots.of_graph())
         relations[predicted] = replace(relations[predicted], hidden=hidden)
     state = LiveState(saved, graph, slots, edges, answered, directory)
-    frozen = _frozen_kinds(graph, relations, recipes, own)
+    frozen = _frozen_kinds(graph, relations)
     features = _row_features(graph, state, recipes)
     known = Known(slots, ids, relations, features, state.raw.row, frozen)
     return World(graph, slots, ids, relations, state, known, answered)
@@ -95,9 +97,8 @@ def _kind_ids(graph: Graph, slots: Slots, recipes: Recipes) -> dict[str, KindIds
 
 
 def _relations(
-    graph: Graph, slots: Slots, recipes: Recipes, undirected: bool | None, predicted: str | None
+    graph: Graph, slots: Slots, recipes: Recipes, undirected: bool | None
 ) -> dict[str, LiveRelation]:
-    """predicted: the relation whose pairs the model predicts, or None"""
     if graph.kinds is None:
         recipe = recipes.get(ONLY)
         if undirected is None and recipe is not None:
@@ -111,8 +112,7 @@ def _relations(
             recipe = recipes.get(name)
             edges = LiveEdges(part.adjacency, slots, part.undirected)
             columns = _columns(recipe, part.source, part.target)
-            made = recipe is not None and bool(recipe.encoders) and name != predicted
-            frozen = _of_columns(name) if made else ""
+            frozen = _of_columns(name) if _made_features(graph, name) else ""
             found[name] = LiveRelation(name, part.source, part.target, edges, columns, frozen)
     return found
 
@@ -124,23 +124,26 @@ def _of_columns(relation: str) -> str:
     )
 
 
-def _frozen_kinds(
-    graph: Graph,
-    relations: Mapping[str, LiveRelation],
-    recipes: Recipes,
-    predicted: str | None,
-) -> dict[str, str]:
+def _frozen_kinds(graph: Graph, relations: Mapping[str, LiveRelation]) -> dict[str, str]:
     """Why nodes of a kind cannot be added or changed: some of their features are made of columns of
-    edges. Those of the predicted relation are zero in any case."""
+    edges."""
     if graph.kinds is None:
         return {ONLY: relations[ONLY].frozen}
-    found = {}
-    for name, relation in relations.items():
-        recipe = recipes.get(name)
-        if recipe is not None and recipe.encoders and name != predicted:
-            for kind in (relation.source, relation.target):
-                found[kind] = _of_columns(name)
+    found: dict[str, str] = {}
+    for relation in relations.values():
+        if relation.frozen:
+            found |= dict.fromkeys((relation.source, relation.target), relation.frozen)
     return found
+
+
+def _made_features(graph: Graph, relation: str) -> bool:
+    """Whether features are means over a relation's edges: some are, and not all of them zero, as
+    those of a predicted relation may be."""
+    places = torch.tensor(list(made_of_edges(graph, relation)), dtype=torch.int64)
+    if not len(places):
+        return False
+    parts = [block.values for block in Blocks.of(select_columns(graph.features, places)).blocks]
+    return any(bool(part.to_dense().any()) for part in parts)
 
 
 def _columns(
