@@ -64,3 +64,13 @@ def test_mistakes_are_told(vrgcn: Run, tables: Path) -> None:
     code, _, err = vrgcn("audit", tables / "clean", "--predict", "user-bought-item")
     assert code == 1
     assert "--predict user-bought-item: the graph offers label, edges" in err
+
+
+def test_training_from_python_warns_too(
+    tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import vrgcn as package
+
+    settings = {"epochs": 1, "model": "mlp", "verbose": True}
+    package.train(tables / "leaky", out=tmp_path / "run", **settings)
+    assert "warning: possible leak: column 'paid' alone tells the label" in capsys.readouterr().out

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from vrgcn.audit import quick_audit
 from vrgcn.data.sources import find_source
 from vrgcn.data.store import save_graph
 from vrgcn.graph.graph import Graph
@@ -64,6 +65,8 @@ def train(
         job = found.prepare(opened.graph, chosen_estimator(folder) if resume else None)
         if verbose:
             _print(opened.graph, opened.note, job)
+            for finding in [] if resume else quick_audit(opened.graph):
+                print(f"warning: possible leak: {finding}")
         values = {**before, **described(found, opened.checksum)}
         job.run(
             folder,
