@@ -151,6 +151,8 @@ def make_folder(folder: Path) -> None:
 
 def flush_folder(folder: Path) -> None:
     """Make the names in a folder durable, not only the contents of its files."""
+    if os.name == "nt":  # Windows opens no folders
+        return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
