@@ -119,3 +119,37 @@ def test_a_purchase_changes_the_recommendations_of_a_user() -> None:
         same(answers(live, user, 20), recommended(saved, changed, number, 20))
     with pytest.raises(ValueError, match="predicts pairs"):
         live.predict(0, kind="user")
+
+
+def test_lightgcn_averages_over_all_relations_at_once() -> None:
+    torch.manual_seed(1)
+    bought = torch.stack([torch.randint(0, 12, (40,)), torch.randint(0, 9, (40,))])
+    sold = torch.stack([torch.randint(0, 9, (12,)), torch.randint(0, 3, (12,))])
+    edges = {("user", "bought", "item"): bought, ("item", "sold_by", "shop"): sold}
+    whole = Graph.from_kinds({"user": 12, "item": 9, "shop": 3}, edges)
+    graph = split_pairs(whole, "user-bought-item")
+    model = PairModel(
+        "lightgcn",
+        "dot",
+        relation="user-bought-item",
+        directed=True,
+        in_features=0,
+        nodes=graph.num_nodes,
+        classes=4,
+        layers=3,
+    )
+    saved = SavedModel(model, model.propagation, nodes=graph.names.unique())
+    live = Live(saved, graph)
+    live.add_nodes({"id": 12}, kind="user")
+    live.add_edges([(12, 3), (0, 4)], "bought")
+    live.add_edges((3, 1), "sold_by")
+    live.remove_nodes(2, kind="item")
+    changed = live.graph()
+    for user in (0, 5, 12):
+        wanted = recommended(saved, changed, user, 20)
+        items = changed.names.ids_of("item").to_pylist()
+        same(answers(live, user, 20), [(items[place], score) for place, score in wanted])
+    follows = {**edges, ("user", "follows", "user"): torch.tensor([[0], [1]])}
+    other = Graph.from_kinds({"user": 12, "item": 9, "shop": 3}, follows)
+    with pytest.raises(ValueError, match="between two kinds of its own"):
+        Live(saved, split_pairs(other, "user-bought-item"))

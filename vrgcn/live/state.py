@@ -29,7 +29,7 @@ from vrgcn.graph.propagation import PROPAGATIONS, RELATION_SIDES, SIDES
 from vrgcn.graph.relations import Schema
 from vrgcn.graph.sparse import full_precision
 from vrgcn.inference.saved import SavedModel, fit_features
-from vrgcn.live.edges import LiveEdges
+from vrgcn.live.edges import EdgeEdits, LiveEdges
 from vrgcn.live.features import LiveAverages, LiveFeatures, live_features
 from vrgcn.live.learned import LearnedRows
 from vrgcn.live.matrices import LiveMatrix, LivePropagation
@@ -89,6 +89,7 @@ class LiveState:
             prepared.features, slots, self._file("features")
         )
         self.evaluation = trace(self.model, prepared.features, training=False, schema=self.schema)
+        self._union: LiveEdges | None = None  # of all relations, where the model averages over it
         self._matrices = self._made_matrices(saved, graph)
         self.P: dict[Relation, LivePropagation] = {}
         self.averages: dict[Relation, LiveAverages] = {}
@@ -212,6 +213,11 @@ class LiveState:
         for name, edits in changes.edits.items():
             if edits:
                 touched[id(self.edges[name])] = self.edges[name].edit(edits, undo)
+        if touched and self._union is not None:
+            both: EdgeEdits = {}
+            for edits in changes.edits.values():
+                both |= edits | {(column, row): weight for (row, column), weight in edits.items()}
+            touched[id(self._union)] = self._union.edit(both, undo)
         dirty = {}
         for over, matrix in self._matrices.items():
             rows, columns = touched.get(id(matrix.edges), (_NONE, _NONE))
@@ -293,13 +299,11 @@ class LiveState:
         if graph.kinds is None:
             edges = self.edges[ONLY]
             return LiveMatrix(edges, SIDES.get(rule), self.slots.total, self.dtype)
-        if over is None and rule != "identity":
-            raise ValueError(
-                "the model averages over all relations at once, which a live graph of several "
-                "kinds cannot follow; relational models can"
-            )
-        if over is None:
+        if over is None and rule == "identity":
             return LiveMatrix(None, None, self.slots.total, self.dtype)
+        if over is None:
+            self._union = _union(graph, self.slots)
+            return LiveMatrix(self._union, SIDES[rule], self.slots.total, self.dtype)
         relation = graph.relations[over]
         kinds = self.schema.kinds
         assert kinds is not None
@@ -320,3 +324,17 @@ class LiveState:
 
     def _file(self, name: str) -> Path | None:
         return None if self._directory is None else self._directory / f"{name}.bin"
+
+
+def _union(graph: Graph, slots: Slots) -> LiveEdges:
+    """The edges of all relations and their reverses together, which follow changes where no two
+    relations can have an edge at the same place."""
+    given = [part for part in graph.relations.values() if part.reverse_of is None]
+    ends = [frozenset((part.source, part.target)) for part in given]
+    alone = all(len(pair) == 2 for pair in ends) and len(set(ends)) == len(ends)
+    if not alone:
+        raise ValueError(
+            "the model averages over all relations at once, which a live graph can follow only if "
+            "each relation is between two kinds of its own; relational models can in any case"
+        )
+    return LiveEdges(graph.adjacency, slots, undirected=True)
