@@ -41,7 +41,8 @@ CONFIG: dict[str, Any] = {
     "negatives": 512,
     "negative_sampling": "shared",
     "learning_rate": 0.005,
-    "epochs": 40,
+    "own_edges": "keep",
+    "epochs": 12,
     "metric": METRIC,
     "diagnostics": 0,
 }

@@ -9,13 +9,21 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.theory.test_pairs import batches_of, kinds_graph, kinds_model, pair_graph, pair_model
+from tests.theory.test_pairs import (
+    batches_of,
+    kinds_graph,
+    kinds_model,
+    pair_graph,
+    pair_model,
+    rows_model,
+)
 from vrgcn import TrainConfig, fit
 from vrgcn.engine.batch import Position
 from vrgcn.graph.graph import Graph
 from vrgcn.pairs.batches import NodeBatches, PairBatches
 from vrgcn.pairs.model import PairModel
 from vrgcn.pairs.terms import TermSource
+from vrgcn.training.pair_objective import PairObjective
 
 CASES = ["directed", "undirected", "relational-gcn", "lightgcn"]
 
@@ -150,3 +158,28 @@ def test_a_resumed_run_with_shared_negatives_and_redrawn_pairs_ends_in_the_same_
     fit(parted, graph, TrainConfig(epochs=4, **settings), resume=tmp_path / "run")
     for one, other in zip(whole.parameters(), parted.parameters(), strict=True):
         assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("case", "way", "wanted"),
+    [
+        ("rows", "nodes", "redraw"),
+        ("rows", "pairs", "exclude"),
+        ("undirected", "nodes", "keep"),
+        ("lightgcn", "nodes", "keep"),
+    ],
+)
+def test_auto_leaves_own_edges_out_where_nodes_of_one_kind_have_learned_rows(
+    case: str, way: Any, wanted: str
+) -> None:
+    if case == "rows":
+        graph = pair_graph()
+        model = rows_model(graph, "lightgcn", "dot")
+    else:
+        graph, model = problem(case)
+    objective = PairObjective(graph, TrainConfig(pair_batches=way, loss="softmax"))
+    batches: Any = objective.minibatches(model, graph, estimator="exact", nodes="all")
+    assert batches.own_edges == wanted
+    assert objective.source.scored < len(objective.source.train) or wanted != "redraw"
+    no = "no message" in objective.rules(model, graph)[0]
+    assert no == (wanted != "keep")

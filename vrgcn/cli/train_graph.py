@@ -80,7 +80,7 @@ def _run(options: TrainOptions, opened: Opened, watch: StoreWatch | None) -> Non
                 print(f"pairs: {said}")
             print(f"no leaks: {'; '.join(predicted.rules)}")
         if isinstance(job.objective, PairObjective):
-            print(f"in training: {'; '.join(job.objective.rules)}")
+            print(f"in training: {'; '.join(job.objective.rules(job.model, graph))}")
         if graph.visible is not None:
             print(f"no leaks: {'; '.join(graph.visible.rules)}")
         print_note(opened.note)

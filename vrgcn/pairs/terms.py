@@ -125,12 +125,16 @@ class TermSource:
         if not pairs.directed:
             free &= self.sampler.possible(pairs.train[:, 1])
         self.train = pairs.train[free]
-        self.scored = max(round(share * len(self.train)), 1)
+        self.score(share)
         if not len(self.train):
             raise ValueError(
                 f"no training pair of {pairs.relation} has a source with a negative: every node is "
                 "linked to every other one"
             )
+
+    def score(self, share: float) -> None:
+        """From now on an epoch scores this share of the training pairs."""
+        self.scored = max(round(share * len(self.train)), 1)
 
     @property
     def count(self) -> int:

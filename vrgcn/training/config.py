@@ -96,8 +96,9 @@ class TrainConfig:
     """Whether the edge of a training pair carries a message while that pair is scored. keep: it
     does. redraw: in each epoch a new --held-share of the training pairs is scored and carries no
     messages, the others carry messages and are not scored. exclude: the pairs of a minibatch of
-    pairs carry no messages in it. auto: keep."""
-    held_share: float = 0.2
+    pairs carry no messages in it. auto: keep; where nodes of one kind have learned rows, redraw,
+    and exclude in minibatches of pairs."""
+    held_share: float = 0.5
     """Share of the training pairs that an epoch scores with --own-edges redraw."""
     negatives_avoid: Literal["auto", "all", "train"] = "auto"
     """Pairs that are never negatives in training: known ones of all splits, or of training alone.

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.graph.graph import Graph
+from vrgcn.models.node_table import node_tables
 from vrgcn.models.relational import RelationalModel
 from vrgcn.pairs.batches import NodeBatches, PairBatches
 from vrgcn.pairs.decoders import Cosine
@@ -30,11 +31,20 @@ def _avoided(config: TrainConfig) -> Avoided:
     return "train" if config.negative_sampling == "shared" else "all"
 
 
+def _negatives_rule(avoid: Avoided) -> tuple[str, ...]:
+    """What a run says about negatives that may be pairs of other splits."""
+    if avoid == "all":
+        return ()
+    return (
+        "negatives of training avoid training pairs alone, so that they know nothing of other "
+        "splits; those of scores contain no pair of any split",
+    )
+
+
 class PairObjective(EmbeddingObjective):
     """Separates the pairs of a relation from negatives.
 
     source: draws the terms of the loss
-    rules: what training does about leaks, a sentence each
     """
 
     usual_metric = "auc"
@@ -45,23 +55,19 @@ class PairObjective(EmbeddingObjective):
         super().__init__(graph, config)
         self.pairs = graph.pairs
         self.pair_batches = config.pair_batches
-        self.own_edges: OwnEdges = "keep" if config.own_edges == "auto" else config.own_edges
+        self._wanted, self._share, self._avoid = (
+            config.own_edges,
+            config.held_share,
+            _avoided(config),
+        )
         self.source = TermSource(
             self.pairs,
             self.loss_name,
             config.negatives,
             config.negative_sampling,
-            share=config.held_share if self.own_edges == "redraw" else 1.0,
-            avoid=_avoided(config),
+            avoid=self._avoid,
         )
         self.temperature = config.temperature
-        said = [own_edges_rule(self.own_edges, config.held_share)]
-        if _avoided(config) == "train":
-            said.append(
-                "negatives of training avoid training pairs alone, so that they know nothing of "
-                "other splits; those of scores contain no pair of any split"
-            )
-        self.rules = tuple(said)
 
     @property
     def name(self) -> str:
@@ -74,12 +80,32 @@ class PairObjective(EmbeddingObjective):
 
     def minibatches(self, model: nn.Module, graph: Graph, **settings: Any) -> MiniBatches:
         """The minibatches that compute the loss of pairs; settings: those of `MiniBatches`."""
-        by_nodes = self.pair_batches == "nodes"
-        if self.pair_batches == AUTO:
-            relational = isinstance(getattr(model, "encoder", None), RelationalModel)
-            by_nodes = has_head(model, graph) and not relational
-        kind = NodeBatches if by_nodes else PairBatches
-        return kind(model, graph, source=self.source, own_edges=self.own_edges, **settings)
+        kind = NodeBatches if self._by_nodes(model, graph) else PairBatches
+        rule = self._own_edges(model, graph)
+        self.source.score(self._share if rule == "redraw" else 1.0)
+        return kind(model, graph, source=self.source, own_edges=rule, **settings)
+
+    def rules(self, model: nn.Module, graph: Graph) -> tuple[str, ...]:
+        """What training does about leaks, a sentence each."""
+        own = own_edges_rule(self._own_edges(model, graph), self._share)
+        return (own, *_negatives_rule(self._avoid))
+
+    def _by_nodes(self, model: nn.Module, graph: Graph) -> bool:
+        """Whether minibatches are of nodes."""
+        if self.pair_batches != AUTO:
+            return self.pair_batches == "nodes"
+        relational = isinstance(getattr(model, "encoder", None), RelationalModel)
+        return has_head(model, graph) and not relational
+
+    def _own_edges(self, model: nn.Module, graph: Graph) -> OwnEdges:
+        """The rule about own edges. auto: learned rows of nodes of one kind learn to look for them
+        (docs/pairs.md)."""
+        if self._wanted != "auto":
+            return self._wanted
+        rows = any(table.input for table in node_tables(model).values())
+        if not rows or self.pairs.kinds is not None:
+            return "keep"
+        return "redraw" if self._by_nodes(model, graph) else "exclude"
 
     def prepare(self, model: nn.Module) -> None:
         super().prepare(model)
