@@ -244,6 +244,27 @@ def test_what_is_kept_is_a_twentieth_of_the_time(monkeypatch) -> None:
     assert not tuner._leads(0.9)
 
 
+@pytest.mark.parametrize(
+    ("few", "limit", "epoch", "epochs"),
+    [
+        (True, 100.0, 0.05, 80),  # a twentieth of 80 seconds
+        (True, 100.0, 0.01, 100),
+        (True, 100.0, 1.0, 30),
+        (True, None, 1.0, 100),
+        (True, 100.0, 0.0, 100),  # the first
+        (False, 100.0, 1.0, 100),
+    ],
+)
+def test_trials_of_few_labels_have_so_many_epochs_that_twenty_fit_into_the_time(
+    monkeypatch, few: bool, limit: float | None, epoch: float, epochs: int
+) -> None:
+    tuner = object.__new__(module.Tuner)
+    tuner.untested, tuner.clock = GRAPH, SimpleNamespace(limit=limit)
+    monkeypatch.setattr(module, "few_labels", lambda graph: few)
+    given = Settings(MODEL, TrainConfig(epochs=100))
+    assert tuner._shortened(given, epoch) == given.changed({"epochs": epochs})
+
+
 @pytest.mark.parametrize(("limit", "epochs"), [("40s", 8), ("80s", 10)])
 def test_a_slow_trial_takes_its_share_of_the_time_at_most(
     seconds, monkeypatch, limit: str, epochs: int
