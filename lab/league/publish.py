@@ -88,8 +88,9 @@ every row, and the command that repeats it."""
 
 def publish(records: Sequence[Record], root: Path) -> None:
     """Write the records, the page, the picture and the README's part below the folder `root`."""
-    latest = {(r["graph"], r["row"], r["split"]): r for r in records}
-    lines = (json.dumps(r, ensure_ascii=False, allow_nan=False) + "\n" for r in latest.values())
+    # The page is that of the records as they are written, whatever files they came from.
+    records = list({(r["graph"], r["row"], r["split"]): r for r in records}.values())
+    lines = (json.dumps(r, ensure_ascii=False, allow_nan=False) + "\n" for r in records)
     (root / RECORDS).parent.mkdir(parents=True, exist_ok=True)
     write_text(root / RECORDS, "".join(lines))
     write_text(root / PAGE, page(records))
