@@ -72,7 +72,7 @@ def test_a_file_and_a_row_are_a_command(vrgcn, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("counting")
 def test_the_overview_and_the_help_have_the_command(vrgcn) -> None:
-    assert "\n  count      Count the lines of a file.\n" in vrgcn("--help")[1]
+    assert "\n  count       Count the lines of a file.\n" in vrgcn("--help")[1]
     code, out, _ = vrgcn("count", "--help")
     assert code == 0
     assert out == (
