@@ -31,7 +31,7 @@ def test_help_lists_every_flag_with_what_it_does(vrgcn, command: str) -> None:
 def test_help_says_defaults_choices_and_what_is_needed(vrgcn) -> None:
     _, out, _ = vrgcn("train", "--help")
     assert "usage: vrgcn train [GRAPH_OR_DATASET] [OPTIONS]" in out
-    assert "--model {auto,gcn,graphsage,mlp,lightgcn}" in out
+    assert "--model {auto,gcn,graphsage,residual,mlp,lightgcn}" in out
     assert "Learning rate. (default: 0.01)" in out
     assert "--layer-norm, --no-layer-norm" in out
     assert re.search(r"(?m)^  --bias$", out)

@@ -38,9 +38,11 @@ WRITING = {
     "evaluate": ("run", "--out", f"{OUT}.svg"),
     "recommend": ("pairs", "--out", f"{OUT}.csv"),
     "report": ("run", "--out", f"{OUT}.html"),
+    "explain": ("run", "--nodes", "n-0", "--out", f"{OUT}.json"),
+    "audit": ("graph", "--json", f"{OUT}.json"),
     "diagnose": ("run", "--passes", 2, "--compare", "ns", "--out", f"{OUT}.html"),
 }
-LONG = {"demo", "bench", "reproduce"}  # print as the others do, and take a minute
+LONG = {"demo", "bench", "reproduce", "serve"}  # print as the others do, and take their time
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +182,7 @@ def test_no_file_takes_the_place_of_descriptors_that_are_closed(tmp_path: Path) 
 def test_every_command_is_looked_at() -> None:
     printing = {name for name, command in COMMANDS.items() if command.options.only_prints}
     assert {name.partition(" ")[0] for name in WRITING} | printing | LONG == COMMANDS.keys()
-    assert printing == {"info", "datasets"}
+    assert printing == {"info", "datasets", "completion"}
 
 
 @pytest.mark.parametrize("command", WRITING)

@@ -82,7 +82,10 @@ FIRST = "model.layers.0.linears.0.weight"
         ({"description": "{}"}, "is of version None"),
         ({"description": {"version": [1]}}, r"is of version \[1\]"),
         ({"description": {"model": "absent"}}, "lacks model"),
-        ({"description": {"model": "os.system"}}, "model must be one of gcn, graphsage, mlp"),
+        (
+            {"description": {"model": "os.system"}},
+            "must be one of gcn, graphsage, residual, mlp",
+        ),
         ({"description": {"model": ["gcn"]}}, "model must be one of"),
         ({"description": {"propagation": "../x"}}, "propagation must be one of"),
         ({"description": {"scaling": "none"}}, "scaling 'none' has the tensors"),

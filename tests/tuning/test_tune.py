@@ -18,7 +18,7 @@ def test_a_search_begins_with_the_settings_that_a_run_takes_on_its_graph(monkeyp
     graph = small_graph()
     seen = []
 
-    def settle(model, train, untested):
+    def settle(model, train, untested, *, compare):
         seen.append((model, train, untested))
         chosen = replace(model, model="gcn", norm="none", dropout=0.3, learned_rows=False)
         return chosen, replace(train, weight_decay=5e-4, patience=7), None
@@ -40,7 +40,11 @@ def test_the_norm_of_the_first_settings_is_searched(monkeypatch) -> None:
     given = module.Settings(module.SEARCHED_MODEL, USUAL_TRAIN)
     monkeypatch.setattr(
         "vrgcn.tuning.tune.settle",
-        lambda model, train, graph: (replace(model, model="gcn", norm="none"), train, None),
+        lambda model, train, graph, *, compare: (
+            replace(model, model="gcn", norm="none"),
+            train,
+            None,
+        ),
     )
     model = module._settled(given, graph, None).model
     assert (model.norm, model.layer_norm) == ("auto", False)
