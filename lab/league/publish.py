@@ -82,8 +82,10 @@ def readme_part(records: Sequence[Record]) -> str:
 {len(scores.graphs)} real graphs, {_splits(scores)}, one thread, mean ± standard error;
 {count} baselines from logistic regression to boosted trees, the best of them chosen on the test
 nodes of each graph. `vrgcn tune --time-limit {_limit(records)}` is above it on {above}, level with
-it (within one standard error) on {level} and below it on {below}. [The league](docs/league.md) has
-every row, and the command that repeats it."""
+it (within one standard error) on {level} and below it on {below}; these differences are formed
+split by split, over the splits that both have. A score without ± is of one split and does not
+compare with a mean over several in its column. [The league](docs/league.md) has every row, the
+commits of the records (searches may be older than the rest) and the command that repeats it."""
 
 
 def publish(records: Sequence[Record], root: Path) -> None:

@@ -43,7 +43,7 @@ class EvaluateOptions(Options):
     for regression, in the run's folder. The scores are written beside it, to evaluation-SPLIT.json,
     or for a picture NAME.png to evaluation-NAME.json."""
     negatives: Path | None = None
-    """Of a run that predicts pairs: table of pairs (.csv, .tsv or .parquet) that are no edges. MRR,
+    """Table of pairs (.csv, .tsv or .parquet) that are no edges, for a run of pairs. MRR,
     Hits@K, AUC and AP compare the pairs of the split with these. None: as in training."""
     memory: Memory = "ram"
     device: Device = "cpu"

@@ -276,7 +276,7 @@ class LiveState:
             undo.add(partial(table.put_back, before))
 
     def _counting(self, level: int, fields: list[Tensor] | None, *nodes: Tensor) -> Tensor:
-        """Those of some nodes that are there and count at a level, ascending."""
+        """Return the given nodes that exist and count at a level, ascending."""
         found = torch.cat(nodes).unique()
         found = found[self.alive[found]]
         return found if fields is None else found[torch.isin(found, fields[level])]

@@ -192,7 +192,7 @@ def find_column(columns: Mapping[str, Column], owner: str, name: str, column: st
 
 
 def _one_out(pairs: Listed, way: Way, generator: torch.Generator) -> Tensor:
-    """Of each source with at least three pairs the last is a test pair, the one before it a
+    """Split each source with at least three pairs: its last is a test pair, the one before it a
     validation pair. Pairs of the same time, or all without times, are in random order."""
     sources = pairs.sources
     order = torch.randperm(len(sources), generator=generator)
