@@ -14,6 +14,7 @@ from vrgcn.models.config import ModelConfig
 from vrgcn.runs import auto_settings
 from vrgcn.runs.auto_settings import few_labels, settle, training_neighbours
 from vrgcn.runs.settings import USUAL_MODEL, USUAL_TRAIN, Settings
+from vrgcn.tasks.metrics import METRICS
 from vrgcn.training.config import TrainConfig
 
 
@@ -181,7 +182,30 @@ def test_a_model_far_behind_the_usual_one_is_trained_for_half_as_long() -> None:
     assert usual == sorted(usual)
     better = [score + 0.5 for score in usual]
     assert len(auto_settings._pilot(model, config, small(), 6, better)) == 3
-    assert auto_settings._pilot(model, config, small(), 6, usual) == usual
+    lower = [score - 0.1 for score in usual]  # it would be taken at once
+    assert auto_settings._pilot(model, config, small(), 6, lower) == usual
+
+
+@pytest.mark.parametrize(
+    ("best", "goes_on"),
+    [
+        ([0.5, 0.6, 0.7], True),  # too few to tell
+        ([0.5, 0.6, 0.7, 0.73], True),  # 0.73 and once more what was gained since 0.5
+        ([0.5, 0.7, 0.7, 0.7, 0.73], False),
+        ([0.5, 0.9, 0.9, 0.9, 0.9], True),
+        ([0.5, 0.8, 0.8, 0.8, 0.8], False),  # as good as needed, and no better
+    ],
+)
+def test_a_short_training_ends_where_its_last_gain_would_not_suffice_again(
+    best: list[float], goes_on: bool
+) -> None:
+    assert auto_settings._on_its_way(METRICS["accuracy"], best, 0.8) is goes_on
+
+
+def test_an_error_is_on_its_way_down() -> None:
+    rmse = METRICS["rmse"]
+    assert auto_settings._on_its_way(rmse, [1.2, 1.1, 1.0, 0.9], 0.8)
+    assert not auto_settings._on_its_way(rmse, [1.2, 1.0, 0.95, 0.92, 0.9], 0.8)
 
 
 def test_models_are_not_compared_on_a_large_graph(monkeypatch: pytest.MonkeyPatch) -> None:

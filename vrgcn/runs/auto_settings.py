@@ -43,6 +43,7 @@ _PILOT = 50  # epochs of a training that is compared where labels are few
 _MARGIN = 0.02  # by which GraphSAGE has to be better: where it is at all, it is by far
 _SHORT = 16  # epochs of a training that is compared where labels are many
 _BEHIND = 0.02  # of the usual model's score after half of them: the training ends there
+_LATELY = 3  # evaluations whose gain, made once more, has to suffice from then on
 _GAIN = 0.005  # by which another model than the usual has to be better; of an error, four times
 _WORK = 2.5e5  # nodes that an epoch may cost where several models are compared: some seconds
 # The usual model's settings that another model changes; a run with other values keeps its model.
@@ -205,7 +206,8 @@ def _pilot(
 ) -> list[float]:
     """Return the best validation score so far after each evaluation of a short training.
 
-    usual: those of the usual model; one that lies far behind it ends after half of the epochs
+    usual: those of the usual model; from half of the epochs on, another one ends if it is far
+        behind, or not on its way to a score by which it would be taken
     """
     config = replace(
         train,
@@ -222,12 +224,21 @@ def _pilot(
         if point.val is None:
             return
         best.append(best[-1] if best and not metric.better(point.val, best[-1]) else point.val)
-        half = len(best) == len(usual) // 2
-        if half and not metric.better(best[-1], _moved(metric, usual[len(best) - 1], -_BEHIND)):
+        if not usual or len(best) < len(usual) // 2:
+            return
+        then = usual[min(len(best), len(usual)) - 1]
+        far = not metric.better(best[-1], _moved(metric, then, -_BEHIND))
+        if far or not _on_its_way(metric, best, _moved(metric, usual[-1], _GAIN)):
             raise StopTraining
 
     result = _prepared(model, config, graph).train(Callbacks(on_epoch=on_epoch))
     return best or [float("nan") if result.val is None else result.val]
+
+
+def _on_its_way(metric: Metric, best: Sequence[float], needed: float) -> bool:
+    """True if a score is good enough once it gains again what it gained in the last evaluations."""
+    earlier = best[max(len(best) - 1 - _LATELY, 0)]
+    return len(best) <= _LATELY or metric.better(2 * best[-1] - earlier, needed)
 
 
 def _moved(metric: Metric, score: float, gain: float) -> float:
