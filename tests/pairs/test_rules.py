@@ -7,11 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from scipy.sparse import csr_matrix
 
 from tests.pairs.test_split import pairs_of, undirected_graph
 from vrgcn import Graph
 from vrgcn.graph.pairs import Pairs
-from vrgcn.pairs import rules
+from vrgcn.pairs import factors, graph_filter
+from vrgcn.pairs.graph_filter import GraphFilter, through_sources
 from vrgcn.pairs.ranking import score_pairs
 from vrgcn.pairs.rules import MatrixFactorisation, simple_rules
 from vrgcn.pairs.split import split_pairs
@@ -39,7 +41,7 @@ def matrix(pairs: Pairs) -> np.ndarray:
 @pytest.mark.parametrize("width", [3, 500])
 @pytest.mark.parametrize("make", [tastes, lambda: pairs_of(split_pairs(undirected_graph()))])
 def test_factors_are_the_singular_vectors(make, width: int, monkeypatch) -> None:
-    monkeypatch.setattr(rules, "_ROUNDS", 200)
+    monkeypatch.setattr(factors, "_ROUNDS", 200)
     pairs = make()
     A = matrix(pairs)
     left, right = (np.maximum(A.sum(side), 1) ** 0.25 for side in (1, 0))
@@ -66,12 +68,39 @@ def test_the_work_of_large_relations_is_bounded(monkeypatch) -> None:
     calls = []
     qr = np.linalg.qr
     monkeypatch.setattr(np.linalg, "qr", lambda Q: (calls.append(1), qr(Q))[1])
-    monkeypatch.setattr(rules, "_WORK", 1)
+    monkeypatch.setattr(factors, "_WORK", 1)
     MatrixFactorisation(pairs, 2)
     assert len(calls) == 2  # one round
-    monkeypatch.setattr(rules, "_WORK", 1 << 40)
+    monkeypatch.setattr(factors, "_WORK", 1 << 40)
     MatrixFactorisation(pairs, 2)
-    assert len(calls) == 2 + 2 * rules._ROUNDS
+    assert len(calls) == 2 + 2 * factors._ROUNDS
+
+
+def test_the_graph_filter_is_the_formula_of_gf_cf(monkeypatch) -> None:
+    monkeypatch.setattr(factors, "_ROUNDS", 200)
+    monkeypatch.setattr(graph_filter, "_WIDTH", 3)
+    pairs = tastes()
+    R = matrix(pairs)
+    C, D = (np.maximum(R.sum(side), 1) for side in (1, 0))
+    T = R / np.sqrt(C)[:, None] / np.sqrt(D)
+    V = np.linalg.svd(T)[2][:3].T
+    low = np.diag(D**-0.5) @ V @ V.T @ np.diag(D**0.5)
+    expected = R @ (T.T @ T + 0.3 * low)
+    found = GraphFilter(pairs)
+    sources = torch.arange(USERS)
+    assert found.against(sources).numpy() == pytest.approx(expected, abs=2e-3)
+    own = expected[pairs.test[:, 0], pairs.test[:, 1] - pairs.targets.start]
+    assert found.score(pairs.test).numpy() == pytest.approx(own, abs=2e-3)
+    assert found.score(pairs.test.flip(0)).numpy() == pytest.approx(own[::-1], abs=2e-3)
+
+
+def test_ways_over_other_sources_are_the_same_in_small_pieces(monkeypatch) -> None:
+    pairs = tastes()
+    R = csr_matrix(matrix(pairs).astype(np.float32))
+    whole = through_sources(R, R.T.tocsr())
+    assert whole == pytest.approx(matrix(pairs) @ matrix(pairs).T @ matrix(pairs))
+    monkeypatch.setattr(graph_filter, "ENTRIES", 4 * USERS)
+    assert (through_sources(R, R.T.tocsr()) == whole).all()
 
 
 def test_repeat_is_a_rule_where_pairs_repeat() -> None:

@@ -62,6 +62,21 @@ class EmbeddedPairs:
         return self.decoder.against(self.z[sources], self.targets)
 
 
+def scores_by_source(scorer: Scorer, pairs: Tensor, targets: range) -> Tensor:
+    """(pairs,) scores of (pairs, 2), by a scorer that computes all targets of a source at once.
+    Each source is computed once, a chunk of them at a time."""
+    order = pairs[:, 0].argsort(stable=True)
+    sources, counts = torch.unique_consecutive(pairs[order, 0], return_counts=True)
+    size = max(ENTRIES // max(len(targets), 1), 1)
+    found, first = torch.zeros(len(pairs)), 0
+    for some, count in zip(sources.split(size), counts.split(size), strict=True):
+        here = order[first : first + int(count.sum())]
+        first += len(here)
+        row = torch.repeat_interleave(torch.arange(len(some)), count)
+        found[here] = scorer.against(some)[row, pairs[here, 1] - targets.start].float()
+    return found
+
+
 def auc(true: Tensor, false: Tensor) -> float:
     """Area under the ROC curve of the scores of true pairs and of negatives."""
     ordered = false.sort().values

@@ -7,6 +7,8 @@ pairs alone.
     repeat              whether the pair is a training pair, where scored pairs may be
     bought together     of pairs between two kinds: how often others who share a partner with the
                         source have the target, each shared partner counting once (three steps)
+    graph filter        of pairs between two kinds: the same, each shared partner and each other
+                        source counting less the more pairs it has (graph_filter.py)
     matrix factorisation   the best product of two narrow matrices for the training pairs, as wide
                         as the embeddings
 """
@@ -20,11 +22,9 @@ import torch
 from torch import Tensor
 
 from vrgcn.graph.pairs import Pairs
-from vrgcn.pairs.ranking import ENTRIES, Scorer
-
-_MORE = 8  # columns of a subspace beyond those that are kept
-_ROUNDS = 8  # of subspace iteration, fewer where the work is more than _WORK products
-_WORK = 4_000_000_000
+from vrgcn.pairs.factors import factors
+from vrgcn.pairs.graph_filter import GraphFilter, through_sources
+from vrgcn.pairs.ranking import ENTRIES, Scorer, scores_by_source
 
 
 class Popularity:
@@ -89,19 +89,15 @@ class BoughtTogether:
         columns = (pairs.train[:, 1] - pairs.targets.start).numpy()
         shape = (len(pairs.sources), len(pairs.targets))
         self.A: Any = coo_matrix((np.ones(len(rows), np.float32), (rows, columns)), shape).tocsr()
+        self.back: Any = self.A.T.tocsr()
         self.sources, self.targets = pairs.sources, pairs.targets
 
     def score(self, pairs: Tensor) -> Tensor:
-        size = max(ENTRIES // len(self.targets), 1)
-        parts = [
-            self.against(part[:, 0]).gather(1, part[:, 1:] - self.targets.start)[:, 0]
-            for part in pairs.split(size)
-        ]
-        return torch.cat(parts)
+        return scores_by_source(self, pairs, self.targets)
 
     def against(self, sources: Tensor) -> Tensor:
         rows = self.A[(sources - self.sources.start).numpy()]
-        return torch.from_numpy((rows @ self.A.T @ self.A).toarray())
+        return torch.from_numpy(through_sources(rows, self.back))
 
 
 class Repeat:
@@ -144,7 +140,7 @@ class MatrixFactorisation:
         A.data[:] = 1
         roots = [np.maximum(np.asarray(A.sum(side)).ravel(), 1) ** 0.25 for side in (1, 0)]
         scaled = (diags(1 / roots[0]) @ A @ diags(1 / roots[1])).astype(np.float32).tocsr()
-        left, right = _factors(scaled, min(width, *shape))
+        left, right = factors(scaled, min(width, *shape))
         self.left = torch.from_numpy(np.ascontiguousarray(left, np.float32))
         self.right = torch.from_numpy(np.ascontiguousarray(right * roots[1][:, None], np.float32))
         self.sources, self.targets = pairs.sources, pairs.targets
@@ -164,18 +160,6 @@ class MatrixFactorisation:
         return self.left[sources - self.sources.start] @ self.right.t()
 
 
-def _factors(A: Any, width: int) -> tuple[Any, Any]:
-    """(rows, width) and (columns, width): their product is the best approximation of A."""
-    more = min(width + _MORE, *A.shape)
-    rng = np.random.default_rng(0)
-    Q = rng.standard_normal((A.shape[1], more)).astype(np.float32)
-    for _ in range(max(min(_ROUNDS, _WORK // (2 * max(A.nnz, 1) * more)), 1)):
-        Q = np.linalg.qr(A @ Q)[0]
-        Q = np.linalg.qr(A.T @ Q)[0]
-    U, s, W = np.linalg.svd(A @ Q, full_matrices=False)
-    return U[:, :width] * s[:width], Q @ W[:width].T
-
-
 def simple_rules(pairs: Pairs, width: int = 64) -> dict[str, Scorer]:
     """The rules that fit a relation, by name.
 
@@ -189,6 +173,7 @@ def simple_rules(pairs: Pairs, width: int = 64) -> dict[str, Scorer]:
         found["Adamic-Adar"] = SharedPartners(pairs, adamic=True)
     else:
         found["bought together"] = BoughtTogether(pairs)
+        found["graph filter"] = GraphFilter(pairs)
     found["matrix factorisation"] = MatrixFactorisation(pairs, width)
     return found
 
