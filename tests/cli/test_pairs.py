@@ -21,7 +21,7 @@ from vrgcn.runs.run import load_run
 
 FLAGS = (
     *("--predict", "edges", "--epochs", 3, "--batch-size", 40, "--hidden", 8, "--embedding", 4),
-    *("--estimator", "cvd", "--ratio", 0.7, 0.1, 0.2),
+    *("--model", "gcn", "--estimator", "cvd", "--ratio", 0.7, 0.1, 0.2),
 )
 
 

@@ -123,6 +123,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder / "graph",
         predict=BOUGHT,
         out=folder / "run",
+        model="gcn",
         epochs=25,
         batch_size=128,
         hidden=16,

@@ -13,6 +13,7 @@ from vrgcn import Graph, train
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs import auto_settings
 from vrgcn.runs.auto_settings import few_labels, settle, training_neighbours
+from vrgcn.runs.pilots import on_its_way
 from vrgcn.runs.settings import USUAL_MODEL, USUAL_TRAIN, Settings
 from vrgcn.tasks.metrics import METRICS
 from vrgcn.training.config import TrainConfig
@@ -199,13 +200,13 @@ def test_a_model_far_behind_the_usual_one_is_trained_for_half_as_long() -> None:
 def test_a_short_training_ends_where_its_last_gain_would_not_suffice_again(
     best: list[float], goes_on: bool
 ) -> None:
-    assert auto_settings._on_its_way(METRICS["accuracy"], best, 0.8) is goes_on
+    assert on_its_way(METRICS["accuracy"], best, 0.8) is goes_on
 
 
 def test_an_error_is_on_its_way_down() -> None:
     rmse = METRICS["rmse"]
-    assert auto_settings._on_its_way(rmse, [1.2, 1.1, 1.0, 0.9], 0.8)
-    assert not auto_settings._on_its_way(rmse, [1.2, 1.0, 0.95, 0.92, 0.9], 0.8)
+    assert on_its_way(rmse, [1.2, 1.1, 1.0, 0.9], 0.8)
+    assert not on_its_way(rmse, [1.2, 1.0, 0.95, 0.92, 0.9], 0.8)
 
 
 def test_models_are_not_compared_on_a_large_graph(monkeypatch: pytest.MonkeyPatch) -> None:

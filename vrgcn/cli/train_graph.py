@@ -34,6 +34,7 @@ from vrgcn.runs.interrupts import Interrupted
 from vrgcn.runs.job import Job
 from vrgcn.runs.resume import described, nothing_left
 from vrgcn.runs.store_watch import StoreWatch, wanted_note
+from vrgcn.training.embedding_objective import EmbeddingObjective
 from vrgcn.training.listener import Listener, Listeners
 from vrgcn.training.objective import TaskObjective
 from vrgcn.training.pair_objective import PairObjective
@@ -218,7 +219,8 @@ def _print_cost(job: Job) -> None:
     costs = job.costs([used, REFERENCE])
     if used in costs:
         print(cost_line(used, costs[used]))
-        print_note(exact_advice(used, costs, REFERENCE))
+        if not isinstance(job.objective, EmbeddingObjective):  # pilots compare these
+            print_note(exact_advice(used, costs, REFERENCE))
 
 
 def _unlike_the_paper(options: TrainOptions) -> str | None:

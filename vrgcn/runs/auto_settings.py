@@ -6,10 +6,11 @@
   With more labels GraphSAGE as usual, a larger one without dropout (for labels that are hard to
   fit) and a deeper residual model (for neighbours that are unlike the node): another than the usual
   one is taken if it is better by 0.005
+- the model of pairs, and how it is trained: pair_settings.py
 - learned rows: where nodes outside training have 5 or more training nodes among their neighbours
 - dropout: 0.5, or 0.2 where there are fewer than 100 feature columns
 - patience: 10 evaluations, or as many as make 100 steps; never with a cosine schedule, with
-  `select` "last" and without validation nodes
+  `select` "last" and without validation nodes or pairs
 
 Labels of validation nodes choose between models, and nothing else. `docs/training.md` has the
 measurements behind the numbers.
@@ -28,22 +29,17 @@ from vrgcn.costs.choice import work
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
-from vrgcn.runs.job import Job, prepare
+from vrgcn.runs.pair_settings import settle_pairs
+from vrgcn.runs.pilots import moved, pilot, prepared
 from vrgcn.tasks import find_task
-from vrgcn.tasks.metrics import Metric
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.interval import duration
-from vrgcn.training.listener import Callbacks, StopTraining
 from vrgcn.training.objective import build_objective
-from vrgcn.training.state import Epoch
 
 _PER_CLASS, _SHARE = 100, 0.1  # few labels: fewer training nodes per class, and of all nodes
 _DECAY = 5e-4
 _PILOT = 50  # epochs of a training that is compared where labels are few
 _MARGIN = 0.02  # by which GraphSAGE has to be better: where it is at all, it is by far
 _SHORT = 16  # epochs of a training that is compared where labels are many
-_BEHIND = 0.02  # of the usual model's score after half of them: the training ends there
-_LATELY = 3  # evaluations whose gain, made once more, has to suffice from then on
 _GAIN = 0.005  # by which another model than the usual has to be better; of an error, four times
 _WORK = 2.5e5  # nodes that an epoch may cost where several models are compared: some seconds
 # The usual model's settings that another model changes; a run with other values keeps its model.
@@ -67,6 +63,9 @@ def settle(
     graph: as the model is trained on it, with scaled features
     compare: compare models where labels are many too; False: a search will
     """
+    if graph.pairs is not None and graph.pairs.target is None and model.model == "auto":
+        model, train, note = settle_pairs(model, train, graph, compare=compare)
+        return *settle(model, train, graph)[:2], note
     compare = compare and model.dropout is None
     train = replace(train, patience=_patience(train, graph))
     if model.dropout is None:
@@ -115,9 +114,14 @@ def _rows_worth(model: ModelConfig, train: TrainConfig, graph: Graph) -> bool:
 def _patience(train: TrainConfig, graph: Graph) -> int:
     if train.patience is not None:
         return train.patience
-    if not len(graph.val) or train.schedule == "cosine" or train.select == "last":
+    predicted = graph.pairs or graph.triples
+    val = graph.val if predicted is None else predicted.val
+    if not len(val) or train.schedule == "cosine" or train.select == "last":
         return 0
-    steps = math.ceil(len(graph.train) / train.batch_size)
+    visited = graph.train if predicted is None else predicted.train
+    if train.pair_batches == "nodes":
+        visited = torch.arange(graph.num_nodes)
+    steps = math.ceil(len(visited) / train.batch_size)
     return max(_PATIENCE, math.ceil(_STEPS / steps / train.evaluate_every))
 
 
@@ -163,7 +167,7 @@ def _are_compared(model: ModelConfig, train: TrainConfig, graph: Graph) -> bool:
         return False
     if graph.kinds is not None or train.memory == "disk" or train.epochs < 4 * _SHORT:
         return False
-    job = _prepared(model, train, graph)
+    job = prepared(model, train, graph)
     name = job.config.estimator
     return all(work(cost) <= _WORK for cost in job.costs([name]).values())
 
@@ -182,7 +186,7 @@ def _choose_for_many(
         usual, scores[name] = usual or found, found[-1]
     chosen = "graphsage"
     for name, score in scores.items():
-        needed = _moved(metric, scores[chosen], _GAIN if chosen == "graphsage" else 0.0)
+        needed = moved(metric, scores[chosen], _GAIN if chosen == "graphsage" else 0.0)
         if name != chosen and metric.better(score, needed):
             chosen = name
     texts = ", ".join(f"{metric.text(score)} by {name}" for name, score in scores.items())
@@ -193,58 +197,8 @@ def _choose_for_many(
     return *tried[chosen], note
 
 
-def _prepared(model: ModelConfig, train: TrainConfig, graph: Graph) -> Job:
-    from vrgcn.costs.order import build_for
-
-    objective = build_objective(graph, train)
-    built = build_for(model.settled(), graph, objective.outputs, train.seed)
-    return prepare(built, graph, train, objective=objective)
-
-
 def _pilot(
     model: ModelConfig, train: TrainConfig, graph: Graph, epochs: int, usual: Sequence[float] = ()
 ) -> list[float]:
-    """Return the best validation score so far after each evaluation of a short training.
-
-    usual: those of the usual model; from half of the epochs on, another one ends if it is far
-        behind, or not on its way to a score by which it would be taken
-    """
-    config = replace(
-        train,
-        epochs=min(epochs, train.epochs),
-        warmup=min(train.warmup, epochs, train.epochs),
-        diagnostics=0,
-        on_nan="stop",
-        time_limit=_tenth(train.time_limit),
-    )
-    metric = build_objective(graph, config).metric
-    best: list[float] = []
-
-    def on_epoch(point: Epoch) -> None:
-        if point.val is None:
-            return
-        best.append(best[-1] if best and not metric.better(point.val, best[-1]) else point.val)
-        if not usual or len(best) < len(usual) // 2:
-            return
-        then = usual[min(len(best), len(usual)) - 1]
-        far = not metric.better(best[-1], _moved(metric, then, -_BEHIND))
-        if far or not _on_its_way(metric, best, _moved(metric, usual[-1], _GAIN)):
-            raise StopTraining
-
-    result = _prepared(model, config, graph).train(Callbacks(on_epoch=on_epoch))
-    return best or [float("nan") if result.val is None else result.val]
-
-
-def _on_its_way(metric: Metric, best: Sequence[float], needed: float) -> bool:
-    """True if a score is good enough once it gains again what it gained in the last evaluations."""
-    earlier = best[max(len(best) - 1 - _LATELY, 0)]
-    return len(best) <= _LATELY or metric.better(2 * best[-1] - earlier, needed)
-
-
-def _moved(metric: Metric, score: float, gain: float) -> float:
-    """Return a score that is better by a gain; an error by four times that share of itself."""
-    return score * (1 - 4 * gain) if metric.error else score + gain
-
-
-def _tenth(limit: str | None) -> str | None:
-    return None if limit is None else f"{max(0.1 * (duration(limit) or 0.0), 0.001):.3f}s"
+    """usual: scores of the usual model's pilot"""
+    return pilot(prepared(model, train, graph), epochs, usual, gain=_GAIN)

@@ -42,18 +42,25 @@ BEFORE = {
 }
 
 # Shares of training, validation and test pairs, and defaults of settings where pairs are predicted
-# (docs/pairs.md has what they score): the GAE of Kipf and Welling in minibatches.
+# (docs/pairs.md has what they score). The model is chosen by pilots (pair_settings.py), unless it
+# or one of these settings is given: then it is the GAE of Kipf and Welling in minibatches.
 PAIR_RATIO = (0.85, 0.05, 0.1)
 PAIR_DEFAULTS: dict[str, Any] = {
     "ratio": PAIR_RATIO,
-    "model": "gcn",
     "hidden": 64,
-    "dropout": 0.0,
     "layer_norm": False,
     "epochs": 60,
 }
-# Where pairs are of a relation between kinds, minibatches are of pairs, and recommendations matter.
-OF_RELATIONS: dict[str, Any] = {"batch_size": 4096, "metric": "ndcg@20"}
+CHOSEN_PAIRS: dict[str, Any] = {"model": "auto", "dropout": None}
+GIVEN_PAIRS: dict[str, Any] = {"model": "gcn", "dropout": 0.0}
+OF_PAIR_MODELS = (
+    *("model", "layers", "node_embeddings", "decoder"),
+    *("loss", "negatives", "negative_sampling", "temperature"),
+)
+# Where pairs are of a relation between kinds, recommendations matter. Minibatches of a given model
+# are of pairs.
+OF_RELATIONS: dict[str, Any] = {"metric": "ndcg@20"}
+GIVEN_RELATIONS: dict[str, Any] = {"batch_size": 4096}
 RELATION = Placeholder("RELATION")
 # Where a column of pairs is predicted, such as a rating.
 VALUE_DEFAULTS: dict[str, Any] = {
@@ -315,17 +322,11 @@ class Settings:
 
     def build_model(self, graph: Graph, objective: Objective) -> nn.Module:
         """Build the model with new weights, which depend on the seed."""
-        from vrgcn.costs.order import build_for
         from vrgcn.costs.out_of_memory import memory_explained
+        from vrgcn.runs.building import build_network
 
         with memory_explained(graph, self.train):
-            predicted = graph.pairs or graph.triples
-            if predicted is None:
-                return build_for(self.model, graph, objective.outputs, self.train.seed)
-            from vrgcn.pairs.model import PairModel
-
-            network = build_for(self.model, graph, self.model.embedding, self.train.seed)
-            return PairModel.around(network, self.model.decoder, predicted, self.train.seed)
+            return build_network(self.model, graph, objective, self.train.seed)
 
 
 def with_negatives(
@@ -349,7 +350,11 @@ def with_defaults(values: Mapping[str, Any]) -> dict[str, Any]:
         return {**TRIPLE_DEFAULTS, **values}
     if "." in predict:  # a column of a relation
         return {**VALUE_DEFAULTS, **values}
-    return {**PAIR_DEFAULTS, **({} if predict == EDGES else OF_RELATIONS), **values}
+    of_relations = predict != EDGES
+    usual = PAIR_DEFAULTS | (OF_RELATIONS if of_relations else {})
+    if all(values.get(name) in (None, AUTO) for name in OF_PAIR_MODELS):
+        return {**usual, **CHOSEN_PAIRS, **values}
+    return {**usual, **GIVEN_PAIRS, **(GIVEN_RELATIONS if of_relations else {}), **values}
 
 
 def with_choice(values: Mapping[str, Any], estimator: str) -> dict[str, Any]:

@@ -110,7 +110,7 @@ class TrainConfig:
     """Minibatches for pairs. nodes: each node is visited once in an epoch, and its partners are
     read from a table; fast, with any estimator. pairs: all nodes of some pairs are computed; the
     reference, without two-way. --batch-size counts what is named. auto: nodes, or pairs for
-    relational models."""
+    relational models; where `vrgcn train` chooses the model of pairs, what short trainings find."""
     class_weights: Literal["none", "balanced"] = "none"
     """Weights of the classes in the loss. balanced: each class counts the same, however few
     training nodes have it."""

@@ -1,0 +1,21 @@
+"""The network of a model's settings, for what a graph is to predict: labels of nodes, or pairs."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from vrgcn.costs.order import build_for
+from vrgcn.graph.graph import Graph
+from vrgcn.models.config import ModelConfig
+from vrgcn.training.objective import Objective
+
+
+def build_network(config: ModelConfig, graph: Graph, objective: Objective, seed: int) -> nn.Module:
+    """Build a model with new weights, which depend on the seed; with a decoder for pairs."""
+    predicted = graph.pairs or graph.triples
+    if predicted is None:
+        return build_for(config, graph, objective.outputs, seed)
+    from vrgcn.pairs.model import PairModel
+
+    network = build_for(config, graph, config.embedding, seed)
+    return PairModel.around(network, config.decoder, predicted, seed)

@@ -1,0 +1,248 @@
+"""What `auto` stands for where links are predicted: the model, the kind of minibatches and the
+estimator, chosen by pilots (pilots.py) on the validation pairs.
+
+    the model       between kinds: GraphSAGE on features and learned rows, LightGCN, and GCN on
+                    features; in a graph without kinds: GCN with cosines, the GAE of Kipf and
+                    Welling, and LightGCN
+    the minibatches and the estimator   of the chosen model: nodes or pairs, exact, ns or two-way
+
+All pilots have the same counted work (`epoch_work`), that of some epochs of the usual model: one
+whose epochs cost half as much has twice as many. Nothing is timed, so the same seed chooses the
+same. A candidate that comes to no epoch within the work is not tried. Graphs whose epochs cost too
+much for pilots have LightGCN, or GCN where nodes of one kind have features, with the estimator that
+counted costs choose. docs/pairs.md has the measurements.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
+
+from vrgcn.costs.choice import work
+from vrgcn.engine.estimators import find_estimator
+from vrgcn.files.setting_names import setting
+from vrgcn.graph.graph import Graph
+from vrgcn.models.config import ModelConfig
+from vrgcn.pairs.degree_features import has_degree_features
+from vrgcn.runs.job import Job
+from vrgcn.runs.pilots import moved, pilot, prepared
+from vrgcn.training.config import AUTO, TrainConfig
+from vrgcn.training.pair_objective import PairObjective
+
+_EPOCHS = 5  # of the usual model that a pilot is worth
+_WORK = 1.5e6  # nodes that a pilot may cost at most: some seconds
+_LEAST = 2  # epochs of the usual model that have to fit into that
+_LONG = 30  # epochs of a run from which on pilots are a small part of it
+_SHARE = 0.05  # of a time limit that a pilot may take
+_GAIN = 0.002  # by which another candidate has to be better than the one before it
+_SCORED = 8  # pairs of embeddings that take as long to score as one node to compute
+_PRODUCTS = 300  # the same for entries of a matrix product with shared negatives
+DROPOUT = 0.3
+Way = Literal["nodes", "pairs"]
+NODES: Way = "nodes"
+PAIRS: Way = "pairs"
+# Minibatches and estimators that are compared, and the smallest and largest size of minibatches.
+_WAYS: tuple[tuple[Way, str], ...] = (
+    (NODES, "exact"),
+    (NODES, "ns"),
+    (NODES, "two-way"),
+    (PAIRS, "exact"),
+    (PAIRS, "ns"),
+)
+_SIZES = {NODES: (512, 2048), PAIRS: (512, 4096)}
+_STEPS = 16  # steps of an epoch below which a minibatch is not made larger
+_NEGATIVES = (512, 4096)
+
+# A partner has to score above all shared negatives, by the angle between embeddings.
+SOFTMAX = {"decoder": "cosine", "loss": "softmax", "negative_sampling": "shared"}
+_CANDIDATES: dict[str, dict[str, Any]] = {
+    "graphsage with learned rows": {
+        "model": "graphsage", "layers": 1, "node_embeddings": True, "dropout": DROPOUT, **SOFTMAX,
+    },
+    "lightgcn": {"model": "lightgcn", "layers": 3, **SOFTMAX},
+    "gcn": {"model": "gcn", "dropout": DROPOUT, **SOFTMAX},
+    "gae": {"model": "gcn", "dropout": 0.0},
+}  # fmt: skip
+_OF_KINDS = ("graphsage with learned rows", "lightgcn", "gcn")
+_OF_ONE_KIND = ("gcn", "gae", "lightgcn")
+
+
+class Candidate(NamedTuple):
+    """Settings that a pilot tries, its job, what an epoch of it costs, and whether the model looks
+    at neighbours."""
+
+    model: ModelConfig
+    train: TrainConfig
+    job: Job
+    work: float
+    neighbours: bool
+
+
+def settle_pairs(
+    model: ModelConfig, train: TrainConfig, graph: Graph, *, compare: bool
+) -> tuple[ModelConfig, TrainConfig, str | None]:
+    """Return settings of the model and the training in place of model auto, and a note on what
+    pilots found.
+
+    compare: False: the usual model, without pilots
+    """
+    names = _possible(graph)
+    settings = {name: _settings(name, model, train, graph) for name in names}
+    usual = settings[names[0]]
+    if not compare or not _compared(train, graph):
+        return *usual, None
+    found = {name: made for name in names if (made := _made(*settings[name], graph)) is not None}
+    if names[0] not in found or _LEAST * found[names[0]].work > _WORK:
+        return *settings[_for_large(names)], None
+    budget = min(_WORK, _EPOCHS * found[names[0]].work)
+    chosen, scores, curve = _best(found, budget, {})
+    note = _told(chosen, scores, found[chosen].job)
+    ways, first = _ways(found[chosen], train, graph)
+    best, by_way, _ = _best(ways, budget, {first: curve})
+    note += "; minibatches of " + _told(best, by_way, found[chosen].job)
+    hint = setting("model", found[chosen].model.model)
+    note = f"chosen by short trainings of equal work: {note}; {hint} chooses nothing"
+    return ways[best].model, ways[best].train, note
+
+
+def epoch_work(job: Job) -> float | None:
+    """Return the work of an epoch, in nodes that take as long: the nodes that it computes and the
+    pairs that it scores. None if the job's estimator cannot train the model."""
+    cost = job.costs([job.config.estimator]).get(job.config.estimator)
+    if cost is None:
+        return None
+    objective = job.objective
+    assert isinstance(objective, PairObjective)
+    source, by_nodes = objective.source, job.config.pair_batches == NODES
+    ends = source.count * (2 if by_nodes else 1)  # a minibatch of nodes scores pairs of each end
+    if not source.shared:
+        return work(cost) + ends / _SCORED
+    sources = len(source.pairs.sources)
+    asked = sources if by_nodes else min(sources, job.config.batch_size) * cost.steps
+    return work(cost) + ends / _SCORED + asked * source.negatives / _PRODUCTS
+
+
+def _possible(graph: Graph) -> tuple[str, ...]:
+    """Names of the candidates that suit a graph, the usual one first."""
+    if graph.kinds is not None:
+        features = any(graph.kinds.widths.values())
+        return _OF_KINDS if features else _OF_KINDS[:2]
+    bare = graph.num_features <= 1 or has_degree_features(graph)
+    return ("lightgcn", "gcn") if bare else _OF_ONE_KIND
+
+
+def _for_large(names: tuple[str, ...]) -> str:
+    return "lightgcn" if names[0] != "gcn" else "gcn"
+
+
+def _compared(train: TrainConfig, graph: Graph) -> bool:
+    assert graph.pairs is not None
+    return train.epochs >= _LONG and len(graph.pairs.val) > 0 and train.memory != "disk"
+
+
+def _settings(
+    name: str, model: ModelConfig, train: TrainConfig, graph: Graph
+) -> tuple[ModelConfig, TrainConfig]:
+    """The settings of a candidate; those that were given hold for each of them."""
+    changes = dict(_CANDIDATES[name])
+    if model.dropout is not None:
+        changes.pop("dropout", None)
+    if changes.get("negative_sampling") == "shared":
+        changes["negatives"] = _clamped(graph.num_nodes // _STEPS, *_NEGATIVES)
+    way = _way(changes["model"], train, graph)
+    changes |= {"pair_batches": way, "batch_size": _size(way, train, graph)}
+    of_train = {key: changes.pop(key) for key in list(changes) if hasattr(train, key)}
+    settled = replace(model, learned_rows=False, **changes)
+    if settled.dropout is None:
+        settled = replace(settled, dropout=0.0)
+    return settled, replace(train, **of_train)
+
+
+def _way(model: str, train: TrainConfig, graph: Graph) -> Way:
+    """The minibatches that a candidate has first: relational models are computed by pairs, unless
+    the given estimator cannot."""
+    if train.pair_batches != AUTO:
+        return NODES if train.pair_batches == NODES else PAIRS
+    gradients = train.estimator != AUTO and find_estimator(train.estimator).gradient_history
+    return NODES if model == "lightgcn" or graph.kinds is None or gradients else PAIRS
+
+
+def _clamped(value: int, low: int, high: int) -> int:
+    return max(low, min(value, high))
+
+
+def _made(model: ModelConfig, train: TrainConfig, graph: Graph) -> Candidate | None:
+    """The candidate of some settings; None if they cannot be trained."""
+    try:
+        job = prepared(model, train, graph)
+        counted = epoch_work(job)
+    except ValueError:
+        return None
+    if counted is None:
+        return None
+    cost = job.costs([job.config.estimator])[job.config.estimator]
+    return Candidate(model, train, job, counted, cost.neighbours > 0)
+
+
+def _best(
+    found: dict[str, Candidate], budget: float, known: dict[str, list[float]]
+) -> tuple[str, dict[str, float], list[float]]:
+    """Return the name of the best candidate, the scores of all, and the curve of the best.
+
+    known: curves of candidates that need no pilot any more
+    """
+    curves = dict(known)
+    chosen = next(iter(known), "")
+    for name, candidate in found.items():
+        epochs = int(budget / candidate.work)
+        if name in known or (curves and not epochs):
+            continue
+        other = curves.get(chosen, [])
+        curves[name] = pilot(candidate.job, max(epochs, 1), other, gain=_GAIN, share=_SHARE)
+        metric = candidate.job.objective.metric
+        if not other or metric.better(curves[name][-1], moved(metric, other[-1], _GAIN)):
+            chosen = name
+    return chosen, {name: curve[-1] for name, curve in curves.items()}, curves[chosen]
+
+
+def _ways(chosen: Candidate, given: TrainConfig, graph: Graph) -> tuple[dict[str, Candidate], str]:
+    """The chosen model with each kind of minibatches and each estimator that may be tried, by what
+    a note calls them; and the one that its pilot had.
+
+    given: the training's settings, of which auto is left to choose
+    """
+    model, train, job = chosen[:3]
+    first = (train.pair_batches, job.config.estimator)
+    found = {_called(*first): chosen._replace(train=replace(train, estimator=first[1]))}
+    for way, estimator in _WAYS:
+        if given.pair_batches not in (AUTO, way) or given.estimator not in (AUTO, estimator):
+            continue
+        if estimator != first[1] and not chosen.neighbours:  # nothing to estimate
+            continue
+        size = _size(way, given, graph)
+        config = replace(train, pair_batches=way, estimator=estimator, batch_size=size)
+        made = None if (way, estimator) == first else _made(model, config, graph)
+        if made is not None:
+            found[_called(way, estimator)] = made
+    return found, _called(*first)
+
+
+def _called(way: str, estimator: str) -> str:
+    return f"{way} by {estimator}"
+
+
+def _size(way: Way, train: TrainConfig, graph: Graph) -> int:
+    """Nodes or pairs in a minibatch, where none were given."""
+    if train.batch_size != TrainConfig.batch_size:
+        return train.batch_size
+    assert graph.pairs is not None
+    count = graph.num_nodes if way == NODES else len(graph.pairs.train)
+    return _clamped(count // _STEPS, *_SIZES[way])
+
+
+def _told(chosen: str, scores: dict[str, float], job: Job) -> str:
+    """The chosen one with its score, and those of the others."""
+    metric = job.objective.metric
+    others = ", ".join(f"{name} {metric.text(scores[name])}" for name in scores if name != chosen)
+    mine = f"{chosen}, validation {metric.title} {metric.text(scores[chosen])}"
+    return f"{mine} ({others})" if others else mine
