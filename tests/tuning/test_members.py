@@ -23,7 +23,7 @@ def fit(folder: Path, name: str = "linear-2", **given):
     problem = Problem.of(small(), ACCURACY)
     options = {"dataset": "cora"}
     return fit_baseline(
-        name, problem, ACCURACY, folder, options, given.get("stopped", lambda: False)
+        name, problem, small(), ACCURACY, folder, options, given.get("stopped", lambda: False)
     )
 
 

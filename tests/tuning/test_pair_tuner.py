@@ -10,13 +10,25 @@ from typing import Any
 import pytest
 
 from tests.training.test_pair_objective import communities
+from tests.triples.test_split import knowledge, triples_of
 from vrgcn import ModelConfig, TrainConfig, tune
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.saved import load_model
 from vrgcn.pairs.model import PairModel
 from vrgcn.pairs.ranking import score_pairs
 from vrgcn.pairs.rules import simple_rules
-from vrgcn.tuning.space import OF_PAIRS, PAIR_SPACE, SPACE, Search, Settings, searched
+from vrgcn.triples.ranking import score_triples
+from vrgcn.triples.rules import simple_rules as triple_rules
+from vrgcn.triples.split import split_triples
+from vrgcn.tuning.space import (
+    OF_PAIRS,
+    PAIR_SPACE,
+    SPACE,
+    TRIPLE_SPACE,
+    Search,
+    Settings,
+    searched,
+)
 from vrgcn.tuning.tuner import TuneResult
 
 MODEL = ModelConfig(model="gcn", hidden=16, embedding=8, dropout=0.0, layer_norm=False)
@@ -90,3 +102,31 @@ def test_rules_can_be_left_out() -> None:
     found = search(communities(), trials=1, baselines=(), search=("learning_rate",))
     assert found.baselines == []
     assert found.best.name == "trial 0"
+
+
+def test_the_edges_of_all_relations_are_searched_without_their_test_triples(
+    tmp_path: Path,
+) -> None:
+    graph = split_triples(knowledge(), (0.6, 0.2, 0.2))
+    config = TrainConfig(epochs=3, batch_size=64, negatives=20, estimator="exact", diagnostics=0)
+    model = ModelConfig(model="graphsage", layers=0, embedding=8, decoder="distmult", dropout=0.1)
+    found = tune(graph, model, config, trials=2, folder=tmp_path / "search", on_note=lambda _: None)
+    triples = triples_of(graph)
+    assert [each.baseline for each in found.baselines] == list(triple_rules(triples))
+    frequent = score_triples(triple_rules(triples)["frequent targets"], triples, "val")
+    assert found.baselines[0].val == frequent["mrr"]
+    assert {trial.values["decoder"] for trial in found.trials} == {"distmult", "complex"}
+    assert set(found.trials[0].values) == set(TRIPLE_SPACE)
+    for file in (tmp_path / "search" / "trials").glob("*/result.json"):
+        assert json.loads(file.read_text())["test"] is None
+    assert found.result.test is not None
+    assert 0 < found.result.test <= 1
+
+
+def test_own_negatives_are_not_searched() -> None:
+    given = Settings(MODEL, replace(CONFIG, loss="softmax"))
+    space = Search(given, tuple(PAIR_SPACE), among=OF_PAIRS)
+    for start in space.first(lambda settings: settings):
+        assert ("negatives" in start) == (start["negative_sampling"] == "shared")
+    changed = space._changed({"negative_sampling": "uniform"})
+    assert changed.train.negatives == 1

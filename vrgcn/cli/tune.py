@@ -74,19 +74,21 @@ def run(options: TuneOptions) -> None:
         return
     opened = options.open_graph(filling_bars())
     graph = opened.graph
-    if graph.visible is not None:
-        raise ValueError(
-            "--train-until: the baselines of a search would see later edges; vrgcn train splits "
-            "nodes by time"
-        )
     scaling = "none" if graph.scaling is None else graph.scaling.kind
     with run_folder(options) as folder:
         pairs = graph.pairs
         values = pairs is not None and pairs.target is not None
-        names = searched(options.search, pairs=pairs is not None, values=values)
+        names = searched(
+            options.search,
+            pairs=pairs is not None,
+            values=values,
+            triples=graph.triples is not None,
+        )
         print(f"{graph}\nfeatures scaled: {scaling}, searching {', '.join(names)}")
         print(f"writing to {printable(folder)}")
         print_note(opened.note)
+        if graph.visible is not None:
+            print(f"no leaks: {'; '.join(graph.visible.rules)}; baselines are fitted to the past")
         told = described(options, opened.checksum)
 
         def begin() -> None:

@@ -15,7 +15,7 @@ from vrgcn.data.tables.splits import NONE, draw_split
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.kept import NODES
-from vrgcn.graph.until import Until, check_order, time_of
+from vrgcn.graph.until import Until, check_order, nodes_until, time_of
 from vrgcn.graph.validation import SPLITS
 from vrgcn.graph.visible import Visible, until_then
 from vrgcn.tasks import find_task
@@ -90,7 +90,9 @@ def split_by_time(
         "evaluation and prediction use all edges",
         "the scaling of features knows training nodes alone",
     )
-    found.visible = Visible(hidden, rules)
+    there = nodes_until(graph, train, time_column)
+    assert there is not None  # the labelled nodes have times
+    found.visible = Visible(hidden, there, rules)
     return found
 
 

@@ -372,7 +372,7 @@ class Graph:
         """The same graph with other training, validation and test nodes: sorted ids by name; a
         split that is not named has none."""
         graph = self._replaced(self._adjacency, self.features)
-        graph.scaling, graph.kept = self.scaling, self.kept
+        graph.scaling, graph.kept, graph.visible = self.scaling, self.kept, self.visible
         for name in SPLITS:
             setattr(graph, name, splits.get(name, self.train[:0]))
         return graph

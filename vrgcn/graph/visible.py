@@ -20,10 +20,12 @@ class Visible:
 
     entries: (entries,) bool by relation, "edges" in a graph without kinds; a relation that is not
         here keeps all of its edges
+    nodes: (nodes,) bool, which nodes are there by the end of training
     rules: what was done against leaks, a sentence each
     """
 
     entries: Mapping[str, Tensor]
+    nodes: Tensor
     rules: tuple[str, ...] = ()
 
     def adjacency(self, relation: str, A: CSR) -> CSR:

@@ -69,8 +69,8 @@ class TripleObjective(EmbeddingObjective):
         )
 
     def has_pairs(self, split: str) -> bool:
-        """Whether a split has any triples."""
-        return len(self.triples.split(split)) > 0
+        """Whether a split has any triples that may be scored."""
+        return len(self.triples.split(split)) > 0 and (self.tested or split != "test")
 
     def score_embeddings(self, embeddings: Tensor, split: str) -> float:
         scorer = EmbeddedTriples(self.decoder, embeddings)

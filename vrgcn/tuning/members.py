@@ -63,6 +63,7 @@ class Member:
 def fit_baseline(
     name: str,
     problem: Problem,
+    graph: Graph,
     metric: Metric,
     folder: Path,
     options: Mapping[str, Any],
@@ -72,6 +73,7 @@ def fit_baseline(
     """Fit a baseline and keep it in a folder; the result comes last. What is its own fault is told,
     not raised.
 
+    graph: with labels, whose validation nodes score it
     options: what config.toml says beside its name
     stopped: whether the search has to stop; then nothing is kept, and None returned
     recipe: of a baseline of the user's own; None: the one of this name
@@ -86,8 +88,9 @@ def fit_baseline(
         if stopped():
             return None
         save_model(saved, folder / MODEL)
-        outputs = predict(load_model(folder / MODEL), problem.graph, problem.graph.val, kind="all")
-        val = problem.score(outputs)
+        assert graph.labels is not None
+        outputs = predict(load_model(folder / MODEL), graph, graph.val, kind="all")
+        val = metric.compute(outputs, graph.labels[graph.val])
     except (MemoryError, FloatingPointError, ValueError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and not is_out_of_memory(error):
             raise

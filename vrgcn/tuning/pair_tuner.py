@@ -1,4 +1,5 @@
-"""A search for models of pairs: simple rules, then networks. The best network is the result.
+"""A search for models of pairs, or of the edges of all relations: simple rules, then networks. The
+best network is the result.
 
 Embeddings of different networks have no common axes, so nothing is averaged; scores of a decoder
 have no common scale either. Simple rules stand on the leaderboard: they need no training, and say
@@ -12,18 +13,19 @@ from typing import Any
 
 from torch import nn
 
-from vrgcn.costs.order import build_for
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import exact_sweeps
 from vrgcn.inference.saved import SavedModel
-from vrgcn.pairs.model import PairModel
 from vrgcn.pairs.ranking import score_pairs
 from vrgcn.pairs.rules import simple_rules
 from vrgcn.pairs.values import score_values, value_rules
+from vrgcn.runs.building import build_network
 from vrgcn.runs.job import Job, prepare
 from vrgcn.training.clock import Clock
 from vrgcn.training.embedding_objective import EmbeddingObjective
 from vrgcn.training.objective import build_objective
+from vrgcn.triples.ranking import score_triples
+from vrgcn.triples.rules import simple_rules as triple_rules
 from vrgcn.tuning.finishing import Finished, Finishing, Scores
 from vrgcn.tuning.members import Member
 from vrgcn.tuning.space import Settings
@@ -33,8 +35,7 @@ from vrgcn.tuning.tuner import Tuner, TuneResult
 
 
 class PairTuner(Tuner):
-    """A search on a graph with pairs. Trials score validation pairs alone; test pairs are never
-    negatives."""
+    """A search on a graph with pairs or triples. Trials score validation pairs alone."""
 
     def fit_rules(self) -> None:
         """Score the simple rules on the validation pairs."""
@@ -48,7 +49,11 @@ class PairTuner(Tuner):
     def _rules(self) -> Iterator[tuple[str, float]]:
         """The names of simple rules and their validation scores."""
         assert isinstance(self.objective, EmbeddingObjective)
-        pairs, name = self.graph.pairs, self.objective.metric_name
+        pairs, triples, name = self.graph.pairs, self.graph.triples, self.objective.metric_name
+        if triples is not None:
+            for title, counted in triple_rules(triples).items():
+                yield title, score_triples(counted, triples, "val")[name]
+            return
         assert pairs is not None
         if pairs.target is not None:
             for title, values in value_rules(pairs).items():
@@ -83,13 +88,7 @@ class PairTuner(Tuner):
         return prepare(model, self.graph, settings.train, objective=objective)
 
     def _build(self, settings: Settings) -> nn.Module:
-        assert self.graph.pairs is not None
-        network = build_for(
-            settings.model, self.graph, settings.model.embedding, settings.train.seed
-        )
-        return PairModel.around(
-            network, settings.model.decoder, self.graph.pairs, settings.train.seed
-        )
+        return build_network(settings.model, self.graph, self.objective, settings.train.seed)
 
 
 class PairFinishing(Finishing):

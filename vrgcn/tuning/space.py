@@ -113,23 +113,45 @@ PAIR_SPACE: dict[str, Choice | Range] = {
     "dropout": Range(0.0, 0.5),
     "learning_rate": Range(1e-3, 5e-2, log=True),
     "weight_decay": Choice((0.0, 1e-6, 1e-5, 1e-4)),
-    "decoder": Choice(("dot", "distmult", "mlp")),
-    "loss": Choice(("logistic", "bpr", "softmax")),
-    "negatives": Choice((1, 4, 16)),
+    "decoder": Choice(("dot", "cosine", "distmult", "mlp")),
+    "loss": Choice(("logistic", "softmax")),
+    "negative_sampling": Choice(("shared", "uniform")),
+    "negatives": Choice((256, 512, 2048)),
     "node_embeddings": Choice((False, True)),
 }
+_RANKED = {"decoder": "cosine", "loss": "softmax", "negative_sampling": "shared", "negatives": 512}
 PAIR_PORTFOLIO: tuple[dict[str, Any], ...] = (
-    # For nodes whose identity says more than their features.
-    {"node_embeddings": True},
-    # For rankings: a partner above many others.
-    {"loss": "softmax", "negatives": 16},
+    # For recommendations: a node's own row, and the mean of its neighbours' rows and features.
+    {"model": "graphsage", "layers": 1, "node_embeddings": True, "dropout": 0.3, **_RANKED},
     # For recommendations without features: LightGCN.
-    {"model": "lightgcn", "layers": 3, "loss": "bpr", "learning_rate": 0.01},
+    {"model": "lightgcn", "layers": 3, "dropout": 0.0, **_RANKED},
     # For links between nodes of similar features.
-    {"hidden": 128, "embedding": 128, "learning_rate": 0.02},
+    {"model": "gcn", "layers": 2, "dropout": 0.3, **_RANKED},
+    # The same by the loss of Kipf and Welling's GAE.
+    {
+        "model": "gcn", "layers": 2, "dropout": 0.0, "decoder": "dot", "loss": "logistic",
+        "negative_sampling": "uniform",
+    },
+)  # fmt: skip
+# The same for the edges of all relations.
+TRIPLE_SPACE: dict[str, Choice | Range] = {
+    "embedding": Choice((64, 128, 256)),
+    "dropout": Range(0.0, 0.5),
+    "learning_rate": Range(1e-3, 5e-2, log=True),
+    "decoder": Choice(("distmult", "complex")),
+    "loss": Choice(("softmax", "logistic")),
+    "negatives": Choice((250, 1000, 4000)),
+}
+TRIPLE_PORTFOLIO: tuple[dict[str, Any], ...] = (
+    # For relations that are not symmetric.
+    {"decoder": "complex"},
+    # For many entities.
+    {"embedding": 256, "dropout": 0.5},
+    # Fewer steps to a score, where time is short.
+    {"learning_rate": 0.03},
 )
 # Settings that a column of pairs, such as a rating, does not have, or has other values of.
-_OF_LINKS = ("model", "decoder", "loss", "negatives")
+_OF_LINKS = ("model", "decoder", "loss", "negative_sampling", "negatives")
 # Models without tables of their own rows beside features, or without neighbours.
 _ROWLESS = {"mlp": ("learned_rows", "neighbour_labels"), "lightgcn": ("node_embeddings",)}
 
@@ -142,9 +164,10 @@ class Space:
     portfolio: tuple[dict[str, Any], ...]
 
 
-EVERY = SPACE | PAIR_SPACE
+EVERY = SPACE | PAIR_SPACE | TRIPLE_SPACE
 OF_NODES = Space(SPACE, PORTFOLIO)
 OF_PAIRS = Space(PAIR_SPACE, PAIR_PORTFOLIO)
+OF_TRIPLES = Space(TRIPLE_SPACE, TRIPLE_PORTFOLIO)
 
 
 @dataclass(frozen=True)
@@ -195,9 +218,16 @@ class Search:
         """Draw the settings of a trial. A model without neighbours has no settings about them."""
         values: dict[str, Any] = {}
         for name, bounds in self.space.items():
-            if name not in _OF_NEIGHBOURS or self._model(values) != "mlp":
+            if self._has(name, values):
                 values[name] = bounds.suggest(trial, name)
         return self._changed(values)
+
+    def _has(self, name: str, values: dict[str, Any]) -> bool:
+        """True if the model and the loss of a trial have a setting. Negatives that each pair has
+        for itself are not searched: many of them are slow."""
+        if name == "negatives" and "negative_sampling" in self.space:
+            return bool(values.get("negative_sampling") == "shared")
+        return name not in _OF_NEIGHBOURS or self._model(values) != "mlp"
 
     def _models(self) -> tuple[Any, ...]:
         bounds = self.space.get("model")
@@ -207,8 +237,11 @@ class Search:
         return str(values.get("model", self.given.model.model))
 
     def _changed(self, values: dict[str, Any]) -> Settings:
-        """Return the given settings with some changed; an MLP has no tables of neighbours."""
-        lacking = dict.fromkeys(_ROWLESS.get(self._model(values), ()), False)
+        """Return the given settings with some changed; an MLP has no tables of neighbours, and a
+        pair has one negative of its own where none are shared."""
+        lacking: dict[str, Any] = dict.fromkeys(_ROWLESS.get(self._model(values), ()), False)
+        if values.get("negative_sampling", "shared") != "shared":
+            lacking["negatives"] = 1
         return self.given.changed(values | lacking)
 
     def first(self, settled: Callable[[Settings], Settings]) -> list[dict[str, Any]]:
@@ -224,7 +257,11 @@ class Search:
                 if name in self.space and (name != "model" or value in self._models())
             }
             values = settled(self._changed(searched)).values()
-            start = {name: values[name] for name in self.space}
+            start = {
+                name: values[name]
+                for name in self.space
+                if name != "negatives" or self._has(name, values)
+            }
             drawn = self.space.get("estimator")
             if isinstance(drawn, Choice) and start["estimator"] in _ESTIMATORS:
                 # One that is too slow for most settings is not drawn for these either.
@@ -246,13 +283,18 @@ def _without(
     }
 
 
-def searched(names: Sequence[str], *, pairs: bool, values: bool = False) -> tuple[str, ...]:
+def searched(
+    names: Sequence[str], *, pairs: bool, values: bool = False, triples: bool = False
+) -> tuple[str, ...]:
     """Return the settings that a search varies: those of pairs in place of the default.
 
     pairs: True if pairs are predicted; values: a column of them, which has no negatives
+    triples: True if the edges of all relations are predicted
     """
-    if not pairs or tuple(names) != tuple(SPACE):
+    if not (pairs or triples) or tuple(names) != tuple(SPACE):
         return tuple(names)
+    if triples:
+        return tuple(TRIPLE_SPACE)
     return tuple(name for name in PAIR_SPACE if not values or name not in _OF_LINKS)
 
 

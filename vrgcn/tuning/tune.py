@@ -15,7 +15,6 @@ from vrgcn.baselines.estimator import estimator_name, fit_estimator
 from vrgcn.costs.choice import CANDIDATES, EXACT, candidate_costs, hardly_more
 from vrgcn.costs.order import build_for
 from vrgcn.engine.devices import use_threads
-from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs.auto_settings import settle
@@ -36,7 +35,15 @@ from vrgcn.training.interval import duration
 from vrgcn.training.objective import Objective, build_objective
 from vrgcn.tuning.leaderboard import Leaderboard
 from vrgcn.tuning.pair_tuner import PairTuner
-from vrgcn.tuning.space import NOT_RELATIONAL, OF_PAIRS, SPACE, Search, Settings, searched
+from vrgcn.tuning.space import (
+    NOT_RELATIONAL,
+    OF_PAIRS,
+    OF_TRIPLES,
+    SPACE,
+    Search,
+    Settings,
+    searched,
+)
 from vrgcn.tuning.study import check_optuna, note_identity, open_study
 from vrgcn.tuning.tuner import Tuner, TuneResult
 
@@ -82,12 +89,7 @@ def tune(
     config = USUAL_TRAIN if config is None else given_config(config)
     limit = config.time_limit if time_limit is None else time_limit
     config = replace(config, time_limit=None)
-    if graph.triples is not None:
-        raise ValueError(
-            f"{setting('predict', RELATIONS)} is not searched: tune one relation, or train with "
-            "several settings and compare them by vrgcn report"
-        )
-    if graph.pairs is not None:
+    if graph.pairs is not None or graph.triples is not None:
         return _tune_pairs(
             graph, model, config, trials, limit, search, baselines, folder, options or {},
             verbose, on_begin, on_note,
@@ -156,23 +158,26 @@ def _tune_pairs(
     on_begin: Callable[[], None],
     on_note: Callable[[str], None],
 ) -> TuneResult:
-    """The same for pairs: simple rules first, then networks; nothing is averaged."""
-    pairs = graph.pairs
-    assert pairs is not None
-    if not len(pairs.val):
+    """The same for pairs and triples: simple rules first, then networks; nothing is averaged."""
+    pairs, predicted = graph.pairs, graph.pairs or graph.triples
+    assert predicted is not None
+    if not len(predicted.val):
         raise ValueError("tuning needs validation pairs: split the graph with some, by the ratio")
     if baselines:
         raise ValueError("baselines: those of pairs are simple rules, all of them or none, ()")
     seconds, trials = _length(limit, trials)
-    names = searched(search, pairs=True, values=pairs.target is not None)
-    predict = pairs.relation if pairs.target is None else f"{pairs.relation}.{pairs.target.name}"
+    values = pairs is not None and pairs.target is not None
+    names = searched(search, pairs=True, values=values, triples=pairs is None)
+    predict = RELATIONS if pairs is None else pairs.relation
+    if pairs is not None and pairs.target is not None:
+        predict = f"{predict}.{pairs.target.name}"
     usual = build(RunSettings, with_defaults({"predict": predict}))
     if model is None:
         model = usual.model
     if config == USUAL_TRAIN:
         config = usual.train
-    if pairs.target is None and config.loss == AUTO:
-        config = replace(config, loss="logistic")
+    if not values and config.loss == AUTO:
+        config = replace(config, loss="softmax" if pairs is None else "logistic")
     use_threads(config.threads)
     with ExitStack() as stack:
         home = Path(folder or stack.enter_context(tempfile.TemporaryDirectory()))
@@ -183,9 +188,10 @@ def _tune_pairs(
         if folder is not None:
             _refuse_another(home, study, _identity(graph, given, names, objective))
         on_begin()
-        settled, train, _ = settle(model, config, graph)
+        settled, train, _ = settle(model, config, graph, compare=False)
         leaderboard = stack.enter_context(Leaderboard(objective.metric, verbose))
-        space = Search(Settings(settled, train), names, among=OF_PAIRS)
+        among = OF_TRIPLES if pairs is None else OF_PAIRS
+        space = Search(Settings(settled, train), names, among=among)
         tuner = PairTuner(
             graph, objective, space, study, home, clock, leaderboard, options, on_note
         )

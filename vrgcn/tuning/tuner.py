@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from torch import nn
 
 from vrgcn.baselines import RECIPES, Recipe
+from vrgcn.baselines.past import past_of
 from vrgcn.baselines.problem import Problem
 from vrgcn.baselines.work import cheap_first, fit_seconds
 from vrgcn.costs.choice import choose_estimator, work
@@ -167,7 +168,9 @@ class Tuner:
                 return late or stop.signal is not None
 
             seed = self.search.given.train.seed
-            problem = Problem.of(self.untested, self.objective.metric, seed, over)
+            graph = self.untested
+            fitted = graph if graph.visible is None else past_of(graph, seed)
+            problem = Problem.of(fitted, self.objective.metric, seed, over)
             order = [*own, *cheap_first(names, problem)]
             for name in order:
                 if name in missing or name in self.baselines:
@@ -178,6 +181,7 @@ class Tuner:
                 ended = fit_baseline(
                     name,
                     problem,
+                    self.untested,
                     self.objective.metric,
                     self.folder / BASELINES / name,
                     self.options,
