@@ -113,14 +113,15 @@ def test_rows_that_are_the_input_learn_at_the_full_rate() -> None:
     assert [group["lr"] for group in optimizer.param_groups] == [0.02]
 
 
-def test_a_run_with_lightgcn_is_saved_and_read_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("decoder", ["cosine", "lift"])
+def test_a_run_with_lightgcn_is_saved_and_read_again(tmp_path: Path, decoder: str) -> None:
     from tests.pairs.test_relations import BOUGHT, store
     from vrgcn.data.store import save_graph
     from vrgcn.runs.run import load_run
     from vrgcn.runs.train import train
 
     save_graph(store(), tmp_path / "store")
-    settings = {"model": "lightgcn", "decoder": "cosine", "loss": "softmax", "embedding": 8}
+    settings = {"model": "lightgcn", "decoder": decoder, "loss": "softmax", "embedding": 8}
     train(
         tmp_path / "store",
         predict=BOUGHT,
@@ -135,3 +136,5 @@ def test_a_run_with_lightgcn_is_saved_and_read_again(tmp_path: Path) -> None:
     model: Any = load_run(tmp_path / "run").saved.model
     assert model.arguments["encoder"] == "lightgcn"
     assert model.encoder.rows.rows.shape == (64, 8)
+    if decoder == "lift":
+        assert model.encoder.prior.rows.max() > 0

@@ -33,6 +33,7 @@ from vrgcn.pairs.split import split_pairs, visible_graph
 from vrgcn.pairs.terms import LOSSES, Terms, TermSource
 
 EXACT, WRONG = 1e-12, 1e-3
+EACH = [name for name in DECODERS if name != "lift"]  # its negatives are shared
 WIDTH = 4
 
 
@@ -150,7 +151,7 @@ def largest_error(found: list[Tensor], wanted: list[Tensor]) -> float:
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize(("decoder", "directed"), SCORED)
+@pytest.mark.parametrize(("decoder", "directed"), [each for each in SCORED if each[0] in EACH])
 @pytest.mark.parametrize("encoder", ["gcn", "graphsage"])
 def test_one_sided_gradients_of_an_epoch_add_up_to_the_full_gradient(
     encoder: str, decoder: str, loss: Any, directed: bool
@@ -162,7 +163,7 @@ def test_one_sided_gradients_of_an_epoch_add_up_to_the_full_gradient(
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("decoder", DECODERS)
+@pytest.mark.parametrize("decoder", EACH)
 @pytest.mark.parametrize("encoder", ["lightgcn", "relational-gcn", "relational-graphsage"])
 def test_one_sided_gradients_add_up_over_relations_between_kinds(
     encoder: str, decoder: str, loss: Any
@@ -200,7 +201,7 @@ def check_epoch(model: PairModel, graph: Graph, loss: Any) -> None:
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("decoder", DECODERS)
+@pytest.mark.parametrize("decoder", EACH)
 def test_a_node_has_its_gradient_in_every_role(decoder: str, loss: Any) -> None:
     """Nodes 0-9 are sources alone, 10-19 true partners and negatives, 20-39 negatives alone."""
     graph = random_graph(nodes=40, degree=4)

@@ -62,10 +62,11 @@ class ModelConfig:
     """Matrices that the weights of all relations are sums of, in graphs with many relations. 0:
     each relation has a matrix of its own."""
 
-    decoder: Literal["dot", "cosine", "distmult", "complex", "mlp"] = "dot"
+    decoder: Literal["dot", "cosine", "lift", "distmult", "complex", "mlp"] = "dot"
     """Score of a pair from the embeddings of its nodes: their product; the cosine between them;
-    the product with a learned weight for each dimension; the same with complex numbers; or a small
-    network."""
+    lift, for recommendations by lightgcn: a cosine that learns how much more often a pair occurs
+    than by chance, and the nodes' numbers of pairs beside it; the product with a learned weight for
+    each dimension; the same with complex numbers; or a small network."""
     embedding: int = 64
     """Width of the embeddings of nodes whose pairs are predicted."""
 

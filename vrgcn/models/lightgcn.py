@@ -29,12 +29,21 @@ class LightGCN(nn.Module):
     in_features: feature columns; 0: the rows are all that is known of a node
     classes: width of rows and embeddings
     nodes: of the graph that it is trained on
+    prior: whether embeddings have one more column, a known number of each node, which is set before
+        training; a node that was not there has 0. The decoder of the pairs decides, so it is none
+        of the `arguments`
     """
 
     propagation = "symmetric"
 
     def __init__(
-        self, in_features: int, classes: int, *, nodes: int, layers: int = ModelConfig.layers
+        self,
+        in_features: int,
+        classes: int,
+        *,
+        nodes: int,
+        layers: int = ModelConfig.layers,
+        prior: bool = False,
     ) -> None:
         super().__init__()
         check_sizes(classes=classes, layers=layers, nodes=nodes)
@@ -47,6 +56,7 @@ class LightGCN(nn.Module):
         self.depth = layers
         self.rows = NodeTable.drawn(nodes, classes, _DEVIATION, input=True)
         self.encoder = InputLinear(in_features, classes, bias=False) if in_features else None
+        self.prior = NodeTable(torch.zeros(nodes, 1), learned=False) if prior else None
         self.readout = Readout(layers)
         self.output_scale = OutputScale()
 
@@ -64,7 +74,13 @@ class LightGCN(nn.Module):
             h = propagate(h)
             total = total[: len(h)] + h
         embedded: Tensor = self.readout(total, own[: len(total)])
-        return embedded
+        return self.with_prior(embedded, propagate.nodes[: len(embedded)])
+
+    def with_prior(self, embedded: Tensor, nodes: Tensor) -> Tensor:
+        """(nodes, width) embeddings, with the column of priors if there is one."""
+        if self.prior is None:
+            return embedded
+        return torch.cat([embedded, self.prior.take(nodes).to(embedded.dtype)], dim=1)
 
     def own(self, nodes: Tensor, features: Tensor | None) -> Tensor:
         """(nodes, width) h⁰ of some nodes. features: of all nodes, where the model takes any"""

@@ -84,7 +84,7 @@ def compare_pairs(run: Run, graph: Graph, embeddings: Tensor, split: str) -> Com
     title = f"{count:,} {split} pairs of {pairs.relation}"
     if split in pairs.given:
         title += f", MRR and Hits among {len(pairs.given[split]):,} given negatives"
-    return Compared(title, count, metrics, scores, collapse_note(embeddings))
+    return Compared(title, count, metrics, scores, collapse_note(model.decoder.learned(embeddings)))
 
 
 def show_pair_evaluation(run: Run, graph: Graph, embeddings: Tensor, split: str) -> None:

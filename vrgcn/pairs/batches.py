@@ -148,15 +148,15 @@ class PairBatch(Batch):
         self._terms = source.source
 
     def losses(self, objective: Any, outputs: Tensor) -> Tensor:
-        slots = self._places(self.terms.nodes, outputs)
+        slots, decoder = self._places(self.terms.nodes, outputs), objective.decoder.compared
         if self.shared is None:
             z = outputs[slots]
-            scores: Tensor = objective.decoder(z[:, :1], z[:, 1:])
+            scores: Tensor = decoder(z[:, :1], z[:, 1:])
             return self._terms.losses(self.terms, scores)
         sources, place = self.terms.nodes[:, 0].unique(return_inverse=True)
         own, others = (outputs[self._places(n, outputs)] for n in (sources, self.shared.nodes))
-        pressure = self.shared.pressure(objective.decoder, sources, own, others)
-        scores = objective.decoder(outputs[slots[:, 0]], outputs[slots[:, 1]])
+        pressure = self.shared.pressure(decoder, sources, own, others)
+        scores = decoder(outputs[slots[:, 0]], outputs[slots[:, 1]])
         return self.shared.losses(scores, pressure[place.to(pressure.device)])
 
     def _places(self, nodes: Tensor, outputs: Tensor) -> Tensor:
@@ -289,7 +289,7 @@ class NodeBatch(Batch):
         terms = self._epoch.take(touched)
         others, slots = self._nodes.placed(self.nodes, terms)
         if self._nodes.source.shared:
-            return self._shared_losses(objective.decoder, outputs, terms, others, slots)
+            return self._shared_losses(objective.decoder.compared, outputs, terms, others, slots)
         own = slots[:, 0] < len(self.nodes)  # the decoder learns from these
         order = torch.argsort(own.int(), descending=True, stable=True)
         terms, slots, self._own = terms.take(order), slots[order], int(own.sum())

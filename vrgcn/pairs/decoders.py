@@ -2,6 +2,10 @@
 
 dot        zᵤ · zᵥ
 cosine     the same of embeddings of length 1
+lift       the cosine of all columns but the last, plus the last of both nodes, b = t log c: t the
+           temperature, c the node's number of training pairs. Training compares cosines alone, with
+           negatives that count as often as they have pairs, so that cosine / t becomes the log of
+           how much more often a pair occurs than by chance; a ranking adds what chance alone does
 distmult   Σ r zᵤ zᵥ, r a learned weight for each dimension
 complex    Re Σ r zᵤ z̄ᵥ, the halves of r, zᵤ and zᵥ being the real and imaginary parts of complex
            numbers; the score depends on the pair's direction
@@ -32,9 +36,11 @@ class Decoder(nn.Module):
 
     relations: how many relations are predicted, their reverses included; 0: one alone
     by_product: whether `against` is one matrix product
+    has_prior: whether the last column of embeddings is no direction but a prior of the node
     """
 
     by_product = False
+    has_prior = False
 
     def __init__(self, width: int, directed: bool, relations: int = 0) -> None:
         super().__init__()
@@ -42,6 +48,15 @@ class Decoder(nn.Module):
 
     def forward(self, one: Tensor, other: Tensor) -> Tensor:
         raise NotImplementedError
+
+    @property
+    def compared(self) -> Decoder:
+        """The scores that the loss of training compares."""
+        return self
+
+    def learned(self, z: Tensor) -> Tensor:
+        """The columns of embeddings that are learned."""
+        return z[..., :-1] if self.has_prior else z
 
     def query(self, one: Tensor, relations: Tensor) -> Tensor:
         """(sources, width) what takes the place of the sources (sources, width) where a relation of
@@ -92,6 +107,41 @@ class Cosine(Decoder):
 
     def against(self, one: Tensor, others: Tensor) -> Tensor:
         return F.normalize(one, dim=-1) @ F.normalize(others, dim=-1).t()
+
+
+class Lift(Decoder):
+    """The cosine of the learned columns, plus the prior of both nodes, the last column."""
+
+    by_product = True
+    has_prior = True
+
+    def __init__(self, width: int, directed: bool, relations: int = 0) -> None:
+        super().__init__(width, directed)
+        _refuse_relations("lift", relations)
+        self._cosine = _LearnedCosine(width, directed)
+
+    @property
+    def compared(self) -> Decoder:
+        return self._cosine
+
+    def forward(self, one: Tensor, other: Tensor) -> Tensor:
+        scores: Tensor = self._cosine(one, other)
+        return scores + one[..., -1] + other[..., -1]
+
+    def against(self, one: Tensor, others: Tensor) -> Tensor:
+        return self._cosine.against(one, others) + one[:, -1:] + others[:, -1]
+
+
+class _LearnedCosine(Cosine):
+    """The cosine of all columns but the last."""
+
+    has_prior = True
+
+    def forward(self, one: Tensor, other: Tensor) -> Tensor:
+        return super().forward(self.learned(one), self.learned(other))
+
+    def against(self, one: Tensor, others: Tensor) -> Tensor:
+        return super().against(self.learned(one), self.learned(others))
 
 
 class DistMult(Decoder):
@@ -194,6 +244,7 @@ def _complex_product(one: Tensor, other: Tensor) -> Tensor:
 DECODERS: dict[str, type[Decoder]] = {
     "dot": Dot,
     "cosine": Cosine,
+    "lift": Lift,
     "distmult": DistMult,
     "complex": ComplEx,
     "mlp": MLPDecoder,

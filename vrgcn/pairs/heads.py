@@ -56,7 +56,7 @@ class LightHead(Head):
 
     def embed(self, rows: Tensor, nodes: Tensor) -> Tensor:
         embedded: Tensor = self.module(rows, self.encoder.own(nodes, self.features))
-        return embedded
+        return self.encoder.with_prior(embedded, nodes)
 
 
 class RelationalHead(Head):

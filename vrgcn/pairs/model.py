@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from vrgcn.files.setting_names import setting
 from vrgcn.graph.pairs import Pairs
 from vrgcn.graph.randomness import default_generator
 from vrgcn.graph.triples import RELATIONS, Triples
@@ -56,7 +57,15 @@ class PairModel(nn.Module):
             raise ValueError(f"encoder {encoder!r} is none of {', '.join(ENCODERS)}")
         if decoder not in DECODERS:
             raise ValueError(f"decoder {decoder!r} is none of {', '.join(DECODERS)}")
-        self.encoder: Encoder = ENCODERS[encoder](**arguments)
+        if values is None and DECODERS[decoder].has_prior:
+            if ENCODERS[encoder] is not LightGCN:
+                raise ValueError(
+                    f"{setting('decoder', decoder)} needs the embeddings of "
+                    f"{setting('model', 'lightgcn')}: take {setting('decoder', 'cosine')}"
+                )
+            self.encoder: Encoder = LightGCN(**arguments, prior=True)
+        else:
+            self.encoder = ENCODERS[encoder](**arguments)
         if isinstance(self.encoder, GraphModel) and self.encoder.labels is not None:
             raise ValueError("neighbour_labels: pairs have no labels of single nodes")
         width = arguments["classes"]

@@ -7,8 +7,10 @@ a true pair with score s, sₙ those of its source with the negatives n,
     softmax    log(exp s + Σ exp sₙ) - s
     logistic   (-log σ(s) - mean of log σ(-sₙ)) / 2
 
-is a function of s and of one number of the source, its `pressure`: log Σ exp sₙ, or the mean. A
-known pair of any split is no negative, nor is a node of itself: such scores are left out.
+is a function of s and of one number of the source, its `pressure`: log Σ exp sₙ, or the mean. With
+weights w of the negatives, the sum of softmax is Σ wₙ exp sₙ, as if each were drawn wₙ times.
+
+A known pair of any split is no negative, nor is a node of itself: such scores are left out.
 """
 
 from __future__ import annotations
@@ -29,13 +31,22 @@ class SharedNegatives:
 
     nodes: (negatives,) different nodes; known: pairs that are none
     loss: softmax or logistic; temperature: scores are divided by it
+    weights: (nodes of the graph,) logs of weights, for softmax; None: all count once
     """
 
-    def __init__(self, nodes: Tensor, known: KnownPairs, loss: str, temperature: float) -> None:
+    def __init__(
+        self,
+        nodes: Tensor,
+        known: KnownPairs,
+        loss: str,
+        temperature: float,
+        weights: Tensor | None = None,
+    ) -> None:
         self.nodes = nodes
         self._known = known
         self._loss = loss
         self._temperature = temperature
+        self._weights = None if weights is None else weights[nodes]
         self._places = torch.full((known.partners.columns,), -1)
         self._places[nodes] = torch.arange(len(nodes))
 
@@ -46,6 +57,8 @@ class SharedNegatives:
         """
         rows, columns = (part.to(z.device) for part in self._not_negative(sources))
         scores = decoder.against(z, negatives) / self._temperature
+        if self._weights is not None:
+            scores = scores + self._weights.to(scores)
         scores = scores.index_put((rows, columns), scores.new_tensor(_NOTHING))
         if self._loss == "softmax":
             return scores.logsumexp(1)

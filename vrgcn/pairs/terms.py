@@ -96,6 +96,7 @@ class TermSource:
     temperature: scores are divided by it
     avoid: pairs that are no negatives: known ones of all splits, or of training alone
     share: of the training pairs, drawn anew for each epoch, that an epoch scores
+    weights: (nodes,) logs of how often shared negatives count; None: once
 
     A pair without a direction is turned in a random one in each epoch.
     """
@@ -120,6 +121,7 @@ class TermSource:
         self.negatives = negatives
         self.shared = sampling == "shared"
         self.temperature = temperature
+        self.weights: Tensor | None = None
         self.sampler = NegativeSampler(pairs, sampling, avoid)
         free = self.sampler.possible(pairs.train[:, 0])
         if not pairs.directed:
@@ -170,7 +172,7 @@ class TermSource:
 
     def sharing(self, nodes: Tensor) -> SharedNegatives:
         """These nodes as the negatives of a minibatch."""
-        return SharedNegatives(nodes, self.sampler.known, self.loss, self.temperature)
+        return SharedNegatives(nodes, self.sampler.known, self.loss, self.temperature, self.weights)
 
     def losses(self, terms: Terms, scores: Tensor) -> Tensor:
         """(terms,) the loss of each term, from scores (terms, slots - 1)."""

@@ -76,7 +76,7 @@ class EmbeddingObjective:
         """The metric of a split, from the embeddings of all nodes (nodes, width)."""
         device = next(self.decoder.parameters(), embeddings).device
         z = embeddings.to(device)
-        self.warning = collapse_note(z)
+        self.warning = collapse_note(self.decoder.learned(z))
         return self.score_embeddings(z, split)
 
     def score_embeddings(self, embeddings: Tensor, split: str) -> float:

@@ -7,21 +7,24 @@ from typing import Any
 from torch import Tensor, nn
 
 from vrgcn.engine.minibatches import MiniBatches
+from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
+from vrgcn.models.lightgcn import LightGCN
 from vrgcn.models.node_table import node_tables
 from vrgcn.models.relational import RelationalModel
 from vrgcn.pairs.batches import NodeBatches, PairBatches
-from vrgcn.pairs.decoders import Cosine
+from vrgcn.pairs.decoders import Cosine, Lift
 from vrgcn.pairs.heads import has_head
 from vrgcn.pairs.negatives import Avoided
 from vrgcn.pairs.own_edges import OwnEdges, own_edges_rule
+from vrgcn.pairs.prior import log_counts, negative_weights
 from vrgcn.pairs.ranking import EmbeddedPairs, pair_metric, score_pairs
 from vrgcn.pairs.terms import PairLoss, TermSource
 from vrgcn.tasks.metrics import Metric
 from vrgcn.training.config import AUTO, TrainConfig
 from vrgcn.training.embedding_objective import EmbeddingObjective
 
-_COSINE = 0.1  # the usual temperature of scores between -1 and 1
+_COSINE = 0.1  # the usual temperature of cosines
 
 
 def _avoided(config: TrainConfig) -> Avoided:
@@ -109,8 +112,24 @@ class PairObjective(EmbeddingObjective):
 
     def prepare(self, model: nn.Module) -> None:
         super().prepare(model)
-        usual = _COSINE if isinstance(self.decoder, Cosine) else 1.0
+        usual = _COSINE if isinstance(self.decoder, Cosine | Lift) else 1.0
         self.source.temperature = usual if self.temperature is None else self.temperature
+        if self.decoder.has_prior:
+            self._set_prior(model)
+
+    def _set_prior(self, model: nn.Module) -> None:
+        """Give the model the prior of each node, and negatives weights that agree with it."""
+        if self.loss_name != "softmax" or not self.source.shared:
+            raise ValueError(
+                f"{setting('decoder', 'lift')} learns by {setting('loss', 'softmax')} with "
+                f"{setting('negative_sampling', 'shared')}: give both"
+            )
+        encoder = getattr(model, "encoder", None)
+        assert isinstance(encoder, LightGCN)
+        assert encoder.prior is not None
+        logs = log_counts(self.pairs, len(encoder.prior.rows))
+        self.source.weights = negative_weights(logs, self.pairs.targets)
+        encoder.prior.rows.copy_(self.source.temperature * logs[:, None])
 
     def has_pairs(self, split: str) -> bool:
         """Whether a split has any pairs that may be scored."""
