@@ -41,7 +41,7 @@ CONFIG: dict[str, Any] = {
     "negatives": 4096,
     "negative_sampling": "shared",
     "temperature": 0.1,
-    "learning_rate": 0.01,
+    "learning_rate": 0.02,
     "epochs": 60,
     "schedule": "cosine",
     "metric": "recall@20",
@@ -114,7 +114,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--epochs", type=int, default=CONFIG["epochs"])
     parser.add_argument("--every", type=int, default=5, help="epochs between evaluations")
-    parser.add_argument("--decoder", default="cosine")
+    parser.add_argument("--decoder", default="lift")
     parser.add_argument("--rules", action="store_true", help="score simple rules too")
     parser.add_argument("--settings", type=json.loads, default={}, help="as JSON, by name")
     parser.add_argument("--out", type=Path, help="JSON file of all runs")
