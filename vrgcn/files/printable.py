@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+
+# user:password@ in a URL; digits between : and / are the port of a host.
+_IN_USER = re.compile(r"([A-Za-z][\w+.-]*://[^\s/?#@:\[\]]*):(?!\d*(?:[/?#,\s]|$))[^\s@]+@")
+_IN_SETTING = re.compile(r"((?:[?&]|\b)(?:ssl)?password=)[^&#\s'\"]+", re.IGNORECASE)
 
 
 def printable(name: str | Path, keep: str = "") -> str:
@@ -29,3 +34,14 @@ def encodable(text: str, encoding: str) -> str:
 def picture_text(text: str) -> str:
     """The text for matplotlib, which would read what is between two dollars as mathematics."""
     return printable(text).replace("$", r"\$")
+
+
+def has_password(url: str) -> bool:
+    """True if a URL holds a password, after the user's name or as a setting."""
+    address = url.partition("#")[0]
+    return bool(_IN_USER.match(url) or _IN_SETTING.search(address))
+
+
+def without_password(text: str) -> str:
+    """The text with *** in place of the passwords of URLs in it."""
+    return _IN_SETTING.sub(r"\1***", _IN_USER.sub(r"\1:***@", text))

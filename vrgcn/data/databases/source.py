@@ -1,0 +1,187 @@
+"""The members of a source of tables, and names and queries in SQL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib import import_module
+from types import ModuleType
+from typing import Protocol
+
+import pyarrow as pa
+from pyarrow import types
+
+from vrgcn.data.databases import find_scheme
+from vrgcn.data.databases.url import TableUrl
+from vrgcn.data.tables.reading import first_line
+from vrgcn.data.tables.values import is_list, is_number, is_text, is_time
+
+_QUERY = re.compile(r"(\s|\()*(select|with)[\s(*]", re.IGNORECASE)
+_PART = re.compile(r'"(?:[^"]|"")*"|[^".][^.]*')
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a table or query: the schema, and the batches, which are read once."""
+
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True)
+class ForeignKey:
+    """Columns of a table that name rows of another by its columns `keys`."""
+
+    columns: tuple[str, ...]
+    table: str
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The columns of a table and what the database says of them.
+
+    columns: names and types, as the database spells them
+    primary: columns of the primary key; empty if there is none
+    needed: columns that are never empty
+    """
+
+    table: str
+    columns: dict[str, str]
+    primary: tuple[str, ...] = ()
+    foreign: Sequence[ForeignKey] = ()
+    needed: frozenset[str] = field(default_factory=frozenset)
+
+
+class TableSource(Protocol):
+    """A database that was opened to be read, or to be written.
+
+    Everything that one source reads is of one moment: tables that change meanwhile do not matter.
+    A source of another package needs `rows` and `close`; the other members are for sources that
+    propose an import and take predictions.
+    """
+
+    def __init__(self, url: TableUrl, *, write: bool = False) -> None:
+        """Connect; raise if there is no such database.
+
+        write: to write a table; otherwise nothing can be changed
+        """
+
+    def rows(self, what: str) -> Rows:
+        """Return the rows of a table, or of a query; several may be read side by side."""
+
+    def keys(self) -> list[Keys]:
+        """Return all tables, by name, with their columns and keys."""
+
+    def check_table(self, table: str, schema: pa.Schema | None, *, append: bool) -> None:
+        """Raise if a table that should be new exists, or if one that should get more rows does not
+        exist or lacks a column.
+
+        schema: of the rows; None if it is not known yet
+        """
+
+    def write(self, table: str, rows: pa.RecordBatchReader, *, append: bool) -> None:
+        """Write a table, or add rows to one, in one transaction: all rows or none."""
+
+    def close(self) -> None:
+        """Release the connection."""
+
+
+def open_source(url: TableUrl, *, write: bool = False) -> TableSource:
+    """Connect to the database of an address."""
+    module, _, name = find_scheme(url.scheme).partition(":")
+    source: TableSource = getattr(import_module(module), name)(url, write=write)
+    return source
+
+
+def driver(module: str, package: str) -> ModuleType:
+    """Import the driver of a database; raise if it is not installed."""
+    try:
+        return import_module(module)
+    except ImportError:
+        raise ValueError(f"needs {package}: pip install 'vrgcn[db]'") from None
+
+
+def is_query(what: str) -> bool:
+    """True for a query, which begins with SELECT or WITH; False for the name of a table."""
+    return _QUERY.match(what) is not None
+
+
+def name_parts(table: str) -> list[str]:
+    """Return the parts of a table's name: shop.users has two, "shop.users" in quotes is one."""
+    parts = _PART.findall(table)
+    if not parts or ".".join(parts) != table:
+        raise ValueError(f"{table!r} is no name of a table")
+    return [
+        part[1:-1].replace('""', '"') if part.startswith('"') and len(part) > 1 else part
+        for part in parts
+    ]
+
+
+def quoted(name: str) -> str:
+    """Return a name as SQL takes any name, in double quotes."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quoted_table(table: str) -> str:
+    """Return the name of a table, which may have that of its schema before it, in quotes."""
+    return ".".join(quoted(part) for part in name_parts(table))
+
+
+def query_of(what: str) -> str:
+    """Return the query for a table or query, so that it can stand in parentheses."""
+    return what.rstrip("; \t\r\n") if is_query(what) else f"SELECT * FROM {quoted_table(what)}"
+
+
+def inside(query: str) -> str:
+    """Return a query as a table of another; its last line may be a comment."""
+    return f"(\n{query}\n) AS vrgcn_rows"
+
+
+def readable(kind: pa.DataType) -> bool:
+    """True for types that the readers of tables know: numbers, texts, times, bytes and lists of
+    them."""
+    if is_list(kind):
+        return readable(kind.value_type)
+    bytes_ = types.is_binary(kind) or types.is_large_binary(kind)
+    time = is_time(kind) and not types.is_interval(kind)
+    return is_number(kind) or is_text(kind) or time or bytes_
+
+
+@contextmanager
+def naming(name: str, errors: tuple[type[Exception], ...]) -> Iterator[None]:
+    """Turn errors of a driver into errors that name the table or database and give its reason."""
+    try:
+        yield
+    except errors as error:
+        raise ValueError(f"{name}: {reason(error)}") from None
+
+
+def reason(error: BaseException) -> str:
+    """Return what a driver says went wrong, without its own prefixes."""
+    text = first_line(error)
+    for pattern in (
+        r"^[A-Z_]+: ",
+        r"^\[(libpq|SQLite)\] ",
+        r"^(Failed to (prepare|execute|step) query|Failed to connect|PQgetCopyData\(\) failed): ",
+        r"^(ERROR|FATAL): +",
+    ):
+        text = re.sub(pattern, "", text)
+    return text
+
+
+def named_batches(
+    name: str, batches: Iterable[pa.RecordBatch], errors: tuple[type[Exception], ...]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the batches; an error names the table and how many rows came before it."""
+    rows = 0
+    try:
+        for batch in batches:
+            yield batch
+            rows += len(batch)
+    except (pa.ArrowException, OSError, *errors) as error:
+        raise ValueError(
+            f"{name}: the rows after the first {rows:,} cannot be read: {reason(error)}"
+        ) from None
