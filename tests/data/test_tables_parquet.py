@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vrgcn.data.store import load_graph
-from vrgcn.data.tables import ImportSpec, edges, ids, import_tables, parquet, proposal
+from vrgcn.data.tables import ImportSpec, cell_limits, edges, ids, import_tables, parquet, proposal
 from vrgcn.data.tables.parquet import ParquetTable
 from vrgcn.data.tables.values import cell_bytes
 
@@ -120,7 +120,7 @@ def test_ids_that_are_all_the_same_are_refused_early():
     "options", [{}, {"row_group_size": 70}, {"data_page_version": "2.0"}, {"store_schema": True}]
 )
 def test_a_long_text_is_told_by_its_row_wherever_it_is(monkeypatch, options):
-    monkeypatch.setattr(parquet, "CELL_BYTES", 1000)
+    monkeypatch.setattr(cell_limits, "CELL_BYTES", 1000)
     places = np.zeros(150, np.int32)
     places[120:] = 1
     texts = pa.array(["short", "a" * 1001])
@@ -133,7 +133,7 @@ def test_a_long_text_is_told_by_its_row_wherever_it_is(monkeypatch, options):
 
 
 def test_a_long_text_that_no_row_has_is_no_mistake(monkeypatch):
-    monkeypatch.setattr(parquet, "CELL_BYTES", 1000)
+    monkeypatch.setattr(cell_limits, "CELL_BYTES", 1000)
     texts = pa.array(["short", "a" * 1001, "long"])
     write({"bio": pa.DictionaryArray.from_arrays(pa.array([0, 2, 2], pa.int32()), texts)})
     assert pq.ParquetFile("n.parquet").metadata.row_group(0).column(0).total_uncompressed_size > 999
@@ -143,7 +143,7 @@ def test_a_long_text_that_no_row_has_is_no_mistake(monkeypatch):
 
 @pytest.mark.parametrize("encoding", ["PLAIN", "DELTA_BYTE_ARRAY"])
 def test_a_long_text_outside_a_dictionary_is_told_by_its_row(monkeypatch, encoding):
-    monkeypatch.setattr(parquet, "CELL_BYTES", 1000)
+    monkeypatch.setattr(cell_limits, "CELL_BYTES", 1000)
     columns = {"id": range(31), "bio": ["short"] * 30 + ["b" * 1200]}
     write(columns, use_dictionary=False, column_encoding={"bio": encoding})
     assert "column 'bio' holds a cell of 1.2 kB in row 31, where 1 kB are" in refused()
@@ -151,7 +151,7 @@ def test_a_long_text_outside_a_dictionary_is_told_by_its_row(monkeypatch, encodi
 
 @pytest.mark.parametrize("most", [parquet.DECODED_BYTES, 1000])
 def test_a_list_that_takes_too_much_is_told_by_its_row(monkeypatch, most):
-    monkeypatch.setattr(parquet, "CELL_BYTES", 1000)
+    monkeypatch.setattr(cell_limits, "CELL_BYTES", 1000)
     monkeypatch.setattr(parquet, "DECODED_BYTES", most)
     starts = pa.array([0, 0, 1, 4], pa.int32())
     write({"id": range(3), "tags": pa.ListArray.from_arrays(starts, same("a" * 400, 4))})
@@ -161,7 +161,7 @@ def test_a_list_that_takes_too_much_is_told_by_its_row(monkeypatch, most):
 
 
 def test_the_columns_own_name_is_told_and_columns_left_out_may_hold_anything(monkeypatch):
-    monkeypatch.setattr(parquet, "CELL_BYTES", 1000)
+    monkeypatch.setattr(cell_limits, "CELL_BYTES", 1000)
     write({"id": range(3), " bio ": same("a" * 2000, 3), "x": [1, 2, 3]})
     assert "column 'bio' holds a cell of 2 kB in row 1" in refused()
     imported(drop=("bio",))
@@ -316,7 +316,7 @@ def test_fewer_rows_are_looked_at_where_cells_are_long(monkeypatch):
 
 
 def test_columns_that_nothing_can_be_made_of_are_not_read(monkeypatch):
-    monkeypatch.setattr(parquet, "CELL_BYTES", 1000)
+    monkeypatch.setattr(cell_limits, "CELL_BYTES", 1000)
     structs = pa.StructArray.from_arrays([same("a" * 2000, 4)], ["q"])
     lists = pa.ListArray.from_arrays(pa.array(range(5), pa.int32()), structs)
     long = {"s": structs, "l": lists, "b": same(b"a" * 2000, 4)}

@@ -17,13 +17,13 @@ from vrgcn import __version__
 from vrgcn.cli.command import Command, Options
 from vrgcn.cli.output import Unbroken, unbroken_output
 from vrgcn.files.memory import is_out_of_memory
-from vrgcn.files.printable import printable
+from vrgcn.files.printable import printable, without_password
 from vrgcn.files.setting_names import flags_in_messages
 
 COMMANDS: dict[str, Command] = {
     "import": Command(
         "vrgcn.cli.import_tables",
-        "Make a graph of your own tables: CSV, TSV or Parquet files of nodes and edges.",
+        "Make a graph of your own tables of nodes and edges: files or tables of databases.",
     ),
     "generate": Command(
         "vrgcn.cli.generate",
@@ -159,7 +159,7 @@ def _run(name: str, flags: list[str]) -> bool:
         command.run(options)
         return options.only_prints
     except UsageError as error:
-        text = printable(str(error), keep="\n")
+        text = printable(without_password(str(error)), keep="\n")
         print(
             f"vrgcn {name}: error: {text}\n(vrgcn {name} --help lists its options)",
             file=sys.stderr,
@@ -172,7 +172,7 @@ def _run(name: str, flags: list[str]) -> bool:
         text = _of_out(error, options) or str(error)
         if starved and not (isinstance(error, MemoryError) and text):
             text = f"there is not enough memory for this: {text or 'an allocation failed'}"
-        print("vrgcn: error:", printable(text, keep="\n"), file=sys.stderr)
+        print("vrgcn: error:", printable(without_password(text), keep="\n"), file=sys.stderr)
         sys.exit(1)
     except KeyboardInterrupt:
         print("vrgcn: interrupted", file=sys.stderr)
@@ -183,7 +183,9 @@ def _of_out(error: Exception, options: object) -> str | None:
     """Return the system's error with the flag --out if it concerns that path; None for any other
     error."""
     out = getattr(options, "out", None)
-    if out is None or not (isinstance(error, OSError) and isinstance(error.filename, str)):
+    if not isinstance(out, Path) or not (
+        isinstance(error, OSError) and isinstance(error.filename, str)
+    ):
         return None
     named, place = Path(error.filename).absolute(), out.absolute()
     partial = named.parent == place.parent and place.name in named.name  # temporary

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import gettempdir
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from vrgcn.cli.command import Options
@@ -21,6 +22,7 @@ from vrgcn.cli.shared_flags import (
     Threads,
     TrainedRun,
 )
+from vrgcn.data.databases.url import Place
 from vrgcn.data.sources import find_source
 from vrgcn.pages.destination import check_suffix
 from vrgcn.runs.run import check_run
@@ -42,7 +44,7 @@ class ExactOptions(Options):
     """Exact outputs of a trained model on all nodes of a graph, or on some of them."""
 
     run: TrainedRun
-    out: Path
+    out: Place
     """File to write."""
     dataset: OtherDataset = None
     graph: OtherGraph = None
@@ -63,9 +65,15 @@ class ExactOptions(Options):
         find_source(self.dataset, self.graph, needed=False, parts=self.takes_parts)
         if self.nodes is not None:
             check_file(self.nodes, "--nodes")
-        check_suffix(self.out, (".parquet", ".csv", ".npy"))
-        check_new(self.out)
+        if isinstance(self.out, Path):
+            check_suffix(self.out, (".parquet", ".csv", ".npy"))
+            check_new(self.out)
         return self
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the file to write, for temporary files."""
+        return self.out.parent if isinstance(self.out, Path) else Path(gettempdir())
 
 
 @dataclass(frozen=True)
@@ -96,7 +104,7 @@ def opened_sweeps(run: Run, options: ExactOptions, of: str | None) -> Iterator[S
     from vrgcn.runs.run import open_run_graph
     from vrgcn.training.progress import filling_bars
 
-    with table_folder(options.memory, options.out.parent) as folder:
+    with table_folder(options.memory, options.folder) as folder:
         opened = open_run_graph(
             run,
             options.dataset,

@@ -26,6 +26,8 @@ from typing import (
     get_type_hints,
 )
 
+from vrgcn.data.databases.url import TableUrl, place
+
 T = TypeVar("T")
 _POSITIONAL = "positional"
 Positional = Annotated[T, _POSITIONAL]
@@ -46,7 +48,21 @@ class TextOf(NamedTuple):
     field: str
 
 
-_WORDS: dict[object, str] = {int: "INT", float: "NUMBER", str: "TEXT", Path: "PATH"}
+class FileWord(str):
+    """A file or the address of a table, with the name of its kind before it where there are
+    several: users.csv, user=sqlite:///shop.db#users."""
+
+    __slots__ = ()
+
+
+_WORDS: dict[object, str] = {
+    int: "INT",
+    float: "NUMBER",
+    str: "TEXT",
+    Path: "PATH",
+    place: "PATH",
+    FileWord: "PATH",
+}
 
 
 @dataclass(frozen=True)
@@ -54,7 +70,7 @@ class Flag:
     """One field of an options class.
 
     name: the name of the field; group: the heading it belongs to, such as "The training."
-    kind: the type of one value: str, int, float, bool or Path
+    kind: the type of one value: str, int, float, bool, Path or FileWord; or `place`
     choices: the allowed texts, if they are limited
     several: True if it takes any number of values; optional: True if it may be None
     repeated: True if giving it again adds to its values; otherwise the last one counts
@@ -112,7 +128,7 @@ def _flag(field: Field[Any], hint: Any, text: str, group: str) -> Flag:
         hint, *marks = get_args(hint)
     parts = [part for part in get_args(hint) if part is not type(None)]
     optional = type(None) in get_args(hint)
-    hint = parts[0] if optional else hint
+    hint = place if TableUrl in parts else parts[0] if optional else hint
     several = get_origin(hint) is tuple
     hint = get_args(hint)[0] if several else hint
     choices = get_args(hint) if get_origin(hint) is Literal else ()

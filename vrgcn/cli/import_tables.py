@@ -3,32 +3,37 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Self
 
 from vrgcn.cli.command import Options
 from vrgcn.cli.early_checks import check_file, check_new, check_utf8
-from vrgcn.cli.flags import Repeated
+from vrgcn.cli.flags import FileWord, Positional, Repeated, field_texts
+from vrgcn.data.databases.url import TableUrl, is_url
 from vrgcn.data.sources import check_graph
 from vrgcn.data.tables.schema import files_of
 from vrgcn.data.tables.spec import ImportSpec
+from vrgcn.files.printable import without_password
 
 _TOO_LARGE = """there is not enough memory to import these tables. What takes less:
   --drop COLUMN for columns that are not needed: rows are read some megabytes at a time
   ids that are whole numbers: the ids and labels of all nodes stay in memory, texts take most
   a higher limit, where the process has one (ulimit -v)
 Features, and edges but for a part at a time, do not have to fit."""
+_TEXTS = field_texts(ImportSpec)
 
 
 @dataclass(frozen=True)
 class ImportOptions(ImportSpec, Options):
     """Flags of `vrgcn import`."""
 
+    # Needed unless a database is to be looked at.
+    out: Path = None  # type: ignore[assignment]
     # With several kinds of nodes these flags take a value for each, and may be repeated.
-    edges: Repeated[tuple[Path, ...]]  # type: ignore[assignment]
-    nodes: Repeated[tuple[Path, ...]] = ()  # type: ignore[assignment]
-    features_file: Repeated[tuple[Path, ...]] = ()  # type: ignore[assignment]
+    edges: Repeated[tuple[FileWord, ...]] = ()  # type: ignore[assignment]
+    nodes: Repeated[tuple[FileWord, ...]] = ()  # type: ignore[assignment]
+    features_file: Repeated[tuple[FileWord, ...]] = ()  # type: ignore[assignment]
     id: Repeated[tuple[str, ...]] = ()  # type: ignore[assignment]
     source: Repeated[tuple[str, ...]] = ()  # type: ignore[assignment]
     target: Repeated[tuple[str, ...]] = ()  # type: ignore[assignment]
@@ -39,7 +44,23 @@ class ImportOptions(ImportSpec, Options):
     undirected: bool = False
     """True if an edge counts in both directions, which is the default without --directed."""
 
+    database: Positional[str | None] = None
+    """Address of a database, such as sqlite:///shop.db, without any --edges: its keys are read, and
+    a command that imports its tables is printed."""
+
+    @property
+    def only_prints(self) -> bool:  # type: ignore[override]
+        return self.database is not None
+
     def __post_init__(self) -> None:
+        if self.database is not None:
+            self._check_alone(self.database)
+            return
+        missing = [("edges", "--edges PATH ..."), ("out", "--out PATH")]
+        missing = [(name, flag) for name, flag in missing if not getattr(self, name)]
+        if missing:
+            told = "; ".join(f"{flag} ({_TEXTS[name]})" for name, flag in missing)
+            raise ValueError(f"still needed: {told}")
         super().__post_init__()
         if self.undirected and self.like is not None:
             raise ValueError("--undirected and --like: give one of them; --like decides it")
@@ -48,11 +69,34 @@ class ImportOptions(ImportSpec, Options):
         if self.undirected and self.directed:
             raise ValueError("--undirected and --directed: give one of them")
 
+    def _check_alone(self, database: str) -> None:
+        """Refuse what is no database, and flags of the command that is printed for it."""
+        if not is_url(database):
+            raise ValueError(
+                f"{database!r}: everything here has a flag, such as --edges PATH ... --out PATH, "
+                "but for the address of a database, such as sqlite:///shop.db"
+            )
+        if TableUrl.parse(database).what:
+            raise ValueError(
+                f"{without_password(database)}: leave out what follows #, or give it by --edges or "
+                "--nodes"
+            )
+        for field in fields(self):
+            if field.name not in ("database", "out") and getattr(self, field.name) != field.default:
+                flag = f"--{field.name.replace('_', '-')}"
+                raise ValueError(
+                    f"{flag}: add it to the command that `vrgcn import {database}` prints"
+                )
+
     def checked(self) -> Self:
         """Raise if a file does not exist, if --like is no graph, or if --out exists."""
+        if self.database is not None:
+            return self
         for name in ("edges", "nodes", "features_file"):
             flag = f"--{name.replace('_', '-')}"
             for owner, [path, *_] in files_of(name, getattr(self, name)).items():
+                if isinstance(path, TableUrl):
+                    continue
                 check_file(path, f"{flag} {owner}=" if owner else flag)
                 check_utf8(path, flag, "PyArrow")
         if self.like is not None:
@@ -62,7 +106,16 @@ class ImportOptions(ImportSpec, Options):
 
 
 def run(options: ImportOptions) -> None:
-    """Import as the options say and print a summary."""
+    """Import as the options say and print a summary; or propose an import of a database."""
+    if options.database is not None:
+        from vrgcn.cli.import_database import print_proposal
+
+        print_proposal(TableUrl.parse(options.database), options.out)
+        return
+    _import(options)
+
+
+def _import(options: ImportOptions) -> None:
     from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
     from vrgcn.data.tables import import_tables

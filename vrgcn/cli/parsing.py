@@ -18,6 +18,7 @@ from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from vrgcn.cli.flags import Flag, flags_of
+from vrgcn.data.databases.url import place
 from vrgcn.runs.config_file import build
 
 
@@ -123,7 +124,9 @@ def _value(flag: Flag, word: str) -> Any:
         raise UsageError(f"{flag.flag}: {word!r} is none of {', '.join(flag.choices)}{hint}")
     try:
         value = flag.kind(word)
-    except ValueError:
+    except ValueError as error:
+        if flag.kind is place:
+            raise UsageError(f"{flag.flag}: {error}") from None
         wanted = "a whole number" if flag.kind is int else "a number"
         raise UsageError(f"{flag.flag}: {word!r} is not {wanted}") from None
     if flag.kind is float and math.isnan(value):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from vrgcn.cli.early_checks import check_file
 from vrgcn.cli.exact_run import ExactOptions, opened_sweeps, shown, too_large
+from vrgcn.data.databases.url import Place, TableUrl
 from vrgcn.files.printable import printable
 from vrgcn.pages.destination import check_suffix
 from vrgcn.runs.folder import read_config
@@ -22,9 +23,13 @@ if TYPE_CHECKING:
 class PredictOptions(ExactOptions):
     """Flags of `vrgcn predict`."""
 
-    out: Path
+    out: Place
     """File to write: .parquet or .csv (id, label, probabilities; for regression id, prediction) or
-    .npy (only the probabilities or numbers)."""
+    .npy (only the probabilities or numbers); or a new table of a database, all rows or none:
+    sqlite:///shop.db#predictions, duckdb:///shop.db#predictions, postgresql://host/shop#predictions.
+    """
+    append: bool = False
+    """Add the rows to the table of --out, which exists already and has their columns."""
     top: int | None = None
     """Write only this many of the most probable classes, each with its probability."""
     of: str | None = None
@@ -36,11 +41,11 @@ class PredictOptions(ExactOptions):
     probability, such as 0.9: a column `set`, or `low` and `high`. Needs a calibrated model, and
     nodes like the validation nodes."""
 
-    pairs: Path | None = None
-    """For a run that predicts pairs: a CSV or Parquet file with the ids of two nodes in each row,
-    in the columns source and target (or user and item, as their kinds are called), or in the first
-    two. The file --out gets both and the score. For a run that predicts the edges of all relations
-    there are three: source, relation and target."""
+    pairs: Place | None = None
+    """For a run that predicts pairs: a CSV or Parquet file, or a table or query of a database, with
+    the ids of two nodes in each row, in the columns source and target (or user and item, as their
+    kinds are called), or in the first two. The file --out gets both and the score. For a run that
+    predicts the edges of all relations there are three: source, relation and target."""
 
     takes_parts: ClassVar[bool] = True
 
@@ -49,7 +54,11 @@ class PredictOptions(ExactOptions):
         checked = super().checked()
         if self.coverage is not None and not 0 < self.coverage < 1:
             raise ValueError(f"--coverage lies between 0 and 1, not {self.coverage:g}")
-        if self.coverage is not None and self.out.suffix == ".npy":
+        if isinstance(self.out, TableUrl):
+            self._check_table(self.out)
+        elif self.append:
+            raise ValueError(f"--append adds to a table of a database, and {self.out} is a file")
+        elif self.coverage is not None and self.out.suffix == ".npy":
             raise ValueError("--coverage adds columns: use .parquet or .csv")
         predicted = predicted_relation(read_config(self.run))
         if predicted is not None and self.pairs is None:
@@ -60,7 +69,8 @@ class PredictOptions(ExactOptions):
         if predicted is None and self.pairs is not None:
             raise ValueError(f"--pairs: {self.run} predicts labels of nodes, and no pairs")
         if self.pairs is not None:
-            check_file(self.pairs, "--pairs")
+            if isinstance(self.pairs, Path):
+                check_file(self.pairs, "--pairs")
             for flag, value in (
                 ("--nodes", self.nodes),
                 ("--top", self.top),
@@ -68,28 +78,48 @@ class PredictOptions(ExactOptions):
             ):
                 if value is not None:
                     raise ValueError(f"{flag} is for labels of nodes: leave it out with --pairs")
-            check_suffix(self.out, (".parquet", ".csv"))
+            if isinstance(self.out, Path):
+                check_suffix(self.out, (".parquet", ".csv"))
         return checked
+
+    def _check_table(self, out: TableUrl) -> None:
+        """Raise if the table of --out cannot be written."""
+        from vrgcn.data.databases.sending import check_destination
+
+        if parts_of_run(self.run, self.dataset, self.graph) is not None:
+            raise ValueError(
+                f"--out: {out}: predictions of a graph in parts go to a file; name one"
+            )
+        check_destination(out, append=self.append)
 
 
 def run(options: PredictOptions) -> None:
-    """Predict and write; the file appears once it is complete."""
+    """Predict and write; the file or table appears once it is complete."""
+    from vrgcn.data.databases.sending import destination
     from vrgcn.files.memory import memory_advice
 
     with memory_advice(too_large(options, "predict")):
-        if options.pairs is not None:
-            _predict_pairs(options, options.pairs)
-            return
         parts = parts_of_run(options.run, options.dataset, options.graph)
-        if parts is None:
-            _predict(options)
+        if options.pairs is None and parts is not None:
+            from vrgcn.cli.predict_parts import run_predict_parts
+
+            run_predict_parts(options, parts)
             return
-        from vrgcn.cli.predict_parts import run_predict_parts
+        with destination(options.out, append=options.append) as path:
+            done = _predict(options, path)
+    print(f"{done} written to {printable(str(options.out))}")
 
-        run_predict_parts(options, parts)
+
+def _predict(options: PredictOptions, out: Path) -> str:
+    """Write the predictions to a file; return words for what was written."""
+    if options.pairs is None:
+        return _predict_nodes(options, out)
+    if predicted_relation(read_config(options.run)) == RELATIONS:
+        return _predict_triples(options, options.pairs, out)
+    return _predict_pairs(options, options.pairs, out)
 
 
-def _predict(options: PredictOptions) -> None:
+def _predict_nodes(options: PredictOptions, out: Path) -> str:
     from vrgcn.data.predictions import check_prediction, prediction_file
     from vrgcn.engine.devices import find_device, use_threads
     from vrgcn.inference.predict import check_outputs
@@ -101,14 +131,14 @@ def _predict(options: PredictOptions) -> None:
     run = open_run(options.run, find_device(options.device))
     saved = run.saved
     task, classes = find_task(saved.task), class_names(saved)
-    check_prediction(options.out, task, len(classes), options.top)
+    check_prediction(out, task, len(classes), options.top)
     limit = None if options.coverage is None else region_limit(saved, options.coverage)
     with opened_sweeps(run, options, options.of) as opened:
         graph, sweeps = opened.graph, opened.sweeps
         with (
             shown("predicting", sweeps.work(opened.nodes)) as advance,
             prediction_file(
-                options.out,
+                out,
                 opened.ids,
                 task,
                 classes,
@@ -121,29 +151,25 @@ def _predict(options: PredictOptions) -> None:
             for chunk, outputs in sweeps.stream(opened.nodes):
                 check_outputs(graph, chunk, outputs)
                 file.write(chunk, outputs)
-    print(f"exact predictions of {opened.count:,} nodes written to {printable(options.out)}")
+    return f"exact predictions of {opened.count:,} nodes"
 
 
-def _predict_pairs(options: PredictOptions, file: Path) -> None:
+def _predict_pairs(options: PredictOptions, file: Place, out: Path) -> str:
     from vrgcn.cli.pair_run import opened_pairs
     from vrgcn.data.pairs import read_pairs, scored_file, write_values
 
-    if predicted_relation(read_config(options.run)) == RELATIONS:
-        _predict_triples(options, file)
-        return
     with opened_pairs(options) as opened:
         pairs = read_pairs(file, opened.graph, opened.pairs)
         scores = opened.scorer.score(pairs).cpu()
         if opened.pairs.target is not None:
-            write_values(options.out, opened.graph, opened.pairs, pairs, scores)
-            print(f"exact values of {len(pairs):,} pairs written to {printable(options.out)}")
-            return
-        with scored_file(options.out, opened.graph, opened.pairs) as out:
-            out.write(pairs, score=scores)
-    print(f"exact scores of {len(pairs):,} pairs written to {printable(options.out)}")
+            write_values(out, opened.graph, opened.pairs, pairs, scores)
+            return f"exact values of {len(pairs):,} pairs"
+        with scored_file(out, opened.graph, opened.pairs) as written:
+            written.write(pairs, score=scores)
+    return f"exact scores of {len(pairs):,} pairs"
 
 
-def _predict_triples(options: PredictOptions, file: Path) -> None:
+def _predict_triples(options: PredictOptions, file: Place, out: Path) -> str:
     from vrgcn.cli.pair_run import embedded
     from vrgcn.data.triples import read_triples, scored_triples
     from vrgcn.triples.ranking import EmbeddedTriples
@@ -153,9 +179,9 @@ def _predict_triples(options: PredictOptions, file: Path) -> None:
         assert graph.triples is not None
         asked = read_triples(file, graph, graph.triples)
         scores = EmbeddedTriples(found.model.decoder, found.embeddings).score(asked).cpu()
-        with scored_triples(options.out, graph, graph.triples) as out:
-            out.write(asked, scores)
-    print(f"exact scores of {len(asked):,} triples written to {printable(options.out)}")
+        with scored_triples(out, graph, graph.triples) as written:
+            written.write(asked, scores)
+    return f"exact scores of {len(asked):,} triples"
 
 
 def class_names(saved: SavedModel) -> list[str]:

@@ -35,6 +35,8 @@ def check_memory(memory: str) -> None:
 
 def run_predict_parts(options: PredictOptions, folder: Path) -> None:
     """Predict exactly, each process for its own nodes; the first process writes the file."""
+    path = options.out
+    assert isinstance(path, Path)  # tables are refused before
     check_launch(folder, "predict")
     use_threads(options.threads)
     timeout = DistributedConfig().rank_timeout
@@ -44,7 +46,7 @@ def run_predict_parts(options: PredictOptions, folder: Path) -> None:
         part = load_part(folder, group.rank)
         saved = open_run(options.run, group.device).saved
         task, classes = find_task(saved.task), class_names(saved)
-        group.by_first(lambda: check_prediction(options.out, task, len(classes), options.top))
+        group.by_first(lambda: check_prediction(path, task, len(classes), options.top))
         limit = None if options.coverage is None else region_limit(saved, options.coverage)
         count, nodes = part.description["nodes"], None
         if (file := options.nodes) is not None:
@@ -57,7 +59,7 @@ def run_predict_parts(options: PredictOptions, folder: Path) -> None:
             if group.first:
                 out = stack.enter_context(
                     prediction_file(
-                        options.out,
+                        path,
                         IdColumns(whole_names(folder, part)),
                         task,
                         classes,
@@ -70,7 +72,7 @@ def run_predict_parts(options: PredictOptions, folder: Path) -> None:
                 if out is not None:
                     out.write(chunk, outputs)
         if group.first:
-            print(f"exact predictions of {asked:,} nodes written to {printable(options.out)}")
+            print(f"exact predictions of {asked:,} nodes written to {printable(path)}")
 
 
 def _asked(file: Path, names: Names, count: int) -> list[int]:

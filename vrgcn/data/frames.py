@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 import torch
 
+from vrgcn.data.databases.url import Place
 from vrgcn.data.store import load_graph
 from vrgcn.data.tables.importing import run_import
 from vrgcn.data.tables.reading import BATCH_ROWS, Table, check_columns, tidy_names
@@ -266,7 +267,7 @@ def _written(
 ) -> Graph:
     spec = ImportSpec(**_options(options) | files, out=out)
 
-    def opened(path: Path, name: str, *_: Any) -> Table:
+    def opened(path: Place, name: str, *_: Any) -> Table:
         return tables[str(path) if str(path) in tables else name]
 
     summary = run_import(spec, _ignored, _ignored, opened)

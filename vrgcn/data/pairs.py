@@ -14,9 +14,11 @@ import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
+from vrgcn.data.databases.opening import TableOpener
+from vrgcn.data.databases.url import Place
 from vrgcn.data.id_columns import IdColumns
 from vrgcn.data.predictions import arrow_writer, check_path
-from vrgcn.data.tables.reading import Table, open_table
+from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.values import to_text
 from vrgcn.files.writing import new_file
 from vrgcn.graph.graph import Graph
@@ -57,13 +59,18 @@ def with_given_negatives(graph: Graph, files: Mapping[str, Path]) -> Graph:
     return found
 
 
-def read_pairs(path: Path, graph: Graph, pairs: Pairs, split: str | None = None) -> Tensor:
+def read_pairs(path: Place, graph: Graph, pairs: Pairs, split: str | None = None) -> Tensor:
     """(pairs, 2) nodes, from a table with their ids in columns called source and target or as their
     kinds are, or in its first two columns.
 
     split: the rows of this split, where the table has a column `split`
     """
-    table = open_table(path, "edges", None)
+    with TableOpener() as opener:
+        return _pairs_of(opener(path, "edges", None), graph, pairs, split)
+
+
+def _pairs_of(table: Table, graph: Graph, pairs: Pairs, split: str | None) -> Tensor:
+    path = table.name
     named = [names for names in (ends_of(pairs), ENDS) if {*names} <= {*table.columns}]
     columns = list(named[0]) if named else table.columns[:2]
     if len(columns) < 2:

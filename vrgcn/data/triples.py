@@ -12,8 +12,10 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
+from vrgcn.data.databases.opening import TableOpener
+from vrgcn.data.databases.url import Place
 from vrgcn.data.predictions import arrow_writer, check_path
-from vrgcn.data.tables.reading import open_table
+from vrgcn.data.tables.reading import Table
 from vrgcn.files.writing import new_file
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.triples import Triples
@@ -22,11 +24,16 @@ COLUMNS = ("source", "relation", "target")
 _OTHERS = (("head", "relation", "tail"), ("subject", "predicate", "object"))
 
 
-def read_triples(path: Path, graph: Graph, triples: Triples) -> Tensor:
+def read_triples(path: Place, graph: Graph, triples: Triples) -> Tensor:
     """(triples, 3) source, direction and target, from a table with their ids and the relation's
     name in columns called source, relation and target (or head, relation and tail), or in its first
     three columns."""
-    table = open_table(path, "edges", None)
+    with TableOpener() as opener:
+        return _triples_of(opener(path, "edges", None), graph, triples)
+
+
+def _triples_of(table: Table, graph: Graph, triples: Triples) -> Tensor:
+    path = table.name
     named = [names for names in (COLUMNS, *_OTHERS) if {*names} <= {*table.columns}]
     columns = list(named[0]) if named else table.columns[:3]
     if len(columns) < 3:
@@ -45,7 +52,7 @@ def read_triples(path: Path, graph: Graph, triples: Triples) -> Tensor:
     return torch.stack([ends[0], torch.tensor(directions), ends[1]], dim=1)
 
 
-def _directions(path: Path, column: str, texts: list[Any], triples: Triples) -> list[int]:
+def _directions(path: str, column: str, texts: list[Any], triples: Triples) -> list[int]:
     known: dict[str, int] = {}
     for row, text in enumerate(map(str, texts)):
         if text in known:

@@ -21,7 +21,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
-from vrgcn.data.tables.reading import CELL_BYTES, check_columns, first_line, tidy_names
+from vrgcn.data.tables.cell_limits import CELL_BYTES
+from vrgcn.data.tables.reading import check_columns, first_line, tidy_names
 from vrgcn.data.tables.wording import counted
 from vrgcn.files.setting_names import setting
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from vrgcn.data.databases.opening import TableOpener
 from vrgcn.data.store import write_array, write_meta
 from vrgcn.data.store_kept import KeptPlace
 from vrgcn.data.store_kinds import RelationPlace, relation_folder
@@ -29,7 +30,6 @@ from vrgcn.data.tables.opening import Opener, open_source
 from vrgcn.data.tables.overrides import parse_fills
 from vrgcn.data.tables.problems import Collected
 from vrgcn.data.tables.read_tables import ReadKind, ReadRelation, Watch, read_kinds, read_relations
-from vrgcn.data.tables.reading import open_table
 from vrgcn.data.tables.recipe import Recipe
 from vrgcn.data.tables.recipe_file import write_recipes
 from vrgcn.data.tables.roles import Plan
@@ -46,15 +46,20 @@ from vrgcn.tasks import DEFAULT, find_task
 
 
 def run_import(
-    spec: ImportSpec, on_rows: Watch, on_plan: Plan, opened: Opener = open_table
+    spec: ImportSpec, on_rows: Watch, on_plan: Plan, opened: Opener | None = None
 ) -> ImportSummary:
     """Run an import; see `import_tables`.
 
-    opened: opens the tables of the spec; replaced where they are not files
+    opened: opens the tables of the spec; replaced where they are neither files nor in databases
     """
     respect_limit()
-    # Report every error that the first lines show before the long reading begins.
-    source = open_source(spec, on_plan, opened)
+    with TableOpener(spec.out.parent) as opener:
+        # Report every error that the first lines show before the long reading begins.
+        source = open_source(spec, on_plan, opened or opener)
+        return _import(source, on_rows)
+
+
+def _import(source: Source, on_rows: Watch) -> ImportSummary:
     with new_folder(source.spec.out) as folder:
         found = Collected()
         kinds = read_kinds(source, folder, on_rows, found)

@@ -14,11 +14,12 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from vrgcn.data.databases.url import Place
 from vrgcn.data.tables.columns import dropped, shown_columns
 from vrgcn.data.tables.overrides import matches
 from vrgcn.data.tables.problems import Collected
 from vrgcn.data.tables.reading import Table
-from vrgcn.data.tables.schema import Schema, files_of
+from vrgcn.data.tables.schema import Schema, arrays_of
 from vrgcn.data.tables.spec import ONE_COLUMN, ImportSpec
 from vrgcn.files.setting_names import Placeholder, columns_of, setting
 
@@ -41,7 +42,7 @@ def naming(owner: str) -> Iterator[None]:
 
 
 @contextmanager
-def naming_file(name: str, owner: str, path: Path | None) -> Iterator[None]:
+def naming_file(name: str, owner: str, path: Place | None) -> Iterator[None]:
     """Add the setting that names a file of several to its errors."""
     try:
         yield
@@ -62,7 +63,7 @@ class Narrowing:
         self._spec = spec
         self._schema: Schema = spec.schema
         self._tables = tables
-        self._arrays = files_of("features_file", spec.features_file) if self.named else {}
+        self._arrays = arrays_of(spec.features_file) if self.named else {}
         self._own: dict[str, dict[str, list[str]]] = {}
         self.labelled: str | None = None
         if self.named:
@@ -81,7 +82,7 @@ class Narrowing:
             return self._without_table(kind)
         others: dict[str, Any] = {"source": None, "target": None, "weight": None}
         others |= {} if kind == self.labelled else _DEFAULTS
-        array = self._arrays.get(kind, [None])[0]
+        array = self._arrays.get(kind)
         return replace(
             self._spec,
             **self._alone(path),
@@ -101,7 +102,7 @@ class Narrowing:
             "fill": tuple(self._own["fill"].get(kind, ())),
             "keep": (),
         }
-        array = self._arrays.get(kind, [None])[0]
+        array = self._arrays.get(kind)
         return replace(self._spec, **none | {"nodes": None}, features_file=array)
 
     def of_relation(self, title: str) -> ImportSpec:
@@ -129,7 +130,7 @@ class Narrowing:
         )
 
     @staticmethod
-    def _alone(path: Path) -> dict[str, Any]:
+    def _alone(path: Place) -> dict[str, Any]:
         return {"nodes": path, "edges": path, "rows_as_nodes": (), "relation_column": None}
 
     def _columns(self, owner: str, names: Sequence[str]) -> dict[str, Any]:
@@ -156,7 +157,7 @@ class Narrowing:
         for kind in self._arrays:
             if kind not in self._schema.kinds:
                 with wrong.step():
-                    raise self._no_owner("features_file", f"{kind}={self._arrays[kind][0]}", kind)
+                    raise self._no_owner("features_file", f"{kind}={self._arrays[kind]}", kind)
         wrong.raise_if_any()
         self.labelled = self._find_labelled()
         self._check_labels()

@@ -8,26 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
+from vrgcn.data.databases.url import Place
 from vrgcn.data.tables.columns import (
     check_asked_for,
     check_dropped,
 )
 from vrgcn.data.tables.narrowing import Narrowing, naming_file
 from vrgcn.data.tables.problems import Collected
-from vrgcn.data.tables.reading import Table, check_headerless, open_table
+from vrgcn.data.tables.reading import Table, check_headerless
 from vrgcn.data.tables.recipe_file import Recipes, read_recipes
 from vrgcn.data.tables.roles import Key, Plan, Roles
 from vrgcn.data.tables.sources import Source
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.files.setting_names import setting
 
-Opener = Callable[[Path, str, str | None, bool], Table]  # called like `open_table`
+Opener = Callable[[Place, str, str | None, bool], Table]  # called like `open_table`
 _READING = ("delimiter", "headerless", "headerless_nodes", "decimal", "tidy_ids", "unknown_nodes")
 
 
-def open_source(spec: ImportSpec, on_plan: Plan, opener: Opener = open_table) -> Source:
+def open_source(spec: ImportSpec, on_plan: Plan, opener: Opener) -> Source:
     """Open the tables and find the roles of their columns; report all their errors at once."""
     recipes = read_recipes(spec.like, spec.decimal) if spec.like is not None else None
     asked = spec  # the user's settings, without those that --like adds
@@ -63,7 +63,7 @@ def _owner(key: Key) -> str:
 
 def _open_tables(spec: ImportSpec, opener: Opener, found: Collected) -> dict[Key, Table]:
     schema, tables = spec.schema, {}
-    opened: dict[Path, Table] = {}
+    opened: dict[Place, Table] = {}
     own = [path for kind, path in schema.kinds.items() if kind not in schema.rows]
     for relation in schema.relations:
         with found.step():

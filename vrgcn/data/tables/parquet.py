@@ -16,18 +16,17 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
+from vrgcn.data.tables import cell_limits
+from vrgcn.data.tables.cell_limits import cell_sizes, too_large
 from vrgcn.data.tables.reading import (
     BATCH_BYTES,
     BATCH_ROWS,
-    CELL_BYTES,
     check_columns,
     first_line,
     tidy_names,
 )
 from vrgcn.data.tables.values import cell_bytes, fixed_bytes, is_list, is_text
-from vrgcn.files.setting_names import setting
 from vrgcn.files.sizes import bytes_text
 
 SLICE_BYTES = 64 << 20  # size of a batch that `batches` yields
@@ -172,7 +171,8 @@ class ParquetTable:
                 continue
             largest = max(own, key=lambda chunk: chunk.taken)
             first = sum(self._group_rows[:group])
-            raise self._too_large(
+            raise too_large(
+                self,
                 largest.column,
                 f"is the largest of a row group that takes {bytes_text(taken)}, rows {first + 1:,} "
                 f"to {first + rows:,}",
@@ -225,13 +225,17 @@ class ParquetTable:
             if len(texts):  # the dictionary is whole: it precedes the values
                 longest = int(cell_bytes(texts).max())
                 break
-        if longest > CELL_BYTES and not chunk.repeated:  # find the row that has it, if any
+        if (
+            longest > cell_limits.CELL_BYTES and not chunk.repeated
+        ):  # find the row that has it, if any
             longest = self._longest_cell(chunk, file, BATCH_ROWS)
         return longest
 
     def _longest_cell(self, chunk: _Chunk, file: pq.ParquetFile, rows: int) -> int:
         parts = self._cells(chunk, file, rows)
-        return max(int(self._sizes(at, chunk.column, part).max(initial=0)) for at, part in parts)
+        return max(
+            int(cell_sizes(self, at, chunk.column, part).max(initial=0)) for at, part in parts
+        )
 
     def _cells(
         self, chunk: _Chunk, file: pq.ParquetFile, rows: int
@@ -248,7 +252,7 @@ class ParquetTable:
         sizes = np.zeros(len(batch), np.int64)
         for field, cells in zip(batch.schema, batch.columns, strict=True):
             if fixed_bytes(field.type) is None:
-                sizes += self._sizes(start, field.name, cells)
+                sizes += cell_sizes(self, start, field.name, cells)
         ends = np.cumsum(sizes)
         first = 0
         while first < len(batch):
@@ -264,22 +268,6 @@ class ParquetTable:
             return batch
         # Copy first: a cast would also decode the cells outside the slice.
         return batch.take(pa.array(np.arange(len(batch)))).cast(wanted)
-
-    def _sizes(self, start: int, column: str, cells: pa.Array) -> NDArray[np.int64]:
-        """Return the bytes of each cell, (rows,); refuse a cell that is too large."""
-        sizes = cell_bytes(cells)
-        for row in np.flatnonzero(sizes > CELL_BYTES)[:1]:
-            [place] = self.where([start + int(row)])
-            size = bytes_text(int(sizes[row]))
-            raise self._too_large(column, f"holds a cell of {size} in {place}", CELL_BYTES)
-        return sizes
-
-    def _too_large(self, given: str, what: str, most: int, advice: str = "") -> ValueError:
-        column = given.strip()
-        return ValueError(
-            f"{self.name}: column {column!r} {what}, where {bytes_text(most)} are the most; "
-            f"{advice}leave the column out with {setting('drop', column, typed=repr(column))}"
-        )
 
 
 def _shared(chunk: pq.ColumnChunkMetaData) -> str:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from vrgcn.data.databases.url import Place, TableUrl
 from vrgcn.files.setting_names import setting
 
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": None}
@@ -21,7 +22,6 @@ TABLES: dict[str, tuple[str, str, str]] = {
     ".parquet": ("Parquet", "vrgcn.data.tables.parquet", "ParquetTable"),
     ".pq": ("Parquet", "vrgcn.data.tables.parquet", "ParquetTable"),
 }
-CELL_BYTES = 4 << 20  # most for a cell; in text files for a row, unless it has many columns
 
 
 class Table(Protocol):
@@ -78,11 +78,13 @@ def open_table(path: Path, name: str, delimiter: str | None, header: bool = True
     return DelimitedTable(path, delimiter, zipped, header, usual, HEADERLESS[name])
 
 
-def check_headerless(path: Path, name: str) -> None:
+def check_headerless(path: Place, name: str) -> None:
     """Refuse to read a file as headerless if its kind always names the columns.
 
     name: the setting that says that the file is headerless
     """
+    if isinstance(path, TableUrl):
+        raise ValueError(f"{setting(name)}: {path} names its columns; leave it out")
     if path.suffix.lower() in TABLES:
         title = TABLES[path.suffix.lower()][0]
         raise ValueError(

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from vrgcn.data.databases.url import Place, TableUrl, is_url, place
 from vrgcn.files.setting_names import FILE, Placeholder, setting
 
 NODE = "node"  # the kind of a single table whose edges name their relations
@@ -36,7 +38,7 @@ class RelationFile:
     source: str
     name: str | None
     target: str
-    path: Path
+    path: Place
 
     @property
     def title(self) -> str:
@@ -51,7 +53,7 @@ class Schema:
     rows: kinds whose nodes are the rows of a file of edges, and the title of that file
     """
 
-    kinds: dict[str, Path | None]
+    kinds: dict[str, Place | None]
     relations: tuple[RelationFile, ...]
     rows: dict[str, str] = field(default_factory=dict)
 
@@ -100,7 +102,7 @@ def parse_schema(
         return Schema({NODE: path}, (RelationFile(NODE, None, NODE, edge_files[""][0]),))
     wrong += _unnamed(node_files, edge_files)
     named = {name: paths[0] for name, paths in node_files.items() if name}
-    kinds: dict[str, Path | None] = {**named}
+    kinds: dict[str, Place | None] = {**named}
     wrong += [
         f"{setting('nodes')}: {kind!r} is no name for a kind: letters, digits and _ alone"
         for kind in kinds
@@ -128,10 +130,10 @@ def parse_schema(
     return _with_rows(Schema(kinds, tuple(relations)), rows_as_nodes)
 
 
-def files_of(name: str, given: Any) -> dict[str, list[Path]]:
+def files_of(name: str, given: Any) -> dict[str, list[Place]]:
     """The files of a setting by the names before `=`; "" for a file without one.
 
-    given: a path, several words NAME=FILE, or names and files in a dict
+    given: a path or the address of a table, several words NAME=FILE, or names and files in a dict
     """
     if given is None:
         return {}
@@ -140,21 +142,40 @@ def files_of(name: str, given: Any) -> dict[str, list[Path]]:
     else:
         words = list(given) if isinstance(given, tuple | list) else [given]
     for word in words:
-        if not isinstance(word, str | Path):
+        if not isinstance(word, str | Path | TableUrl):
             raise TypeError(f"{name}: {word!r} is not the path of a file or folder")
-    files: dict[str, list[Path]] = {}
+    files: dict[str, list[Place]] = {}
     for word in words:
         owner, equals, path = str(word).partition("=")
-        # A single file may have = in its name.
-        if not equals or (len(words) == 1 and Path(word).is_file()):
-            owner, path = "", str(word)
+        # A single file may have = in its name, and so may an address.
+        if not equals or is_url(str(word)) or (len(words) == 1 and Path(str(word)).is_file()):
+            owner, path = "", word
         if equals and not path:
             raise ValueError(f"{setting(name)}: there is no file after {word}")
-        files.setdefault(owner.strip(), []).append(Path(path))
+        with named_setting(name):
+            files.setdefault(owner.strip(), []).append(place(path))
     return files
 
 
-def _twice(name: str, files: Mapping[str, list[Path]]) -> Iterator[str]:
+def arrays_of(given: Any) -> dict[str, Path]:
+    """The files of features of a setting by the names before `=`; refuse tables of databases."""
+    files = {owner: paths[0] for owner, paths in files_of("features_file", given).items()}
+    for path in files.values():
+        if isinstance(path, TableUrl):
+            raise ValueError(f"{setting('features_file')}: {path} is no .npy file")
+    return {owner: path for owner, path in files.items() if isinstance(path, Path)}
+
+
+@contextmanager
+def named_setting(name: str) -> Iterator[None]:
+    """Put the setting that names a table before errors about its address."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{setting(name)}: {error}") from None
+
+
+def _twice(name: str, files: Mapping[str, list[Place]]) -> Iterator[str]:
     for owner, paths in files.items():
         if len(paths) == 1:
             continue
@@ -166,7 +187,7 @@ def _twice(name: str, files: Mapping[str, list[Path]]) -> Iterator[str]:
             yield f"{setting(name)}: {shown}: give each file a name: {_give_names()}"
 
 
-def _unnamed(nodes: Mapping[str, list[Path]], edges: Mapping[str, list[Path]]) -> Iterator[str]:
+def _unnamed(nodes: Mapping[str, list[Place]], edges: Mapping[str, list[Place]]) -> Iterator[str]:
     """Yield an error for a file without a name beside files that have one."""
     kind = next(filter(None, nodes), "KIND")
     for name, files, example in (("nodes", nodes, "KIND"), ("edges", edges, f"{kind}-NAME-{kind}")):
@@ -183,7 +204,7 @@ def _give_names() -> str:
     return f"{nodes} {setting('edges', f'{_EXAMPLE}=orders.csv')}"
 
 
-def _relation(word: str, path: Path, relation_column: str | None) -> RelationFile:
+def _relation(word: str, path: Place, relation_column: str | None) -> RelationFile:
     parts = word.split("-")
     if len(parts) >= 3 and all(parts):
         return RelationFile(parts[0], "-".join(parts[1:-1]), parts[-1], path)
@@ -223,7 +244,7 @@ def _clashes(relations: Sequence[RelationFile]) -> Iterator[str]:
             )
 
 
-def _alone(kinds: Mapping[str, Path | None], relations: Sequence[RelationFile]) -> Iterator[str]:
+def _alone(kinds: Mapping[str, Place | None], relations: Sequence[RelationFile]) -> Iterator[str]:
     """Yield an error for a kind that no relation names: its nodes would have no neighbours."""
     ends = {kind for relation in relations for kind in (relation.source, relation.target)}
     for kind, path in kinds.items():
@@ -266,5 +287,5 @@ def _with_rows(schema: Schema, names: Sequence[str]) -> Schema:
     return Schema(kinds, tuple(relations), rows)
 
 
-def _path_of(schema: Schema, title: str) -> Path:
+def _path_of(schema: Schema, title: str) -> Place:
     return next(relation.path for relation in schema.relations if relation.title == title)

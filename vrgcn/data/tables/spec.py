@@ -14,9 +14,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from vrgcn.data.databases.url import Place
 from vrgcn.data.tables.keeping import Keep
 from vrgcn.data.tables.overrides import Override, parse_fills
-from vrgcn.data.tables.schema import Schema, files_of, parse_schema
+from vrgcn.data.tables.schema import Schema, arrays_of, files_of, parse_schema
 from vrgcn.files.setting_names import FILE, SHARES, setting
 from vrgcn.tasks import TASKS, find_task
 
@@ -32,17 +33,19 @@ UnknownNodes = Literal["error", "skip", "add"]
 
 @dataclass(frozen=True)
 class ImportSpec:
-    """Make a graph of your own tables: CSV, TSV or Parquet files of nodes and edges."""
+    """Make a graph of your own tables of nodes and edges: files or tables of databases."""
 
-    edges: Path
-    """File with a row for each edge: .csv, .tsv, .txt (or with .gz: .csv.gz) or .parquet. With
-    several kinds of nodes a file for each relation: user-bought-item=orders.csv ..."""
+    edges: Place
+    """File with a row for each edge: .csv, .tsv, .txt (or with .gz: .csv.gz) or .parquet; or a
+    table or query of a database: sqlite:///shop.db#orders, duckdb:///shop.db#orders or
+    'postgresql://host/shop#SELECT ...'. With several kinds of nodes one for each relation:
+    user-bought-item=orders.csv ..."""
     out: Path
     """Folder to write the graph to; it must not exist yet."""
-    nodes: Path | None = None
-    """File with a row for each node. None: the nodes are those that the edges name. With several
-    kinds of nodes a file for each: user=users.csv item=items.parquet ...; other settings then name
-    a column as user.age."""
+    nodes: Place | None = None
+    """File with a row for each node, or a table or query of a database. None: the nodes are those
+    that the edges name. With several kinds of nodes one for each: user=users.csv
+    item=items.parquet ...; other settings then name a column as user.age."""
     like: Path | None = None
     """A graph that was imported before: its columns become the same features again, in the same
     order, and its classes keep their names, so that a model trained on it predicts on this one."""
@@ -165,6 +168,7 @@ class ImportSpec:
         """Make paths of texts, and single values of settings that may have several."""
         for name in ("out", "like"):
             object.__setattr__(self, name, _path(name, getattr(self, name)))
+        arrays_of(self.features_file)
         if not self.schema.named:
             for name in ("edges", "nodes", "features_file"):
                 object.__setattr__(self, name, _only_file(name, getattr(self, name)))
@@ -284,7 +288,7 @@ def _path(name: str, given: object) -> Path | None:
     return Path(given)
 
 
-def _only_file(name: str, given: Any) -> Path | None:
+def _only_file(name: str, given: Any) -> Place | None:
     """Return the one file of a setting that may name several."""
     files = files_of(name, given)
     if not files:

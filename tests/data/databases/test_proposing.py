@@ -1,0 +1,180 @@
+"""An import proposed from the keys of a database, and the command that is printed."""
+
+from __future__ import annotations
+
+import shlex
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from vrgcn.data.databases.proposing import propose
+from vrgcn.data.databases.source import ForeignKey, Keys
+from vrgcn.data.databases.url import TableUrl
+from vrgcn.data.store import load_graph
+
+URL = TableUrl.parse("sqlite:///x.db")
+
+
+def keys(table: str, columns: str, primary: str = "", **foreign: str) -> Keys:
+    """A table: columns and primary key by their names, foreign keys as column="table.key"."""
+    names = columns.split()
+    own = [
+        ForeignKey((column,), other.partition(".")[0], (other.partition(".")[2],))
+        for column, other in foreign.items()
+    ]
+    return Keys(table, dict.fromkeys(names, "TEXT"), tuple(primary.split()), own, frozenset(names))
+
+
+def settings(*tables: Keys) -> dict[str, list[str]]:
+    return propose(tables, lambda table, columns: False).settings(URL)
+
+
+def printed_command(out: str) -> list[str]:
+    lines = out[out.index("vrgcn import") :].partition("\n\n")[0]
+    return shlex.split(lines.replace("\\\n", " "))
+
+
+def test_the_printed_command_runs_unchanged(vrgcn, address: str) -> None:
+    code, out, err = vrgcn("import", address)
+    assert code == 0, err
+    assert "relation users-orders-items" in out
+    assert not Path("graphs").exists()
+    program, *words = printed_command(out)
+    assert program == "vrgcn"
+    assert f"users={address}#users" in words
+    assert (
+        words[words.index("--out") + 1]
+        == f"graphs/{'postgres' if 'postgres' in address else 'shop'}"
+    )
+    code, _, err = vrgcn(*words)
+    assert code == 0, err
+    graph = load_graph(words[-1])
+    assert graph.kinds.sizes == {"items": 5, "users": 12}
+    assert list(graph.relations)[:1] == ["users-orders-items"]
+    assert len(graph.relations["users-orders-items"].adjacency.indices) == 24
+
+
+def test_a_table_whose_key_is_two_foreign_keys_is_a_relation() -> None:
+    found = settings(
+        keys("users", "id age", "id"),
+        keys("items", "sku price", "sku"),
+        keys("likes", "u i by", "i u", u="users.id", i="items.sku", by="users.id"),
+    )
+    assert found["edges"] == ["items-likes-users=sqlite:///x.db#likes"]
+    assert found["source"] == ["items-likes-users.i"]
+    assert found["target"] == ["items-likes-users.u"]
+    assert found["drop"] == ["items-likes-users.by"]
+
+
+def test_a_table_of_two_foreign_keys_that_none_refers_to_is_a_relation() -> None:
+    tables = [
+        keys("users", "id age", "id"),
+        keys("orders", "no u i", "no", u="users.id", i="items.sku"),
+        keys("items", "sku price", "sku"),
+    ]
+    found = settings(*tables)
+    assert found["edges"] == ["users-orders-items=sqlite:///x.db#orders"]
+    assert found["drop"] == ["users-orders-items.no"]
+    found = settings(*tables, keys("bills", "id order_id", "id", order_id="orders.no"))
+    assert found["nodes"] == [
+        f"{name}=sqlite:///x.db#{name}" for name in ("users", "orders", "items", "bills")
+    ]
+    assert found["edges"] == [
+        "orders-u-users=sqlite:///x.db#orders",
+        "orders-i-items=sqlite:///x.db#orders",
+        "bills-order-orders=sqlite:///x.db#bills",
+    ]
+    assert found["target"] == [
+        "orders-u-users.u",
+        "orders-i-items.i",
+        "bills-order-orders.order_id",
+    ]
+
+
+def test_a_table_of_one_foreign_key_is_a_kind_with_a_relation() -> None:
+    found = settings(keys("staff", "code boss", "code", boss="staff.code"))
+    assert found["nodes"] == ["staff=sqlite:///x.db#staff"]
+    assert found["edges"] == ["staff-boss-staff=sqlite:///x.db#staff"]
+    assert "id" not in found  # the first column
+    found = settings(keys("staff", "name code boss", "code", boss="staff.code"))
+    assert found["id"] == ["staff.code"]
+
+
+def test_one_table_of_nodes_and_one_of_edges_have_no_names() -> None:
+    found = settings(
+        keys("papers", "title doi", "doi"),
+        keys("cites", "citing cited", "", citing="papers.doi", cited="papers.doi"),
+    )
+    assert found == {
+        "nodes": ["sqlite:///x.db#papers"],
+        "edges": ["sqlite:///x.db#cites"],
+        "id": ["doi"],
+        "source": ["citing"],
+        "target": ["cited"],
+    }
+
+
+def test_odd_tables_run_too(vrgcn, home: Path) -> None:
+    """Names with spaces, keys of two columns, no key at all, empty ends, bytes, a table alone."""
+    with sqlite3.connect("odd.db") as connection:
+        connection.executescript(
+            """
+            CREATE TABLE "my users" ("user no" INTEGER PRIMARY KEY, age REAL, photo BLOB);
+            INSERT INTO "my users" VALUES (1, 20, x'00'), (2, 30, NULL), (3, 40, NULL);
+            CREATE TABLE knows (a REFERENCES "my users", b REFERENCES "my users", since INTEGER);
+            INSERT INTO knows VALUES (1, 2, 5), (2, 3, 6), (3, NULL, 7);
+            CREATE TABLE visits (who INTEGER REFERENCES "my users" ("user no"), length REAL);
+            INSERT INTO visits VALUES (1, 0.5), (1, 1.5), (NULL, 2.5);
+            CREATE TABLE pair (x INTEGER, y INTEGER, PRIMARY KEY (x, y));
+            CREATE TABLE of_pair (x INTEGER, y INTEGER, FOREIGN KEY (x, y) REFERENCES pair (x, y));
+            """
+        )
+    connection.close()
+    code, out, err = vrgcn("import", "sqlite:///odd.db", "--out", "made here")
+    assert code == 0, err
+    assert "pair" in out
+    assert "left out: no key leads to or from it" in out
+    assert "of_pair: the foreign key (x, y) has several columns and is left out" in out
+    assert "knows: rows that lack an end are left out" in out
+    assert "visits: has no key of one column; its rows are numbered" in out
+    code, _, err = vrgcn(*printed_command(out)[1:])
+    assert code == 0, err
+    graph = load_graph("made here")
+    assert graph.kinds.sizes == {"my_users": 3, "visits": 3}
+    assert len(graph.relations["my_users-knows-my_users"].adjacency.indices) == 2
+    assert len(graph.relations["visits-who-my_users"].adjacency.indices) == 2
+    assert [name for name in graph.names.features if "photo" in name] == []
+
+
+def test_what_is_no_database_is_told(vrgcn, home: Path) -> None:
+    with sqlite3.connect("flat.db") as connection:
+        connection.execute("CREATE TABLE a (x)")
+    connection.close()
+    code, _, err = vrgcn("import", "sqlite:///flat.db")
+    assert code == 1
+    assert "sqlite:///flat.db: has no foreign keys that relate its tables, and tables are a" in err
+    code, _, err = vrgcn("import", "flat.db")
+    assert code == 2
+    assert "but for the address of a database, such as sqlite:///shop.db" in err
+    code, _, err = vrgcn("import", "sqlite:///flat.db#a")
+    assert code == 2
+    assert "leave out what follows #" in err
+    code, _, err = vrgcn("import", "sqlite:///flat.db", "--label", "a.x")
+    assert code == 2
+    assert "--label: add it to the command that `vrgcn import sqlite:///flat.db` prints" in err
+    code, _, err = vrgcn("import", "postgresql://me:s3cret@host/shop")
+    assert code == 2
+    assert "s3cret" not in err
+
+
+def test_a_password_in_a_word_that_belongs_nowhere_is_not_repeated(vrgcn) -> None:
+    code, _, err = vrgcn("info", "a", "postgresql://me:s3cret@host/shop")
+    assert code == 2
+    assert "postgresql://me:***@host/shop" in err
+
+
+@pytest.mark.parametrize("name", ["a.b", "select x", "1st", "with"])
+def test_odd_names_of_tables_are_quoted_in_addresses(name: str) -> None:
+    found = settings(keys("users", "id", "id"), keys(name, "id u", "id", u="users.id"))
+    assert found["nodes"][1].endswith("#with" if name == "with" else f'#"{name}"')

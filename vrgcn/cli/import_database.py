@@ -1,0 +1,62 @@
+"""`vrgcn import DATABASE`: reads the keys of a database and prints a command that imports it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from shlex import quote
+
+from vrgcn.data.databases.proposing import lacking, propose
+from vrgcn.data.databases.source import Keys, TableSource, naming, open_source
+from vrgcn.data.databases.url import TableUrl
+from vrgcn.files.printable import printable
+from vrgcn.pages.terminal import text_table
+from vrgcn.training.progress import progress_bar
+
+
+def print_proposal(url: TableUrl, out: Path | None) -> None:
+    """Print what the tables of a database become, and the command.
+
+    out: folder of the graph; None for one that is called as the database is
+    """
+    with closing(open_source(url)) as source, naming(url.address, (ValueError,)):
+        proposal = propose(source.keys(), _Gaps(source))
+    headings = ("table", "becomes", "columns")
+    with progress_bar() as progress:
+        progress.console.print(text_table(f"tables of {url}", headings, proposal.rows, names=3), "")
+    for note in proposal.notes:
+        print(printable(note))
+    if proposal.notes:
+        print()
+    folder = out or Path("graphs") / _name(url)
+    print(printable(_command(proposal.settings(url) | {"out": [str(folder)]}), keep="\n"))
+    print(
+        "\nTo predict a column of a kind, add --label KIND.COLUMN and a split, such as "
+        "--ratio 0.6 0.2 0.2."
+    )
+
+
+def _command(settings: Mapping[str, Sequence[str]]) -> str:
+    """Return the command for a shell, a line for each flag."""
+    lines = [f"--{name} {' '.join(map(quote, values))}" for name, values in settings.items()]
+    return " \\\n    ".join(["vrgcn import", *lines])
+
+
+class _Gaps:
+    """Looks for rows that lack one of some columns."""
+
+    def __init__(self, source: TableSource) -> None:
+        self._source = source
+
+    def __call__(self, table: Keys, columns: Sequence[str]) -> bool:
+        rows = self._source.rows(lacking(table, columns))
+        return any(len(batch) for batch in rows.batches)
+
+
+def _name(url: TableUrl) -> str:
+    """The name of a database: of its file, or the last part of its path on a server."""
+    path = url.address.partition("?")[0].partition("://")[2]
+    name = path.rpartition("/")[2] if "/" in path else ""
+    return re.sub(r"\W+", "-", Path(name).stem).strip("-") or url.scheme

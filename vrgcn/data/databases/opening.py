@@ -1,0 +1,71 @@
+"""Open the tables of an import, or of a list of pairs: files, or tables of databases."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from vrgcn.data.databases.source import TableSource, open_source
+from vrgcn.data.databases.spool import SpooledTable
+from vrgcn.data.databases.url import Place, TableUrl
+from vrgcn.data.tables.reading import Table, open_table
+from vrgcn.files.scratch import scratch_folder
+from vrgcn.files.setting_names import setting
+
+
+class TableOpener:
+    """Opens tables by their places; a context, which releases databases and temporary files.
+
+    All tables of one database are read on one source, so that they are of one moment.
+
+    beside: folder in which temporary files may lie; None for the system's own
+    """
+
+    def __init__(self, beside: Path | None = None) -> None:
+        self._beside = beside
+        self._stack = ExitStack()
+        self._sources: dict[str, TableSource] = {}
+        self._folder: Path | None = None
+        self._count = 0
+
+    def __call__(
+        self, place: Place, name: str, delimiter: str | None, header: bool = True
+    ) -> Table:
+        """Open a table; see `open_table`."""
+        if not isinstance(place, TableUrl):
+            return open_table(place, name, delimiter, header)
+        if not place.what:
+            raise ValueError(
+                f"{setting(name)}: {place} names no table; add #TABLE, or #SELECT ... for a query"
+            )
+        source = self._source(place)
+        folder = self._scratch()
+        self._count += 1
+        return SpooledTable(place.name, source.rows(place.what), folder / f"{self._count}.arrow")
+
+    def _source(self, url: TableUrl) -> TableSource:
+        if url.address not in self._sources:
+            source = open_source(url)
+            self._stack.callback(source.close)
+            self._sources[url.address] = source
+        return self._sources[url.address]
+
+    def _scratch(self) -> Path:
+        if self._folder is None:
+            beside = self._beside or Path(tempfile.gettempdir())
+            self._folder = self._stack.enter_context(scratch_folder(beside))
+        return self._folder
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.close()
