@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from tests.pairs.test_relations import BOUGHT, store
 from tests.pairs.test_split import pairs_of
 from vrgcn import Graph, PairModel, TrainConfig, fit, predict, split_pairs
-from vrgcn.pairs.prior import log_counts, negative_weights
+from vrgcn.pairs.prior import log_counts, negative_weights, usual_temperature
 from vrgcn.pairs.ranking import EmbeddedPairs, collapse_note
 
 WIDTH = 8
@@ -81,6 +81,18 @@ def test_weights_of_negatives_are_their_counts_and_one_on_average() -> None:
     counts = torch.bincount(pairs.train[:, 1], minlength=graph.num_nodes)[pairs.targets.start :]
     counts = counts[: len(pairs.targets)].clamp(min=1)
     assert torch.allclose(weights, counts / counts.float().mean())
+
+
+def test_the_usual_temperature_lets_a_cosine_express_the_lift_of_most_pairs() -> None:
+    pairs = pairs_of(split_pairs(store(), BOUGHT))
+    counts = torch.bincount(pairs.train.flatten()).double()
+    u, v = pairs.train.t()
+    lifts = (len(pairs.train) / (counts[u] * counts[v])).log()
+    found = usual_temperature(pairs)
+    assert 0.9 < (lifts <= 1 / found + 1e-6).double().mean() < 1
+    every = torch.cartesian_prod(torch.arange(4), torch.arange(4, 9))
+    full = replace(pairs, sources=range(4), targets=range(4, 9), train=every)
+    assert usual_temperature(full) == 1  # all pairs are linked: no lift at all
 
 
 def test_a_collapse_is_seen_beside_priors_that_differ() -> None:

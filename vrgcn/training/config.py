@@ -105,8 +105,8 @@ class TrainConfig:
     auto: all, but train for shared negatives, which are so many that a pair that is never among
     them would be told by that."""
     temperature: float | None = None
-    """What the loss of pairs divides scores by. None: 0.1 for the decoders cosine and lift, 1
-    for others."""
+    """What the loss of pairs divides scores by. None: 0.1 for the decoder cosine; for lift, what
+    the training pairs' numbers ask for; 1 for others."""
     pair_batches: Literal["auto", "nodes", "pairs"] = "auto"
     """Minibatches for pairs. nodes: each node is visited once in an epoch, and its partners are
     read from a table; fast, with any estimator. pairs: all nodes of some pairs are computed; the

@@ -13,11 +13,11 @@ from vrgcn.models.lightgcn import LightGCN
 from vrgcn.models.node_table import node_tables
 from vrgcn.models.relational import RelationalModel
 from vrgcn.pairs.batches import NodeBatches, PairBatches
-from vrgcn.pairs.decoders import Cosine, Lift
+from vrgcn.pairs.decoders import Cosine
 from vrgcn.pairs.heads import has_head
 from vrgcn.pairs.negatives import Avoided
 from vrgcn.pairs.own_edges import OwnEdges, own_edges_rule
-from vrgcn.pairs.prior import log_counts, negative_weights
+from vrgcn.pairs.prior import log_counts, negative_weights, usual_temperature
 from vrgcn.pairs.ranking import EmbeddedPairs, pair_metric, score_pairs
 from vrgcn.pairs.terms import PairLoss, TermSource
 from vrgcn.tasks.metrics import Metric
@@ -112,7 +112,9 @@ class PairObjective(EmbeddingObjective):
 
     def prepare(self, model: nn.Module) -> None:
         super().prepare(model)
-        usual = _COSINE if isinstance(self.decoder, Cosine | Lift) else 1.0
+        usual = _COSINE if isinstance(self.decoder, Cosine) else 1.0
+        if self.decoder.has_prior:
+            usual = usual_temperature(self.pairs)
         self.source.temperature = usual if self.temperature is None else self.temperature
         if self.decoder.has_prior:
             self._set_prior(model)
