@@ -12,8 +12,10 @@ from vrgcn.cli.train import TrainOptions
 from vrgcn.pages.runs.records import read_runs
 from vrgcn.pages.runs.seeds import seed_columns, seed_rows
 from vrgcn.pages.terminal import print_table, text_table
+from vrgcn.runs.card_facts import Facts
+from vrgcn.runs.card_several import write_seeds_card
 from vrgcn.runs.config_file import write_settings
-from vrgcn.runs.folder import CONFIG, SEED, member_runs
+from vrgcn.runs.folder import CONFIG, SEED, member_runs, remove_card
 from vrgcn.runs.interrupts import Interrupted, stop_requests
 from vrgcn.runs.resume import nothing_left
 from vrgcn.runs.settings import with_choice
@@ -23,16 +25,20 @@ def run_seeds(
     options: TrainOptions,
     folder: Path,
     estimator: str,
+    facts: Facts,
     train_one: Callable[[TrainOptions, Path], None],
 ) -> None:
     """Train one run after the other; finished runs are left as they are, and a stopped run is
     resumed.
 
     estimator: the one that `auto` stands for
+    facts: what the card of all runs says about the graph
     train_one: trains as the options say, in a folder
     """
     assert options.seeds is not None
-    write_settings(folder / CONFIG, with_choice(options.as_dict(), estimator))
+    config = with_choice(options.as_dict(), estimator)
+    remove_card(folder)
+    write_settings(folder / CONFIG, config)
     first = options.train.seed
     with stop_requests() as stop:
         for place in range(options.seeds):
@@ -46,6 +52,7 @@ def run_seeds(
                 continue
             with run_folder(mine, estimator) as own:
                 train_one(mine, own)
+    write_seeds_card(folder, config, facts)
     print_seeds(folder)
 
 

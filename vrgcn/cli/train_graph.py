@@ -29,6 +29,7 @@ from vrgcn.pages.pair_evaluation import print_rules
 from vrgcn.pages.triple_evaluation import print_triple_rules
 from vrgcn.pages.value_evaluation import print_value_rules
 from vrgcn.pairs.model import PairModel
+from vrgcn.runs.card_facts import facts_of
 from vrgcn.runs.folder import chosen_estimator, resumable
 from vrgcn.runs.interrupts import Interrupted
 from vrgcn.runs.job import Job
@@ -104,7 +105,7 @@ def _run(options: TrainOptions, opened: Opened, watch: StoreWatch | None) -> Non
                 if options.baseline:
                     _print_baseline(job)
             else:
-                run_seeds(options, folder, job.config.estimator, train_one)
+                run_seeds(options, folder, job.config.estimator, facts_of(graph), train_one)
         except Interrupted as stop:
             print(f"\n{printable(str(stop))}\n{what_is_kept(folder)}")
             sys.exit(128 + stop.signal)

@@ -18,7 +18,7 @@ from vrgcn.cli.train import TrainOptions
 from vrgcn.cli.train_graph import summary, what_is_kept
 from vrgcn.distributed.checkpoints import PartCheckpoints
 from vrgcn.distributed.group import Group, joined, under_torchrun
-from vrgcn.distributed.parts import Part, load_part, read_parts
+from vrgcn.distributed.parts import Part, load_part, part_facts, read_parts
 from vrgcn.distributed.trainer import PartTrainer, part_objective
 from vrgcn.distributed.watching import PartWatch
 from vrgcn.engine.devices import find_device, use_threads
@@ -202,6 +202,7 @@ def _train(options: TrainOptions, group: Group, part: Part, watch: PartWatch, fo
             config,
             lambda listener: train(Listeners(watch, listener, progress)),
             options=options.as_dict(),
+            facts=part_facts(described),
             listener=Callbacks(on_restore=_print_restored, on_note=print_note),
         )
     print(f"{result}\nwritten to {printable(folder)}")

@@ -12,7 +12,7 @@ from vrgcn.cli.run_folder import run_folder
 from vrgcn.cli.run_options import RunOptions
 from vrgcn.files.printable import printable
 from vrgcn.models.config import ModelConfig
-from vrgcn.runs.folder import AVERAGED, BEST, CONFIG, RESULT, resumable
+from vrgcn.runs.folder import AVERAGED, BEST, CONFIG, RESULT, remove_card, resumable
 from vrgcn.runs.settings import SEARCHED_MODEL
 from vrgcn.training.config import at_least
 from vrgcn.tuning.space import SPACE, check_names, searched
@@ -93,6 +93,7 @@ def run(options: TuneOptions) -> None:
 
         def begin() -> None:
             (folder / BEST / RESULT).unlink(missing_ok=True)  # unfinished from here on
+            remove_card(folder)
             write_settings(folder / CONFIG, told)
 
         if options.resume is None:

@@ -35,6 +35,7 @@ from vrgcn.files.tensors import map_tensors
 from vrgcn.files.writing import write_text
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.scaling import Scaling
+from vrgcn.runs.card_facts import Facts, listed
 
 FORMAT, VERSION = "vrgcn-parts", 1
 SHARED, ARRAYS = "shared.safetensors", "part.safetensors"
@@ -92,6 +93,15 @@ class Part:
                 raise ValueError("scaling 'standard' needs training nodes to learn from")
             scaling = Scaling(kind, self.shared["scaling.mean"], self.shared["scaling.deviation"])
         return scaling.apply_to(self.graph), scaling
+
+
+def part_facts(description: Description) -> Facts:
+    """Return what the card of a run says about a graph in parts. description: parts.json"""
+    size = f"{description['nodes']:,} nodes and {description['edges']:,} edges"
+    classes = description["classes"]
+    known = [] if classes is None else [f"{len(classes):,} classes: {listed(classes)}"]
+    parts = f"{description['parts']} parts, one for each process"
+    return Facts((f"{size} in {parts}", *known), ())
 
 
 def part_folder(folder: Path, number: int) -> Path:

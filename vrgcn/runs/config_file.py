@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
@@ -110,6 +111,11 @@ def _single(value: str | float, kind: Any, where: str) -> Any:
 def write_settings(path: Path, values: Mapping[str, Any]) -> None:
     """Write settings as a TOML file. Settings that are None are left out."""
     write_text(path, settings_text(values))
+
+
+def as_written(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings as a file that `write_settings` wrote gives them back."""
+    return tomllib.loads(settings_text(values))
 
 
 def settings_text(values: Mapping[str, Any]) -> str:

@@ -26,6 +26,8 @@ RESULT = "result.json"
 CHECKPOINTS = "checkpoints"
 DIAGNOSIS = "diagnosis.html"
 TENSORBOARD = "tensorboard"
+CARD = "README.md"
+CARD_MARK = "<!-- Written by vrgcn. Without this line the file is yours, and stays as it is. -->"
 GRAPH = "graph"  # for a run trained from Python on a graph in memory
 
 # Names of runs inside the folder of several: of `vrgcn train --seeds`, and of `vrgcn tune`.
@@ -196,11 +198,25 @@ def clear(folder: Path) -> None:
             # If it is a link, such as one to a larger disk, its target belongs to the user.
             folded = path.is_dir() and not path.is_symlink()
             remove_folder(path) if folded else path.unlink()
+    remove_card(folder)
     for home in (TRIALS, BASELINES):
         with suppress(OSError):  # it contains the user's own files
             (folder / home).rmdir()
     # The options go last: they mark a partly cleared folder as a run's.
     (folder / CONFIG).unlink(missing_ok=True)
+
+
+def remove_card(folder: Path) -> None:
+    """Remove the card of a folder, unless the user wrote it."""
+    if is_card(folder / CARD):
+        (folder / CARD).unlink()
+
+
+def is_card(file: Path) -> bool:
+    """Return True if a file is a card that was written here, and not a file of the user's."""
+    with suppress(OSError), open(file, "rb") as opened:
+        return opened.read(len(CARD_MARK)) == CARD_MARK.encode()
+    return False
 
 
 def _begun(run: Path) -> bool:

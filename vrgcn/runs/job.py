@@ -25,6 +25,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.inference.saved import SavedModel
 from vrgcn.runs.calibration import calibrate_run, check_calibrate
+from vrgcn.runs.card_facts import facts_of
 from vrgcn.runs.checkpoint import checkpoints_in
 from vrgcn.runs.checkpointing import Checkpoints
 from vrgcn.runs.folder import CHECKPOINTS
@@ -131,6 +132,7 @@ class Job:
             self.config,
             train,
             options=with_choice(options, self.config.estimator),
+            facts=facts_of(self.graph),
             listener=listener or Listener(),
             finish=finish,
             check=check,

@@ -14,9 +14,11 @@ from torch import nn
 from vrgcn.files.writing import FULL, write_text
 from vrgcn.inference import MODEL
 from vrgcn.inference.saved import SavedModel, save_model
+from vrgcn.runs.card import Scored, write_card
+from vrgcn.runs.card_facts import Facts
 from vrgcn.runs.checkpoint import checkpoints_in
 from vrgcn.runs.config_file import write_settings
-from vrgcn.runs.folder import CHECKPOINTS, CONFIG, METRICS, RESULT
+from vrgcn.runs.folder import CHECKPOINTS, CONFIG, METRICS, RESULT, remove_card
 from vrgcn.runs.metrics_file import MetricsFile
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.listener import Callbacks, Listener, Listeners
@@ -31,6 +33,7 @@ class Record(Listener):
     far.
 
     options: the settings that config.toml has, by which the run can be repeated
+    facts: what its card says about the graph
     tell: called with a note if the disk is full and training continues
     check: called after each epoch and before each checkpoint; if it raises, the run stops
     """
@@ -41,6 +44,7 @@ class Record(Listener):
         model: nn.Module,
         config: TrainConfig,
         options: Mapping[str, Any],
+        facts: Facts,
         tell: Callable[[str], None],
         check: Callable[[], None] | None = None,
     ) -> None:
@@ -48,6 +52,7 @@ class Record(Listener):
         self.model = model
         self.config = config
         self.options = options
+        self.facts = facts
         self.tell = tell
         self.check = check
         self.metrics = MetricsFile(folder / METRICS, self._written)
@@ -55,6 +60,7 @@ class Record(Listener):
     def begin(self) -> None:
         """Write the settings; from here on the folder holds an unfinished run."""
         (self.folder / RESULT).unlink(missing_ok=True)
+        remove_card(self.folder)
         write_settings(self.folder / CONFIG, self.options)
 
     def restore(self, curve: list[Epoch]) -> None:
@@ -73,9 +79,18 @@ class Record(Listener):
             self.check()
 
     def finish(self, result: TrainResult, saved: nn.Module | SavedModel) -> None:
-        """Write the model and the result."""
+        """Write the model, the card and, last, the result."""
         self.metrics.finish(result.curve)
+        saved = saved if isinstance(saved, SavedModel) else SavedModel.of(saved)
         save_model(saved, self.folder / MODEL)
+        scored = Scored(
+            result.metric.title,
+            result.val,
+            result.test,
+            epoch=result.epoch,
+            unsmoothed=result.unsmoothed,
+        )
+        write_card(self.folder, self.options, scored, saved, self.facts)
         write_text(self.folder / RESULT, json.dumps(_scores(result), indent=2) + "\n")
 
     def _written(self, write: Callable[[], None]) -> bool:
@@ -97,6 +112,7 @@ def recorded(
     train: Callable[[Listener], TrainResult],
     *,
     options: Mapping[str, Any],
+    facts: Facts,
     listener: Listener,
     finish: Finish | None = None,
     check: Callable[[], None] | None = None,
@@ -111,7 +127,7 @@ def recorded(
     """
     if not listener.hears_notes:
         listener = Listeners(listener, Callbacks(on_note=print))
-    record = Record(folder, model, config, options, listener.note, check)
+    record = Record(folder, model, config, options, facts, listener.note, check)
     if not checkpoints_in(folder / CHECKPOINTS):
         record.begin()
     result = train(Listeners(record, listener))

@@ -6,7 +6,6 @@ anything.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 from vrgcn.data.tables.spec import check_ratio
 from vrgcn.files.setting_names import SHARES, Placeholder, setting
 from vrgcn.models.config import ModelConfig
-from vrgcn.runs.config_file import build, flatten, settings_text
+from vrgcn.runs.config_file import as_written, build, flatten
 from vrgcn.runs.predicted import EDGES, RELATIONS, check_predicted, names_labels
 from vrgcn.training.config import AUTO, TrainConfig
 from vrgcn.training.interval import duration
@@ -214,7 +213,7 @@ class Settings:
 
     def as_written(self) -> dict[str, Any]:
         """Return the settings as config.toml gives them back."""
-        return tomllib.loads(settings_text(self.as_dict()))
+        return as_written(self.as_dict())
 
     def changed(self: T, values: Mapping[str, Any]) -> T:
         """Return a copy with some settings changed, by name."""

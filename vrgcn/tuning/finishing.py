@@ -24,8 +24,10 @@ from vrgcn.inference.average import Average, save_average
 from vrgcn.inference.choose_smoothing import choose_smoothing
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel
+from vrgcn.runs.card import Scored, write_card
+from vrgcn.runs.card_facts import facts_of
 from vrgcn.runs.config_file import write_settings
-from vrgcn.runs.folder import AVERAGED, BEST, CONFIG, METRICS, RESULT
+from vrgcn.runs.folder import AVERAGED, BEST, CONFIG, METRICS, RESULT, read_config
 from vrgcn.tasks import find_task
 from vrgcn.tasks.metrics import Metric
 from vrgcn.tuning.caruana import choose_robustly
@@ -150,6 +152,7 @@ class Finishing:
                     shutil.copyfileobj(source, target)
         scores = self._tested(saved, scores)
         result = read_json(member.folder / RESULT) | {"test": scores.test}
+        self._write_card(folder, read_config(folder), scores, saved, result["epoch"])
         write_text(folder / RESULT, json.dumps(result, indent=2) + "\n")
         return scores
 
@@ -158,13 +161,26 @@ class Finishing:
         if folder.is_dir():
             remove_folder(folder)
         folder.mkdir()
-        write_settings(folder / CONFIG, {**self.options, "average": len(average.weights)})
+        config = {**self.options, "average": len(average.weights)}
+        write_settings(folder / CONFIG, config)
         save_average(average, folder)
         scores = self._tested(average, scores)
+        self._write_card(folder, config, scores, average)
         result = {"metric": self.metric.title, "val": scores.val, "test": scores.test}
         result |= {"epoch": 0, "seconds": 0.0, "evaluation_seconds": 0.0}  # as those of runs have
         write_text(folder / RESULT, json.dumps(result, indent=2) + "\n")
         return scores
+
+    def _write_card(
+        self,
+        folder: Path,
+        config: Mapping[str, Any],
+        scores: Scores,
+        saved: SavedModel,
+        epoch: int = 0,
+    ) -> None:
+        scored = Scored(self.metric.title, scores.val, scores.test, epoch, scores.error)
+        write_card(folder, config, scored, saved, facts_of(self.graph))
 
     def _tested(self, saved: SavedModel, scores: Scores) -> Scores:
         nodes = self.graph.test

@@ -24,6 +24,8 @@ from vrgcn.inference import MODEL
 from vrgcn.inference.fitting import fit_recipe
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel, load_model, save_model
+from vrgcn.runs.card import Scored, write_card
+from vrgcn.runs.card_facts import facts_of
 from vrgcn.runs.config_file import write_settings
 from vrgcn.runs.folder import CONFIG, RESULT
 from vrgcn.tasks.metrics import Metric
@@ -82,7 +84,8 @@ def fit_baseline(
     val, reason = None, None
     folder.mkdir(parents=True, exist_ok=True)
     # First: the options mark the folder as ours if we are killed.
-    write_settings(folder / CONFIG, {**options, "baseline": name})
+    config = {**options, "baseline": name}
+    write_settings(folder / CONFIG, config)
     try:
         saved = fit_recipe(recipe or RECIPES[name], problem)
         if stopped():
@@ -91,6 +94,8 @@ def fit_baseline(
         assert graph.labels is not None
         outputs = predict(load_model(folder / MODEL), graph, graph.val, kind="all")
         val = metric.compute(outputs, graph.labels[graph.val])
+        scored = Scored(metric.title, val, None)
+        write_card(folder, config, scored, saved, facts_of(graph))
     except (MemoryError, FloatingPointError, ValueError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and not is_out_of_memory(error):
             raise

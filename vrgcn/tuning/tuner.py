@@ -33,7 +33,16 @@ from vrgcn.graph.graph import Graph
 from vrgcn.inference import MODEL
 from vrgcn.inference.average import Average
 from vrgcn.runs.auto_settings import few_labels
-from vrgcn.runs.folder import BASELINES, BEST, CHECKPOINTS, CONFIG, LEADERBOARD, TRIAL, TRIALS
+from vrgcn.runs.folder import (
+    AVERAGED,
+    BASELINES,
+    BEST,
+    CHECKPOINTS,
+    CONFIG,
+    LEADERBOARD,
+    TRIAL,
+    TRIALS,
+)
 from vrgcn.runs.interrupts import Interrupted, StopRequest, stop_requests
 from vrgcn.runs.job import Job, prepare
 from vrgcn.training.clock import Clock
@@ -42,6 +51,7 @@ from vrgcn.training.listener import Callbacks, StopTraining
 from vrgcn.training.objective import Objective
 from vrgcn.training.state import Epoch
 from vrgcn.training.wording import seconds_text
+from vrgcn.tuning.card import write_search_card
 from vrgcn.tuning.finishing import Finished, Finishing, Scores
 from vrgcn.tuning.halving import is_pruned
 from vrgcn.tuning.leaderboard import Leaderboard, ranked, settings_text
@@ -280,6 +290,10 @@ class Tuner:
         title = f"Best of {len(trials)} trials, {metric.title}"
         self.leaderboard.finish(standings_table(found.rows, metric, title))
         self.study.set_user_attr("used", self.clock.used)
+        scores = {BEST: found.scores}
+        if found.average_scores is not None:
+            scores[AVERAGED] = found.average_scores
+        write_search_card(self.folder, self.options, self.graph, found.rows, scores)
         settings = None
         if chosen.tried.baseline is None:
             settings = self._settled(self.search.given.changed(chosen.tried.values))
