@@ -150,3 +150,9 @@ def test_seeds_have_a_card_of_their_mean_and_deviation(vrgcn, store: Path, tmp_p
     assert "--seed 5" in text
     assert "--seeds 2" in text
     assert card(tmp_path / "runs" / "seed-6").count("--seed 6") == 1
+
+
+def test_a_folder_whose_name_is_no_text_has_a_card(store: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "caf\udce9"
+    train(store, out=folder, **SETTINGS)
+    assert card(folder).splitlines()[1] == "# Model card: caf\\udce9"

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from vrgcn import __version__
+from vrgcn.files.printable import printable
 from vrgcn.files.writing import write_text
 from vrgcn.inference.average import Average
 from vrgcn.inference.saved import SavedModel
@@ -84,7 +85,8 @@ def write_readme(
     for heading, lines in sections.items():
         if lines:
             parts.append(f"## {heading}\n\n" + "\n".join(map(_item, lines)))
-    write_text(file, "\n\n".join(parts) + "\n")
+    text = "\n\n".join(parts) + "\n"
+    write_text(file, printable(text, keep="\n"))  # names of folders may hold any bytes
 
 
 def versions_text() -> str:
