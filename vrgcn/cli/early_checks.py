@@ -16,6 +16,12 @@ def check_method(method: str) -> None:
         )
 
 
+def check_tracker(name: str) -> None:
+    """Raise if the package of a tracker of runs is not installed."""
+    if find_spec(name) is None:
+        raise ValueError(f"--{name}: needs {name}: pip install 'vrgcn[{name}]'")
+
+
 def check_new(path: Path, what: str = "name") -> None:
     """Raise if the path of --out exists already or cannot be created.
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
+from vrgcn.cli.early_checks import check_tracker
 from vrgcn.cli.run_options import RunOptions
 from vrgcn.data.sources import has_parts
 from vrgcn.distributed.config import DistributedConfig
@@ -21,6 +22,12 @@ class TrainOptions(RunOptions):
     each run."""
     log: Literal["none", "tensorboard"] = "none"
     """Also write the curve as TensorBoard events, to `tensorboard` in the run's folder."""
+    wandb: str | None = None
+    """Also send the curve, the settings and the scores to Weights & Biases, as a run of this
+    project. WANDB_MODE=offline keeps them in the run's folder."""
+    mlflow: str | None = None
+    """Also send the curve, the settings and the scores to MLflow, as a run of this experiment,
+    where MLFLOW_TRACKING_URI says."""
     baseline: bool = True
     """Fit a linear baseline after the training, if that takes a few seconds at most, and print its
     score."""
@@ -32,6 +39,13 @@ class TrainOptions(RunOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least(2, seeds=self.seeds)
+
+    def checked(self) -> Self:
+        """Raise if the package of a tracker is missing."""
+        for name in ("wandb", "mlflow"):
+            if getattr(self, name) is not None:
+                check_tracker(name)
+        return super().checked()
 
 
 def run(options: TrainOptions) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ from vrgcn.training.pair_objective import PairObjective
 from vrgcn.training.progress import filling_bars
 from vrgcn.training.state import Epoch
 from vrgcn.training.tensorboard import TensorBoardLog
+from vrgcn.training.tracking import TRACKERS, TrackerLog
 from vrgcn.training.triple_objective import TripleObjective
 from vrgcn.training.value_objective import ValueObjective
 from vrgcn.training.wording import seconds_text
@@ -135,6 +137,8 @@ def _train(
         listeners: list[Listener] = [Watching(watch)]
         if options.log == "tensorboard":
             listeners.append(stack.enter_context(TensorBoardLog(folder)))
+        trackers = [stack.enter_context(log) for log in _trackers(options, settings, folder)]
+        listeners += trackers
         result = job.run(
             folder,
             settings,
@@ -145,6 +149,8 @@ def _train(
             calibrate=options.calibrate,
             check=None if watch is None else watch.check,
         )
+        for tracker in trackers:
+            tracker.finish(result)
     print(f"{result}\nwritten to {printable(folder)}")
     if result.stopped == "time":
         print_note(
@@ -152,6 +158,16 @@ def _train(
             f"{len(result.curve)} of {options.train.epochs}; vrgcn train --resume {folder} "
             "--time-limit MORE goes on with it, time used so far counting"
         )
+
+
+def _trackers(
+    options: TrainOptions, settings: dict[str, Any], folder: Path
+) -> Iterator[TrackerLog]:
+    """Yield the trackers that the options ask for."""
+    for name in TRACKERS:
+        home = getattr(options, name)
+        if home is not None:
+            yield TrackerLog(name, home, folder, settings, print_note)
 
 
 class Watching(Listener):

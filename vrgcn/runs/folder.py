@@ -26,6 +26,7 @@ RESULT = "result.json"
 CHECKPOINTS = "checkpoints"
 DIAGNOSIS = "diagnosis.html"
 TENSORBOARD = "tensorboard"
+TRACKING = ("tracking.json", "wandb")  # what trackers of runs leave
 CARD = "README.md"
 CARD_MARK = "<!-- Written by vrgcn. Without this line the file is yours, and stays as it is. -->"
 GRAPH = "graph"  # for a run trained from Python on a graph in memory
@@ -43,7 +44,7 @@ LEADERBOARD = "leaderboard.json"
 # Files and folders that commands write into the folder of a run; the user's own files are not
 # listed. The settings are left out because they are removed last.
 OURS = (
-    *(METRICS, RESULT, MODEL, CHECKPOINTS, DIAGNOSIS, TENSORBOARD, GRAPH),
+    *(METRICS, RESULT, MODEL, CHECKPOINTS, DIAGNOSIS, TENSORBOARD, *TRACKING, GRAPH),
     *(f"{TRIALS}/{TRIAL}*", STUDY, LEADERBOARD),
     *("evaluation-*.json", "confusion-*.png", "predicted-*.png"),
 )

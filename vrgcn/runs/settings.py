@@ -105,13 +105,16 @@ FREE = (
 )
 # Further settings that change no bit: the present path of the same graph (its fingerprint is
 # checked), what is verified and logged beside the run, and when processes exchange messages.
-_BESIDE = ("graph", "data_root", *NOTED, "verify", "log", "halo", "halo_every", "rank_timeout")
+_BESIDE = (
+    *("graph", "data_root", *NOTED, "verify", "log", "wandb", "mlflow"),
+    *("halo", "halo_every", "rank_timeout"),
+)
 # Settings of a search that may change: its trials remain comparable.
 _OF_SEARCH = ("trials", "time_limit", "threads", "baselines")
 # Settings that can extend a run.
 _LENGTHS = ("epochs", "patience", "time_limit", "seeds", "trials")
 # Settings of `vrgcn train` beside these: how several runs or processes share the work, and the log.
-OF_COMMAND = ("log", "seeds", "halo", "halo_every", "rank_timeout")
+OF_COMMAND = ("log", "wandb", "mlflow", "seeds", "halo", "halo_every", "rank_timeout")
 # Settings of a finished run that do not apply to another training with its other settings.
 OVER = ("epochs", "warmup", "time_limit", *OF_COMMAND)
 
