@@ -11,6 +11,8 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 from lab.harness.algorithms import ALGORITHMS, TWO_WAY
 from lab.harness.graphs import scaled_graph
 from lab.harness.units import Unit
@@ -21,7 +23,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.scaling import scale_graph
 from vrgcn.graph.sparse import is_dense
 from vrgcn.models.config import ModelConfig
-from vrgcn.models.models import GraphModel, build_model
+from vrgcn.models.models import build_model
 from vrgcn.training.config import TrainConfig
 
 FIGURES = (  # the data sets of all figures, in their order
@@ -67,7 +69,7 @@ class Setting:
         twice = algorithm == "NS" and self.dataset in ("reddit", "reddit2")
         return self.convergence_epochs * (2 if twice else 1)
 
-    def build(self, algorithm: str, graph: Graph, seed: int, **changes: Any) -> GraphModel:
+    def build(self, algorithm: str, graph: Graph, seed: int, **changes: Any) -> nn.Module:
         """Build the untrained model of an algorithm; changes: of ModelConfig, such as
         dropout=0.0."""
         config = replace(self.model, order=ALGORITHMS[algorithm].order, **changes)

@@ -16,14 +16,14 @@ from vrgcn import (
     TrainConfig,
     fit,
     load_graph,
+    load_model,
     predict,
     random_split,
     save_graph,
+    save_model,
 )
-from vrgcn.data import store_format
 from vrgcn.data.id_columns import IdColumns
 from vrgcn.data.predictions import PredictionRows
-from vrgcn.files.kinds import one_of
 from vrgcn.graph.names import Names
 from vrgcn.tasks import TASKS, find_task
 from vrgcn.tasks.regression import Number
@@ -63,8 +63,6 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Graph:
     """Nodes of two kinds, 20 and 2 of something on average."""
     monkeypatch.setitem(TASKS, "counts", "Counts")
     monkeypatch.setitem(sys.modules, "vrgcn.tasks.counts", sys.modules[__name__])
-    # Built when it was imported, of the lines that TASKS had then.
-    monkeypatch.setitem(store_format._KINDS, "task", one_of(*TASKS))
     generator = torch.Generator().manual_seed(0)
     kind = torch.arange(400) % 2
     labels = torch.poisson(torch.tensor([20.0, 2.0])[kind], generator=generator)
@@ -103,8 +101,9 @@ def test_settings_and_metrics_of_other_tasks_are_refused(counted: Graph) -> None
         fit(model, graph, TrainConfig(epochs=1, metric="rmse"))
 
 
-def test_a_model_file_that_could_not_say_its_task_is_refused(counted: Graph) -> None:
+def test_a_model_file_says_its_task(counted: Graph, tmp_path: Path) -> None:
     graph, model = random_split(counted, (0.6, 0.2, 0.2)), MLP(2, 8, 1)
     fit(model, graph, TrainConfig(epochs=1))
-    with pytest.raises(ValueError, match="no entry that stands for the task 'counts'"):
-        SavedModel.of(model)
+    assert SavedModel.of(model).task == "counts"
+    save_model(model, tmp_path / "model.safetensors")
+    assert load_model(tmp_path / "model.safetensors").task == "counts"

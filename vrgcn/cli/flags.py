@@ -27,6 +27,7 @@ from typing import (
 )
 
 from vrgcn.data.databases.url import TableUrl, place
+from vrgcn.files.plugins import Plugins
 
 T = TypeVar("T")
 _POSITIONAL = "positional"
@@ -72,6 +73,7 @@ class Flag:
     name: the name of the field; group: the heading it belongs to, such as "The training."
     kind: the type of one value: str, int, float, bool, Path or FileWord; or `place`
     choices: the allowed texts, if they are limited
+    plugins: the group of entry points that have further texts; "" if there is none
     several: True if it takes any number of values; optional: True if it may be None
     repeated: True if giving it again adds to its values; otherwise the last one counts
     default: MISSING if the flag is required
@@ -84,6 +86,7 @@ class Flag:
     choices: tuple[str, ...]
     several: bool
     optional: bool
+    plugins: str
     positional: bool
     repeated: bool
     default: Any
@@ -137,6 +140,7 @@ def _flag(field: Field[Any], hint: Any, text: str, group: str) -> Flag:
         raise TypeError(f"{field.name}: a flag cannot be a {hint}")
     return Flag(
         *(field.name, text or _marked_text(marks), group, kind, choices, several, optional),
+        plugins=next((mark.group for mark in marks if isinstance(mark, Plugins)), ""),
         positional=_POSITIONAL in marks,
         repeated=_REPEATED in marks,
         default=_default(field),

@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 
 from vrgcn.cli.flags import Flag, flags_of
 from vrgcn.data.databases.url import place
+from vrgcn.files.plugins import plugin_names
 from vrgcn.runs.config_file import build
 
 
@@ -120,8 +121,11 @@ def _convert(flag: Flag, words: list[str]) -> Any:
 
 def _value(flag: Flag, word: str) -> Any:
     if flag.choices and word not in flag.choices:
-        hint = _did_you_mean(get_close_matches(word, flag.choices, n=1))
-        raise UsageError(f"{flag.flag}: {word!r} is none of {', '.join(flag.choices)}{hint}")
+        others = plugin_names(flag.plugins) if flag.plugins else []
+        known = [*flag.choices, *others]
+        if word not in known:
+            hint = _did_you_mean(get_close_matches(word, known, n=1))
+            raise UsageError(f"{flag.flag}: {word!r} is none of {', '.join(known)}{hint}")
     try:
         value = flag.kind(word)
     except ValueError as error:

@@ -19,16 +19,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from vrgcn.engine.averages import FULL
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import CSR, is_dense, sparse_columns
 from vrgcn.models.config import ModelConfig
-from vrgcn.models.lightgcn import LIGHT, LightGCN, build_light
+from vrgcn.models.lightgcn import LIGHT, build_light
 from vrgcn.models.models import MODELS, GraphModel, build_model
-from vrgcn.models.relational import RelationalModel, build_relational
+from vrgcn.models.plugins import is_plugin_model
+from vrgcn.models.relational import build_relational
 
 _COUNTED = 256  # nodes whose rows of P X are counted
 # A further hop takes a node as long as this many entries, beside those that it reads
@@ -41,9 +42,7 @@ _HOP = 150
 _WORTH = 1.5
 
 
-def build_for(
-    config: ModelConfig, graph: Graph, outputs: int, seed: int
-) -> GraphModel | RelationalModel | LightGCN:
+def build_for(config: ModelConfig, graph: Graph, outputs: int, seed: int) -> nn.Module:
     """Build the model of the config for a graph, in the order that `auto` stands for there; a
     relational model where the graph has relations, unless the config asks for LightGCN.
 
@@ -53,6 +52,8 @@ def build_for(
     if config.model in LIGHT:
         _check_light(config, graph)
         return build_light(config, graph.num_features, outputs, seed, graph.num_nodes)
+    if is_plugin_model(config.model):
+        _check_plugin(config, graph)
     settled = settle_order(config, graph)
     if graph.kinds is not None and config.model != "mlp":
         predicted = graph.pairs or graph.triples
@@ -82,6 +83,18 @@ def _check_no_relations(config: ModelConfig, graph: Graph) -> None:
         )
 
 
+def _check_plugin(config: ModelConfig, graph: Graph) -> None:
+    for cannot, what in (
+        (graph.kinds is not None, "graphs of several kinds"),
+        (graph.pairs is not None or graph.triples is not None, "pairs"),
+    ):
+        if cannot:
+            raise ValueError(
+                f"{setting('model', config.model)} is a plug-in, which predicts labels of nodes of "
+                f"one kind: {what} need a model of vrgcn's own, such as graphsage"
+            )
+
+
 def _check_light(config: ModelConfig, graph: Graph) -> None:
     if graph.pairs is None:
         raise ValueError(
@@ -92,7 +105,7 @@ def _check_light(config: ModelConfig, graph: Graph) -> None:
 
 def settle_order(config: ModelConfig, graph: Graph) -> ModelConfig:
     """Return the config with "always" or "never" in place of `auto`."""
-    if config.transform_first != "auto":
+    if config.transform_first != "auto" or is_plugin_model(config.model):
         return config
     first = _transforms_first(MODELS[config.settled().model], graph)
     return replace(config, transform_first="always" if first else "never")

@@ -29,7 +29,7 @@ from vrgcn.files.kinds import (
 )
 from vrgcn.files.parsing import parse_json
 from vrgcn.graph.validation import SPLITS
-from vrgcn.tasks import TASKS, find_task, flagged_task
+from vrgcn.tasks import TASKS, find_task, flagged_task, is_task
 
 FORMAT = "vrgcn-graph"
 IDS = "ids.arrow"
@@ -304,7 +304,7 @@ _KINDS = {
     "multilabel": FLAG,
     "weighted": FLAG,
     "reversed": FLAG,
-    "task": one_of(*TASKS),
+    "task": Kind(is_task, f"one of {', '.join(TASKS)}, or a task of an installed plug-in"),
     "splits": Kind(
         lambda value: isinstance(value, dict) and all(is_count(value.get(n)) for n in SPLITS),
         f"a count for each of {', '.join(SPLITS)}",

@@ -44,7 +44,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal, get_args
 
-from vrgcn.engine.samplers import SAMPLERS, Sampler
+from vrgcn.engine.samplers import Sampler, check_sampler
 
 Forward = Literal["sampled", "history", "corrected"]
 Backward = Literal["none", "sampled", "history", "corrected"]
@@ -53,7 +53,7 @@ RESIDUAL = "residual"
 
 @dataclass(frozen=True)
 class Estimator:
-    """sampler: a name of samplers.SAMPLERS, or a sampler of one's own
+    """sampler: a name of samplers.SAMPLERS or of a plug-in, or a sampler of one's own
     forward, backward: the ways of the table above
     dropout_residual: run without dropout first and add √R P̂ (h - μ), as cvd does
     """
@@ -64,8 +64,8 @@ class Estimator:
     dropout_residual: bool = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.sampler, str) and self.sampler not in SAMPLERS:
-            raise ValueError(f"sampler {self.sampler!r} is none of {', '.join(SAMPLERS)}")
+        if isinstance(self.sampler, str):
+            check_sampler(self.sampler)
         for name, ways in (("forward", get_args(Forward)), ("backward", get_args(Backward))):
             if getattr(self, name) not in ways:
                 raise ValueError(f"{name} {getattr(self, name)!r} is none of {', '.join(ways)}")

@@ -60,6 +60,7 @@ class Average(SavedModel):
             classes=first.classes,
             features=first.features,
             regression=first.regression,
+            own_task=first.own_task,
             members=kept,
             weights=tuple(weights[name] / total for name in kept),
             best=best,

@@ -44,13 +44,15 @@ from vrgcn.models.models import JUMPING, MODELS, GraphModel
 from vrgcn.models.relational import RELATIONAL, RelationalModel, num_columns
 from vrgcn.pairs.decoders import DECODERS
 from vrgcn.pairs.model import ENCODERS, PairModel
+from vrgcn.tasks import is_task
 
 FORMAT = "vrgcn-model"
 # Versions that can be read. 2 predicts numbers, 3 is a custom model or has a custom matrix, 4 is a
 # baseline or has node tables, 5 scales features in blocks, 6 has a smoothing, 7 is relational, 8
-# scores pairs, 9 is calibrated; each is written only for these.
-VERSIONS = (1, 2, 3, 4, 5, 6, 7, 8, 9)
-CALIBRATED = 9
+# scores pairs, 9 is calibrated, 10 has a model or a task of a plug-in; each is written only for
+# these.
+VERSIONS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
+CALIBRATED, PLUGIN = 9, 10
 CHECKSUM = "checksum"  # covers tensors and description; older files have none
 _PREFIX = "model."
 PAIRS = "pairs"  # the name of models that score pairs
@@ -89,6 +91,8 @@ def read_model_file(path: Path) -> tuple[Description, Tensors]:
         description.setdefault(key, False)
     description.setdefault("smoothing", None)
     description.setdefault("calibration", None)
+    description.setdefault("plugin", None)
+    description.setdefault("task", None)
     _refuse_gone(path, description)
     own = version >= 3 and description.get("model") is None
     check_kinds(str(path), description, _OWN_KINDS if own else _KINDS)
@@ -182,7 +186,8 @@ def build_saved(
         wanted = {name: tuple(value.shape) for name, value in model.state_dict().items()}
     except (ValueError, TypeError, RuntimeError, OverflowError) as error:
         raise ValueError(f"{path}: describes a model that cannot be: {error}") from None
-    if description["regression"] and any(name in weights for name in _SCALE):
+    numbers = description["regression"] or description["task"] is not None
+    if numbers and any(name in weights for name in _SCALE):
         wanted |= dict.fromkeys(_SCALE, ())
     _check_shapes(path, weights, wanted)
     # The file's own tensors become the model's: those on the meta device have no numbers.
@@ -332,11 +337,13 @@ _KINDS = {
     "features": NAMES,
     "smoothing": or_null(OBJECT),
     "calibration": or_null(OBJECT),
+    "task": or_null(Kind(is_task, "a task of a package that is installed")),
 }
 _OWN_KINDS = _KINDS | {
     "model": Kind(lambda value: value is None, "null"),
     "class": TEXT,
     "arguments": or_null(OBJECT),
+    "plugin": or_null(TEXT),
 }
 # Arguments that files from before them do not have, and what they were.
 _LATER: dict[str, Any] = {

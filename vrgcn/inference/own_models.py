@@ -15,24 +15,30 @@ from typing import Any
 
 from torch import nn
 
+from vrgcn.models.plugins import is_plugin_model, made_by, make_plugin
+
 Factory = str | nn.Module | Callable[..., nn.Module]
 
 
 def describe_own(model: nn.Module) -> dict[str, Any]:
     """The description of a model of the user's own in a file: its class, and `model.arguments`
-    where that is a dict that JSON can hold."""
-    kind = type(model)
-    arguments = getattr(model, "arguments", None)
+    where that is a dict that JSON can hold; of a plug-in's, the arguments that it was made of."""
+    kind, plugin = type(model), made_by(model)
+    arguments = getattr(model, "arguments", None) if plugin is None else plugin.arguments
     try:
         kept = arguments if isinstance(arguments, dict) else None
         json.dumps(kept)
     except (TypeError, ValueError):
         kept = None
-    return {"model": None, "class": f"{kind.__module__}:{kind.__qualname__}", "arguments": kept}
+    name = f"{kind.__module__}:{kind.__qualname__}"
+    named = None if plugin is None else plugin.name
+    return {"model": None, "class": name, "arguments": kept, "plugin": named}
 
 
 def make_own(path: Path, description: dict[str, Any], factory: Factory | None) -> nn.Module:
     """The model that the user's class or function makes."""
+    if factory is None and description["plugin"] is not None:
+        return _of_plugin(path, description)
     if factory is None:
         kind = description["class"]
         raise ValueError(
@@ -55,6 +61,18 @@ def make_own(path: Path, description: dict[str, Any], factory: Factory | None) -
     if not isinstance(model, nn.Module):
         raise TypeError(f"model={factory!r} made {model!r}, which is no torch.nn.Module")
     return model
+
+
+def _of_plugin(path: Path, description: dict[str, Any]) -> nn.Module:
+    """The model that an installed plug-in makes."""
+    name = description["plugin"]
+    if not is_plugin_model(name):
+        raise ValueError(
+            f"{path} holds the model {name!r} of another package, which is not installed here: "
+            f"install it, or say what makes the model: load_model(path, "
+            f'model="{description["class"]}")'
+        )
+    return make_plugin(name, description["arguments"] or {})
 
 
 def _named(name: str) -> Callable[..., nn.Module]:

@@ -17,7 +17,7 @@ from vrgcn.inference.calibration import Calibration
 from vrgcn.inference.predict import asked_nodes, predict
 from vrgcn.inference.regions import find_limit
 from vrgcn.inference.saved import SavedModel
-from vrgcn.tasks import find_task, flagged_task
+from vrgcn.tasks import find_task
 from vrgcn.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Predictions:
     """nodes: (rows,) whose predictions they are
     outputs: (rows, classes), exact, before the softmax; of numbers (rows, 1)
     names: of nodes; classes: their names, None for numbers
-    multilabel: several classes per node
+    task: as `Graph.task` names it
     calibration: of the model, for prediction sets and intervals; None where it has none
     """
 
@@ -37,7 +37,7 @@ class Predictions:
     outputs: Tensor
     names: Names
     classes: list[str] | None
-    multilabel: bool
+    task: str
     calibration: Calibration | None = None
 
     @property
@@ -70,8 +70,13 @@ class Predictions:
         return frame.set_index(["kind", "id"] if "kind" in frame.columns[:1] else "id")
 
     @property
+    def multilabel(self) -> bool:
+        """True if a node may have several classes."""
+        return self._task.several
+
+    @property
     def _task(self) -> Task:
-        return find_task(flagged_task(multilabel=self.multilabel, regression=self.classes is None))
+        return find_task(self.task)
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -96,4 +101,4 @@ def predictions(
     classes = None
     if find_task(saved.task).has_classes:
         classes = saved.classes or [str(i) for i in range(outputs.shape[1])]
-    return Predictions(asked, outputs, graph.names, classes, saved.multilabel, saved.calibration)
+    return Predictions(asked, outputs, graph.names, classes, saved.task, saved.calibration)

@@ -30,6 +30,7 @@ from vrgcn.inference.calibration import Calibration
 from vrgcn.inference.model_file import (
     CALIBRATED,
     FORMAT,
+    PLUGIN,
     SAVED,
     Description,
     build_saved,
@@ -43,9 +44,10 @@ from vrgcn.inference.node_tables import id_tensors, ids_of_tensors
 from vrgcn.inference.own_models import Factory, describe_own, make_own
 from vrgcn.inference.smoothing import Smoothing
 from vrgcn.models.node_table import node_tables
+from vrgcn.models.plugins import made_by
 from vrgcn.models.relational import RelationalModel, num_columns
 from vrgcn.pairs.model import PairModel
-from vrgcn.tasks import find_task, flagged_task
+from vrgcn.tasks import FLAGGED, find_task, flagged_task
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class SavedModel:
     smoothing: what its outputs are corrected and smoothed by; None: they are taken as they are
     calibration: what its outputs are divided by, and what limits prediction sets; None: the model
         is not calibrated
+    own_task: the task of another package that it was trained for; None: one of vrgcn's own
     """
 
     model: nn.Module
@@ -76,11 +79,13 @@ class SavedModel:
     nodes: pa.Array | None = None
     smoothing: Smoothing | None = None
     calibration: Calibration | None = None
+    own_task: str | None = None
 
     @property
     def task(self) -> str:
         """The task that the model was trained for, as `Graph.task` names it."""
-        return flagged_task(multilabel=self.multilabel, regression=self.regression)
+        flagged = flagged_task(multilabel=self.multilabel, regression=self.regression)
+        return self.own_task or flagged
 
     @staticmethod
     def of(model: nn.Module) -> SavedModel:
@@ -88,7 +93,7 @@ class SavedModel:
         gets unscaled features and classes without names."""
         trained_on = find_trained_on(model) or TrainedOn(Scaling(), "classes")
         rule = None if trained_on.own_matrix else propagation_of(model)
-        saved = SavedModel(
+        return SavedModel(
             model,
             rule if isinstance(rule, str) else None,
             trained_on.scaling,
@@ -98,13 +103,8 @@ class SavedModel:
             trained_on.task == "regression",
             trained_on.own_matrix,
             trained_on.nodes if node_tables(model) else None,
+            own_task=None if trained_on.task in FLAGGED else trained_on.task,
         )
-        if saved.task != trained_on.task:
-            raise ValueError(
-                f"a saved model has no entry that stands for the task {trained_on.task!r}: add one "
-                "beside multilabel and regression"
-            )
-        return saved
 
     @property
     def num_features(self) -> int | None:
@@ -113,7 +113,7 @@ class SavedModel:
         known = None if names is None else len(names)
         known = len(mean) if known is None and mean is not None else known
         if type(self.model) not in SAVED.values():
-            return known
+            return self._argument("in_features", known)
         arguments: Any = self.model.arguments
         return num_columns(arguments)
 
@@ -151,6 +151,9 @@ class SavedModel:
         return fit_features(self, graph, scaled)
 
     def _argument(self, name: str, otherwise: int | None) -> int | None:
+        plugin = made_by(self.model)
+        if plugin is not None:
+            return int(plugin.arguments[name])
         if type(self.model) not in SAVED.values():
             return otherwise
         arguments: Any = self.model.arguments
@@ -195,6 +198,8 @@ def save_model(model: nn.Module | SavedModel, path: str | Path) -> None:
     if saved.smoothing is not None:
         description["smoothing"] = saved.smoothing.settings
         tensors |= saved.smoothing.tensors
+    if saved.own_task is not None:
+        description["task"] = saved.own_task
     if saved.calibration is not None:
         description["calibration"] = saved.calibration.settings
         tensors |= saved.calibration.tensors
@@ -233,6 +238,7 @@ def load_model(path: str | Path, model: Factory | None = None) -> SavedModel:
         ids_of_tensors(path, tensors),
         smoothing_of(path, description, tensors),
         calibration_of(path, description, tensors),
+        description["task"],
     )
     note_trained_on(
         made,
@@ -254,6 +260,7 @@ def _version(saved: SavedModel, itself: bool) -> int:
     """Return the version of the file: the first that can hold the model. itself: True for a custom
     model"""
     needed = {
+        PLUGIN: made_by(saved.model) is not None or saved.own_task is not None,
         CALIBRATED: saved.calibration is not None,
         8: isinstance(saved.model, PairModel),
         7: isinstance(saved.model, RelationalModel),

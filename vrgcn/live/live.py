@@ -199,7 +199,7 @@ class Live:
             self.saved.calibrated(outputs),
             names,
             self.classes,
-            self.saved.multilabel,
+            self.saved.task,
             self.saved.calibration,
         )
 

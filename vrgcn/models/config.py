@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from types import NoneType, UnionType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+from vrgcn.files.plugins import MODELS, Plugins, is_plugin, known_names
 
 DROPOUT = 0.2  # usual probability of dropping
 
@@ -13,11 +15,14 @@ DROPOUT = 0.2  # usual probability of dropping
 class ModelConfig:
     """The model."""
 
-    model: Literal["auto", "gcn", "graphsage", "residual", "mlp", "lightgcn"] = "graphsage"
+    model: Annotated[
+        Literal["auto", "gcn", "graphsage", "residual", "mlp", "lightgcn"], Plugins(MODELS)
+    ] = "graphsage"
     """Architecture: gcn averages a node with its neighbours; graphsage sets its own activation
     beside their mean; residual is graphsage with layers that are added to their input, after a
     dense layer on the features; mlp uses no neighbours; lightgcn averages learned rows of nodes
-    over all edges without weights, for pairs. auto: what short trainings choose."""
+    over all edges without weights, for pairs. auto: what short trainings choose. Or the name of a
+    plug-in: docs/plugins.md."""
     hidden: int = 128
     """Hidden width."""
     layers: int = 2
@@ -111,16 +116,32 @@ class ModelConfig:
 
 def check_types(settings: Any) -> None:
     """Refuse a setting that is not of its type: True is no whole number, a text no number."""
-    for name, hint in get_type_hints(type(settings)).items():
+    for name, annotated in get_type_hints(type(settings), include_extras=True).items():
+        hint, group = _without_marks(annotated)
         kinds = get_args(hint) if get_origin(hint) is UnionType else (hint,)
         value = getattr(settings, name)
         if value is None and NoneType in kinds:
             continue
         if get_origin(kinds[0]) is Literal:
-            if value not in get_args(kinds[0]):
-                raise ValueError(f"{name} {value!r} is none of {', '.join(get_args(kinds[0]))}")
+            _check_word(name, value, get_args(kinds[0]), group)
         elif kinds[0] in _WORDS and not _is(value, kinds[0]):
             raise ValueError(f"{name} must be {_WORDS[kinds[0]]}, not {value!r}")
+
+
+def _without_marks(annotated: Any) -> tuple[Any, str | None]:
+    """Return the type of a setting, and the group of plug-ins that it may name."""
+    if get_origin(annotated) is not Annotated:
+        return annotated, None
+    hint, *marks = get_args(annotated)
+    return hint, next((mark.group for mark in marks if isinstance(mark, Plugins)), None)
+
+
+def _check_word(name: str, value: Any, own: tuple[str, ...], group: str | None) -> None:
+    """Refuse a word that is none of the setting's own, and no name of a plug-in."""
+    if value in own or (group is not None and is_plugin(group, value)):
+        return
+    known = ", ".join(own) if group is None else known_names(group, own)
+    raise ValueError(f"{name} {value!r} is none of {known}")
 
 
 _WORDS: dict[Any, str] = {bool: "True or False", int: "a whole number", float: "a number"}

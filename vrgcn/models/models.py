@@ -12,12 +12,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from vrgcn.files.plugins import MODELS as PLUGINS
+from vrgcn.files.plugins import check_own
 from vrgcn.graph.randomness import default_generator
 from vrgcn.models.config import DROPOUT, ModelConfig, check_sizes
 from vrgcn.models.dense import ACTIVATIONS, NORMS, Dense, InputLinear, Linear
 from vrgcn.models.dropout import Dropout
 from vrgcn.models.node_table import NodeTable
 from vrgcn.models.output_scale import OutputScale
+from vrgcn.models.plugins import build_plugin
 
 JUMPING = ("none", "cat", "max")
 _DEVIATION = 0.01  # initial standard deviation of learned rows
@@ -383,7 +386,7 @@ def build_model(
     nodes: int = 0,
     *,
     sparse_features: bool = False,
-) -> GraphModel:
+) -> nn.Module:
     """Build the model with weights that depend only on the seed.
 
     nodes: of the graph, for models with a table of them
@@ -393,6 +396,9 @@ def build_model(
     are not settled have their usual values.
     """
     config = config.settled()
+    if config.model not in MODELS:
+        return build_plugin(config, in_features, classes, seed)
+    check_own(PLUGINS, config.model)
     arguments = asdict(config)
     # Settings of relational models alone, and of models of pairs, which are made around this one.
     for name in ("bases", "decoder", "embedding"):

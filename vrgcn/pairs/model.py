@@ -86,11 +86,15 @@ class PairModel(nn.Module):
         }
 
     @staticmethod
-    def around(encoder: Encoder, decoder: str, pairs: Pairs | Triples, seed: int) -> PairModel:
-        """A model of pairs like a network of single nodes, with weights from the seed."""
+    def around(encoder: nn.Module, decoder: str, pairs: Pairs | Triples, seed: int) -> PairModel:
+        """A model of pairs like a network of single nodes, with weights from the seed.
+
+        encoder: of a class of ENCODERS
+        """
         names = {kind: name for name, kind in ENCODERS.items()}
         if type(encoder) not in names:
             raise ValueError("model residual predicts no pairs: take graphsage or gcn")
+        assert isinstance(encoder, Encoder)
         predicted: dict[str, Any] = {"relation": RELATIONS, "directed": True}
         if isinstance(pairs, Triples):
             predicted["directions"] = pairs.directions

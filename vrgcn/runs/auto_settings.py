@@ -29,6 +29,7 @@ from vrgcn.costs.choice import work
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
+from vrgcn.models.plugins import is_plugin_model
 from vrgcn.runs.pair_settings import settle_pairs
 from vrgcn.runs.pilots import moved, pilot, prepared
 from vrgcn.tasks import find_task
@@ -104,7 +105,9 @@ def training_neighbours(graph: Graph) -> float:
 
 
 def _rows_worth(model: ModelConfig, train: TrainConfig, graph: Graph) -> bool:
-    if model.model == "mlp" or graph.kinds is not None or train.inductive or train.memory == "disk":
+    if model.model == "mlp" or is_plugin_model(model.model):
+        return False
+    if graph.kinds is not None or train.inductive or train.memory == "disk":
         return False
     if graph.num_nodes * model.hidden > _NUMBERS:
         return False

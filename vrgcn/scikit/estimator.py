@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
-from torch import Tensor
+from torch import Tensor, nn
 
 from vrgcn.costs.order import build_for
 from vrgcn.graph.graph import Graph
@@ -28,9 +28,6 @@ from vrgcn.graph.scaling import scale_graph, suitable_scaling
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel
 from vrgcn.models.config import DROPOUT, ModelConfig
-from vrgcn.models.lightgcn import LightGCN
-from vrgcn.models.models import GraphModel
-from vrgcn.models.relational import RelationalModel
 from vrgcn.runs.fit import fit
 from vrgcn.scikit.masks import as_mask, row_weights, set_aside, split_of
 from vrgcn.scikit.rows import (
@@ -90,7 +87,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
     device: str = TrainConfig.device
 
     # Attributes that `fit` sets; they are no parameters.
-    model_: ClassVar[GraphModel | RelationalModel | LightGCN]
+    model_: ClassVar[nn.Module]
     result_: ClassVar[TrainResult]
     graph_: ClassVar[Graph | None]
     n_iter_: ClassVar[int]

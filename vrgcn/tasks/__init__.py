@@ -2,8 +2,9 @@
 
 A task contains everything that depends on the kind of label: checks of labels, number of outputs,
 loss, scores, columns of predictions. Other code calls the task and never tests its name. A new task
-is a file here with a class that has the methods of `Task`, and a line in TASKS. This file imports
-no torch: the command line reads the names.
+is a file here with a class that has the methods of `Task`, and a line in TASKS; or such a class in
+another package, with an entry point of the group `vrgcn.tasks`, which the user names. This file
+imports no torch: the command line reads the names.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from __future__ import annotations
 import importlib
 from functools import cache
 from typing import TYPE_CHECKING
+
+from vrgcn.files.plugins import TASKS as PLUGINS
+from vrgcn.files.plugins import check_own, is_plugin, known_names, load_plugin, plugin_package
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -24,17 +28,39 @@ TASKS: dict[str, str] = {
     "multilabel": "SeveralClasses",
     "regression": "Number",
 }
+FLAGGED = tuple(TASKS)  # those that model files have a flag for, or that no flag stands for
 DEFAULT = "classes"  # for missing labels, or labels whose shape fits no task
 
 
 @cache
 def find_task(name: str) -> Task:
     """Return the task of this name, as in `Graph.task`."""
+    if not is_task(name):
+        raise ValueError(f"task {name!r} is none of {known_names(PLUGINS, TASKS)}")
     if name not in TASKS:
-        raise ValueError(f"task {name!r} is none of {', '.join(TASKS)}")
+        return _plugin(name)
+    check_own(PLUGINS, name)
     module = importlib.import_module(f"vrgcn.tasks.{name}")
     task: Task = getattr(module, TASKS[name])()
     return task
+
+
+def is_task(name: object) -> bool:
+    """Return True if a task of vrgcn's own or of another package has this name."""
+    return name in TASKS or is_plugin(PLUGINS, name)
+
+
+def _plugin(name: str) -> Task:
+    """Return the task of another package."""
+    from vrgcn.tasks.task import Task
+
+    kind = load_plugin(PLUGINS, name)
+    if not (isinstance(kind, type) and issubclass(kind, Task) and kind.name == name):
+        raise ValueError(
+            f"the task {name!r} of {plugin_package(PLUGINS, name)} is no class of "
+            f"vrgcn.tasks.task.Task whose name is {name!r}"
+        )
+    return kind()
 
 
 def task_of(labels: Tensor) -> Task:

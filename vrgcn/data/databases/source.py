@@ -13,7 +13,7 @@ from typing import Protocol
 import pyarrow as pa
 from pyarrow import types
 
-from vrgcn.data.databases import find_scheme
+from vrgcn.data.databases import source_class
 from vrgcn.data.databases.url import TableUrl
 from vrgcn.data.tables.reading import first_line
 from vrgcn.data.tables.values import is_list, is_number, is_text, is_time
@@ -91,8 +91,7 @@ class TableSource(Protocol):
 
 def open_source(url: TableUrl, *, write: bool = False) -> TableSource:
     """Connect to the database of an address."""
-    module, _, name = find_scheme(url.scheme).partition(":")
-    source: TableSource = getattr(import_module(module), name)(url, write=write)
+    source: TableSource = source_class(url.scheme)(url, write=write)
     return source
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
-from vrgcn.data.databases import SCHEMES, find_scheme
+from vrgcn.data.databases import SCHEMES, check_scheme
 from vrgcn.files.printable import has_password, without_password
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
@@ -44,7 +44,7 @@ class TableUrl:
                 "file (postgresql:///?service=NAME)"
             )
         scheme = found[1].lower()
-        find_scheme(scheme)
+        check_scheme(scheme)
         address, _, what = text.partition("#")
         return TableUrl(scheme, f"{scheme}{address[len(scheme) :]}", what.strip())
 

@@ -42,7 +42,7 @@ from vrgcn.graph.kept import NODES
 from vrgcn.graph.kinds import Kinds
 from vrgcn.graph.names import Names
 from vrgcn.graph.validation import SPLITS
-from vrgcn.tasks import DEFAULT, find_task
+from vrgcn.tasks import DEFAULT, TASKS, find_task
 
 
 def run_import(
@@ -145,7 +145,9 @@ def _write_labels(
         members = nodes.split == code if nodes.split is not None else np.empty(0, bool)
         write_array(folder, name, np.flatnonzero(members).astype(np.int64) + one.start)
     if nodes.labels is not None:
-        return nodes.labels.classes, nodes.labels.task
+        asked = source.spec.task
+        own = asked if asked != "auto" and asked not in TASKS else None  # of another package
+        return nodes.labels.classes, own or nodes.labels.task
     return (None, DEFAULT) if recipe is None else (recipe.classes, recipe.task)
 
 

@@ -24,7 +24,7 @@ from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec, asked_task
 from vrgcn.data.tables.values import is_list, is_missing, to_numbers, to_text
 from vrgcn.files.setting_names import setting
-from vrgcn.tasks import find_task, task_of_classes
+from vrgcn.tasks import TASKS, find_task, task_of_classes
 from vrgcn.tasks.task import UNLABELLED
 
 MOST_CLASSES = 65_536  # if a node may have several, which are written as a dense table
@@ -153,7 +153,7 @@ def label_reader(
 def label_task(table: Table, columns: Sequence[str], spec: ImportSpec) -> str:
     """The task that `label_reader` will read the label columns for."""
     asked = asked_task(spec)
-    if asked is not None and not asked.has_classes:
+    if asked is not None and (not asked.has_classes or asked.name not in TASKS):
         return asked.name
     cell = spec.label_delimiter is not None or is_list(table.kind(columns[0]))
     return task_of_classes(several=cell or column_per_class(table, columns, spec))

@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from math import isfinite
 
-from vrgcn.data.tables.encoders import ENCODERS, find_encoder
+from vrgcn.data.tables.encoders import ENCODERS, find_encoder, is_encoder
+from vrgcn.files.plugins import ENCODERS as PLUGINS
+from vrgcn.files.plugins import known_names
 from vrgcn.files.setting_names import setting
 
 DROP = "drop"  # in place of a kind: the column is left out
@@ -72,7 +74,7 @@ class Override:
     COLUMN=KIND:OPTION.
 
     pattern: the name of a column, or a shell pattern
-    kind: one of ENCODERS, or DROP
+    kind: one of ENCODERS, that of a plug-in, or DROP
     option: the text after the kind's colon; "" if there is none
     """
 
@@ -88,8 +90,8 @@ class Override:
             raise ValueError(
                 f"{setting('column')}: must be COLUMN=KIND, such as age=number; not {text!r}"
             )
-        if kind not in (*ENCODERS, DROP):
-            kinds = ", ".join((*ENCODERS, DROP))
+        if kind != DROP and not is_encoder(kind):
+            kinds = known_names(PLUGINS, (*ENCODERS, DROP))
             raise ValueError(f"{setting('column')}: {text!r}: {kind!r} is none of {kinds}")
         allowed = find_encoder(kind).option if option and kind != DROP else ""
         if option and not allowed:

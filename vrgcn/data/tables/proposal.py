@@ -98,7 +98,8 @@ def propose(
     doubts += _useless_fills(table, proposals, spec)
     if doubts:
         raise ValueError("\n".join(doubts))
-    for kind in ENCODERS:
+    used = [proposal.kind for proposal in proposals if proposal.kind is not None]
+    for kind in dict.fromkeys((*ENCODERS, *used)):
         own = [proposal.column for proposal in proposals if proposal.kind == kind]
         find_encoder(kind).check(table.name, own, spec)
     return Proposal(title, proposals)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol
@@ -11,6 +11,13 @@ from typing import Protocol
 import pyarrow as pa
 
 from vrgcn.data.databases.url import Place, TableUrl
+from vrgcn.files.plugins import (
+    TABLE_FILES,
+    check_own,
+    is_plugin,
+    load_plugin,
+    plugin_names,
+)
 from vrgcn.files.setting_names import setting
 
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": None}
@@ -63,11 +70,12 @@ def open_table(path: Path, name: str, delimiter: str | None, header: bool = True
     suffixes = [suffix.lower() for suffix in path.suffixes]
     zipped = suffixes[-1:] == [".gz"]
     kind = "".join(suffixes[-2:-1] if zipped else suffixes[-1:])
-    if kind in TABLES:
-        title, module, table = TABLES[kind]
+    found = table_kind(kind)
+    if found is not None:
+        title, table = found
         if zipped:
             raise ValueError(f"{path}: a {title} file is compressed inside; gunzip it first")
-        opened: Table = getattr(import_module(module), table)(path)
+        opened: Table = table(path)
         return opened
     if delimiter is None and kind not in DELIMITERS:
         raise ValueError(
@@ -78,6 +86,21 @@ def open_table(path: Path, name: str, delimiter: str | None, header: bool = True
     return DelimitedTable(path, delimiter, zipped, header, usual, HEADERLESS[name])
 
 
+def table_kind(ending: str) -> tuple[str, Callable[[Path], Table]] | None:
+    """Return the name of a kind of file, and what opens it, by the ending of the file; None for
+    text files and unknown endings. A plug-in of the group `vrgcn.table_files` that is called
+    jsonl opens files that end in .jsonl; it may have a `title`."""
+    if ending in TABLES or ending in DELIMITERS:
+        check_own(TABLE_FILES, ending[1:])
+    if ending in TABLES:
+        title, module, name = TABLES[ending]
+        return title, getattr(import_module(module), name)
+    if ending in DELIMITERS or not is_plugin(TABLE_FILES, ending[1:]):
+        return None
+    opener = load_plugin(TABLE_FILES, ending[1:])
+    return str(getattr(opener, "title", ending[1:])), opener
+
+
 def check_headerless(path: Place, name: str) -> None:
     """Refuse to read a file as headerless if its kind always names the columns.
 
@@ -85,8 +108,9 @@ def check_headerless(path: Place, name: str) -> None:
     """
     if isinstance(path, TableUrl):
         raise ValueError(f"{setting(name)}: {path} names its columns; leave it out")
-    if path.suffix.lower() in TABLES:
-        title = TABLES[path.suffix.lower()][0]
+    found = table_kind(path.suffix.lower())
+    if found is not None:
+        title, _ = found
         raise ValueError(
             f"{setting(name)}: {path} is a {title} file, which names its columns; leave it out"
         )
@@ -95,7 +119,8 @@ def check_headerless(path: Place, name: str) -> None:
 def _endings() -> list[str]:
     """Return the first ending of each kind of file that is not text."""
     first = {title: ending for ending, (title, *_) in reversed(TABLES.items())}
-    return [ending for ending in TABLES if ending in first.values()]
+    ours = [ending for ending in TABLES if ending in first.values()]
+    return [*ours, *(f".{name}" for name in plugin_names(TABLE_FILES))]
 
 
 def tidy_names(given: list[str], notes: list[str]) -> list[str]:

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from vrgcn.data.tables.encoders import ENCODERS, find_encoder
+from vrgcn.data.tables.encoders import find_encoder, is_encoder
 from vrgcn.data.tables.recipe import OPTIONS, Recipe
 from vrgcn.files.checksums import file_checksum, value_checksum
 from vrgcn.files.parsing import read_json
@@ -150,9 +150,12 @@ def _recipe(folder: Path, found: dict[str, Any], arrays: Arrays, names: tuple[st
             for name, array in arrays.items()
             if name.startswith(f"{place}.")
         }
-        if column["kind"] not in ENCODERS:
+        if not is_encoder(column["kind"]):
             name, kind = column["column"], column["kind"]
-            raise ValueError(f"column {name!r} is of the unknown kind {kind!r}")
+            raise ValueError(
+                f"column {name!r} is of the unknown kind {kind!r}; if a plug-in made it, install "
+                "its package"
+            )
         made = find_encoder(column["kind"]).from_state(column["column"], column, own)
         encoders.append(made)
     options = {

@@ -12,21 +12,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from vrgcn.data.databases.url import Place
 from vrgcn.data.tables.keeping import Keep
 from vrgcn.data.tables.overrides import Override, parse_fills
 from vrgcn.data.tables.schema import Schema, arrays_of, files_of, parse_schema
+from vrgcn.files.plugins import TASKS as PLUGINS
+from vrgcn.files.plugins import Plugins, known_names
 from vrgcn.files.setting_names import FILE, SHARES, setting
-from vrgcn.tasks import TASKS, find_task
+from vrgcn.tasks import TASKS, find_task, is_task
 
 if TYPE_CHECKING:
     from vrgcn.tasks.task import Task
 
     LabelTask = str
 else:
-    LabelTask = Literal["auto", *TASKS]
+    LabelTask = Annotated[Literal["auto", *TASKS], Plugins(PLUGINS)]
 Tidying = Literal["space", "decimal", "case"]
 UnknownNodes = Literal["error", "skip", "add"]
 
@@ -191,10 +193,9 @@ class ImportSpec:
             raise ValueError(f"{setting('decimal')}: must be , or . and not {self.decimal!r}")
         if self.label_delimiter == "":
             raise ValueError(f"{setting('label_delimiter')}: must not be empty")
-        if self.task not in get_args(LabelTask):
-            raise ValueError(
-                f"{setting('task')}: {self.task!r} is none of {', '.join(get_args(LabelTask))}"
-            )
+        if self.task != "auto" and not is_task(self.task):
+            known = known_names(PLUGINS, ("auto", *TASKS))
+            raise ValueError(f"{setting('task')}: {self.task!r} is none of {known}")
 
     def _check_columns(self) -> None:
         """Refuse contradictory or invalid settings about feature columns."""

@@ -9,7 +9,9 @@ has the mean (P h)_u. The own edge is exact and R is kept apart from the entries
 control variate for dropout needs both R and its square root.
 
 A sampler of one's own is any object with the members of `Sampler`, given to an estimator in place
-of a name: `Estimator(Mine(), forward="corrected")`. One of ours is a file here and a line in
+of a name: `Estimator(Mine(), forward="corrected")`. A plug-in of the group `vrgcn.samplers` is a
+class with such members and `build(fanouts)`, which returns one; it may name settings that `build`
+takes too, `settings = ("sample_size",)`. One of ours is a file here and a line in
 SAMPLERS, which names the settings of `TrainConfig` that it is built with. This file imports no
 torch: the command line reads the names.
 """
@@ -21,6 +23,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from vrgcn.files.plugins import SAMPLERS as PLUGINS
+from vrgcn.files.plugins import check_own, is_plugin, known_names, load_plugin, plugin_package
 from vrgcn.files.setting_names import setting
 
 if TYPE_CHECKING:
@@ -87,10 +91,18 @@ class Sampler(Protocol):
 
 def sampler_class(name: str) -> Any:
     """The class of a sampler by name."""
+    check_sampler(name)
     if name not in SAMPLERS:
-        raise ValueError(f"sampler {name!r} is none of {', '.join(SAMPLERS)}")
+        return load_plugin(PLUGINS, name)
+    check_own(PLUGINS, name)
     module, kind, _ = SAMPLERS[name]
     return getattr(importlib.import_module(f"{__name__}.{module}"), kind)
+
+
+def check_sampler(name: str) -> None:
+    """Raise if no sampler of vrgcn's own or of another package has this name."""
+    if name not in SAMPLERS and not is_plugin(PLUGINS, name):
+        raise ValueError(f"sampler {name!r} is none of {known_names(PLUGINS, SAMPLERS)}")
 
 
 def build_sampler(
@@ -104,7 +116,13 @@ def build_sampler(
     if not isinstance(sampler, str):
         return sampler
     kind = sampler_class(sampler)
-    built: Sampler = kind.build(fanouts, **{name: settings[name] for name in SAMPLERS[sampler][2]})
+    if sampler not in SAMPLERS and not callable(getattr(kind, "build", None)):
+        raise ValueError(
+            f"the sampler {sampler!r} of {plugin_package(PLUGINS, sampler)} has no "
+            "`build(fanouts)`, which returns a sampler"
+        )
+    names = SAMPLERS[sampler][2] if sampler in SAMPLERS else getattr(kind, "settings", ())
+    built: Sampler = kind.build(fanouts, **{name: settings[name] for name in names})
     return built
 
 

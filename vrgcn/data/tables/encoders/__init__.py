@@ -9,14 +9,19 @@ dates, texts            times; free text
 cells, reservoir        cells that hold several values; a sample of a stream
 
 Other code asks the encoder for its properties and never tests its name. A new encoder is a file
-here with a class of the methods of `Encoder`, and a line in ENCODERS. This file imports no Arrow:
-the command line reads the names.
+here with a class of the methods of `Encoder`, and a line in ENCODERS; or a plug-in of the group
+`vrgcn.encoders`, whose name is the kind. Columns are recognised by encoders of ENCODERS alone: a
+plug-in encodes the columns that the user names. This file imports no Arrow: the command line reads
+the names.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
+
+from vrgcn.files.plugins import ENCODERS as PLUGINS
+from vrgcn.files.plugins import check_own, is_plugin, load_plugin, plugin_package
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,10 +42,24 @@ ENCODERS: dict[str, str] = {
 
 
 def find_encoder(kind: str) -> type[Encoder]:
-    """Return the encoder class of a kind."""
+    """Return the encoder class of a kind; of a plug-in's, its class."""
+    if kind not in ENCODERS:
+        found = load_plugin(PLUGINS, kind)
+        if getattr(found, "kind", None) != kind:
+            raise ValueError(
+                f"the encoder {kind!r} of {plugin_package(PLUGINS, kind)} is no class of "
+                f"`Encoder` whose kind is {kind!r}"
+            )
+        return cast("type[Encoder]", found)
+    check_own(PLUGINS, kind)
     file, _, name = ENCODERS[kind].partition(".")
-    found: type[Encoder] = getattr(importlib.import_module(f"{__name__}.{file}"), name)
-    return found
+    ours: type[Encoder] = getattr(importlib.import_module(f"{__name__}.{file}"), name)
+    return ours
+
+
+def is_encoder(kind: str) -> bool:
+    """True if a kind is one of ENCODERS, or has a plug-in."""
+    return kind in ENCODERS or is_plugin(PLUGINS, kind)
 
 
 def encoders_of(kind: pa.DataType) -> list[type[Encoder]]:
