@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from tests.cli.conftest import CLASSES, expected, named, small_graph
+from vrgcn import load_run, predictions
 from vrgcn.data.store import load_graph, save_graph
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
@@ -152,3 +153,50 @@ def test_a_run_of_several_classes_per_node_predicts_and_evaluates(vrgcn, tmp_pat
     ):  # fmt: skip
         names = [name for name, p in (("odd", odd), ("even", even)) if p > 0.5]
         assert (label or "") == "|".join(names)
+
+
+def two_classes() -> Graph:
+    """Communities of two classes, the second of them rare and hard to tell: its threshold is not a
+    half."""
+    graph = small_graph(900, classes=4, seed=3)
+    features = graph.features / 4 + torch.randn(900, 8, generator=torch.Generator().manual_seed(1))
+    assert graph.labels is not None
+    splits = {name: graph.split(name) for name in ("train", "val", "test")}
+    labels = (graph.labels == 3).long()
+    names = Names(classes=["no", "yes"])
+    return Graph.from_parts(graph.adjacency, features, labels, splits, 2, names)
+
+
+def test_two_classes_are_told_apart_by_the_threshold_of_the_run(vrgcn, tmp_path):
+    save_graph(two_classes(), tmp_path / "two")
+    flags = ("--epochs", 2, "--hidden", 4, "--model", "mlp", "--smooth", "never")
+    assert vrgcn("train", "two", *flags, "--out", "run")[0] == 0
+    run = load_run("run")
+    assert run.saved.calibration is not None
+    threshold = run.saved.calibration.threshold
+    assert threshold is not None
+    code, out, err = vrgcn("predict", "run", "--out", "chosen.csv")
+    assert code == 0, err
+    told = f"label is yes from probability {threshold:.3g} on, which has the best F1 on validation"
+    assert told in " ".join(out.split())
+    chosen = pa.csv.read_csv("chosen.csv")
+    chances = chosen.column("p_yes").to_pylist()
+    wanted = ["yes" if chance >= threshold else "no" for chance in chances]
+    assert chosen.column("label").to_pylist() == wanted
+    code, out, err = vrgcn("predict", "run", "--threshold", 0.5, "--out", "half.csv")
+    assert code == 0, err
+    half = pa.csv.read_csv("half.csv").column("label").to_pylist()
+    assert half == ["yes" if chance >= 0.5 else "no" for chance in chances]
+    assert half != wanted
+    found = predictions(run.saved, load_graph("two"))
+    assert found.labels == wanted
+    assert found.to_arrow().column("label").to_pylist() == wanted
+
+
+def test_a_threshold_is_for_two_classes_and_between_0_and_1(vrgcn, run):
+    code, _, err = vrgcn("predict", "run", "--out", "p.csv", "--threshold", 0.4)
+    assert code == 1
+    assert "--threshold is for two classes, and run predicts 3 classes" in err
+    code, _, err = vrgcn("predict", "run", "--out", "p.csv", "--threshold", 1.4)
+    assert code == 1
+    assert "--threshold lies between 0 and 1, not 1.4" in err

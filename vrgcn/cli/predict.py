@@ -41,6 +41,11 @@ class PredictOptions(ExactOptions):
     probability, such as 0.9: a column `set`, or `low` and `high`. Needs a calibrated model, and
     nodes like the validation nodes."""
 
+    threshold: float | None = None
+    """Probability of the second of two classes from which on it is the label, such as 0.5 for the
+    more probable class. None: the one with the best F1 on the validation nodes, where the model is
+    calibrated, else 0.5."""
+
     pairs: Place | None = None
     """For a run that predicts pairs: a CSV or Parquet file, or a table or query of a database, with
     the ids of two nodes in each row, in the columns source and target (or user and item, as their
@@ -54,6 +59,8 @@ class PredictOptions(ExactOptions):
         checked = super().checked()
         if self.coverage is not None and not 0 < self.coverage < 1:
             raise ValueError(f"--coverage lies between 0 and 1, not {self.coverage:g}")
+        if self.threshold is not None and not 0 <= self.threshold <= 1:
+            raise ValueError(f"--threshold lies between 0 and 1, not {self.threshold:g}")
         if isinstance(self.out, TableUrl):
             self._check_table(self.out)
         elif self.append:
@@ -75,6 +82,7 @@ class PredictOptions(ExactOptions):
                 ("--nodes", self.nodes),
                 ("--top", self.top),
                 ("--coverage", self.coverage),
+                ("--threshold", self.threshold),
             ):
                 if value is not None:
                     raise ValueError(f"{flag} is for labels of nodes: leave it out with --pairs")
@@ -133,6 +141,7 @@ def _predict_nodes(options: PredictOptions, out: Path) -> str:
     task, classes = find_task(saved.task), class_names(saved)
     check_prediction(out, task, len(classes), options.top)
     limit = None if options.coverage is None else region_limit(saved, options.coverage)
+    threshold = chosen_threshold(options, saved)
     with opened_sweeps(run, options, options.of) as opened:
         graph, sweeps = opened.graph, opened.sweeps
         with (
@@ -145,13 +154,40 @@ def _predict_nodes(options: PredictOptions, out: Path) -> str:
                 count=opened.count,
                 top=options.top,
                 limit=limit,
+                threshold=threshold,
             ) as file,
         ):
             sweeps.on_chunk = advance
             for chunk, outputs in sweeps.stream(opened.nodes):
                 check_outputs(graph, chunk, outputs)
                 file.write(chunk, outputs)
+    print_threshold(options, out, classes, threshold)
     return f"exact predictions of {opened.count:,} nodes"
+
+
+def chosen_threshold(options: PredictOptions, saved: SavedModel) -> float | None:
+    """Return the probability from which on the second of two classes is the label: the one that
+    the options name, or the model's; None if there is none."""
+    if options.threshold is None:
+        return None if saved.calibration is None else saved.calibration.threshold
+    names = class_names(saved)
+    if saved.multilabel or len(names) != 2:
+        known = f"{len(names)} classes" if names else "numbers"
+        raise ValueError(f"--threshold is for two classes, and {options.run} predicts {known}")
+    return options.threshold
+
+
+def print_threshold(
+    options: PredictOptions, out: Path, classes: list[str], threshold: float | None
+) -> None:
+    """Print how the labels were chosen, where that is not by the larger probability."""
+    if threshold is None or options.top is not None or out.suffix == ".npy":
+        return
+    why = "" if options.threshold is not None else ", which has the best F1 on validation nodes"
+    print(
+        f"label is {printable(classes[1])} from probability {threshold:.3g} on{why}; "
+        "--threshold 0.5 takes the more probable class"
+    )
 
 
 def _predict_pairs(options: PredictOptions, file: Place, out: Path) -> str:

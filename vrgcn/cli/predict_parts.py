@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from vrgcn.cli.exact_run import read_nodes
-from vrgcn.cli.predict import PredictOptions, class_names
+from vrgcn.cli.predict import PredictOptions, chosen_threshold, class_names, print_threshold
 from vrgcn.cli.train_parts import check_launch, check_size, told_once
 from vrgcn.data.id_columns import IdColumns
 from vrgcn.data.predictions import check_prediction, prediction_file
@@ -48,6 +48,7 @@ def run_predict_parts(options: PredictOptions, folder: Path) -> None:
         task, classes = find_task(saved.task), class_names(saved)
         group.by_first(lambda: check_prediction(path, task, len(classes), options.top))
         limit = None if options.coverage is None else region_limit(saved, options.coverage)
+        threshold = chosen_threshold(options, saved)
         count, nodes = part.description["nodes"], None
         if (file := options.nodes) is not None:
             found = group.by_first(lambda: _asked(file, whole_names(folder, part), count))
@@ -66,6 +67,7 @@ def run_predict_parts(options: PredictOptions, folder: Path) -> None:
                         count=asked,
                         top=options.top,
                         limit=limit,
+                        threshold=threshold,
                     )
                 )
             for chunk, outputs in gathered_outputs(saved, sweeps, part, group, nodes):
@@ -73,6 +75,7 @@ def run_predict_parts(options: PredictOptions, folder: Path) -> None:
                     out.write(chunk, outputs)
         if group.first:
             print(f"exact predictions of {asked:,} nodes written to {printable(path)}")
+            print_threshold(options, path, classes, threshold)
 
 
 def _asked(file: Path, names: Names, count: int) -> list[int]:

@@ -38,6 +38,7 @@ def prediction_file(
     count: int,
     top: int | None,
     limit: float | None = None,
+    threshold: float | None = None,
 ) -> Iterator[Writer]:
     """A writer for `count` predictions; the file appears under its name when all are written.
 
@@ -51,6 +52,8 @@ def prediction_file(
     classes: their names; empty for numbers
     limit: of the strangeness of labels in prediction sets and intervals, see `tasks/regions.py`:
         `set`, or `low` and `high`, follow the other columns; None: there are none
+    threshold: probability of the second of two classes from which on it is the label; None: the
+        label is the more probable class
     """
     check_prediction(path, task, len(classes), top)
     with new_file(path, replace=False) as file:
@@ -59,7 +62,7 @@ def prediction_file(
             array_header(file, nothing.dtype.str, (count, *nothing.shape[1:]))
             yield _Array(file, task)
         else:
-            rows = PredictionRows(ids, task, classes, top, limit)
+            rows = PredictionRows(ids, task, classes, top, limit, threshold)
             with arrow_writer(path.suffix, file, rows.schema) as writer:
                 yield TableWriter(writer, rows)
 
@@ -117,9 +120,10 @@ class PredictionRows:
         classes: list[str],
         top: int | None,
         limit: float | None = None,
+        threshold: float | None = None,
     ) -> None:
         self._ids = ids
-        self._columns = [task.columns(classes, top)]
+        self._columns = [task.columns(classes, top, threshold)]
         if limit is not None:
             self._columns.append(task.region_columns(classes, limit))
         fields = [field for part in self._columns for field in part.fields]

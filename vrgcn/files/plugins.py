@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-MODELS = "vrgcn.models"
-SAMPLERS = "vrgcn.samplers"
-TASKS = "vrgcn.tasks"
-ENCODERS = "vrgcn.encoders"
-TABLE_FILES = "vrgcn.table_files"
-TABLE_SOURCES = "vrgcn.table_sources"
+# Groups of entry points; they are no names of modules.
+MODELS, SAMPLERS, TASKS, ENCODERS, TABLE_FILES, TABLE_SOURCES = (
+    f"vrgcn.{name}"
+    for name in ("models", "samplers", "tasks", "encoders", "table_files", "table_sources")
+)
 
 
 class Plugins(NamedTuple):

@@ -47,7 +47,7 @@ class Predictions:
 
     def to_arrow(self, top: int | None = None, coverage: float | None = None) -> pa.Table:
         """`id`, `label` and `p_CLASS` for each class, as `vrgcn predict` writes them; of numbers
-        `id` and `prediction`.
+        `id` and `prediction`. Of two classes the label goes by the model's threshold.
 
         top: of the most probable classes, so many: `label_1`, `p_1`, ...
         coverage: add prediction sets or intervals that hold the label with this probability: `set`,
@@ -57,7 +57,7 @@ class Predictions:
         self._task.check_top(top, len(classes))
         ids = IdColumns.about(self.names, self.nodes)
         limit = None if coverage is None else find_limit(self._task, self.calibration, coverage)
-        rows = PredictionRows(ids, self._task, classes, top, limit)
+        rows = PredictionRows(ids, self._task, classes, top, limit, self.threshold)
         return pa.Table.from_batches([rows.batch(self.nodes, self.outputs)])
 
     def to_pandas(self, top: int | None = None, coverage: float | None = None) -> pandas.DataFrame:
@@ -68,6 +68,21 @@ class Predictions:
             raise ImportError("to_pandas needs pandas: pip install 'vrgcn[pandas]'") from None
         frame: pandas.DataFrame = self.to_arrow(top, coverage).to_pandas()
         return frame.set_index(["kind", "id"] if "kind" in frame.columns[:1] else "id")
+
+    @property
+    def threshold(self) -> float | None:
+        """Probability of the second of two classes from which on it is the label, as the model was
+        calibrated; None: the label is the more probable class."""
+        return None if self.calibration is None else self.calibration.threshold
+
+    @property
+    def labels(self) -> list[str] | None:
+        """The names of the predicted classes, (rows,); None for numbers. Several classes of a node
+        are joined as `to_arrow` joins them."""
+        if self.classes is None:
+            return None
+        labels: list[str] = self.to_arrow().column("label").to_pylist()
+        return labels
 
     @property
     def multilabel(self) -> bool:

@@ -121,8 +121,8 @@ class Service:
                 "labels": [name for name, share in probabilities.items() if share > 0.5],
                 "probabilities": probabilities,
             }
-        label = max(probabilities, key=probabilities.__getitem__)
-        return {"label": label, "probabilities": probabilities}
+        assert found.labels is not None
+        return {"label": found.labels[0], "probabilities": probabilities}
 
     def about(self) -> dict[str, Any]:
         """Describe the graph and the task."""

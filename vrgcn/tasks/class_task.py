@@ -68,8 +68,12 @@ class ClassTask(Task):
     def array(self, outputs: Tensor) -> Tensor:
         return self.probabilities(outputs).float()
 
-    def columns(self, classes: Sequence[str], top: int | None) -> Columns:
-        return ClassColumns(self, classes) if top is None else TopClasses(self, classes, top)
+    def columns(
+        self, classes: Sequence[str], top: int | None, threshold: float | None = None
+    ) -> Columns:
+        if top is not None:
+            return TopClasses(self, classes, top)
+        return ClassColumns(self, classes, threshold)
 
     def check_top(self, top: int | None, classes: int) -> None:
         if top is not None and not 1 <= top <= classes:
@@ -87,17 +91,30 @@ class ClassTask(Task):
 
 
 class ClassColumns:
-    """The columns `label`, and `p_CLASS` for each class."""
+    """The columns `label`, and `p_CLASS` for each class.
 
-    def __init__(self, task: ClassTask, classes: Sequence[str]) -> None:
+    threshold: probability from which on the second of two classes is the label; None: the task
+        says which is
+    """
+
+    def __init__(
+        self, task: ClassTask, classes: Sequence[str], threshold: float | None = None
+    ) -> None:
         self._task = task
+        self._threshold = threshold
         self._classes = pa.array(classes, type=pa.string())
         self.fields = [("label", pa.string()), *((f"p_{name}", pa.float32()) for name in classes)]
 
     def arrays(self, outputs: Tensor) -> list[pa.Array]:
         chances = self._task.array(outputs)
         shares = [pa.array(column.contiguous().numpy()) for column in chances.t()]
-        return [self._task.names(outputs, self._classes), *shares]
+        return [self._labels(outputs), *shares]
+
+    def _labels(self, outputs: Tensor) -> pa.Array:
+        if self._threshold is None:
+            return self._task.names(outputs, self._classes)
+        second = self._task.probabilities(outputs.double())[:, 1] >= self._threshold
+        return self._classes.take(pa.array(second.long().numpy()))
 
 
 class TopClasses:

@@ -127,7 +127,9 @@ class Number(Task):
     def array(self, outputs: Tensor) -> Tensor:
         return outputs[:, 0].double()
 
-    def columns(self, classes: Sequence[str], top: int | None) -> Columns:
+    def columns(
+        self, classes: Sequence[str], top: int | None, threshold: float | None = None
+    ) -> Columns:
         return NumberColumn()
 
     def strangeness(self, outputs: Tensor, labels: Tensor) -> Tensor:

@@ -215,11 +215,15 @@ class Task(ABC):
         """Return what an array of predictions holds for each node, (nodes, ...)."""
 
     @abstractmethod
-    def columns(self, classes: Sequence[str], top: int | None) -> Columns:
+    def columns(
+        self, classes: Sequence[str], top: int | None, threshold: float | None = None
+    ) -> Columns:
         """Return the columns of a table of predictions.
 
         classes: their names; empty if there are none
         top: show only this many of the most probable classes; None: all
+        threshold: probability of the second of two classes from which on it is the label; None:
+            the label is the more probable class
         """
 
     # Methods for prediction sets and intervals.

@@ -98,7 +98,7 @@ def propose(
     doubts += _useless_fills(table, proposals, spec)
     if doubts:
         raise ValueError("\n".join(doubts))
-    used = [proposal.kind for proposal in proposals if proposal.kind is not None]
+    used = [each.encoder.kind for each in proposals if each.encoder is not None]
     for kind in dict.fromkeys((*ENCODERS, *used)):
         own = [proposal.column for proposal in proposals if proposal.kind == kind]
         find_encoder(kind).check(table.name, own, spec)
