@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from tests.cli.conftest import small_graph
-from vrgcn import TrainConfig, load_graph, load_run, save_graph
+from vrgcn import TrainConfig, load_graph, load_run, save_graph, tasks
 from vrgcn.engine.estimators import Estimator
 from vrgcn.engine.samplers import sampler_class
 from vrgcn.files import plugins
@@ -124,7 +124,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     install(place, "tiny", POINTS, tiny=TINY, tiny_broken="import not_there\n")
     monkeypatch.syspath_prepend(place)
     monkeypatch.chdir(tmp_path)
-    caches = (plugins._found.cache_clear, find_task.cache_clear)
+    caches = (plugins._found.cache_clear, tasks._plugin.cache_clear)
     for clear in caches:
         clear()
     yield place

@@ -121,7 +121,7 @@ def test_progress_is_told_in_the_units_of_its_work() -> None:
 
 BROKEN = {
     "another format": ({"format": "x"}, "was not written by vrgcn"),
-    "a later version": ({"version": 3}, "is of version 3"),
+    "a later version": ({"version": 4}, "is of version 4"),
     "no members": ({"members": []}, "members must be a list of at least one"),
     "a path outside": (
         {"members": [{"name": "a", "file": "../m.safetensors", "weight": 1.0}]},

@@ -48,7 +48,7 @@ def plugin_names(group: str) -> list[str]:
 
 def is_plugin(group: str, name: object) -> bool:
     """True if an installed package has a plug-in of this name; nothing is imported."""
-    return name in _found(group)
+    return isinstance(name, str) and name in _found(group)
 
 
 def known_names(group: str, ours: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ import json
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from torch import nn
 
@@ -22,14 +22,18 @@ from vrgcn.files.tensors import read_tensors, size_of, tensor_checksum, write_te
 from vrgcn.files.writing import new_file, write_text
 from vrgcn.graph.graph import Graph
 from vrgcn.inference import AVERAGE
+from vrgcn.inference.calibration import Calibration
 from vrgcn.inference.saved import SavedModel, load_model, save_model
 from vrgcn.inference.smoothing import Smoothing
 
 FORMAT = "vrgcn-average"
-VERSIONS = (1, 2)  # 2 has a smoothing, and is written only for one
+# 2 has a smoothing, 3 a calibration; each is written only for these.
+VERSIONS = (1, 2, 3)
 _CHECKSUM, _TENSORS = "checksum", "tensors"
-_SMOOTHING = "smoothing.safetensors"
+_SMOOTHING, _CALIBRATION = "smoothing.safetensors", "calibration.safetensors"
 _MEMBERS = "members"  # the folder of their files
+
+P = TypeVar("P", Smoothing, Calibration)
 
 
 @dataclass(frozen=True)
@@ -106,13 +110,21 @@ def save_average(average: Average, folder: Path) -> None:
     best = None if average.best is None else os.path.relpath(average.best, folder)
     about: dict[str, Any] = {"format": FORMAT, "version": 1, "best": best, "members": entries}
     if average.smoothing is not None:
-        tensors = average.smoothing.tensors
-        with new_file(folder / _SMOOTHING, size=size_of(tensors)) as opened:
-            write_tensors(opened, tensors)
-        sums = {name: tensor_checksum(tensor) for name, tensor in tensors.items()}
-        about |= {"version": 2, "smoothing": {**average.smoothing.settings, _TENSORS: sums}}
+        about |= {"version": 2, "smoothing": _written(folder / _SMOOTHING, average.smoothing)}
+    if average.calibration is not None:
+        kept = _written(folder / _CALIBRATION, average.calibration)
+        about |= {"version": 3, "calibration": kept}
     about[_CHECKSUM] = value_checksum(about)
     write_text(folder / AVERAGE, json.dumps(about, indent=1) + "\n")
+
+
+def _written(file: Path, part: Smoothing | Calibration) -> dict[str, Any]:
+    """Write the tensors of a part of an average; return what average.json says about it."""
+    tensors = part.tensors
+    with new_file(file, size=size_of(tensors)) as opened:
+        write_tensors(opened, tensors)
+    sums = {name: tensor_checksum(tensor) for name, tensor in tensors.items()}
+    return {**part.settings, _TENSORS: sums}
 
 
 def load_average(folder: Path) -> Average:
@@ -146,20 +158,22 @@ def load_average(folder: Path) -> Average:
     return replace(
         average,
         weights=tuple(weights.values()),
-        smoothing=_read_smoothing(folder / _SMOOTHING, about.get("smoothing")),
+        smoothing=_read(folder / _SMOOTHING, about.get("smoothing"), Smoothing),
+        calibration=_read(folder / _CALIBRATION, about.get("calibration"), Calibration),
     )
 
 
-def _read_smoothing(file: Path, about: dict[str, Any] | None) -> Smoothing | None:
-    """Read the smoothing of an average; None where average.json has none."""
+def _read(file: Path, about: dict[str, Any] | None, kind: type[P]) -> P | None:
+    """Read a part of an average, its smoothing or its calibration; None where average.json has
+    none."""
     if about is None:
         return None
     tensors = read_tensors(file)
-    if {name: tensor_checksum(tensor) for name, tensor in tensors.items()} != about[_TENSORS]:
+    if {name: tensor_checksum(tensor) for name, tensor in tensors.items()} != about.get(_TENSORS):
         raise ValueError(f"{file}: is damaged: its checksum is another; copy it again")
     settings = {name: value for name, value in about.items() if name != _TENSORS}
-    check_kinds(f"{file.parent / AVERAGE}: smoothing", settings, Smoothing.kinds)
-    return Smoothing.of_file(file, settings, tensors)
+    check_kinds(f"{file.parent / AVERAGE}: {file.stem}", settings, kind.kinds)
+    return kind.of_file(file, settings, tensors)
 
 
 def _check_alike(members: dict[str, SavedModel]) -> None:

@@ -32,7 +32,6 @@ FLAGGED = tuple(TASKS)  # those that model files have a flag for, or that no fla
 DEFAULT = "classes"  # for missing labels, or labels whose shape fits no task
 
 
-@cache
 def find_task(name: str) -> Task:
     """Return the task of this name, as in `Graph.task`."""
     if not is_task(name):
@@ -40,6 +39,11 @@ def find_task(name: str) -> Task:
     if name not in TASKS:
         return _plugin(name)
     check_own(PLUGINS, name)
+    return _own(name)
+
+
+@cache
+def _own(name: str) -> Task:
     module = importlib.import_module(f"vrgcn.tasks.{name}")
     task: Task = getattr(module, TASKS[name])()
     return task
@@ -47,9 +51,10 @@ def find_task(name: str) -> Task:
 
 def is_task(name: object) -> bool:
     """Return True if a task of vrgcn's own or of another package has this name."""
-    return name in TASKS or is_plugin(PLUGINS, name)
+    return isinstance(name, str) and (name in TASKS or is_plugin(PLUGINS, name))
 
 
+@cache
 def _plugin(name: str) -> Task:
     """Return the task of another package."""
     from vrgcn.tasks.task import Task

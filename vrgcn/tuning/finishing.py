@@ -1,7 +1,8 @@
 """The end of a search: the best single model and the average of the best, scored on the test nodes.
 
 Nothing is trained again. The average is corrected and smoothed if that gains enough. Every choice
-is made on the validation nodes; then the test nodes are scored, once for each of the two.
+is made on the validation nodes; then the test nodes are scored, once for each of the two. Both are
+calibrated on the validation nodes as single runs are.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -23,7 +24,8 @@ from vrgcn.inference import MODEL
 from vrgcn.inference.average import Average, save_average
 from vrgcn.inference.choose_smoothing import choose_smoothing
 from vrgcn.inference.predict import predict
-from vrgcn.inference.saved import SavedModel
+from vrgcn.inference.saved import SavedModel, save_model
+from vrgcn.runs.calibration import calibrate_run
 from vrgcn.runs.card import Scored, write_card
 from vrgcn.runs.card_facts import facts_of
 from vrgcn.runs.config_file import write_settings
@@ -33,6 +35,8 @@ from vrgcn.tasks.metrics import Metric
 from vrgcn.tuning.caruana import choose_robustly
 from vrgcn.tuning.members import Member, standard_error
 from vrgcn.tuning.standings import Standing, standings
+
+S = TypeVar("S", bound=SavedModel)
 
 _NEAR = 4.0  # standard errors behind the best within which a member counts, of few nodes
 _GAIN = 0.25  # standard errors that a smoothing has to gain: it is the best of a dozen
@@ -118,7 +122,9 @@ class Finishing:
         mean = torch.stack([w * shares[name] for name, w in chosen.weights.items()]).sum(0)
         spread = standard_error(self.metric, self.task.from_shares(mean), truth)
         average, val = self._smoothed(average, chosen.score, spread)
-        averaged = self._write_average(average, Scores(self.metric, val, spread, None))
+        averaged = self._tested(average, Scores(self.metric, val, spread, None))
+        average = self._calibrated(average)
+        self._write_average(average, averaged)
         rows = standings(
             [
                 (member.tried, errors[member.name], chosen.weights.get(member.name, 0.0))
@@ -146,17 +152,27 @@ class Finishing:
     def _write_best(self, member: Member, saved: SavedModel, scores: Scores) -> Scores:
         folder = self.folder / BEST
         folder.mkdir(exist_ok=True)
-        for name in (CONFIG, METRICS, MODEL):
+        for name in (CONFIG, METRICS):
             if (member.folder / name).is_file():
                 with open(member.folder / name, "rb") as source, new_file(folder / name) as target:
                     shutil.copyfileobj(source, target)
         scores = self._tested(saved, scores)
+        saved = self._calibrated(saved)
+        save_model(saved, folder / MODEL)
         result = read_json(member.folder / RESULT) | {"test": scores.test}
         self._write_card(folder, read_config(folder), scores, saved, result["epoch"])
         write_text(folder / RESULT, json.dumps(result, indent=2) + "\n")
         return scores
 
-    def _write_average(self, average: Average, scores: Scores) -> Scores:
+    def _calibrated(self, saved: S) -> S:
+        """Return a model calibrated on the validation nodes, as a single run is; the test nodes
+        are scored before, and play no part."""
+        wanted = str(self.options.get("calibrate", "auto"))
+        found = calibrate_run(saved, self.untested, wanted, lambda _: None)
+        assert isinstance(found, type(saved))
+        return found
+
+    def _write_average(self, average: Average, scores: Scores) -> None:
         folder = self.folder / AVERAGED
         if folder.is_dir():
             remove_folder(folder)
@@ -164,12 +180,10 @@ class Finishing:
         config = {**self.options, "average": len(average.weights)}
         write_settings(folder / CONFIG, config)
         save_average(average, folder)
-        scores = self._tested(average, scores)
         self._write_card(folder, config, scores, average)
         result = {"metric": self.metric.title, "val": scores.val, "test": scores.test}
         result |= {"epoch": 0, "seconds": 0.0, "evaluation_seconds": 0.0}  # as those of runs have
         write_text(folder / RESULT, json.dumps(result, indent=2) + "\n")
-        return scores
 
     def _write_card(
         self,
