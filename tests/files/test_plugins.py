@@ -31,6 +31,7 @@ import pyarrow as pa
 import torch
 from torch import nn
 
+from vrgcn.data.databases.source import Rows
 from vrgcn.data.tables.encoders.numbers import NumberColumn
 from vrgcn.engine.samplers.uniform import Uniform
 from vrgcn.tasks.regression import Number
@@ -85,6 +86,20 @@ class LinesTable:
         return [f"line {row + 1}" for row in rows]
 
 
+class Ring:
+    def __init__(self, url, *, write=False):
+        self._size = int(url.address.rpartition("/")[2])
+
+    def rows(self, what):
+        numbers = list(range(self._size))
+        columns = {"source": numbers, "target": numbers[1:] + numbers[:1]}
+        table = pa.table(columns if what == "edges" else {"id": numbers, "x": numbers})
+        return Rows(table.schema, iter(table.to_batches()))
+
+    def close(self):
+        pass
+
+
 class Doubled(NumberColumn):
     kind = "doubled"
 
@@ -100,8 +115,10 @@ broken = tiny_broken:Model
 counting = tiny:Counting
 [vrgcn.tasks]
 amount = tiny:Amount
-[vrgcn.table_sources]
+[vrgcn.table_files]
 jsonl = tiny:LinesTable
+[vrgcn.table_sources]
+ring = tiny:Ring
 [vrgcn.encoders]
 doubled = tiny:Doubled
 """
@@ -213,6 +230,18 @@ def test_tables_columns_and_tasks_of_another_package_are_read_by_name(
     assert pc.read_csv("p.csv").column_names == ["id", "prediction"]
     code, _, err = vrgcn("evaluate", "run")
     assert code == 0, err
+
+
+def test_a_source_of_another_package_is_read_by_its_scheme(vrgcn, site: Path) -> None:
+    flags = ("--nodes", "ring:///12#nodes", "--edges", "ring:///12#edges", "--out", "g")
+    code, _, err = vrgcn("import", *flags)
+    assert code == 0, err
+    graph = load_graph("g")
+    assert (graph.num_nodes, graph.num_edges) == (12, 24)
+    assert graph.features[:, 0].tolist() == [float(i) for i in range(12)]
+    code, _, err = vrgcn("import", "--edges", "rings:///12#edges", "--out", "h")
+    assert code
+    assert "postgres://, ring://; did you mean ring://?" in err
 
 
 def test_errors_list_plug_ins_and_a_broken_one_is_named_when_it_is_asked_for(
