@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, Protocol
 
 from vrgcn.files.parsing import read_json
@@ -20,6 +21,7 @@ from vrgcn.training.result import TrainResult
 from vrgcn.training.state import Epoch
 
 FILE = "tracking.json"  # in the run's folder: the names that trackers gave the run
+_SHOWN = 200  # characters of an error
 _PARAMS = 90  # settings that MLflow takes at once, at most 100
 
 
@@ -77,9 +79,12 @@ class MlflowRun:
         from mlflow.tracking import MlflowClient
 
         self._client = MlflowClient()
+        self._sent = 0  # epochs that were sent before the run was stopped
         if known is not None:
             self.id = known
             self._client.update_run(known, status="RUNNING")
+            history = self._client.get_metric_history(known, "loss")
+            self._sent = max((each.step for each in history), default=0)
             return
         found = self._client.get_experiment_by_name(experiment)
         place = self._client.create_experiment(experiment) if found is None else found.experiment_id
@@ -89,6 +94,8 @@ class MlflowRun:
             self._client.log_batch(self.id, params=params[start : start + _PARAMS])
 
     def log(self, numbers: Mapping[str, float], epoch: int) -> None:
+        if epoch <= self._sent:  # a resumed run has the same numbers once more
+            return
         for name, value in numbers.items():
             self._client.log_metric(self.id, name, value, step=epoch)
 
@@ -167,7 +174,7 @@ class TrackerLog(Listener):
             send()
         except Exception as error:  # whatever the tracker's own code raises
             self._run = None
-            reason = (str(error).splitlines() or [""])[0]
+            reason = shorten((str(error).splitlines() or [""])[0], _SHOWN, placeholder=" ...")
             self._note(
                 f"{self._title} does not answer as it should, and gets nothing more of this run "
                 f"({type(error).__name__}: {reason}); training goes on"
