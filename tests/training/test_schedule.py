@@ -177,7 +177,7 @@ def test_gradients_are_clipped_by_their_norm(clip: float | None) -> None:
     [
         ({"schedule": "linear"}, "schedule 'linear' is none of none, cosine, plateau"),
         ({"warmup": -1}, "warmup must be at least 0"),
-        ({"warmup": 31}, "warmup 31 is longer than the run, epochs 30"),
+        ({"warmup": 31}, "warmup 31 is longer than the run, epochs=30"),
         ({"clip": 0.0}, "clip must be positive, not 0.0"),
         ({"label_smoothing": 1.0}, "label_smoothing is a share from 0 to below 1, not 1.0"),
     ],

@@ -13,6 +13,7 @@ any case.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import MISSING
 from difflib import get_close_matches
 from typing import Any, NoReturn
@@ -21,6 +22,9 @@ from vrgcn.cli.flags import Flag, flags_of
 from vrgcn.data.databases.url import place
 from vrgcn.files.plugins import plugin_names
 from vrgcn.runs.config_file import build
+
+_FIRST = re.compile(r"(\w+):? ")
+_FIELD = re.compile(r"(?<![\w'\"./=-])[a-z]+(_[a-z]+)+(?![\w'\"/=-])")  # not in quotes or paths
 
 
 class UsageError(Exception):
@@ -205,11 +209,10 @@ def _check_required(flags: tuple[Flag, ...], values: dict[str, Any]) -> None:
 
 
 def _with_flags(message: str, flags: tuple[Flag, ...]) -> str:
-    """Return an error of an options class with the flag in place of the field that it begins
-    with."""
-    first, _, rest = message.partition(" ")
-    name = first.rstrip(":")
-    for flag in flags:
-        if name == flag.name:
-            return f"{flag.flag}{first[len(name) :]} {rest}"
-    return message
+    """Return an error of an options class with flags in place of fields: of the one that it begins
+    with, and of those with an underscore in their names, which are no words of a sentence."""
+    known = {flag.name: flag.flag for flag in flags}
+    first = _FIRST.match(message)
+    if first is not None and first[1] in known:
+        message = known[first[1]] + message[first.end(1) :]
+    return _FIELD.sub(lambda found: known.get(found[0], found[0]), message)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from vrgcn.engine.estimators import Estimator, find_estimator
+from vrgcn.files.setting_names import setting
 from vrgcn.models.config import check_types, is_whole
 from vrgcn.training.interval import Interval, duration
 
@@ -193,7 +194,9 @@ class TrainConfig:
                 f"label_smoothing is a share from 0 to below 1, not {self.label_smoothing}"
             )
         if self.warmup > self.epochs:
-            raise ValueError(f"warmup {self.warmup} is longer than the run, epochs {self.epochs}")
+            raise ValueError(
+                f"warmup {self.warmup} is longer than the run, {setting('epochs', self.epochs)}"
+            )
 
 
 def given_config(config: TrainConfig | None) -> TrainConfig:

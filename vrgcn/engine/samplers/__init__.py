@@ -155,7 +155,8 @@ def fanout_per_level(fanout: int | Sequence[int], levels: int) -> list[int]:
         fanouts = fanouts * levels
     if len(fanouts) != levels:
         raise ValueError(
-            f"fanout has {len(fanouts)} entries but the model propagates {levels} times; "
+            f"{setting('fanout', python='fanout')} has {len(fanouts)} entries but the model "
+            f"propagates {levels} times; "
             "give one number, or one for each"
         )
     if any(f < 0 for f in fanouts):
