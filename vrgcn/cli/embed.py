@@ -7,6 +7,7 @@ from itertools import chain
 from pathlib import Path
 
 from vrgcn.cli.exact_run import ALL, ExactOptions, opened_sweeps, shown, too_large
+from vrgcn.data.databases.url import Place
 from vrgcn.files.printable import printable
 
 
@@ -14,8 +15,9 @@ from vrgcn.files.printable import printable
 class EmbedOptions(ExactOptions):
     """Flags of `vrgcn embed`."""
 
-    out: Path
-    """File to write: .parquet or .csv (id, e_0, e_1, ...) or .npy (the numbers alone)."""
+    out: Place
+    """File to write: .parquet or .csv (id, e_0, e_1, ...) or .npy (the numbers alone); or a new
+    table of a database, such as sqlite:///shop.db#embeddings."""
     layer: int | None = None
     """Activations to write: -2 is what the model propagates last, for gcn and graphsage the last
     hidden layer; -1 its outputs; 0 what it propagates first; 1 what it propagates next. None: -2,
@@ -26,14 +28,20 @@ class EmbedOptions(ExactOptions):
 
 
 def run(options: EmbedOptions) -> None:
-    """Compute the embeddings and write them; the file appears once it is complete."""
+    """Compute the embeddings and write them; the file or table appears once it is complete."""
+    from vrgcn.data.databases.sending import destination
     from vrgcn.files.memory import memory_advice
 
-    with memory_advice(too_large(options, "embed the nodes")):
-        _embed(options)
+    with (
+        memory_advice(too_large(options, "embed the nodes")),
+        destination(options.out, append=options.append) as path,
+    ):
+        done = _embed(options, path)
+    print(f"{done} written to {printable(str(options.out))}")
 
 
-def _embed(options: EmbedOptions) -> None:
+def _embed(options: EmbedOptions, out: Path) -> str:
+    """Write the embeddings to a file; return words for what was written."""
     from vrgcn.data.embeddings import embedding_file
     from vrgcn.data.predictions import check_path
     from vrgcn.engine.devices import find_device, use_threads
@@ -43,7 +51,7 @@ def _embed(options: EmbedOptions) -> None:
 
     use_threads(options.threads)
     run = open_run(options.run, find_device(options.device))
-    check_path(options.out)
+    check_path(out)
     of = options.of or (ALL if options.nodes is None else None)
     with opened_sweeps(run, options, of) as opened:
         sweeps, nodes = opened.sweeps, opened.nodes
@@ -54,11 +62,8 @@ def _embed(options: EmbedOptions) -> None:
             chunks = sweeps.stream(nodes, layer)
             first = next(chunks)
             width = first[1].shape[1]
-            with embedding_file(options.out, opened.ids, count=opened.count, width=width) as file:
+            with embedding_file(out, opened.ids, count=opened.count, width=width) as file:
                 for chunk, h in chain([first], chunks):
                     check_outputs(opened.graph, chunk, h, what="embedding")
                     file.write(chunk, h)
-    print(
-        f"exact embeddings of {opened.count:,} nodes, {width} numbers each, written to "
-        f"{printable(options.out)}"
-    )
+    return f"exact embeddings of {opened.count:,} nodes, {width} numbers each,"

@@ -22,10 +22,10 @@ from vrgcn.cli.shared_flags import (
     Threads,
     TrainedRun,
 )
-from vrgcn.data.databases.url import Place
+from vrgcn.data.databases.url import Place, TableUrl
 from vrgcn.data.sources import find_source
 from vrgcn.pages.destination import check_suffix
-from vrgcn.runs.run import check_run
+from vrgcn.runs.run import check_run, parts_of_run
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -45,7 +45,9 @@ class ExactOptions(Options):
 
     run: TrainedRun
     out: Place
-    """File to write."""
+    """File or table to write."""
+    append: bool = False
+    """Add the rows to the table of --out, which exists already and has their columns."""
     dataset: OtherDataset = None
     graph: OtherGraph = None
     data_root: RunDataRoot = None
@@ -65,10 +67,24 @@ class ExactOptions(Options):
         find_source(self.dataset, self.graph, needed=False, parts=self.takes_parts)
         if self.nodes is not None:
             check_file(self.nodes, "--nodes")
-        if isinstance(self.out, Path):
+        if isinstance(self.out, TableUrl):
+            self._check_table(self.out)
+        elif self.append:
+            raise ValueError(f"--append adds to a table of a database, and {self.out} is a file")
+        else:
             check_suffix(self.out, (".parquet", ".csv", ".npy"))
             check_new(self.out)
         return self
+
+    def _check_table(self, out: TableUrl) -> None:
+        """Raise if the table of --out cannot be written."""
+        from vrgcn.data.databases.sending import check_destination
+
+        if parts_of_run(self.run, self.dataset, self.graph) is not None:
+            raise ValueError(
+                f"--out: {out}: predictions of a graph in parts go to a file; name one"
+            )
+        check_destination(out, append=self.append)
 
     @property
     def folder(self) -> Path:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from vrgcn.cli.early_checks import check_file
 from vrgcn.cli.exact_run import ExactOptions, opened_sweeps, shown, too_large
-from vrgcn.data.databases.url import Place, TableUrl
+from vrgcn.data.databases.url import Place
 from vrgcn.files.printable import printable
 from vrgcn.pages.destination import check_suffix
 from vrgcn.runs.folder import read_config
@@ -28,8 +28,6 @@ class PredictOptions(ExactOptions):
     .npy (only the probabilities or numbers); or a new table of a database, all rows or none:
     sqlite:///shop.db#predictions, duckdb:///shop.db#predictions, postgresql://host/shop#predictions.
     """
-    append: bool = False
-    """Add the rows to the table of --out, which exists already and has their columns."""
     top: int | None = None
     """Write only this many of the most probable classes, each with its probability."""
     of: str | None = None
@@ -61,11 +59,8 @@ class PredictOptions(ExactOptions):
             raise ValueError(f"--coverage lies between 0 and 1, not {self.coverage:g}")
         if self.threshold is not None and not 0 <= self.threshold <= 1:
             raise ValueError(f"--threshold lies between 0 and 1, not {self.threshold:g}")
-        if isinstance(self.out, TableUrl):
-            self._check_table(self.out)
-        elif self.append:
-            raise ValueError(f"--append adds to a table of a database, and {self.out} is a file")
-        elif self.coverage is not None and self.out.suffix == ".npy":
+        array = isinstance(self.out, Path) and self.out.suffix == ".npy"
+        if self.coverage is not None and array:
             raise ValueError("--coverage adds columns: use .parquet or .csv")
         predicted = predicted_relation(read_config(self.run))
         if predicted is not None and self.pairs is None:
@@ -89,16 +84,6 @@ class PredictOptions(ExactOptions):
             if isinstance(self.out, Path):
                 check_suffix(self.out, (".parquet", ".csv"))
         return checked
-
-    def _check_table(self, out: TableUrl) -> None:
-        """Raise if the table of --out cannot be written."""
-        from vrgcn.data.databases.sending import check_destination
-
-        if parts_of_run(self.run, self.dataset, self.graph) is not None:
-            raise ValueError(
-                f"--out: {out}: predictions of a graph in parts go to a file; name one"
-            )
-        check_destination(out, append=self.append)
 
 
 def run(options: PredictOptions) -> None:

@@ -8,6 +8,7 @@ from typing import Self
 
 from vrgcn.cli.early_checks import check_file
 from vrgcn.cli.exact_run import ExactOptions, read_nodes, too_large
+from vrgcn.data.databases.url import Place
 from vrgcn.files.printable import printable
 from vrgcn.pages.destination import check_suffix
 from vrgcn.runs.folder import read_config
@@ -20,9 +21,10 @@ from vrgcn.training.config import at_least
 class RecommendOptions(ExactOptions):
     """Flags of `vrgcn recommend`."""
 
-    out: Path
-    """File to write: .parquet or .csv, with the columns source and target (or user and item, as
-    their kinds are called), rank and score. Known pairs of all splits are left out."""
+    out: Place
+    """File to write: .parquet or .csv, or a new table of a database, such as
+    sqlite:///shop.db#recommended, with the columns source and target (or user and item, as their
+    kinds are called), rank and score. Known pairs of all splits are left out."""
     top: int = 10
     """Partners of each node."""
     for_: Path | None = None
@@ -52,20 +54,27 @@ class RecommendOptions(ExactOptions):
             raise ValueError("--nodes: recommend calls it --for")
         if self.for_ is not None:
             check_file(self.for_, "--for")
-        check_suffix(self.out, (".parquet", ".csv"))
+        if isinstance(self.out, Path):
+            check_suffix(self.out, (".parquet", ".csv"))
         return checked
 
 
 def run(options: RecommendOptions) -> None:
-    """Score all pairs of the nodes in chunks and write the best; the file appears once it is
-    complete."""
+    """Score all pairs of the nodes in chunks and write the best; the file or table appears once it
+    is complete."""
+    from vrgcn.data.databases.sending import destination
     from vrgcn.files.memory import memory_advice
 
-    with memory_advice(too_large(options, "recommend")):
-        _recommend(options)
+    with (
+        memory_advice(too_large(options, "recommend")),
+        destination(options.out, append=options.append) as path,
+    ):
+        done = _recommend(options, path)
+    print(f"{done} written to {printable(str(options.out))}")
 
 
-def _recommend(options: RecommendOptions) -> None:
+def _recommend(options: RecommendOptions, out: Path) -> str:
+    """Write the best partners to a file; return words for what was written."""
     import torch
 
     from vrgcn.cli.pair_run import opened_pairs
@@ -84,11 +93,8 @@ def _recommend(options: RecommendOptions) -> None:
             kind = None if pairs.kinds is None else pairs.kinds[0]
             sources = read_nodes(options.for_, graph.names, graph.num_nodes, kind, "--for")
         count = 0
-        with scored_file(options.out, graph, pairs, ranked=True) as file:
+        with scored_file(out, graph, pairs, ranked=True) as file:
             for found in best_partners(opened.scorer, pairs, sources, options.top):
                 file.write(found.pairs, rank=found.ranks, score=found.scores)
                 count += len(found.ranks)
-    print(
-        f"the best new partners of {len(sources):,} nodes, {count:,} pairs, written to "
-        f"{printable(options.out)}"
-    )
+    return f"the best new partners of {len(sources):,} nodes, {count:,} pairs,"

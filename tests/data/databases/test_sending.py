@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -13,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.data.databases.postgres import Server
-from vrgcn.data.databases import sending
+from vrgcn import train
+from vrgcn.data.databases import sending, sqlite
 from vrgcn.data.databases.opening import TableOpener
 from vrgcn.data.databases.sending import destination
 from vrgcn.data.databases.source import open_source
@@ -170,3 +173,70 @@ def test_a_long_name_of_a_column_is_refused_by_postgresql(postgres: Server, home
 def test_a_file_is_written_as_it_is(home: Path) -> None:
     with destination(Path("p.csv")) as path:
         assert path == Path("p.csv")
+
+
+@pytest.fixture(scope="module")
+def links(trained: Path) -> Path:
+    """The folder of a run that predicts edges of the same graph."""
+    out = trained.parent / "links"
+    train(trained.parent / "graph", out=out, predict="edges", epochs=1, hidden=4, model="gcn")
+    return out
+
+
+def test_pairs_come_from_a_database_and_their_scores_go_to_another(
+    vrgcn: Run, links: Path, home: Path
+) -> None:
+    with sqlite3.connect("pairs.db") as connection:
+        connection.execute("CREATE TABLE pairs (note, target, source)")
+        connection.execute("INSERT INTO pairs VALUES (1, 'n-5', 'n-1'), (2, 'n-0', 'n-7')")
+    connection.close()
+    Path("pairs.csv").write_text("source,target\nn-1,n-5\nn-7,n-0\n")
+    flags = ("--pairs", "sqlite:///pairs.db#pairs", "--out", "duckdb:///scores.db#scores")
+    code, out, err = vrgcn("predict", links, *flags)
+    assert code == 0, err
+    assert "exact scores of 2 pairs written to duckdb:///scores.db#scores" in out
+    assert vrgcn("predict", links, "--pairs", "pairs.csv", "--out", "p.parquet")[0] == 0
+    assert rows_of("duckdb:///scores.db", "scores") == pq.read_table("p.parquet").to_pylist()
+    code, _, err = vrgcn("predict", links, "--pairs", "sqlite:///pairs.db#nope", "--out", "q.csv")
+    assert code == 1
+    assert "sqlite:///pairs.db has no table 'nope'" in err
+
+
+def test_embeddings_and_recommendations_go_to_tables_too(
+    vrgcn: Run, links: Path, home: Path
+) -> None:
+    for command, words in (("embed", ()), ("recommend", ("--top", 2))):
+        code, out, err = vrgcn(command, links, *words, "--out", f"sqlite:///all.db#{command}")
+        assert code == 0, err
+        assert f"written to sqlite:///all.db#{command}" in out
+        assert vrgcn(command, links, *words, "--out", f"{command}.parquet")[0] == 0
+        assert (
+            rows_of("sqlite:///all.db", command) == pq.read_table(f"{command}.parquet").to_pylist()
+        )
+
+
+LOCK = """
+import sqlite3
+connection = sqlite3.connect("busy.db", isolation_level=None)
+connection.execute("BEGIN EXCLUSIVE")
+print("locked", flush=True)
+input()
+"""
+
+
+def test_a_file_that_another_has_locked_is_told(
+    vrgcn: Run, trained: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "_PATIENCE", 0)
+    # Locks of files are between processes.
+    with subprocess.Popen(
+        [sys.executable, "-c", LOCK], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"locked\n"
+        code, _, err = vrgcn("predict", trained, "--out", "sqlite:///busy.db#p")
+        other.stdin.close()
+    assert code == 1
+    assert "sqlite:///busy.db: database is locked" in err
+    assert vrgcn("predict", trained, "--out", "sqlite:///busy.db#p")[0] == 0

@@ -34,6 +34,7 @@ from vrgcn.data.databases.url import TableUrl
 from vrgcn.data.tables.reading import BATCH_BYTES, BATCH_ROWS
 
 _BATCH_ROWS = "adbc.sqlite.query.batch_rows"
+_PATIENCE = 10_000  # milliseconds to wait for others that have locked the file
 _LOOKED_AT = 400  # columns at once: a row of SQLite has 2,000 at most
 
 
@@ -54,6 +55,8 @@ class Sqlite:
         with naming(url.address, self._errors), ExitStack() as opened:
             self._connection = dbapi.connect(uri)
             opened.callback(self._connection.close)
+            with self._connection.cursor() as cursor:
+                cursor.execute(f"PRAGMA busy_timeout = {_PATIENCE}")
             self._names()  # a file that is no database is noticed when it is read
             # The connection, and after it the cursors whose rows are read.
             self._opened = opened.pop_all()
