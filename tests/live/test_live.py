@@ -19,7 +19,8 @@ from vrgcn.inference.average import Average
 from vrgcn.inference.calibration import Calibration
 from vrgcn.inference.saved import SavedModel
 from vrgcn.live.changes import Changes
-from vrgcn.live.live import Live, UnknownNodeError
+from vrgcn.live.live import Live
+from vrgcn.live.reading import UnknownNodeError
 
 CITIES = ("Ulm", "Bonn", "Kiel")
 

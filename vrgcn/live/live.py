@@ -10,32 +10,35 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import torch
 from torch import Tensor, nn
 
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.kinds import Kinds
-from vrgcn.graph.names import Names
-from vrgcn.inference.average import Average
 from vrgcn.inference.predict import check_outputs
 from vrgcn.inference.predictions import Predictions
 from vrgcn.inference.saved import SavedModel
 from vrgcn.inference.smoothing import Smoothing
 from vrgcn.live.changes import Change, Changes, checked, id_list
 from vrgcn.live.explaining import Effects, Explanation, explain_node, influence_on
-from vrgcn.live.ids import Id
-from vrgcn.live.known_pairs import best_new, relation_of, with_pairs
+from vrgcn.live.known_pairs import relation_of, with_pairs
 from vrgcn.live.materialise import materialise
+from vrgcn.live.reading import (
+    UnknownNodeError,
+    hidden_numbers,
+    names_of,
+    neighbours_of,
+    new_partners,
+    slot_of,
+)
 from vrgcn.live.resolving import Resolved, Resolver, find_kind
 from vrgcn.live.saving import load_tables, open_graph, read_description, save_live
 from vrgcn.live.slots import ONLY, FullError
 from vrgcn.live.smoothed import smoothed_outputs
 from vrgcn.live.state import Computed
+from vrgcn.live.support import check_live_graph, check_live_model
 from vrgcn.live.undo import Undo
 from vrgcn.live.world import Recipes, World, make_world
 from vrgcn.pairs.model import PairModel
-from vrgcn.pyg.forward import is_pyg
 from vrgcn.tasks import find_task
 
 
@@ -91,8 +94,8 @@ class Live:
         undirected: bool | None,
         directory: str | Path | None,
     ) -> None:
-        _check_model(saved)
-        _check_graph(graph)
+        check_live_model(saved)
+        check_live_graph(graph)
         self.saved = saved
         self.note: Any = None
         self.version = 0  # how often it was changed
@@ -193,7 +196,7 @@ class Live:
 
     def _predictions(self, kind: str, nodes: list[Any], outputs: Tensor) -> Predictions:
         """outputs: (len(nodes), width), not calibrated yet"""
-        names = _names(nodes, kind, self._world.ids[kind].index.text)
+        names = names_of(nodes, kind, self._world.ids[kind].index.text)
         return Predictions(
             torch.arange(len(nodes)),
             self.saved.calibrated(outputs),
@@ -208,7 +211,7 @@ class Live:
         them or anything that they depend on, and no two changes have the same time."""
         kind = find_kind(kind, self._world.slots, "computed")
         with self._reading:
-            return float(self._world.state.computed[self._there(kind, node)])
+            return float(self._world.state.computed[slot_of(self._world, kind, node)])
 
     def _outputs(self, kind: str, nodes: list[Any]) -> Tensor:
         if kind not in self._world.answered:
@@ -217,9 +220,11 @@ class Live:
         if self.saved.smoothing is not None:
             with self._writing:
                 table = self._smoothed(self.saved.smoothing)
-                return table[[self._there(kind, node) for node in nodes]]
+                return table[[slot_of(self._world, kind, node) for node in nodes]]
         with self._reading:
-            slots = torch.tensor([self._there(kind, node) for node in nodes], dtype=torch.int64)
+            slots = torch.tensor(
+                [slot_of(self._world, kind, node) for node in nodes], dtype=torch.int64
+            )
             return self._world.state.outputs.index_select(0, slots)
 
     def _smoothed(self, smoothing: Smoothing) -> Tensor:
@@ -246,17 +251,8 @@ class Live:
         if kind not in (None, relation.source):
             raise ValueError(f"recommend: partners are found for nodes of kind {relation.source!r}")
         with self._writing:
-            slot = self._there(relation.source, node)
-            state, slots = self._world.state, self._world.slots
-            first = slots.first(relation.target)
-            new = state.alive[first : first + slots.used[relation.target]].clone()
-            partners, _ = relation.edges.out.rows.row(slot)
-            new[torch.from_numpy(partners) - first] = False
-            new[torch.tensor(relation.hidden.of(slot), dtype=torch.int64) - first] = False
-            if relation.source == relation.target:
-                new[slot - first] = False
-            candidates = new.nonzero()[:, 0] + first
-            best, scores = best_new(state, model.decoder, slot, candidates, top)
+            slot = slot_of(self._world, relation.source, node)
+            best, scores = new_partners(self._world, model, slot, top)
             ids = self._world.ids[relation.target]
             return [
                 {"id": ids.id(other), "kind": relation.target or None, "score": score}
@@ -272,28 +268,7 @@ class Live:
         """
         kind = find_kind(kind, self._world.slots, "neighbours")
         with self._writing:
-            slot = self._there(kind, node)
-            found = []
-            for name, relation in self._world.relations.items():
-                halves = [(name, relation.edges.into, relation.target, relation.source)]
-                if relation.edges.out is not relation.edges.into and name != ONLY:
-                    halves.append(
-                        (relation.reverse, relation.edges.out, relation.source, relation.target)
-                    )
-                for title, half, mine, theirs in halves:
-                    if mine != kind:
-                        continue
-                    columns, weights = half.rows.row(slot)
-                    for place, other in enumerate(columns[:most].tolist()):
-                        found.append(
-                            {
-                                "relation": title or None,
-                                "kind": theirs or None,
-                                "id": self._world.ids[theirs].id(other),
-                                "weight": 1.0 if weights is None else float(weights[place]),
-                            }
-                        )
-            return found
+            return neighbours_of(self._world, slot_of(self._world, kind, node), kind, most)
 
     def what_if(
         self, changes: Changes | list[Change] | Change, ids: Any, kind: str | None = None
@@ -317,7 +292,7 @@ class Live:
             for node in nodes:
                 if key(node) in gone and key(node) not in new:
                     raise UnknownNodeError(f"there would be no node {node!r}")
-            slots = [new.get(key(node)) or self._there(kind, node) for node in nodes]
+            slots = [new.get(key(node)) or slot_of(self._world, kind, node) for node in nodes]
             outputs = self._supposed(found, torch.tensor(slots))
         return self._predictions(kind, nodes, outputs)
 
@@ -328,14 +303,14 @@ class Live:
         """
         kind = self._explained_kind(kind)
         with self._writing:
-            return explain_node(self, self._there(kind, node), kind, most)
+            return explain_node(self, slot_of(self._world, kind, node), kind, most)
 
     def influence(self, node: Any, kind: str | None = None, most: int = 30) -> Effects:
         """How the prediction of a node changes when a neighbour is left out; `explain` without
         edges and columns."""
         kind = self._explained_kind(kind)
         with self._writing:
-            return influence_on(self, self._there(kind, node), kind, most)
+            return influence_on(self, slot_of(self._world, kind, node), kind, most)
 
     def _explained_kind(self, kind: str | None) -> str:
         if isinstance(self.saved.model, PairModel):
@@ -434,17 +409,8 @@ class Live:
             graph = materialise(self._world.graph, self._world.state, self._world.ids)
             model = self.saved.model
             if isinstance(model, PairModel):
-                return with_pairs(graph, model, self._hidden(model))
+                return with_pairs(graph, model, hidden_numbers(self._world, model))
             return graph
-
-    def _hidden(self, model: PairModel) -> Tensor:
-        """(pairs, 2) numbers in the changed graph of known pairs that carry no messages."""
-        alive = self._world.state.alive
-        number = alive.cumsum(0) - 1
-        hidden = self._world.relations[relation_of(model)].hidden
-        ends = torch.tensor([pair[::-1] for pair in sorted(hidden)], dtype=torch.int64)
-        ends = ends.reshape(-1, 2)
-        return number[ends[alive[ends].all(1)]]
 
     # Inside.
 
@@ -485,15 +451,6 @@ class Live:
             "weights far larger than those that the model was trained on?"
         )
 
-    def _there(self, kind: str, node: Any) -> int:
-        ids = self._world.ids[kind]
-        key = ids.index.key(node)
-        slot = None if key is None else ids.slot(key)
-        if slot is None:
-            of = "" if kind == ONLY else f" of kind {kind!r}"
-            raise UnknownNodeError(f"there is no node {node!r}{of}")
-        return slot
-
     def _fold(self) -> None:
         """Make the changed graph the graph that slots are made for, with room for new nodes; its
         tables go with it."""
@@ -507,55 +464,3 @@ class Live:
 
     def _made(self, graph: Graph) -> World:
         return make_world(self.saved, graph, self._recipes, self._undirected, self._directory)
-
-
-class UnknownNodeError(ValueError, KeyError):
-    """There is no node with an id."""
-
-    def __str__(self) -> str:
-        return str(self.args[0])
-
-
-def _check_model(saved: SavedModel) -> None:
-    if isinstance(saved, Average):
-        raise ValueError(
-            "an average of models cannot be live: make one of its members live, such as the best "
-            f"single one: {saved.best or 'the folder `best` of the search'}"
-        )
-    if is_pyg(saved.model):
-        raise ValueError(
-            "the layers of a PyG model bring matrices of their own, and what a change of the graph "
-            "does to these is not known here: train vrgcn's GCN or GraphSAGE, or predict anew"
-        )
-    _check_pairs(saved.model)
-    if saved.own_matrix:
-        raise ValueError(
-            "the model was trained by a propagation matrix or rule of your own: what a change of "
-            "the graph does to it is not known"
-        )
-
-
-def _check_pairs(model: nn.Module) -> None:
-    if not isinstance(model, PairModel):
-        return
-    if model.arguments.get("directions") is not None:
-        raise ValueError("a model that predicts the edges of all relations cannot be live")
-    if model.arguments.get("values") is not None:
-        raise ValueError("a model that predicts values of pairs cannot be live")
-
-
-def _check_graph(graph: Graph) -> None:
-    if graph.scaling is not None:
-        raise ValueError(
-            "the features of the graph are scaled already: give the graph as it was loaded; the "
-            "saved model scales it"
-        )
-    if graph.sums is not None:
-        raise ValueError("one part of a larger graph cannot be live: give the whole graph")
-
-
-def _names(nodes: list[Id], kind: str, text: bool) -> Names:
-    ids = pa.array([str(node) if text else int(node) for node in nodes])
-    if kind == ONLY:
-        return Names(ids)
-    return Names(kinds=Kinds({kind: max(len(nodes), 1)}), by_kind={kind: ids})

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from vrgcn.files.writing import remove_partial
-from vrgcn.live.live import Live, UnknownNodeError
+from vrgcn.live.live import Live
+from vrgcn.live.reading import UnknownNodeError
 from vrgcn.live.saving import fingerprint
 from vrgcn.pairs.model import PairModel
 from vrgcn.runs.lock import locked
