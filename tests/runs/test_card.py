@@ -132,6 +132,8 @@ def test_a_card_of_pairs_names_the_relation_and_how_it_was_split(tmp_path: Path)
     assert "scores of pairs rank, and are no probabilities" in text
     assert "vrgcn predict run --pairs pairs.csv --out scored.parquet" in text
     assert "vrgcn recommend run" in text
+    assert "from Python" not in text
+    assert "probabilities have not" not in text
     assert "--predict user-likes-item" in text
 
 

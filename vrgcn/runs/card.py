@@ -230,7 +230,7 @@ def _limits(scored: Scored, saved: SavedModel) -> list[str]:
         "meant for this graph, and for others of the same kind with the same feature columns "
         "(`vrgcn import --like` makes them)",
         "scores are of this split of this graph: other times, other sources of data and groups of "
-        "nodes by themselves were not tested; `vrgcn evaluate` has scores by class",
+        "nodes by themselves were not tested; `vrgcn evaluate` has more of them",
         "nobody has examined whether errors fall on some people more than on others",
     ]
     if own:
@@ -240,7 +240,8 @@ def _limits(scored: Scored, saved: SavedModel) -> list[str]:
         )
     if scored.test is None:
         lines.append("without a test score it is not known how well new nodes are predicted")
-    if saved.calibration is None and find_task(saved.task).has_classes:
+    labels = not isinstance(saved.model, PairModel) and find_task(saved.task).has_classes
+    if saved.calibration is None and labels:
         lines.append("its probabilities have not been compared with how often they are right")
     return lines
 
@@ -252,14 +253,15 @@ def _members(saved: SavedModel) -> list[SavedModel]:
 
 def _usage(name: str, saved: SavedModel) -> list[str]:
     run = shlex.quote(name)
-    call = "predict()"
+    python = ["", f"from Python: `vrgcn.load_run({name!r}).predict()`"]
     words: list[tuple[str, dict[str, Any]]] = [("predict", {"out": "predictions.parquet"})]
     if isinstance(saved.model, PairModel):
         told = saved.model.arguments
-        words = [("predict", {"pairs": "pairs.csv", "out": "scored.parquet"})]
+        asked = "pairs.csv" if told["directions"] is None else "triples.csv"
+        words = [("predict", {"pairs": asked, "out": "scored.parquet"})]
         if told["directions"] is None and told.get("values") is None:
             words.append(("recommend", {"out": "partners.parquet"}))
-        call = "graph()"
+        python = []
     elif saved.calibration is not None and len(saved.calibration.scores):
         words.append(("predict", {"coverage": 0.9, "out": "predictions.parquet"}))
     words += [("evaluate", {}), ("report", {"out": "report.html"})]
@@ -267,6 +269,5 @@ def _usage(name: str, saved: SavedModel) -> list[str]:
         "in the folder above this one; the report draws the curve of the training",
         "",
         fenced([f"vrgcn {name} {run} {flags_text(**flags)}".rstrip() for name, flags in words]),
-        "",
-        f"from Python: `vrgcn.load_run({name!r}).{call}`",
+        *python,
     ]
