@@ -12,6 +12,7 @@ from vrgcn import Graph, PairModel, predict, split_pairs
 from vrgcn.graph.pairs import EDGES
 from vrgcn.inference.saved import SavedModel
 from vrgcn.live.live import Live
+from vrgcn.models.node_table import node_tables
 from vrgcn.models.relational import RelationalSAGE
 from vrgcn.pairs.best import best_partners
 from vrgcn.pairs.ranking import EmbeddedPairs
@@ -121,7 +122,8 @@ def test_a_purchase_changes_the_recommendations_of_a_user() -> None:
         live.predict(0, kind="user")
 
 
-def test_lightgcn_averages_over_all_relations_at_once() -> None:
+@pytest.mark.parametrize("decoder", ["dot", "lift"])
+def test_lightgcn_averages_over_all_relations_at_once(decoder: str) -> None:
     torch.manual_seed(1)
     bought = torch.stack([torch.randint(0, 12, (40,)), torch.randint(0, 9, (40,))])
     sold = torch.stack([torch.randint(0, 9, (12,)), torch.randint(0, 3, (12,))])
@@ -130,7 +132,7 @@ def test_lightgcn_averages_over_all_relations_at_once() -> None:
     graph = split_pairs(whole, "user-bought-item")
     model = PairModel(
         "lightgcn",
-        "dot",
+        decoder,
         relation="user-bought-item",
         directed=True,
         in_features=0,
@@ -138,6 +140,8 @@ def test_lightgcn_averages_over_all_relations_at_once() -> None:
         classes=4,
         layers=3,
     )
+    for table in node_tables(model).values():
+        table.set(torch.randn_like(table.rows))  # a prior is zero before training
     saved = SavedModel(model, model.propagation, nodes=graph.names.unique())
     live = Live(saved, graph)
     live.add_nodes({"id": 12}, kind="user")
