@@ -32,10 +32,11 @@ from torch_geometric.loader import LinkNeighborLoader
 from torch_geometric.nn import GCNConv
 from torch_geometric.utils import negative_sampling
 
-from lab.studies.pair_ways import NODES, PAIRS, Problem, pubmed, seconds_to, trained
+from lab.studies.pair_ways import Problem, pubmed, seconds_to, trained
 from vrgcn.graph.graph import Graph
 from vrgcn.pairs.decoders import DECODERS
 from vrgcn.pairs.ranking import EmbeddedPairs, score_pairs
+from vrgcn.runs.pair_settings import NODES, PAIRS
 
 Points = list[tuple[float, float]]
 WIDTH = 64
@@ -169,7 +170,9 @@ def main() -> None:
     goal = min(max(s for points in part.values() for _, s in points) for part in curves.values())
     print(f"CPU seconds of training to a validation AUC of {goal:.4f}")
     for name, part in curves.items():
-        times = {rate: seconds_to(points, goal) for rate, points in part.items()}
+        times = {
+            rate: seconds_to(points, lambda score: score >= goal) for rate, points in part.items()
+        }
         reached = {rate: at for rate, at in times.items() if at is not None}
         rate = min(reached, key=lambda one: reached[one])
         print(f"  {name:24} {reached[rate]:6.2f} s at rate {rate}")

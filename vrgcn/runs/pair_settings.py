@@ -150,7 +150,7 @@ def _settings(
     if changes.get("negative_sampling") == "shared":
         changes["negatives"] = _clamped(graph.num_nodes // _STEPS, *_NEGATIVES)
     way = _way(changes["model"], train, graph)
-    changes |= {"pair_batches": way, "batch_size": _size(way, train, graph)}
+    changes |= {"pair_batches": way, "batch_size": batch_size_of(way, train, graph)}
     of_train = {key: changes.pop(key) for key in list(changes) if hasattr(train, key)}
     settled = replace(model, learned_rows=False, **changes)
     if settled.dropout is None:
@@ -219,7 +219,7 @@ def _ways(chosen: Candidate, given: TrainConfig, graph: Graph) -> tuple[dict[str
             continue
         if estimator != first[1] and not chosen.neighbours:  # nothing to estimate
             continue
-        size = _size(way, given, graph)
+        size = batch_size_of(way, given, graph)
         config = replace(train, pair_batches=way, estimator=estimator, batch_size=size)
         made = None if (way, estimator) == first else _made(model, config, graph)
         if made is not None:
@@ -231,7 +231,7 @@ def _called(way: str, estimator: str) -> str:
     return f"{way} by {estimator}"
 
 
-def _size(way: Way, train: TrainConfig, graph: Graph) -> int:
+def batch_size_of(way: Way, train: TrainConfig, graph: Graph) -> int:
     """Nodes or pairs in a minibatch, where none were given."""
     if train.batch_size != TrainConfig.batch_size:
         return train.batch_size
