@@ -83,16 +83,17 @@ def test_the_best_model_is_taken_and_then_its_best_minibatches(
 def test_between_kinds_learned_rows_stand_beside_features(monkeypatch: pytest.MonkeyPatch) -> None:
     models = {
         "relational-graphsage cosine": 0.3,
-        "lightgcn cosine": 0.2,
+        "lightgcn lift": 0.2,
         "relational-gcn cosine": 0.1,
     }
     found = chosen(monkeypatch, Pilots(models, {("nodes", "exact"): 0.1}), bought())
     assert described(found) == ("graphsage", "cosine", "softmax", "nodes", "exact")
     assert (found.model.layers, found.model.node_embeddings) == (1, True)
     assert found.train.metric == "ndcg@20"
-    models["lightgcn cosine"] = 0.4
+    models["lightgcn lift"] = 0.4
     found = chosen(monkeypatch, Pilots(models, {("pairs", "ns"): 0.1}), bought())
-    assert described(found) == ("lightgcn", "cosine", "softmax", "pairs", "ns")
+    assert described(found) == ("lightgcn", "lift", "softmax", "pairs", "ns")
+    assert (found.train.learning_rate, found.train.temperature) == (0.02, None)
 
 
 def test_pilots_have_the_same_counted_work_and_score_no_test_pairs(
@@ -162,6 +163,14 @@ def test_a_large_graph_has_no_pilots(monkeypatch: pytest.MonkeyPatch) -> None:
     found = chosen(monkeypatch, pilots, bought())
     assert (found.model.model, found.train.pair_batches) == ("lightgcn", "nodes")
     assert pilots.jobs == []
+
+
+def test_rankings_of_very_many_pairs_are_rare(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pair_settings, "_RANKED", 40 * 24 - 1)
+    found = settings(BOUGHT, epochs=5).settled(bought())
+    assert found.train.evaluate_every == 5
+    assert settings(BOUGHT, epochs=5, evaluate_every=2).settled(bought()).train.evaluate_every == 2
+    assert settings(BOUGHT, epochs=5, metric="auc").settled(bought()).train.evaluate_every == 1
 
 
 def test_nodes_without_features_have_learned_rows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,6 +52,7 @@ _WAYS: tuple[tuple[Way, str], ...] = (
 _SIZES = {NODES: (512, 2048), PAIRS: (512, 4096)}
 _STEPS = 16  # steps of an epoch below which a minibatch is not made larger
 _NEGATIVES = (512, 4096)
+_RANKED, _RARELY = 2e8, 5  # pairs from whose rankings on evaluations are rare, and how rare
 
 # A partner has to score above all shared negatives, by the angle between embeddings.
 SOFTMAX = {"decoder": "cosine", "loss": "softmax", "negative_sampling": "shared"}
@@ -60,10 +61,22 @@ _CANDIDATES: dict[str, dict[str, Any]] = {
         "model": "graphsage", "layers": 1, "node_embeddings": True, "dropout": DROPOUT, **SOFTMAX,
     },
     "lightgcn": {"model": "lightgcn", "layers": 3, **SOFTMAX},
+    "lightgcn by lift": {
+        "model": "lightgcn", "layers": 3, **SOFTMAX, "decoder": "lift", "learning_rate": 0.02,
+    },
+    "lightgcn by lift, temperature 0.2": {
+        "model": "lightgcn", "layers": 3, **SOFTMAX, "decoder": "lift", "learning_rate": 0.02,
+        "temperature": 0.2,
+    },
     "gcn": {"model": "gcn", "dropout": DROPOUT, **SOFTMAX},
     "gae": {"model": "gcn", "dropout": 0.0},
 }  # fmt: skip
-_OF_KINDS = ("graphsage with learned rows", "lightgcn", "gcn")
+_OF_ROWS = (
+    "graphsage with learned rows",
+    "lightgcn by lift",
+    "lightgcn by lift, temperature 0.2",
+)
+_OF_KINDS = (*_OF_ROWS, "gcn")
 _OF_ONE_KIND = ("gcn", "gae", "lightgcn")
 
 
@@ -88,13 +101,17 @@ def settle_pairs(
     """
     names = _possible(graph)
     settings = {name: _settings(name, model, train, graph) for name in names}
-    usual = settings[names[0]]
-    if not compare or not _compared(train, graph):
-        return *usual, None
-    found = {name: made for name in names if (made := _made(*settings[name], graph)) is not None}
-    if names[0] not in found or _LEAST * found[names[0]].work > _WORK:
+    usual = _made(*settings[names[0]], graph)
+    if usual is None or _LEAST * usual.work > _WORK:
         return *settings[_for_large(names)], None
-    budget = min(_WORK, _EPOCHS * found[names[0]].work)
+    if not compare or not _compared(train, graph):
+        return *settings[names[0]], None
+    found = {names[0]: usual}
+    for name in names[1:]:
+        made = _made(*settings[name], graph)
+        if made is not None:
+            found[name] = made
+    budget = min(_WORK, _EPOCHS * usual.work)
     chosen, scores, curve = _best(found, budget, {})
     note = _told(chosen, scores, found[chosen].job)
     ways, first = _ways(found[chosen], train, graph)
@@ -126,13 +143,14 @@ def _possible(graph: Graph) -> tuple[str, ...]:
     """Names of the candidates that suit a graph, the usual one first."""
     if graph.kinds is not None:
         features = any(graph.kinds.widths.values())
-        return _OF_KINDS if features else _OF_KINDS[:2]
+        return _OF_KINDS if features else _OF_ROWS
     bare = graph.num_features <= 1 or has_degree_features(graph)
     return ("lightgcn", "gcn") if bare else _OF_ONE_KIND
 
 
 def _for_large(names: tuple[str, ...]) -> str:
-    return "lightgcn" if names[0] != "gcn" else "gcn"
+    """The candidate without pilots: LightGCN computes the fewest nodes where nodes have rows."""
+    return names[1] if names[0] in _OF_ROWS else names[0]
 
 
 def _compared(train: TrainConfig, graph: Graph) -> bool:
@@ -147,10 +165,13 @@ def _settings(
     changes = dict(_CANDIDATES[name])
     if model.dropout is not None:
         changes.pop("dropout", None)
+    if train.learning_rate != TrainConfig.learning_rate:
+        changes.pop("learning_rate", None)
     if changes.get("negative_sampling") == "shared":
         changes["negatives"] = _clamped(graph.num_nodes // _STEPS, *_NEGATIVES)
     way = _way(changes["model"], train, graph)
     changes |= {"pair_batches": way, "batch_size": batch_size_of(way, train, graph)}
+    changes["evaluate_every"] = _evaluated(train, graph)
     of_train = {key: changes.pop(key) for key in list(changes) if hasattr(train, key)}
     settled = replace(model, learned_rows=False, **changes)
     if settled.dropout is None:
@@ -165,6 +186,16 @@ def _way(model: str, train: TrainConfig, graph: Graph) -> Way:
         return NODES if train.pair_batches == NODES else PAIRS
     gradients = train.estimator != AUTO and find_estimator(train.estimator).gradient_history
     return NODES if model == "lightgcn" or graph.kinds is None or gradients else PAIRS
+
+
+def _evaluated(train: TrainConfig, graph: Graph) -> int:
+    """Epochs between evaluations: rankings of very many pairs take longer than an epoch."""
+    pairs = graph.pairs
+    assert pairs is not None
+    every = TrainConfig.evaluate_every
+    if train.evaluate_every != every or train.metric in (None, "auc", "ap"):
+        return train.evaluate_every
+    return _RARELY if len(pairs.sources) * len(pairs.targets) > _RANKED else every
 
 
 def _clamped(value: int, low: int, high: int) -> int:
