@@ -65,7 +65,7 @@ def described(found: Settings) -> tuple[Any, ...]:
 def test_the_best_model_is_taken_and_then_its_best_minibatches(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    models = {"gcn cosine": 0.8, "gcn dot": 0.803, "lightgcn cosine": 0.7}
+    models = {"gcn cosine": 0.8, "gcn dot": 0.803, "lightgcn lift": 0.7}
     found = chosen(monkeypatch, Pilots(models, {("nodes", "two-way"): 0.01}), communities())
     assert described(found) == ("gcn", "dot", "auto", "nodes", "two-way")
     assert (found.model.dropout, found.train.negatives) == (0.0, 1)
@@ -99,7 +99,7 @@ def test_between_kinds_learned_rows_stand_beside_features(monkeypatch: pytest.Mo
 def test_pilots_have_the_same_counted_work_and_score_no_test_pairs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pilots = Pilots({"gcn cosine": 0.8, "gcn dot": 0.7, "lightgcn cosine": 0.7}, {})
+    pilots = Pilots({"gcn cosine": 0.8, "gcn dot": 0.7, "lightgcn lift": 0.7}, {})
     chosen(monkeypatch, pilots, communities())
     works = [(epoch_work(job) or 0.0, epochs) for job, epochs in pilots.jobs]
     budget = 5 * works[0][0]
@@ -145,11 +145,11 @@ def test_nothing_is_compared_where_the_settings_are_given_or_the_run_is_short(
 
 
 def test_what_is_given_holds_for_every_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
-    models = {"gcn cosine": 0.7, "gcn dot": 0.7, "lightgcn cosine": 0.8}
+    models = {"gcn cosine": 0.7, "gcn dot": 0.7, "lightgcn lift": 0.8}
     given = {"estimator": "two-way", "dropout": 0.1, "batch_size": 40, "embedding": 8}
     pilots = Pilots(models, {})
     found = chosen(monkeypatch, pilots, communities(), **given)
-    assert described(found) == ("lightgcn", "cosine", "softmax", "nodes", "two-way")
+    assert described(found) == ("lightgcn", "lift", "softmax", "nodes", "two-way")
     for job, _ in pilots.jobs:
         assert (job.config.estimator, job.config.batch_size) == ("two-way", 40)
         assert isinstance(job.model, PairModel)
@@ -176,7 +176,7 @@ def test_rankings_of_very_many_pairs_are_rare(monkeypatch: pytest.MonkeyPatch) -
 def test_nodes_without_features_have_learned_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = communities().with_features(torch.ones(120, 1))
     graph.pairs = communities().pairs
-    pilots = Pilots({"lightgcn cosine": 0.8, "gcn cosine": 0.7}, {})
+    pilots = Pilots({"lightgcn lift": 0.8, "gcn cosine": 0.7}, {})
     assert chosen(monkeypatch, pilots, graph).model.model == "lightgcn"
 
 

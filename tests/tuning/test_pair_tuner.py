@@ -130,3 +130,13 @@ def test_own_negatives_are_not_searched() -> None:
         assert ("negatives" in start) == (start["negative_sampling"] == "shared")
     changed = space._changed({"negative_sampling": "uniform"})
     assert changed.train.negatives == 1
+
+
+def test_lift_is_for_lightgcn_with_shared_negatives() -> None:
+    space = Search(
+        Settings(MODEL, replace(CONFIG, loss="softmax")), among=OF_PAIRS, names=["model"]
+    )
+    light = {"decoder": "lift", "model": "lightgcn", "negative_sampling": "shared"}
+    assert space._changed(light).model.decoder == "lift"
+    for other in ({"model": "gcn"}, {"loss": "logistic"}, {"negative_sampling": "uniform"}):
+        assert space._changed(light | other).model.decoder == "cosine"

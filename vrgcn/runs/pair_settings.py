@@ -60,24 +60,16 @@ _CANDIDATES: dict[str, dict[str, Any]] = {
     "graphsage with learned rows": {
         "model": "graphsage", "layers": 1, "node_embeddings": True, "dropout": DROPOUT, **SOFTMAX,
     },
-    "lightgcn": {"model": "lightgcn", "layers": 3, **SOFTMAX},
     "lightgcn by lift": {
         "model": "lightgcn", "layers": 3, **SOFTMAX, "decoder": "lift", "learning_rate": 0.02,
-    },
-    "lightgcn by lift, temperature 0.2": {
-        "model": "lightgcn", "layers": 3, **SOFTMAX, "decoder": "lift", "learning_rate": 0.02,
-        "temperature": 0.2,
     },
     "gcn": {"model": "gcn", "dropout": DROPOUT, **SOFTMAX},
     "gae": {"model": "gcn", "dropout": 0.0},
 }  # fmt: skip
-_OF_ROWS = (
-    "graphsage with learned rows",
-    "lightgcn by lift",
-    "lightgcn by lift, temperature 0.2",
-)
+_OF_ROWS = ("graphsage with learned rows", "lightgcn by lift")
 _OF_KINDS = (*_OF_ROWS, "gcn")
-_OF_ONE_KIND = ("gcn", "gae", "lightgcn")
+_OF_ONE_KIND = ("gcn", "gae", "lightgcn by lift")
+_OF_BARE = ("lightgcn by lift", "gcn")
 
 
 class Candidate(NamedTuple):
@@ -145,12 +137,12 @@ def _possible(graph: Graph) -> tuple[str, ...]:
         features = any(graph.kinds.widths.values())
         return _OF_KINDS if features else _OF_ROWS
     bare = graph.num_features <= 1 or has_degree_features(graph)
-    return ("lightgcn", "gcn") if bare else _OF_ONE_KIND
+    return _OF_BARE if bare else _OF_ONE_KIND
 
 
 def _for_large(names: tuple[str, ...]) -> str:
     """The candidate without pilots: LightGCN computes the fewest nodes where nodes have rows."""
-    return names[1] if names[0] in _OF_ROWS else names[0]
+    return "lightgcn by lift" if names[0] in _OF_ROWS else names[0]
 
 
 def _compared(train: TrainConfig, graph: Graph) -> bool:

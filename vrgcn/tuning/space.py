@@ -113,18 +113,19 @@ PAIR_SPACE: dict[str, Choice | Range] = {
     "dropout": Range(0.0, 0.5),
     "learning_rate": Range(1e-3, 5e-2, log=True),
     "weight_decay": Choice((0.0, 1e-6, 1e-5, 1e-4)),
-    "decoder": Choice(("dot", "cosine", "distmult", "mlp")),
+    "decoder": Choice(("dot", "cosine", "lift", "distmult", "mlp")),
     "loss": Choice(("logistic", "softmax")),
     "negative_sampling": Choice(("shared", "uniform")),
     "negatives": Choice((256, 512, 2048)),
     "node_embeddings": Choice((False, True)),
 }
+_LIFT = ("lightgcn", "softmax", "shared")  # model, loss and negatives that the decoder lift needs
 _RANKED = {"decoder": "cosine", "loss": "softmax", "negative_sampling": "shared", "negatives": 512}
 PAIR_PORTFOLIO: tuple[dict[str, Any], ...] = (
     # For recommendations: a node's own row, and the mean of its neighbours' rows and features.
     {"model": "graphsage", "layers": 1, "node_embeddings": True, "dropout": 0.3, **_RANKED},
     # For recommendations without features: LightGCN.
-    {"model": "lightgcn", "layers": 3, "dropout": 0.0, **_RANKED},
+    {"model": "lightgcn", "layers": 3, "learning_rate": 0.02, **_RANKED, "decoder": "lift"},
     # For links between nodes of similar features.
     {"model": "gcn", "layers": 2, "dropout": 0.3, **_RANKED},
     # The same by the loss of Kipf and Welling's GAE.
@@ -238,11 +239,16 @@ class Search:
 
     def _changed(self, values: dict[str, Any]) -> Settings:
         """Return the given settings with some changed; an MLP has no tables of neighbours, and a
-        pair has one negative of its own where none are shared."""
+        pair has one negative of its own where none are shared. Lift is for LightGCN with shared
+        negatives; others have the cosine in its place."""
         lacking: dict[str, Any] = dict.fromkeys(_ROWLESS.get(self._model(values), ()), False)
         if values.get("negative_sampling", "shared") != "shared":
             lacking["negatives"] = 1
-        return self.given.changed(values | lacking)
+        found = self.given.changed(values | lacking)
+        train, lifted = found.train, found.model.decoder == "lift"
+        if lifted and (found.model.model, train.loss, train.negative_sampling) != _LIFT:
+            found = found.changed({"decoder": "cosine"})
+        return found
 
     def first(self, settled: Callable[[Settings], Settings]) -> list[dict[str, Any]]:
         """Settings to try before anything is drawn: those that were given, then PORTFOLIO.
