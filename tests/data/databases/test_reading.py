@@ -36,14 +36,15 @@ def write_csv(home: Path) -> None:
 def test_the_graph_of_a_database_is_that_of_the_same_rows_in_files(
     vrgcn, address: str, home: Path
 ) -> None:
-    code, out, err = vrgcn("import", *shop.flags(address))
+    keep = ("--keep", "bought.amount")
+    code, out, err = vrgcn("import", *shop.flags(address), *keep)
     assert code == 0, err
     assert f"24        24   {address}#SELECT * FROM orders" in out
     write_csv(home)
     files = [*shop.flags(address, "files")]
     files[1:3] = ["user=users.csv", "item=items.csv"]
     files[4] = "user-bought-item=orders.csv"
-    code, _, err = vrgcn("import", *files)
+    code, _, err = vrgcn("import", *files, *keep)
     assert code == 0, err
     found, wanted = load_graph("g"), load_graph("files")
     assert found.names.features == wanted.names.features
@@ -54,15 +55,22 @@ def test_the_graph_of_a_database_is_that_of_the_same_rows_in_files(
         other = wanted.relations[name].adjacency
         assert torch.equal(part.adjacency.indices, other.indices)
         assert torch.equal(part.adjacency.indptr, other.indptr)
+    kept = [graph.kept["user-bought-item"]["amount"].values for graph in (found, wanted)]
+    assert torch.equal(*kept)
+    assert kept[0].sum() == 36
+    code, _, err = vrgcn("import", *shop.flags(address, "again"), "--like", "files")
+    assert code == 0, err
+    again = load_graph("again")
+    assert torch.equal(again.features.to_dense(), wanted.features.to_dense())
     assert sorted(path.name for path in home.iterdir() if path.name.startswith(".")) == []
 
 
 def test_errors_name_the_table_and_what_there_is(vrgcn, address: str) -> None:
     def told(what: str) -> str:
-        code, _, err = vrgcn("import", "--edges", f"{address}#{what}", "--out", "g")
+        code, _, err = vrgcn("import", "--edges", f"{address}#{what}", "--out", "new/g")
         assert code == 1
         assert "Traceback" not in err
-        assert not Path("g").exists()
+        assert not Path("new").exists()
         return err
 
     assert "has no table 'ordrs'; did you mean 'orders'? There are items, orders, users" in told(

@@ -21,7 +21,8 @@ class TableOpener:
 
     All tables of one database are read on one source, so that they are of one moment.
 
-    beside: folder in which temporary files may lie; None for the system's own
+    beside: folder in which temporary files may lie, or in the one above it if it does not exist;
+        None for the system's own
     """
 
     def __init__(self, beside: Path | None = None) -> None:
@@ -55,7 +56,9 @@ class TableOpener:
 
     def _scratch(self) -> Path:
         if self._folder is None:
-            beside = self._beside or Path(tempfile.gettempdir())
+            beside = (self._beside or Path(tempfile.gettempdir())).absolute()
+            # Not in a new folder, which would stay behind if the import failed.
+            beside = next(folder for folder in (beside, *beside.parents) if folder.is_dir())
             self._folder = self._stack.enter_context(scratch_folder(beside))
         return self._folder
 
