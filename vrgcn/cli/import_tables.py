@@ -28,8 +28,9 @@ _TEXTS = field_texts(ImportSpec)
 class ImportOptions(ImportSpec, Options):
     """Flags of `vrgcn import`."""
 
-    # Needed unless a database is to be looked at.
     out: Path = None  # type: ignore[assignment]
+    """Folder to write the graph to; it must not exist yet. Needed, as --edges is, unless DATABASE is
+    given."""
     # With several kinds of nodes these flags take a value for each, and may be repeated.
     edges: Repeated[tuple[FileWord, ...]] = ()  # type: ignore[assignment]
     nodes: Repeated[tuple[FileWord, ...]] = ()  # type: ignore[assignment]
