@@ -29,8 +29,8 @@ class ImportOptions(ImportSpec, Options):
     """Flags of `vrgcn import`."""
 
     out: Path = None  # type: ignore[assignment]
-    """Folder to write the graph to; it must not exist yet. Needed, as --edges is, unless DATABASE is
-    given."""
+    """Folder to write the graph to; it must not exist yet. Needed, as --edges is, unless DATABASE
+    is given."""
     # With several kinds of nodes these flags take a value for each, and may be repeated.
     edges: Repeated[tuple[FileWord, ...]] = ()  # type: ignore[assignment]
     nodes: Repeated[tuple[FileWord, ...]] = ()  # type: ignore[assignment]
