@@ -109,8 +109,7 @@ def settle_pairs(
     ways, first = _ways(found[chosen], train, graph)
     best, by_way, _ = _best(ways, budget, {first: curve})
     note += "; minibatches of " + _told(best, by_way, found[chosen].job)
-    hint = setting("model", found[chosen].model.model)
-    note = f"chosen by short trainings of equal work: {note}; {hint} chooses nothing"
+    note = f"chosen by short trainings of equal work: {note}; {setting('model')} skips them"
     return ways[best].model, ways[best].train, note
 
 
