@@ -76,15 +76,16 @@ def compare_pairs(run: Run, graph: Graph, embeddings: Tensor, split: str) -> Com
     assert isinstance(model, PairModel)
     metrics = shown_metrics(pairs, split, run.config.get("metric"))
     scorers: dict[str, Scorer] = {MODEL: EmbeddedPairs(model.decoder, embeddings, pairs.targets)}
+    learned = model.decoder.learned(embeddings)
     scores = {
         title: score_pairs(scorer, pairs, split, tuple(metrics))
-        for title, scorer in (scorers | simple_rules(pairs, embeddings.shape[1])).items()
+        for title, scorer in (scorers | simple_rules(pairs, learned.shape[1])).items()
     }
     count = len(pairs.split(split))
     title = f"{count:,} {split} pairs of {pairs.relation}"
     if split in pairs.given:
         title += f", MRR and Hits among {len(pairs.given[split]):,} given negatives"
-    return Compared(title, count, metrics, scores, collapse_note(model.decoder.learned(embeddings)))
+    return Compared(title, count, metrics, scores, collapse_note(learned))
 
 
 def show_pair_evaluation(run: Run, graph: Graph, embeddings: Tensor, split: str) -> None:
