@@ -4,7 +4,8 @@
     python -m lab.studies.pyg_race --show results/pyg-race.jsonl --figure pyg-race.png
     python -m lab.studies.pyg_race --publish results/pyg-race.jsonl
 
-Ours is the network of `vrgcn train` by default. The peers are PyG's GCN and GraphSAGE with skip
+Ours is the network of `vrgcn train --model graphsage`, whose other settings depend on the graph.
+The peers are PyG's GCN and GraphSAGE with skip
 connections and norm, on the whole graph (`pyg_residual.py`), as wide and as deep, each at three
 learning rates, of which the soonest counts. The same networks trained by ours, at the same rates,
 tell what is due to the network. Split, features and score are the same. Preparations
@@ -22,7 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 
@@ -59,18 +60,23 @@ class Ours:
     """A network trained by the estimator that `auto` stands for, with the usual settings, evaluated
     several times per epoch.
 
-    layer: of the peer's network; None: the network of `vrgcn train` by default
+    layer: of the peer's network; None: the network of `vrgcn train --model graphsage`
     """
 
     def __init__(
         self, entry: Entry, layer: Layer | None, rate: float, seed: int, estimator: str = AUTO
     ) -> None:
-        config = TrainConfig(
-            estimator, metric=entry.asked, threads=1, seed=seed, learning_rate=rate
-        )
+        given: dict[str, Any] = {
+            "estimator": estimator,
+            "metric": entry.asked,
+            "threads": 1,
+            "seed": seed,
+        }
+        given |= {"learning_rate": rate}
         if layer is None:
-            job = Settings(model=ModelConfig(), train=config).prepare(entry.graph)
+            job = Settings().changed({"model": "graphsage", **given}).prepare(entry.graph)
         else:
+            config = TrainConfig(**given)
             torch.manual_seed(seed)
             job = prepare(_network(SameResidual, layer, entry), entry.graph, config)
         self.estimator = job.config.estimator

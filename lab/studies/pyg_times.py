@@ -193,11 +193,11 @@ def part(records: Sequence[Record]) -> str:
 
 `.venv/bin/python -m lab.studies.pyg_race` measures this, and `--publish FILE` writes it here from
 [the records](results/pyg-race.jsonl) (vrgcn {versions}). One thread. Ours is the network of
-`vrgcn train` by default; the peers are GCN and GraphSAGE with skip connections and LayerNorm, as
-wide and as deep, on the whole graph with PyG's layers on an adjacency in PyTorch's CSR, at the best
-of three learning rates; `vrgcn GCN` and `vrgcn GraphSAGE` are these same networks trained by
-`two-way`, at the same rates. The target is the lower of the two best validation scores less half a
-point. Preparations and steps count on both sides, evaluations on neither."""
+`vrgcn train --model graphsage`; the peers are GCN and GraphSAGE with skip connections and
+LayerNorm, as wide and as deep, on the whole graph with PyG's layers on an adjacency in PyTorch's
+CSR, at the best of three learning rates; `vrgcn GCN` and `vrgcn GraphSAGE` are these same networks
+trained by `two-way`, at the same rates. The target is the lower of the two best validation scores
+less half a point. Preparations and steps count on both sides, evaluations on neither."""
 
 
 def publish(records: Sequence[Record], root: Path = ROOT) -> None:
