@@ -84,7 +84,7 @@ class Curve:
 
 
 def trained(
-    graph: Graph, seed: int, settings: dict[str, Any], decoder: str
+    graph: Graph, seed: int, settings: dict[str, Any], decoder: str, width: int = WIDTH
 ) -> tuple[PairModel, Curve, float]:
     """A trained model, its curve, and the CPU seconds of training."""
     torch.manual_seed(seed)
@@ -94,7 +94,7 @@ def trained(
         relation=RELATION,
         directed=True,
         in_features=graph.num_features,
-        classes=WIDTH,
+        classes=width,
         nodes=graph.num_nodes,
         layers=LAYERS,
     )
@@ -115,6 +115,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=CONFIG["epochs"])
     parser.add_argument("--every", type=int, default=5, help="epochs between evaluations")
     parser.add_argument("--decoder", default="lift")
+    parser.add_argument("--width", type=int, default=WIDTH, help="of the learned rows")
     parser.add_argument("--rules", action="store_true", help="score simple rules too")
     parser.add_argument("--settings", type=json.loads, default={}, help="as JSON, by name")
     parser.add_argument("--out", type=Path, help="JSON file of all runs")
@@ -126,7 +127,7 @@ def main() -> None:
     settings = {"epochs": options.epochs, "evaluate_every": options.every, **options.settings}
     runs: list[dict[str, Any]] = []
     for seed in range(options.seeds):
-        model, curve, seconds = trained(graph, seed, settings, options.decoder)
+        model, curve, seconds = trained(graph, seed, settings, options.decoder, options.width)
         run: dict[str, Any] = {
             "seed": seed,
             "cpu_seconds": seconds,
