@@ -162,6 +162,8 @@ def test_a_large_graph_has_no_pilots(monkeypatch: pytest.MonkeyPatch) -> None:
     assert chosen(monkeypatch, pilots, communities()).model.model == "gcn"
     found = chosen(monkeypatch, pilots, bought())
     assert (found.model.model, found.train.pair_batches) == ("lightgcn", "nodes")
+    assert found.model.embedding == 128
+    assert chosen(monkeypatch, pilots, bought(), embedding=32).model.embedding == 32
     assert pilots.jobs == []
 
 

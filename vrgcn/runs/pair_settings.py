@@ -37,6 +37,7 @@ _SHARE = 0.05  # of a time limit that a pilot may take
 _GAIN = 0.002  # by which another candidate has to be better than the one before it
 _SCORED = 8  # pairs of embeddings that take as long to score as one node to compute
 _PRODUCTS = 300  # the same for entries of a matrix product with shared negatives
+_WIDE = 128  # numbers in a learned row where there are very many pairs: on gowalla better than 64
 DROPOUT = 0.3
 Way = Literal["nodes", "pairs"]
 NODES: Way = "nodes"
@@ -95,7 +96,7 @@ def settle_pairs(
     settings = {name: _settings(name, model, train, graph) for name in names}
     usual = _made(*settings[names[0]], graph)
     if usual is None or _LEAST * usual.work > _WORK:
-        return *settings[_for_large(names)], None
+        return *_for_large(names, settings, graph), None
     if not compare or not _compared(train, graph):
         return *settings[names[0]], None
     found = {names[0]: usual}
@@ -139,9 +140,17 @@ def _possible(graph: Graph) -> tuple[str, ...]:
     return _OF_BARE if bare else _OF_ONE_KIND
 
 
-def _for_large(names: tuple[str, ...]) -> str:
-    """The candidate without pilots: LightGCN computes the fewest nodes where nodes have rows."""
-    return "lightgcn by lift" if names[0] in _OF_ROWS else names[0]
+def _for_large(
+    names: tuple[str, ...], settings: dict[str, tuple[ModelConfig, TrainConfig]], graph: Graph
+) -> tuple[ModelConfig, TrainConfig]:
+    """The settings without pilots: LightGCN computes the fewest nodes where nodes have rows. Its
+    rows are wider than usual between kinds, unless a width was given."""
+    if names[0] not in _OF_ROWS:
+        return settings[names[0]]
+    model, train = settings["lightgcn by lift"]
+    if graph.kinds is not None and model.embedding == ModelConfig.embedding:
+        model = replace(model, embedding=_WIDE)
+    return model, train
 
 
 def _compared(train: TrainConfig, graph: Graph) -> bool:
