@@ -63,7 +63,7 @@ def test_a_time_limit_ends_the_training_and_more_time_goes_on(
     vrgcn, store: Path, tmp_path: Path
 ) -> None:
     run = tmp_path / "short"
-    flags = (*FLAGS, "--epochs", 5000, "--time-limit", "0.5s", "--out", run)
+    flags = (*FLAGS, "--epochs", 5000, "--patience", 0, "--time-limit", "0.5s", "--out", run)
     code, out, error = vrgcn("train", store, *flags)
     assert code == 0, error
     assert "the time limit of 0.5s ended the training" in " ".join(out.split())
