@@ -209,6 +209,13 @@ def test_an_error_is_on_its_way_down() -> None:
     assert not on_its_way(rmse, [1.2, 1.0, 0.95, 0.92, 0.9], 0.8)
 
 
+def test_models_are_not_compared_by_a_few_validation_nodes() -> None:
+    graph = small()
+    assert settle(USUAL_MODEL, USUAL_TRAIN, graph)[2] is not None
+    few = graph.with_splits({"train": graph.train, "val": graph.val[:49], "test": graph.test})
+    assert settle(USUAL_MODEL, USUAL_TRAIN, few)[2] is None
+
+
 def test_models_are_not_compared_on_a_large_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auto_settings, "_WORK", 100.0)
     assert settle(USUAL_MODEL, USUAL_TRAIN, small())[2] is None

@@ -42,6 +42,7 @@ _PILOT = 50  # epochs of a training that is compared where labels are few
 _MARGIN = 0.02  # by which GraphSAGE has to be better: where it is at all, it is by far
 _SHORT = 16  # epochs of a training that is compared where labels are many
 _GAIN = 0.005  # by which another model than the usual has to be better; of an error, four times
+_VALIDATION = 50  # nodes from which on a validation score is more than chance
 _WORK = 2.5e5  # nodes that an epoch may cost where several models are compared: some seconds
 # The usual model's settings that another model changes; a run with other values keeps its model.
 _CHANGED = {"hidden": 128, "layers": 2, "dense": 1, "skip": False, "jumping": "none"}
@@ -164,11 +165,14 @@ def _choose_for_few(
 
 def _are_compared(model: ModelConfig, train: TrainConfig, graph: Graph) -> bool:
     """True if a run is so long, and its graph so small, that short trainings of several models are
-    a part of it, and if no setting that they would change was given."""
+    a part of it, if validation nodes are enough to tell them apart, and if no setting that they
+    would change was given."""
     given = (getattr(model, name) != value for name, value in _CHANGED.items())
     if any(given) or train.learning_rate != TrainConfig.learning_rate:
         return False
     if graph.kinds is not None or train.memory == "disk" or train.epochs < 4 * _SHORT:
+        return False
+    if len(graph.val) < _VALIDATION:
         return False
     job = prepared(model, train, graph)
     name = job.config.estimator
