@@ -2,7 +2,7 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: install demo test soak lint docs release-check clean
+.PHONY: install demo test flakes soak lint docs release-check clean
 
 install: $(INSTALLED)
 
@@ -19,6 +19,11 @@ demo: install
 # A process a core, each with one thread: the tests' tensors are too small to be shared out.
 test: install lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
+
+# Tests that fail now and then: the suite eight times, in random order beside busy processes, on one
+# core, with temporary files elsewhere, without real graphs; an hour or more.
+flakes: install
+	$(BIN)/python -m tests.flakes
 
 # The long tests: kills, full disks, whatever tests/soak/ has; 20 minutes at most.
 soak: install
