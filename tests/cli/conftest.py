@@ -13,6 +13,8 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import load_model
+from vrgcn.training.clock import Clock
+from vrgcn.training.progress import EpochProgress
 
 CLASSES = ["amber", "blue", "cyan"]
 
@@ -86,3 +88,16 @@ def run(vrgcn, tmp_path: Path) -> Path:
 @pytest.fixture
 def cached(graph_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VRGCN_CACHE", str(graph_cache))
+
+
+@pytest.fixture
+def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock by hand: each epoch takes half a second, and nothing else takes any time."""
+    now, shown = [0.0], EpochProgress.epoch
+
+    def epoch(self, point) -> None:
+        shown(self, point)
+        now[0] += 0.5
+
+    monkeypatch.setattr(EpochProgress, "epoch", epoch)
+    monkeypatch.setattr(Clock, "now", staticmethod(lambda: now[0]))

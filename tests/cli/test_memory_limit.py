@@ -1,100 +1,85 @@
-"""Commands under a limit of memory: an error that says what would fit, no abort and no hang."""
+"""Commands that run out of memory: an error that says what would fit, and nothing left behind.
+
+Which allocation fails is decided here; tests/soak/soak_memory.py has real limits.
+"""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
-import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 
 from tests.cli.conftest import small_graph
-from tests.command_imports import imported_by_running
-from tests.waiting import LONG
+from tests.memory import set_memory, set_room_of_tables
 from vrgcn.data.store import save_graph
+from vrgcn.data.tables import adjacency
 from vrgcn.graph.graph import Graph
 
-# Libraries are loaded before the limit is set: our own reading and computing meets it.
-LIMITED = """
-import sys, resource
-from vrgcn.cli import main
-import {modules}
-import vrgcn.data.tables.importing, vrgcn.engine.setup, vrgcn.runs.folder
-used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (used + {room}, used + {room}))
-main(sys.argv[1:])
-"""
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError("Unable to allocate 4.58 MiB for an array with shape (600000,)"),
+        pa.ArrowMemoryError("malloc of size 64 failed"),
+        OSError(12, "Cannot allocate memory"),
+    ],
+)
+def test_import_says_what_takes_less(vrgcn, tmp_path: Path, monkeypatch, error) -> None:
+    def fails(*_: object) -> None:
+        raise error
+
+    (tmp_path / "edges.csv").write_text("a,b\n0,1\n1,2\n")
+    monkeypatch.setattr(adjacency, "write_adjacency", fails)
+    monkeypatch.setattr(adjacency.Pairs, "append", fails)
+    code, _, err = vrgcn("import", "--edges", "edges.csv", "--out", "g")
+    assert code == 1
+    assert err.startswith("vrgcn: error: there is not enough memory to import these tables")
+    assert err.rstrip().endswith(f"({error})")
+    assert [path.name for path in tmp_path.iterdir()] == ["edges.csv"]
 
 
-def limited(room: int, folder: Path, *arguments: object) -> tuple[int, str]:
-    modules = ", ".join(imported_by_running(str(arguments[0])))
-    code = LIMITED.format(modules=modules, room=room)
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    done = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=LONG, check=False
-    )
-    return done.returncode, done.stderr
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not hold to the limit")
-@pytest.mark.parametrize("room", [20 << 20, 430 << 20])
-def test_import_says_what_takes_less(room: int, tmp_path: Path) -> None:
-    rows = 3000 if room < 100 << 20 else 600_000
-    np.savetxt(
-        tmp_path / "edges.csv",
-        np.arange(2 * rows).reshape(-1, 2),
-        "%d",
-        ",",
-        header="a,b",
-        comments="",
-    )
-    code, err = limited(room, tmp_path, "import", "--edges", "edges.csv", "--out", "g")
-    assert code in ((1,) if rows == 3000 else (0, 1)), err
-    if code:
-        assert err.startswith("vrgcn: error: there is not enough memory to import these tables"), (
-            err
-        )
-        assert [path.name for path in tmp_path.iterdir()] == ["edges.csv"]
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not hold to the limit")
-def test_predict_says_what_takes_less(vrgcn, tmp_path: Path) -> None:
-    small = small_graph()
-    save_graph(small, tmp_path / "small")
-    assert vrgcn("train", "--graph", "small", "--epochs", 1, "--out", "run")[0] == 0
-    nodes = 1_000_000  # 32 MB of features, and as much scaled
-    large = Graph([], torch.zeros(nodes, 8), small.labels.repeat(nodes // 120 + 1)[:nodes])
-    save_graph(large, tmp_path / "large")
-    arguments = ("predict", "run", "--graph", "large", "--out", "p.npy", "--threads", 1)
-    code, err = limited(120 << 20, tmp_path, *arguments)
+def test_predict_says_what_takes_less(vrgcn, tmp_path: Path, monkeypatch) -> None:
+    save_graph(small_graph(), tmp_path / "graph")
+    flags = ("--hidden", 16, "--epochs", 1, "--out", "run")
+    assert vrgcn("train", "--graph", "graph", *flags)[0] == 0
+    set_room_of_tables(monkeypatch, 4000)  # a table has 120 rows of 64 bytes
+    code, _, err = vrgcn("predict", "run", "--out", "p.npy")
     assert code == 1, err
     assert "there is not enough memory to predict. What takes less:" in err
     assert "--memory disk" in err
     assert not (tmp_path / "p.npy").exists()
+    assert vrgcn("predict", "run", "--memory", "disk", "--out", "p.npy")[0] == 0
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not hold to the limit")
-def test_train_says_what_would_have_fit_where_a_table_does_not(tmp_path: Path) -> None:
-    """Histories of 120 MB, and as much for the evaluation, where there is room for one of them."""
-    nodes = 300_000
-    generator = torch.Generator().manual_seed(0)
+def test_train_says_what_would_have_fit_where_a_table_does_not(
+    vrgcn, tmp_path: Path, monkeypatch
+) -> None:
+    """Histories of 8 MB, and as much for the evaluation, where there is room for one of them."""
+    nodes = 20_000
     graph = Graph(
-        torch.randint(nodes, (2, 1000), generator=generator),
+        torch.stack([torch.arange(999), torch.arange(1, 1000)]),
         torch.zeros(nodes, 2),
         torch.arange(nodes) % 3,
         train=range(500),
     )
     save_graph(graph, tmp_path / "graph")
+    set_memory(monkeypatch, 13_000_000, taken=300 << 20, addresses=(300 << 20) + 13_000_000)
+    set_room_of_tables(monkeypatch, 6_000_000)
     flags = ("--estimator", "cvd", "--hidden", 100, "--batch-size", 50, "--epochs", 1)
-    flags = (*flags, "--threads", 1, "--no-verify", "--scaling", "none", "--out", "run")
-    code, err = limited(160 << 20, tmp_path, "train", "--graph", "graph", *flags)
+    flags = (*flags, "--no-verify", "--scaling", "none", "--out", "run")
+    code, _, err = vrgcn("train", "--graph", "graph", *flags)
     assert code == 1, err
     lines = {line.split(":")[0].strip(): line for line in err.splitlines()}
-    assert "(120 MB more were asked for, the process has" in err.splitlines()[0]
-    assert "histories 122 MB, exact evaluation 122 MB" in err.splitlines()[0]
+    head = err.splitlines()[0]
+    assert head.startswith("vrgcn: error: there is not enough memory to train on 20,000 nodes")
+    assert "(8 MB more were asked for, the process has 315 MB)" in head
+    assert "histories 8.16 MB, exact evaluation 8.16 MB" in head
+    assert head.endswith(", and 13 MB were free. What takes less:")
     assert lines["--memory disk"].endswith("(ulimit -v) counts files too")
     assert lines["--estimator ns"].endswith("which would have fit")
-    assert "Traceback" not in err
+    assert "in all, not enough by itself" in lines["--batch-size 25"]
+    assert lines["--history-dtype float16"].endswith("which would have fit")
+    assert "--hidden" in lines
     assert not (tmp_path / "run").exists()

@@ -60,14 +60,17 @@ def test_seeds_differ_and_their_mean_is_shown(vrgcn, store: Path, tmp_path: Path
 
 
 def test_a_time_limit_ends_the_training_and_more_time_goes_on(
-    vrgcn, store: Path, tmp_path: Path
+    vrgcn, store: Path, tmp_path: Path, by_hand: None
 ) -> None:
     run = tmp_path / "short"
-    flags = (*FLAGS, "--epochs", 5000, "--patience", 0, "--time-limit", "0.5s", "--out", run)
-    code, out, error = vrgcn("train", store, *flags)
+    flags = (*FLAGS, "--epochs", 6, "--patience", 0, "--out", run)
+    code, out, error = vrgcn("train", store, *flags, "--time-limit", "0.9s")
     assert code == 0, error
-    assert "the time limit of 0.5s ended the training" in " ".join(out.split())
+    assert "the time limit of 0.9s ended the training in epoch 2 of 6" in " ".join(out.split())
     assert json.loads((run / "result.json").read_text())["stopped"] == "time"
+    code, out, error = vrgcn("train", "--resume", run, "--time-limit", "1.9s")
+    assert code == 0, error
+    assert "the time limit of 1.9s ended the training in epoch 4 of 6" in " ".join(out.split())
 
 
 def test_auto_takes_no_history_of_gradients_for_minibatches_of_pairs(

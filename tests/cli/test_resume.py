@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -412,40 +411,6 @@ def test_output_that_nobody_reads_is_no_reason_to_stop(graph_folder, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("\n") == 1
     assert len(outcome(tmp_path / "run")[0]) == 20
-
-
-MEMORY = """
-import resource, sys
-import torch
-from vrgcn.cli import main
-torch.ones(100, 100) @ torch.ones(100, 100)
-used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (used + 300_000_000,) * 2)
-main()
-"""
-
-
-def test_too_little_memory_is_explained_by_what_would_take_less(graph_folder, tmp_path):
-    flags = ("--hidden", 40_000, "--epochs", 1, "--batch-size", 60, "--out", "run")
-    flags = (*flags, "--estimator", "cvd")
-    done = subprocess.run(
-        [sys.executable, "-c", MEMORY, "train", "--graph", graph_folder, *map(str, flags)],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        timeout=LONG,
-        check=False,
-    )
-    assert done.returncode == 1, done.stderr
-    assert "there is not enough memory to train" in done.stderr
-    for way in ("--batch-size", "--hidden", "--history-dtype float16"):
-        assert way in done.stderr
-    assert "It takes about " in done.stderr
-    assert re.search(r"were free\. What takes less:", done.stderr)
-    assert re.search(r"--batch-size \d+: .* in all, ", done.stderr)
-    assert "Traceback" not in done.stderr
-    assert not (tmp_path / "run").exists()
 
 
 WITHOUT_TORCH = """

@@ -4,24 +4,7 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from tests.cli.test_resume import FLAGS, outcome
-from vrgcn.training.clock import Clock
-from vrgcn.training.progress import EpochProgress
-
-
-@pytest.fixture
-def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A clock by hand: each epoch takes half a second, and nothing else takes any time."""
-    now, shown = [0.0], EpochProgress.epoch
-
-    def epoch(self, point) -> None:
-        shown(self, point)
-        now[0] += 0.5
-
-    monkeypatch.setattr(EpochProgress, "epoch", epoch)
-    monkeypatch.setattr(Clock, "now", staticmethod(lambda: now[0]))
 
 
 def test_a_run_stops_in_time_says_so_and_goes_on_with_more(

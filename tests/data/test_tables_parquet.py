@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -19,29 +17,6 @@ from vrgcn.data.tables.parquet import ParquetTable
 from vrgcn.data.tables.values import cell_bytes
 
 pytestmark = pytest.mark.usefixtures("told_as_flags")
-
-# Imports tables in a process of its own; its last line is by how many MB that grew. The highest
-# size that the system keeps for a process is its own, where `ru_maxrss` may be its parent's.
-IMPORT = """
-import re
-from pathlib import Path
-from vrgcn.data.tables import ImportSpec, importing
-
-def peak():
-    return int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]) >> 10
-
-before = peak()
-spec = ImportSpec(nodes=Path("n.parquet"), edges=Path("e.csv"), out=Path("g"))
-try:
-    importing.run_import(spec, lambda name, rows: None, lambda title, rows: None)
-except ValueError as error:
-    print(error)
-print(peak() - before)
-"""
-
-measured = pytest.mark.skipif(
-    not Path("/proc/self/status").exists(), reason="the system does not tell the peak of a process"
-)
 
 
 @pytest.fixture(autouse=True)
@@ -77,40 +52,21 @@ def refused(**options) -> str:
     return str(caught.value)
 
 
-def growth() -> tuple[str, int]:
-    """Return the output of an import, and by how many MB its process grew."""
-    done = subprocess.run(
-        [sys.executable, "-c", IMPORT], capture_output=True, text=True, check=True
-    ).stdout.splitlines()
-    return "\n".join(done[:-1]), int(done[-1])
+# ----------------------------------------------------------------------------------- memory
 
 
-# ----------------------------------------------------------------------------------- measured
-
-
-@measured
-def test_a_text_that_is_long_and_often_there_is_refused_in_bounded_memory():
-    write({"id": range(40), "bio": same("a" * (16 << 20), 40)})
-    assert Path("n.parquet").stat().st_size < 5000
-    said, grown = growth()
-    assert said == (
-        "n.parquet: column 'bio' holds a cell of 16.8 MB in row 1, where 4.19 MB are the most; "
-        'leave the column out with drop="bio"'
-    )
-    assert grown < 300  # the cells are 671 MB
-
-
-@measured
-def test_ids_that_are_all_the_same_are_refused_early():
-    write({"id": np.full(12_000_000, 7)})
-    assert Path("n.parquet").stat().st_size < 100_000
-    said, grown = growth()
-    assert said == (
-        "n.parquet: column 'id' repeats the id of an earlier row, in 1,048,575 rows: '7' in row 2, "
-        "'7' in row 3, '7' in row 4, ...; read no further than row 1,048,576; is this the column "
-        "of ids? See id="
-    )
-    assert grown < 300
+def test_a_text_that_is_long_and_often_there_is_refused_in_bounded_memory(monkeypatch):
+    monkeypatch.setattr(cell_limits, "CELL_BYTES", 1 << 16)
+    monkeypatch.setattr(parquet, "DECODED_BYTES", 1 << 20)
+    write({"id": range(400), "bio": same("a" * (1 << 18), 400)})
+    usual, counted = pa.default_memory_pool(), pa.proxy_memory_pool(pa.system_memory_pool())
+    pa.set_memory_pool(counted)
+    try:
+        said = refused()
+    finally:
+        pa.set_memory_pool(usual)
+    assert "column 'bio' holds a cell of 262 kB in row 1, where 65.5 kB are the most" in said
+    assert 1 << 18 < counted.max_memory() < 8 << 20  # the cells are 105 MB
 
 
 # -------------------------------------------------------------------------------------- cells

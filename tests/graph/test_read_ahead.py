@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from tests.page_cache import forgotten, pages_in_memory
-from tests.waiting import wait_for
 from vrgcn.graph import bags
 from vrgcn.graph import read_ahead as module
 from vrgcn.graph.mapped import zeros
-from vrgcn.graph.read_ahead import gather, is_mapped, note_mapped, read_ahead
+from vrgcn.graph.read_ahead import gather, is_mapped, read_ahead
 from vrgcn.graph.sparse import CSR, offsets, select_rows
 
 PAGE = mmap.PAGESIZE
@@ -59,20 +57,15 @@ def test_a_table_that_begins_inside_a_page_has_rows_across_pages():
     assert found.tolist() == [[7 * PAGE, 2 * PAGE], [11 * PAGE, 2 * PAGE]]
 
 
-def test_pages_come_into_memory_and_others_do_not(tmp_path):
-    file = tmp_path / "table.bin"
-    file.write_bytes(bytes(512 * PAGE))
-    forgotten(file)
-    table = torch.from_file(str(file), shared=True, size=128 * PAGE, dtype=torch.float32)
-    table = table.view(512, -1)
-    with read_ahead(note_mapped(table), torch.tensor([300, 17, 301])):
-        # Asking for pages does not wait for the disk.
-        wait_for(lambda: len(pages_in_memory(file)) >= 3, "three pages")
-        assert pages_in_memory(file) == [17, 300, 301]
-        table[100].sum()  # not named: it comes, and alone
-        assert pages_in_memory(file) == [17, 100, 300, 301]
-    table[200].sum()  # from now on as the system likes
-    wait_for(lambda: {100, 199, 200, 201} <= set(pages_in_memory(file)), "pages around another")
+def test_pages_of_named_rows_are_asked_for_and_others_are_not_read_with_them(tmp_path, monkeypatch):
+    calls, expected = asked(monkeypatch), []
+    monkeypatch.setattr(module, "_expect", lambda start, size, order: expected.append(order))
+    table = zeros((512, PAGE // 4), torch.float32, tmp_path / "table.bin")
+    with read_ahead(table, torch.tensor([300, 17, 301])):
+        start = table.data_ptr()
+        assert calls == [[[start + 17 * PAGE, PAGE], [start + 300 * PAGE, 2 * PAGE]]]
+        assert expected == [module._RANDOM]
+    assert expected == [module._RANDOM, module._NORMAL]
 
 
 def test_nothing_is_asked_for_of_tables_in_memory(monkeypatch):

@@ -11,6 +11,8 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
+UNLIMITED = 2**63 - 1  # bytes, where nothing limits them
+
 # Messages of the allocators of the CPU, NumPy, Arrow, CUDA and the library loader: PyTorch raises a
 # plain RuntimeError, and others wrap such messages.
 _SAID = (
@@ -37,9 +39,9 @@ _GROUPS = (
 def free_memory() -> int:
     """Bytes that the process may still take: of the machine, and within limits that it was set.
 
-    2^63 − 1 where nothing tells.
+    UNLIMITED where nothing tells.
     """
-    known = [2**63 - 1]
+    known = [UNLIMITED]
     with suppress(OSError, ValueError, IndexError):
         line = next(x for x in _lines("/proc/meminfo") if x.startswith("MemAvailable:"))
         known.append(1024 * int(line.split()[1]))
@@ -52,13 +54,13 @@ def free_memory() -> int:
 
 def free_addresses() -> int:
     """Bytes that the process may still map, files among them, within a limit that it was set
-    (`ulimit -v`); 2^63 − 1 where there is none."""
-    return 2**63 - 1 if resource is None else _within(resource.RLIMIT_AS, "VmSize")
+    (`ulimit -v`); UNLIMITED where there is none."""
+    return UNLIMITED if resource is None else _within(resource.RLIMIT_AS, "VmSize")
 
 
 def _within(kind: int, taken: str) -> int:
     limit = resource.getrlimit(kind)[0]
-    return 2**63 - 1 if limit == resource.RLIM_INFINITY else max(0, limit - taken_memory(taken))
+    return UNLIMITED if limit == resource.RLIM_INFINITY else max(0, limit - taken_memory(taken))
 
 
 def _group_limits() -> Iterator[int]:

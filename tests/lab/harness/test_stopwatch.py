@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
-from pathlib import Path
 
-import numpy as np
 import pytest
 
 from lab.harness import stopwatch as module
-from lab.harness.stopwatch import Spent, Stopwatch, ThreadClock, stopped_within
-from tests.page_cache import forgotten
-from tests.waiting import LONG
+from lab.harness.stopwatch import Spent, Stopwatch, stopped_within
 
 
 class Hands:
@@ -38,12 +29,6 @@ class Hands:
 @pytest.fixture
 def hands() -> Hands:
     return Hands()
-
-
-def busy(seconds: float) -> None:
-    end = time.thread_time() + seconds
-    while time.thread_time() < end:
-        pass
 
 
 def test_sleeping_is_waiting_and_computing_is_not(hands):
@@ -103,54 +88,6 @@ def test_waiting_is_what_neither_computing_nor_the_queue_explains():
     assert Spent(wall=1.0, cpu=1.1).waited == 0.0
 
 
-def test_the_clock_of_a_thread_counts_computing_and_no_sleep():
-    clock = ThreadClock()
-    start = clock()
-    busy(0.1)
-    assert (clock() - start).cpu >= 0.1
-    start = clock()
-    time.sleep(0.1)  # the clock is asked about sleep; a longer one does no harm
-    slept = clock() - start
-    assert slept.wall >= 0.1
-    assert slept.cpu < slept.wall
-
-
-def test_time_in_which_another_has_the_processor_is_queued():
-    clock, allowed = ThreadClock(), os.sched_getaffinity(0)
-    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as other:
-        try:
-            for pid in (0, other.pid):  # one processor for both: they have to take turns
-                os.sched_setaffinity(pid, {min(allowed)})
-            outer = time.perf_counter()
-            start = clock()
-            while (shared := clock() - start).queued < 0.05:
-                busy(0.01)
-            around = time.perf_counter() - outer
-        finally:
-            os.sched_setaffinity(0, allowed)
-            other.kill()
-    # Nobody computes while waiting in the queue. Two clocks of a system may differ by a little.
-    assert shared.cpu + shared.queued <= 1.01 * around
-
-
-def test_pages_that_come_from_the_disk_are_counted(tmp_path):
-    file = tmp_path / "table.npy"
-    np.save(file, np.arange(1 << 20))
-    table = np.load(file, mmap_mode="r")
-    forgotten(file)
-    clock, before = ThreadClock(), _read_by_all_threads()
-    start = clock()
-    table.sum()
-    spent = clock() - start
-    assert spent.major_faults > 0
-    assert table.nbytes <= spent.read_bytes <= _read_by_all_threads() - before
-
-
-def _read_by_all_threads() -> int:
-    lines = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
-    return int(lines["read_bytes"])
-
-
 @pytest.mark.parametrize(
     ("wall", "queued", "stopped"),
     [
@@ -164,33 +101,3 @@ def _read_by_all_threads() -> int:
 def test_a_beat_that_nothing_else_explains_is_a_stop(monkeypatch, wall, queued, stopped):
     monkeypatch.setattr(module, "_BEAT", 0.125)
     assert stopped_within(wall, queued) == stopped
-
-
-def test_a_process_that_was_stopped_from_outside_did_not_wait():
-    program = (
-        "import sys; from lab.harness.stopwatch import Stopwatch, ThreadClock\n"
-        "clock = ThreadClock(); watch = Stopwatch(clock)\n"
-        "with watch.phase('wait'):\n"
-        "    print('ready', flush=True); sys.stdin.readline()\n"
-        "    while not clock().stopped: pass\n"
-        "told = watch.stop()['wait']['compute']; print(told['waited'], told['stopped'])"
-    )
-    pipe, start = subprocess.PIPE, time.perf_counter()
-    with subprocess.Popen(
-        [sys.executable, "-c", program], stdin=pipe, stdout=pipe, text=True
-    ) as process:
-        try:
-            assert process.stdout is not None
-            process.stdout.readline()
-            process.send_signal(signal.SIGSTOP)
-            os.waitid(os.P_PID, process.pid, os.WSTOPPED)
-            down = time.perf_counter()
-            time.sleep(2 * module._STOPPED)  # shorter stops do not count; a longer does no harm
-            inside = time.perf_counter() - down
-            process.send_signal(signal.SIGCONT)
-            waited, stopped = map(float, process.communicate("\n", LONG)[0].split())
-        finally:
-            process.kill()
-    around = time.perf_counter() - start
-    assert inside / 2 < stopped <= around  # a beat that was due in the meantime is not missing
-    assert waited <= around - stopped

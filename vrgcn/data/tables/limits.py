@@ -7,10 +7,9 @@ before reading begins.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
 
+from vrgcn.files.memory import UNLIMITED, free_addresses
 from vrgcn.files.sizes import bytes_text
 
 ROOM = 400 << 20  # bytes that reading takes at most besides its results: blocks in transit, threads
@@ -19,8 +18,8 @@ ROOM = 400 << 20  # bytes that reading takes at most besides its results: blocks
 def respect_limit() -> None:
     """Make Arrow use little memory if the process has a memory limit; refuse to start with too
     little."""
-    room = room_left()
-    if room is None:
+    room = free_addresses()
+    if room == UNLIMITED:
         return
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
@@ -30,16 +29,3 @@ def respect_limit() -> None:
             f"the process may allocate {bytes_text(room)} more (ulimit -v), and reading tables "
             f"takes {bytes_text(ROOM)}: raise the limit"
         )
-
-
-def room_left() -> int | None:
-    """Return the bytes left until the process reaches its memory limit; None if it has no limit."""
-    try:
-        import resource
-    except ImportError:  # not on every system
-        return None
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    status = Path("/proc/self/statm")
-    if limit == resource.RLIM_INFINITY or not status.exists():
-        return None
-    return limit - int(status.read_text().split()[0]) * resource.getpagesize()
