@@ -22,6 +22,16 @@ def test_levels_are_counted(layers: int) -> None:
     assert seen.depth == layers
 
 
+def test_more_levels_than_can_be_are_refused() -> None:
+    class Deep(nn.Module):
+        def forward(self, x: torch.Tensor, propagate) -> torch.Tensor:
+            while True:
+                x = propagate(x)
+
+    with pytest.raises(ValueError, match="propagate more than 1,000 times: give it fewer layers"):
+        trace(Deep(), X, training=False)
+
+
 def test_a_model_that_propagates_the_features_needs_no_table_of_them() -> None:
     assert trace(gcn(), X, training=True).first_table == 1
     assert trace(Embedded(2), X, training=True).first_table == 0

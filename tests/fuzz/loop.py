@@ -43,10 +43,14 @@ class Report:
 
 def attempt(target: Target, right: Path, folder: Path, seed: int) -> str:
     """Damage the files by a seed and read them: "read", "refused", or what is wrong with that."""
+    draw = random.Random(seed)
+    if target.each:
+        right = draw.choice(sorted(right.iterdir()))
+        folder = folder / right.name
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(right, folder)
     before = _contents(folder)
-    target.damage(folder, random.Random(seed))
+    target.damage(folder, draw)
     after = _contents(folder)
     if before == after:
         return "unchanged"
@@ -137,10 +141,10 @@ def _contents(folder: Path) -> dict[str, object]:
     for path in folder.rglob("*"):
         if path.is_file():
             found[str(path)] = path.read_bytes()
-            if path.name == "meta.json":
+            if path.suffix == ".json":
                 with suppress(ValueError):
                     found[str(path)] = repr(json.loads(path.read_bytes()))
-            if path.name == "m.safetensors":
+            if path.suffix == ".safetensors":
                 with suppress(ValueError, AttributeError, LookupError, TypeError):
                     found[str(path)] = _model(path.read_bytes())
     return found

@@ -20,12 +20,14 @@ class Target(NamedTuple):
     damage: changes them by chance
     read: reads and uses them
     sealed: whether any change at all must be refused, for there are checksums
+    each: whether `make` makes a folder for each of several cases, one of which is tried at a time
     """
 
     make: Callable[[Path], None]
     damage: Callable[[Path, random.Random], None]
     read: Callable[[Path], None]
     sealed: bool = False
+    each: bool = False
 
 
 def some_graph(kind: str) -> Graph:
@@ -43,10 +45,12 @@ def some_graph(kind: str) -> Graph:
     if kind == "numbers":
         return Graph(edges, features, labels * 1.5, task="regression", **splits)
     if kind == "kinds":
+        bought = ("user", "bought", "item")
+        words = {"word": ["ab"[i % 2] for i in range(40)], "part": ["train", "val"] * 20}
         return Graph.from_kinds(
             {"user": features[:7], "item": features[7:, :2].contiguous(), "shop": 3},
             {
-                ("user", "bought", "item"): (edges % 5, torch.rand(40, generator=generator)),
+                bought: (edges % 5, torch.rand(40, generator=generator)),
                 ("user", "follows", "user"): edges % 7,
                 ("item", "sold_by", "shop"): edges % 3,
             },
@@ -56,6 +60,8 @@ def some_graph(kind: str) -> Graph:
             test=range(6, 7),
             ids={"user": [f"u{i}" for i in range(7)], "shop": [5, 6, 7]},
             classes=["a", "b", "c"],
+            edge_columns={bought: {"rating": torch.rand(40).tolist(), **words}},
+            node_columns={"item": {"size": [1.0, 2.0, float("nan"), 4.0, 5.0]}},
         )
     return Graph(edges, features, labels, undirected=True, names=names, **splits)
 

@@ -11,6 +11,7 @@ import json
 import pickle
 import random
 import shutil
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,6 +21,7 @@ import pyarrow.parquet as pq
 import scipy.sparse as sp
 import torch
 
+from tests.fuzz.model_targets import MODELS
 from tests.fuzz.mutations import array_changed, bytes_changed, json_changed, value_changed
 from tests.fuzz.target import Target, damage_any, some_graph
 from tests.fuzz.training_targets import TRAINING
@@ -46,6 +48,18 @@ def _damage_store(folder: Path, draw: random.Random) -> None:
         file.write_text(json.dumps(signed(changed) if isinstance(changed, dict) else changed))
     else:
         file.write_bytes(bytes_changed(data, draw))
+
+
+def _damage_or_swap(folder: Path, draw: random.Random) -> None:
+    """Change a file, or put another file of the folder in its place."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    file = draw.choice(files)
+    if draw.random() < 0.3:
+        file.write_bytes(draw.choice(files).read_bytes())
+    elif draw.random() < 0.1:
+        file.unlink()
+    else:
+        damage_any(folder, draw)
 
 
 def _read_store(folder: Path) -> None:
@@ -183,21 +197,24 @@ def _read_ppi(folder: Path) -> None:
         raise ValueError(f"toy-ppi-G.json: {error}" if str(folder) in str(error) else "") from error
 
 
-def _store(kind: str) -> Target:
-    return Target(
-        lambda folder: save_graph(some_graph(kind), folder / "graph"), _damage_store, _read_store
-    )
+def _make_stores(folder: Path, kinds: Sequence[str]) -> None:
+    for kind in kinds:
+        (folder / kind).mkdir()
+        save_graph(some_graph(kind), folder / kind / "graph")
 
 
 _STORES = ("names", "sparse", "multilabel", "numbers", "kinds")
 TARGETS: dict[str, Target] = {
-    "graph": Target(
-        lambda folder: save_graph(some_graph("names"), folder / "graph"),
-        damage_any,
+    "graphs": Target(
+        lambda folder: _make_stores(folder, ("names", "kinds")),
+        _damage_or_swap,
         _read_store,
         sealed=True,
+        each=True,
     ),
-    **{f"store of {kind}": _store(kind) for kind in _STORES},
+    "signed graphs": Target(
+        lambda folder: _make_stores(folder, _STORES), _damage_store, _read_store, each=True
+    ),
     "CSV": Target(_make_tables, _damage_tables, _read_tables),
     "gzip": Target(_make_zipped, _damage_tables, _read_tables),
     "Parquet": Target(_make_parquet, _damage_tables, _read_tables),
@@ -205,4 +222,5 @@ TARGETS: dict[str, Target] = {
     "raw files": Target(_make_raw, damage_any, _read_raw),
     "ppi-small": Target(_make_ppi, _damage_ppi, _read_ppi),
     **TRAINING,
+    **MODELS,
 }

@@ -124,11 +124,11 @@ BROKEN = {
     "a later version": ({"version": 4}, "is of version 4"),
     "no members": ({"members": []}, "members must be a list of at least one"),
     "a path outside": (
-        {"members": [{"name": "a", "file": "../m.safetensors", "weight": 1.0}]},
+        {"members": [{"name": "a", "file": "../m.safetensors", "weight": 1.0, "checksum": ""}]},
         "file must be the path of a file in the same folder",
     ),
     "a weight below 0": (
-        {"members": [{"name": "a", "file": "members/network.safetensors", "weight": -1.0}]},
+        {"members": [{"name": "a", "file": "m.safetensors", "weight": -1.0, "checksum": ""}]},
         "weight must be above 0",
     ),
 }
@@ -148,3 +148,15 @@ def test_a_folder_that_cannot_be_is_refused(changes: dict, message: str, tmp_pat
     with pytest.raises(ValueError, match=f"average.json.*{message}"):
         load_average(tmp_path)
     (tmp_path / "members" / "network.safetensors").unlink()
+
+
+def test_members_in_each_others_place_or_missing_are_refused(tmp_path: Path) -> None:
+    save_average(Average.of_members(members(small()), WEIGHTS), tmp_path)
+    one, other = (tmp_path / "members" / f"{name}.safetensors" for name in WEIGHTS)
+    one.rename(tmp_path / "kept")
+    with pytest.raises(FileNotFoundError, match=r"network\.safetensors is missing"):
+        load_average(tmp_path)
+    other.rename(one)
+    (tmp_path / "kept").rename(other)
+    with pytest.raises(ValueError, match=r"network\.safetensors: is damaged, or is another model"):
+        load_average(tmp_path)

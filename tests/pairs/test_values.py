@@ -25,14 +25,19 @@ NAME = "user-rated-item"
 PARTS = ["train", "train", "train", "train", "val", "test"]
 
 
-def rated(values: list[object], parts: list[str] = PARTS) -> Pairs:
-    """Pairs of three users (0 to 2) and three items (3 to 5)."""
+def rated_graph(values: list[object], parts: list[str] = PARTS) -> Graph:
+    """Three users (0 to 2) who rate three items (3 to 5)."""
     edges = torch.tensor([[0, 0, 1, 1, 2, 2], [0, 1, 0, 2, 0, 1]])
-    graph = Graph.from_kinds(
+    return Graph.from_kinds(
         {"user": 3, "item": 3},
         {RATED: edges},
         edge_columns={RATED: {"rating": values, "part": parts}},
     )
+
+
+def rated(values: list[object], parts: list[str] = PARTS) -> Pairs:
+    """The pairs of that graph."""
+    graph = rated_graph(values, parts)
     pairs = split_pairs(graph, f"{NAME}.rating", split_column="part").pairs
     assert pairs is not None
     return pairs

@@ -19,7 +19,7 @@ from vrgcn.graph.sparse import first_rows, full_precision, is_dense, select_rows
 from vrgcn.pyg.forward import is_pyg, run_forward
 from vrgcn.pyg.support import check_rows
 
-_MOST_LEVELS = 1000
+_MOST_LEVELS = 1000  # calls of propagate
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,10 @@ def trace(
     twice: set[Relation] = set()
 
     def answer(level: int, over: Relation, h: Tensor) -> Tensor:
+        if level == _MOST_LEVELS:
+            raise ValueError(
+                f"the model calls propagate more than {_MOST_LEVELS:,} times: give it fewer layers"
+            )
         if level == len(levels):
             received.append(h)
             levels.append([])
@@ -99,7 +103,7 @@ def trace(
         set_mode(model, training, norms=False),
     ):
         states = own.get_state(), default_state(device)
-        output = run_forward(model, x, asking([len(nodes)] * _MOST_LEVELS, answer))
+        output = run_forward(model, x, asking([len(nodes)] * (_MOST_LEVELS + 2), answer))
         drew_own = not torch.equal(states[0], own.get_state())
         drew_default = not torch.equal(states[1], default_state(device))
         if version(x) != before:

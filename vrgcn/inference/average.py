@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeVar
 
 from torch import nn
 
-from vrgcn.files.checksums import value_checksum
+from vrgcn.files.checksums import file_checksum, value_checksum
 from vrgcn.files.kinds import OBJECT, TEXT, Kind, check_kinds, or_null, shown
 from vrgcn.files.parsing import read_json
 from vrgcn.files.tensors import read_tensors, size_of, tensor_checksum, write_tensors
@@ -105,7 +105,8 @@ def save_average(average: Average, folder: Path) -> None:
     for (name, member), weight in zip(average.members.items(), average.weights, strict=True):
         file = f"{_MEMBERS}/{name}.safetensors"
         save_model(member, folder / file)
-        entries.append({"name": name, "file": file, "weight": weight})
+        checksum = file_checksum(folder / file)
+        entries.append({"name": name, "file": file, "weight": weight, _CHECKSUM: checksum})
     # Relative: both may be moved together.
     best = None if average.best is None else os.path.relpath(average.best, folder)
     about: dict[str, Any] = {"format": FORMAT, "version": 1, "best": best, "members": entries}
@@ -147,7 +148,7 @@ def load_average(folder: Path) -> Average:
     check_kinds(str(path), about, _KINDS)
     for entry in about["members"]:
         check_kinds(str(path), entry, _MEMBER)
-    members = {entry["name"]: load_model(folder / entry["file"]) for entry in about["members"]}
+    members = {entry["name"]: _load_member(folder, entry) for entry in about["members"]}
     weights = {entry["name"]: entry["weight"] for entry in about["members"]}
     best = None if about["best"] is None else os.path.normpath(folder / about["best"])
     try:
@@ -161,6 +162,19 @@ def load_average(folder: Path) -> Average:
         smoothing=_read(folder / _SMOOTHING, about.get("smoothing"), Smoothing),
         calibration=_read(folder / _CALIBRATION, about.get("calibration"), Calibration),
     )
+
+
+def _load_member(folder: Path, entry: dict[str, Any]) -> SavedModel:
+    """Load a member; raise if another model has the name of its file."""
+    file = folder / entry["file"]
+    if not file.is_file():
+        raise FileNotFoundError(f"{file} is missing; {AVERAGE} says that the average has it")
+    if file_checksum(file) != entry[_CHECKSUM]:
+        raise ValueError(
+            f"{file}: is damaged, or is another model: its checksum is not the one in {AVERAGE}; "
+            "copy the average again from where it was made, or run the search again"
+        )
+    return load_model(file)
 
 
 def _read(file: Path, about: dict[str, Any] | None, kind: type[P]) -> P | None:
@@ -209,4 +223,5 @@ _MEMBER = {
     "weight": Kind(
         lambda value: type(value) in (int, float) and 0 < value <= 1, "above 0 and at most 1"
     ),
+    _CHECKSUM: TEXT,
 }

@@ -68,9 +68,10 @@ class Calibration:
     def of_file(path: Path, settings: Mapping[str, Any], tensors: dict[str, Tensor]) -> Calibration:
         """Build from the entries and the tensors of a file; raise if they do not agree."""
         scores = tensors.get(_SCORES)
-        if scores is None or scores.dim() != 1 or (scores.diff() < 0).any():
+        good = scores is not None and scores.dim() == 1 and scores.dtype == torch.float64
+        if scores is None or not good or (scores.diff() < 0).any():
             raise ValueError(f"{path}: lacks the ascending {_SCORES} of its calibration")
-        return Calibration(**settings, scores=scores.double())
+        return Calibration(**settings, scores=scores)
 
     def outputs(self, outputs: Tensor) -> Tensor:
         """A model's outputs (nodes, width), divided by the temperature."""

@@ -105,10 +105,6 @@ def read_model_file(path: Path) -> tuple[Description, Tensors]:
     if description["propagation"] is None and not (own or description["own_matrix"]):
         raise ValueError(f"{path}: does not say by what the model propagates")
     for name, tensor in tensors.items():
-        counted = name in (*ID_TENSORS, _GROUPS) or _is_beside(name)
-        whole = own or description["model"] in BASELINES or counted
-        if not whole and not tensor.is_floating_point():
-            raise ValueError(f"{path}: {name} holds {tensor.dtype}, not floating-point numbers")
         if not torch.isfinite(tensor).all():
             raise ValueError(f"{path}: {name} holds NaN or infinite numbers; train the model again")
     _check_agreement(path, description, tensors)
@@ -183,13 +179,13 @@ def build_saved(
     try:
         with torch.device("meta"):  # shapes alone, whatever the widths
             model = SAVED[description["model"]](**arguments)
-        wanted = {name: tuple(value.shape) for name, value in model.state_dict().items()}
+        wanted = dict(model.state_dict())
     except (ValueError, TypeError, RuntimeError, OverflowError) as error:
         raise ValueError(f"{path}: describes a model that cannot be: {error}") from None
     numbers = description["regression"] or description["task"] is not None
     if numbers and any(name in weights for name in _SCALE):
-        wanted |= dict.fromkeys(_SCALE, ())
-    _check_shapes(path, weights, wanted)
+        wanted |= dict.fromkeys(_SCALE, torch.empty((), device="meta"))
+    _check_weights(path, weights, wanted)
     # The file's own tensors become the model's: those on the meta device have no numbers.
     model.load_state_dict(weights, assign=True)
     if isinstance(model, Baseline):
@@ -236,22 +232,33 @@ def _is_beside(tensor: str) -> bool:
     return is_smoothing(tensor) or is_calibration(tensor)
 
 
-def _check_shapes(path: Path, weights: Tensors, wanted: dict[str, tuple[int, ...]]) -> None:
+def _check_weights(path: Path, weights: Tensors, wanted: Tensors) -> None:
+    """Refuse weights of other names, shapes or types than `wanted`, which may be without numbers.
+
+    Floating-point weights may have another precision, all of them the same.
+    """
     missing, foreign = wanted.keys() - weights.keys(), weights.keys() - wanted.keys()
     if missing:
         raise ValueError(f"{path}: lacks the weights {min(missing)!r} of the model it describes")
     if foreign:
         raise ValueError(f"{path}: the model that it describes has no weights {min(foreign)!r}")
-    for name, shape in wanted.items():
-        if tuple(weights[name].shape) != shape:
+    for name, own in wanted.items():
+        found, floating = weights[name], own.is_floating_point()
+        if found.shape != own.shape:
             raise ValueError(
-                f"{path}: {name} is {tuple(weights[name].shape)}, and the model that the file "
-                f"describes has {shape}"
+                f"{path}: {name} is {tuple(found.shape)}, and the model that the file "
+                f"describes has {tuple(own.shape)}"
             )
+        if not (found.is_floating_point() if floating else found.dtype == own.dtype):
+            kind = "floating-point numbers" if floating else own.dtype
+            raise ValueError(f"{path}: {name} holds {found.dtype}, not {kind}")
     numbers = {name: value for name, value in weights.items() if value.is_floating_point()}
     dtypes = {value.dtype for name, value in numbers.items() if name not in _SCALE}
     if len(dtypes) > 1:
         raise ValueError(f"{path}: has weights of several types: {', '.join(map(str, dtypes))}")
+    deviation = numbers.get(_SCALE[1])
+    if deviation is not None and not deviation > 0:
+        raise ValueError(f"{path}: {_SCALE[1]} must be above 0")
 
 
 def _check_agreement(path: Path, description: Description, tensors: Tensors) -> None:
@@ -273,8 +280,11 @@ def _check_agreement(path: Path, description: Description, tensors: Tensors) -> 
         shape = tuple(tensors[name].shape)
         if len(shape) != 1 or columns not in (None, *shape):
             raise ValueError(f"{path}: {name} is {shape}, and the model takes {columns} features")
-    for name in ("scaling.deviation", _PREFIX + _SCALE[1]):
-        if name in tensors and not (tensors[name] > 0).all():
+        if name != _GROUPS and not tensors[name].is_floating_point():
+            raise ValueError(
+                f"{path}: {name} holds {tensors[name].dtype}, not floating-point numbers"
+            )
+        if name == "scaling.deviation" and not (tensors[name] > 0).all():
             raise ValueError(f"{path}: {name} must be above 0")
     groups = tensors.get(_GROUPS)
     if groups is not None and (groups.dtype != torch.int64 or not _counts_up(groups)):

@@ -99,6 +99,9 @@ def id_tensors(names: pa.Array | None, prefix: str = "") -> dict[str, Tensor]:
 def ids_of_tensors(path: Path, tensors: dict[str, Tensor], prefix: str = "") -> pa.Array | None:
     """The ids that a model file has; an error where they are none."""
     ids, joined, stops = prefix + _IDS, prefix + _TEXT, prefix + _ENDS
+    for name, dtype in ((ids, torch.int64), (joined, torch.uint8), (stops, torch.int64)):
+        if name in tensors and (tensors[name].dim(), tensors[name].dtype) != (1, dtype):
+            raise ValueError(f"{path}: {name} must be one-dimensional, of {dtype}")
     if ids in tensors:
         return pa.array(tensors[ids].numpy())
     if joined not in tensors or stops not in tensors:

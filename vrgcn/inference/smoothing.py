@@ -88,6 +88,11 @@ class Smoothing:
                 f"{path}: its smoothing has {len(nodes)} nodes, errors {tuple(errors.shape)} and "
                 f"labels {tuple(labels.shape)}"
             )
+        if not (errors.is_floating_point() and labels.is_floating_point()):
+            raise ValueError(
+                f"{path}: errors and labels of its smoothing hold {errors.dtype} and "
+                f"{labels.dtype}, not floating-point numbers"
+            )
         return Smoothing(**settings, errors=errors, labels=labels, nodes=nodes)
 
     def places(self, graph: Graph) -> tuple[Tensor, Tensor]:
