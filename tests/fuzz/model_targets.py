@@ -29,6 +29,7 @@ from vrgcn.baselines.perceptron import Perceptron
 from vrgcn.costs.order import build_for
 from vrgcn.files.checksums import value_checksum
 from vrgcn.graph.graph import Graph
+from vrgcn.graph.scaling import Scaling
 from vrgcn.inference import AVERAGE
 from vrgcn.inference.average import Average, save_average
 from vrgcn.inference.calibration import calibrate
@@ -69,6 +70,12 @@ def _baseline(name: str) -> Case:
     return graph, fit_recipe(RECIPES[name], Problem.of(graph))
 
 
+def _scaled(case: Case) -> Case:
+    graph, saved = case
+    scaling = Scaling.fit("standard", graph.features, graph.train)
+    return graph, replace(saved, scaling=scaling, classes=graph.names.classes)
+
+
 def _calibrated(case: Case) -> Case:
     graph, saved = case
     assert graph.labels is not None
@@ -103,7 +110,7 @@ def _edges(nodes: int = 30) -> Graph:
 
 
 CASES: dict[str, Callable[[], Case]] = {
-    "gcn": lambda: _network(small(nodes=24), model="gcn"),
+    "gcn": lambda: _scaled(_network(some_graph("names"), model="gcn")),
     "residual": lambda: _network(small(nodes=24), model="residual"),
     "mlp": lambda: _network(small("regression", nodes=24), model="mlp"),
     "labels of neighbours": lambda: _network(
@@ -144,14 +151,14 @@ CASES: dict[str, Callable[[], Case]] = {
 
 
 @cache
-def _case(name: str) -> Case:
+def case(name: str) -> Case:
     return CASES[name]()
 
 
 def _make(folder: Path) -> None:
     for name in CASES:
         (folder / name).mkdir()
-        _, saved = _case(name)
+        _, saved = case(name)
         if isinstance(saved, Average):
             save_average(saved, folder / name)
         else:
@@ -210,7 +217,7 @@ def _tensor_changed(tensor: Tensor, draw: random.Random) -> Tensor:
 
 
 def _read(folder: Path) -> None:
-    graph, _ = _case(folder.name)
+    graph, _ = case(folder.name)
     place = folder if (folder / AVERAGE).exists() else folder / "m.safetensors"
     own = (lambda: TheirSAGE(6, 4, 2, 3)) if folder.name == "PyG" else None
     saved = load_model(place, own)

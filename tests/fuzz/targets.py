@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 import scipy.sparse as sp
 import torch
 
+from tests.fuzz.checkpoint_targets import CHECKPOINTS
 from tests.fuzz.model_targets import MODELS
 from tests.fuzz.mutations import array_changed, bytes_changed, json_changed, value_changed
 from tests.fuzz.target import Target, damage_any, some_graph
@@ -223,4 +224,5 @@ TARGETS: dict[str, Target] = {
     "ppi-small": Target(_make_ppi, _damage_ppi, _read_ppi),
     **TRAINING,
     **MODELS,
+    **CHECKPOINTS,
 }
