@@ -79,7 +79,7 @@ def test_ids_are_the_index_unless_a_column_has_them():
 
 def test_ids_may_be_of_any_type():
     keys = [uuid.UUID(int=i) for i in range(3)]
-    for ids in (keys, [1.0, 2.0, 3.0], [1, "a", None.__class__], pandas.Categorical(list("xyz"))):
+    for ids in (keys, [1.0, 2.0, 3.0], [1, "a", 2.5], pandas.Categorical(list("xyz"))):
         nodes = pandas.DataFrame({"id": ids, "f": [1.0, 2.0, 4.0]})
         edges = pandas.DataFrame({"source": list(ids)[:2], "target": list(ids)[1:]})
         graph = Graph.from_pandas(nodes, edges)
@@ -243,3 +243,18 @@ def test_networkx_attributes_may_have_any_name_but_not_the_same():
 def test_networkx_nodes_that_are_written_the_same_are_refused():
     with pytest.raises(ValueError, match=r"such as 1 and '1'.*relabel_nodes"):
         Graph.from_networkx(networkx.Graph([(1, "1")]))
+
+
+class Opinion:
+    """An object that no table can hold."""
+
+
+def test_a_column_of_objects_is_an_error_that_names_it_and_none_where_it_is_dropped():
+    frame = pandas.DataFrame({"id": [1, 2, 3], "x": [1.0, 2, 3], "what": [Opinion()] * 3})
+    edges = pandas.DataFrame({"source": [1, 2], "target": [2, 3]})
+    words = r"nodes: column 'what' holds Python objects, first a Opinion in .*drop=\"what\""
+    with pytest.raises(ValueError, match=words):
+        Graph.from_pandas(frame, edges)
+    with pytest.raises(ValueError, match=r"a: column 'what' holds .*drop=\"a.what\""):
+        Graph.from_tables({"a": frame}, {("a", "to", "a"): edges})
+    assert Graph.from_pandas(frame, edges, drop="what").names.features == ["x"]

@@ -416,7 +416,7 @@ def test_all_the_rest_are_features_but_not_what_is_dropped_or_has_no_name(tmp_pa
     )
     assert graph.names.features == ["x"]
     assert not graph.weighted
-    assert "left aside ''" in str(summary)
+    assert "ignored column: ''" in str(summary)
 
 
 def test_what_is_dropped_is_none_of_the_columns_that_a_pattern_names(tmp_path):
@@ -428,6 +428,17 @@ def test_what_is_dropped_is_none_of_the_columns_that_a_pattern_names(tmp_path):
     )
     assert graph.names.features == ["f_1", "f_2"]
     assert graph.names.classes == ["is_a", "is_b"]
+
+
+def test_a_pattern_does_not_drop_a_column_that_another_setting_names(tmp_path):
+    nodes = "id,split0,split1,x,f_1,f_2\nu,train,val,1,2,3\nv,val,train,2,3,4\n"
+    graph, _ = imported(
+        *(tmp_path, nodes, "source,target\nu,v\n"),
+        **{"split": "split0", "label": ("x",), "features": ("f_1",), "drop": ("split*", "f_*")},
+    )
+    assert graph.train.tolist() == [0]
+    assert graph.val.tolist() == [1]
+    assert graph.names.features == ["f_1"]
 
 
 def test_features_follow_the_order_of_the_flag(tmp_path):
@@ -525,7 +536,7 @@ def test_a_features_file_beside_a_node_file(tmp_path):
     graph, summary = imported(tmp_path, NODES, EDGES, features_file=tmp_path / "x.npy", fill=("7",))
     assert graph.features.tolist() == [[1], [2], [7]]
     assert graph.train.tolist() == [0]
-    assert "left aside 'age', 'height'" in str(summary)
+    assert "ignored columns: 'age', 'height'" in str(summary)
 
 
 # -------------------------------------------------------------------------------- interruption

@@ -245,8 +245,7 @@ def test_columns_that_are_not_there(error, options, message):
 
 @pytest.mark.parametrize("flag", ["label", "features"])
 def test_a_column_that_is_dropped_and_asked_for(error, flag):
-    for drop in ("x", "x*"):
-        assert error(**{flag: ("x",)}, drop=(drop,)) == f"--drop and --{flag} both name 'x'"
+    assert error(**{flag: ("x",)}, drop=("x",)) == f"--drop and --{flag} both name 'x'"
     assert error(**{flag: ("x*",)}, drop=("x",)) == (
         f"nodes.csv: --drop leaves none of the columns of --{flag}"
     )
@@ -254,11 +253,9 @@ def test_a_column_that_is_dropped_and_asked_for(error, flag):
 
 @pytest.mark.parametrize("flag", ["id", "split", "source", "target", "weight"])
 def test_a_column_that_a_flag_of_its_own_names_is_not_dropped_too(error, flag):
-    for drop in ("mine", "m*"):
-        text = error(
-            "id,mine\na,1\nb,2\n", "source,target,mine\na,b,1\n", **{flag: "mine"}, drop=(drop,)
-        )
-        assert f"--drop and --{flag} both name 'mine'" in text.splitlines()
+    edges = "source,target,mine\na,b,1\n"
+    text = error("id,mine\na,1\nb,2\n", edges, **{flag: "mine"}, drop=("mine",))
+    assert f"--drop and --{flag} both name 'mine'" in text.splitlines()
 
 
 @pytest.mark.parametrize(

@@ -449,7 +449,7 @@ def test_names_and_empty_columns_are_left_out_and_what_to_do_is_said():
     assert list(features) == ["x"]
     assert plan["name"][1] == "left out; to keep it: --column name=text"
     assert plan["note"] == ("nothing but empty cells; 3 missing", "left out")
-    assert "left aside 'name', 'note'" in str(summary)
+    assert "ignored columns: 'name', 'note'" in str(summary)
 
 
 def test_many_columns_alike_share_a_row_of_the_proposal():

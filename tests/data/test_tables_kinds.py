@@ -246,7 +246,7 @@ def test_a_column_label_of_another_kind_is_a_feature(files: Path) -> None:
     (files / "items.csv").write_text("sku,label,split\n1,10,train\n2,20,test\n")
     graph, summary = imported()
     assert rows(graph, "item")["label"] == [10, 20]
-    assert "item: left aside 'split'" in str(summary)
+    assert "item: ignored column: 'split'" in str(summary)
 
 
 def test_dangling_ids_may_be_skipped_or_added(files: Path) -> None:

@@ -74,7 +74,7 @@ def test_columns_may_come_in_another_order_and_with_others_and_without_labels():
     assert graph.num_classes == 2
     assert graph.labels is None
     assert len(graph.train) == 0
-    assert "left aside 'new'" in str(summary)
+    assert "ignored column: 'new'" in str(summary)
     assert not summary.warnings
 
 
@@ -284,8 +284,8 @@ def test_one_of_several_label_columns_that_is_not_there_is_told():
     graph, summary = like("who;x;is_a;is_c\na;1;1;0\nb;2;0;1\nc;3;;\nd;4;0;0\n")
     assert graph.labels is None
     assert summary.warnings == [
-        "tomorrow-n.csv: without 'is_b', 1 label column of 3 that mine has, the others are left "
-        "aside and no node is labelled: 'is_a', 'is_c'"
+        "tomorrow-n.csv: without 'is_b', 1 label column of 3 that mine has, the others are "
+        "ignored and no node is labelled: 'is_a', 'is_c'"
     ]
     Path("other").mkdir()
     _, summary = imported("other/none", "who;x\na;1\nb;2\nc;3\nd;4\n", like=Path("mine"))
@@ -366,7 +366,8 @@ def test_edges_without_weights_stay_without_though_tomorrows_table_has_some():
     graph, summary = like(nodes, "source,target,weight\na,b,7\n")
     assert not graph.weighted
     assert graph.features.tolist() == [[1], [2]]
-    assert summary.warnings == ["tomorrow-e.csv: left aside 'weight', since mine has no weights"]
+    told = "tomorrow-e.csv: ignored column: 'weight', since mine has no weights"
+    assert summary.warnings == [told]
 
 
 @pytest.mark.parametrize(

@@ -236,8 +236,8 @@ def test_spaces_around_names_of_columns_are_left_out_and_told():
 def test_columns_of_edges_that_are_of_no_use_are_told():
     _, summary = imported(NODES, "source,target,since,kind\na,b,1,x\n")
     assert (
-        "e.csv: left aside 'since', 'kind'; an edge has a weight (--weight COLUMN) and columns "
-        "that are kept (--keep COLUMN)"
+        "e.csv: ignored columns: 'since', 'kind'; an edge has a weight (--weight COLUMN) and "
+        "columns that are kept (--keep COLUMN)"
     ) in str(summary)
 
 
@@ -260,7 +260,7 @@ def test_commas_in_weights_that_may_be_two_things_are_told_and_read_as_the_user_
 def test_usual_names_of_the_ends_are_known_among_other_columns(header):
     graph, summary = imported(NODES, f"since,{header}\n2001,a,b\n")
     assert graph.edge_index().sort().values.tolist() == [[0, 1], [0, 1]]
-    assert "left aside 'since'" in str(summary)
+    assert "ignored column: 'since'" in str(summary)
 
 
 def test_ends_that_are_not_known_are_asked_for_with_an_example():

@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import copy
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
+from datetime import date, time, timedelta
+from enum import Enum
 from math import isnan
-from pathlib import Path
+from numbers import Number
+from pathlib import Path, PurePath
 from typing import Any
+from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
 import torch
 
@@ -23,6 +28,7 @@ from vrgcn.data.store import load_graph
 from vrgcn.data.tables.importing import run_import
 from vrgcn.data.tables.reading import BATCH_ROWS, Table, check_columns, tidy_names
 from vrgcn.data.tables.spec import ImportSpec
+from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.graph.validation import SPLITS
@@ -30,6 +36,12 @@ from vrgcn.graph.validation import SPLITS
 # Options of an import that are about files.
 _OF_FILES = ("nodes", "edges", "out", "delimiter", "headerless", "headerless_nodes")
 _ODD = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
+# What may be written as a text if a column holds several types, or one that Arrow lacks.
+_PLAIN = (str, bytes, Number, np.generic, date, time, timedelta, UUID, PurePath, Enum)
+
+
+class ObjectsError(ValueError):
+    """Raised for a column of Python objects, which are no values of a table."""
 
 
 def graph_from_pandas(
@@ -104,9 +116,9 @@ def graph_from_networkx(
     id_column = "id"
     while id_column in map(str, attributes):
         id_column = f"node {id_column}"
-    columns = {id_column: column_array(ids)}
+    columns = {id_column: table_column(ids)}
     for key in attributes:
-        columns[str(key)] = column_array([held.get(key) for _, held in G.nodes(data=True)])
+        columns[str(key)] = table_column([held.get(key) for _, held in G.nodes(data=True)])
     place = dict(zip(names, ids, strict=True))
     ends = list(G.edges(data=True))
     linked = {
@@ -131,11 +143,14 @@ def graph_from_networkx(
 class ColumnTable:
     """A table in memory, as the import reads tables.
 
-    name: for errors; columns: their names and values, as long as each other
+    name: for errors; columns: their names and values, as long as each other; an error is raised
+        where the column is read
     rows: what to call the rows in errors
     """
 
-    def __init__(self, name: str, columns: Mapping[str, pa.Array], rows: Sequence[Any]) -> None:
+    def __init__(
+        self, name: str, columns: Mapping[str, pa.Array | ObjectsError], rows: Sequence[Any]
+    ) -> None:
         self.name = name
         self.notes: list[str] = []
         self.header_doubt = ""
@@ -148,7 +163,13 @@ class ColumnTable:
         self._rows = rows
 
     def kind(self, column: str) -> pa.DataType:
-        return self._arrays[column].type
+        found = self._arrays[column]
+        if isinstance(found, ObjectsError):
+            raise ValueError(
+                f"{self.name}: column {column!r} {found}; make texts, numbers or dates of them, or "
+                f"leave the column out with {setting('drop', column)}"
+            )
+        return found.type
 
     def batches(self, columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
         arrays = [self._arrays[column] for column in columns]
@@ -164,7 +185,7 @@ def _frame_table(name: str, frame: Any) -> ColumnTable:
     _check_frame(name, frame)
     names = [str(column) for column in frame.columns]
     check_columns(name, names or [""])
-    arrays = {column: column_array(frame.iloc[:, place]) for place, column in enumerate(names)}
+    arrays = {column: table_column(frame.iloc[:, place]) for place, column in enumerate(names)}
     if not len(frame):
         raise ValueError(f"{name} has no rows")
     return ColumnTable(name, arrays, frame.index)
@@ -202,17 +223,38 @@ def _with_index(
     return with_index, name
 
 
+def table_column(values: Any) -> pa.Array | ObjectsError:
+    """A column of a `ColumnTable`."""
+    try:
+        return column_array(values)
+    except ObjectsError as error:
+        return error
+
+
 def column_array(values: Any) -> pa.Array:
-    """A column; values that Arrow has no type for, or several types, as texts."""
+    """A column; values that Arrow has no type for, or several types, as texts. Raise for objects,
+    whose texts say nothing."""
     try:
         array = pa.array(values, from_pandas=True)
     except _ODD:
-        array = pa.array([None if _is_missing(v) else str(v) for v in values], pa.string())
+        array = _texts(values)
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
-    if isinstance(array.type, pa.BaseExtensionType):
-        array = pa.array([None if _is_missing(v) else str(v) for v in values], pa.string())
-    return array
+    return _texts(values) if isinstance(array.type, pa.BaseExtensionType) else array
+
+
+def _texts(values: Iterable[Any]) -> pa.Array:
+    known = [None if _is_missing(value) else value for value in values]
+    for place, value in enumerate(known):
+        if value is not None and not _is_plain(value):
+            name = type(value).__qualname__
+            raise ObjectsError(f"holds Python objects, first a {name} in place {place:,}")
+    return pa.array([None if value is None else str(value) for value in known], pa.string())
+
+
+def _is_plain(value: Any) -> bool:
+    """True for single values, and for periods and intervals of pandas."""
+    return isinstance(value, _PLAIN) or type(value).__module__.partition(".")[0] == "pandas"
 
 
 def _is_missing(value: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from vrgcn.data.frames import ColumnTable, column_array, distinct_ids
+from vrgcn.data.frames import ColumnTable, distinct_ids, table_column
 
 KIND = "kind"
 _RELATION = "relation"  # the attribute of an edge that names its relation
@@ -39,12 +39,12 @@ def tables_of_kinds(G: Any, weight: str | None) -> tuple[dict[str, ColumnTable],
     for triple, ends in _relations(G, kind, kinds).items():
         title = "-".join(triple)
         columns = {
-            "source": column_array([ids[source] for source, _, _ in ends]),
-            "target": column_array([ids[target] for _, target, _ in ends]),
+            "source": table_column([ids[source] for source, _, _ in ends]),
+            "target": table_column([ids[target] for _, target, _ in ends]),
         }
         key = weight or "weight"
         if any(key in held for _, _, held in ends):
-            columns["weight"] = column_array([held.get(key, 1.0) for _, _, held in ends])
+            columns["weight"] = table_column([held.get(key, 1.0) for _, _, held in ends])
         tables[title] = ColumnTable(title, columns, [(s, t) for s, t, _ in ends])
     relations = [title for title in tables if title not in kinds]
     spec = {
@@ -72,9 +72,9 @@ def _node_table(G: Any, name: str, nodes: Sequence[Any], ids: Sequence[Any]) -> 
     id_column = "id"
     while id_column in map(str, keys):
         id_column = f"node {id_column}"
-    columns = {id_column: column_array(ids)}
+    columns = {id_column: table_column(ids)}
     for key in keys:
-        columns[str(key)] = column_array([one.get(key) for one in held])
+        columns[str(key)] = table_column([one.get(key) for one in held])
     return ColumnTable(name, columns, nodes)
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import csv
 import re
 import sqlite3
+import time
 from pathlib import Path
 
 import pytest
 import torch
 
 from tests.data.databases import shop
-from tests.data.databases.postgres import Server
+from tests.data.databases.postgres import PATIENCE, Server
 from vrgcn.data.databases import SCHEMES, postgresql, spool, sqlite
 from vrgcn.data.databases.opening import TableOpener
-from vrgcn.data.databases.source import is_query, name_parts, quoted_table
+from vrgcn.data.databases.source import is_query, name_parts, open_source, quoted_table
 from vrgcn.data.databases.url import TableUrl
 from vrgcn.data.store import load_graph
 from vrgcn.data.tables import ImportSpec, cell_limits, import_tables
@@ -261,6 +262,16 @@ def test_a_connection_that_breaks_leaves_nothing(vrgcn, postgres: Server, home: 
     assert list(home.iterdir()) == []
 
 
+def _wait_for_refusal(address: str) -> None:
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        try:
+            open_source(TableUrl.parse(address)).close()
+        except ValueError:
+            return
+    raise AssertionError("the server took everyone in")
+
+
 def test_a_password_comes_from_the_environment_and_shows_nowhere(
     vrgcn, postgres: Server, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,6 +290,7 @@ def test_a_password_comes_from_the_environment_and_shows_nowhere(
     rules.write_text(f"local all locked scram-sha-256\n{rules.read_text()}")
     server.execute("SELECT pg_reload_conf()")
     locked = address.replace("postgres:@", "locked@")
+    _wait_for_refusal(locked)  # the server reads its rules anew in its own time
     flags = ("--edges", f"{locked}#edges", "--out", "g")
     code, _, err = vrgcn("import", *flags)
     assert code == 1

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from vrgcn.data.databases.source import TableSource, open_source
+from vrgcn.data.databases.source import Keys, TableSource, key_columns, open_source
 from vrgcn.data.databases.spool import SpooledTable
 from vrgcn.data.databases.url import Place, TableUrl
 from vrgcn.data.tables.reading import Table, open_table
@@ -29,6 +30,7 @@ class TableOpener:
         self._beside = beside
         self._stack = ExitStack()
         self._sources: dict[str, TableSource] = {}
+        self._keys: dict[str, Sequence[Keys]] = {}
         self._folder: Path | None = None
         self._count = 0
 
@@ -45,7 +47,15 @@ class TableOpener:
         source = self._source(place)
         folder = self._scratch()
         self._count += 1
-        return SpooledTable(place.name, source.rows(place.what), folder / f"{self._count}.arrow")
+        rows = source.rows(place.what)
+        keys = key_columns(self._keys_in(place, source), place.what)
+        return SpooledTable(place.name, rows, folder / f"{self._count}.arrow", keys)
+
+    def _keys_in(self, url: TableUrl, source: TableSource) -> Sequence[Keys]:
+        """Return the keys of a database, read once; none for a source without them."""
+        if url.address not in self._keys:
+            self._keys[url.address] = source.keys() if hasattr(source, "keys") else []
+        return self._keys[url.address]
 
     def _source(self, url: TableUrl) -> TableSource:
         if url.address not in self._sources:

@@ -55,6 +55,15 @@ class Keys:
     needed: frozenset[str] = field(default_factory=frozenset)
 
 
+def key_columns(tables: Sequence[Keys], what: str) -> frozenset[str]:
+    """Return the columns of a table that are its key or name rows of another; of a query, all
+    columns with the name of a key."""
+    own = [each for each in tables if is_query(what) or each.table == name_parts(what)[-1]]
+    primary = {each.primary[0] for each in own if len(each.primary) == 1}
+    foreign = {column for each in own for key in each.foreign for column in key.columns}
+    return frozenset(primary | foreign)
+
+
 class TableSource(Protocol):
     """A database that was opened to be read, or to be written.
 

@@ -31,10 +31,14 @@ class SpooledTable:
     """The rows of a database as the import reads tables, see `Table`.
 
     file: where the rows are kept; it must not exist, and is removed by the caller
+    keys: columns that the database says are keys
     """
 
-    def __init__(self, name: str, rows: Rows, file: Path) -> None:
+    def __init__(
+        self, name: str, rows: Rows, file: Path, keys: frozenset[str] = frozenset()
+    ) -> None:
         self.name = name
+        self.keys = keys
         self.notes: list[str] = []
         self.header_doubt = ""
         self.columns = tidy_names(list(rows.schema.names), self.notes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from shlex import quote
@@ -19,6 +19,8 @@ from vrgcn.files.setting_names import COLUMN, setting
 
 # Column names of the two ends of an edge, besides source and target.
 ENDS = (("src", "dst"), ("from", "to"))
+END_NAMES = frozenset({"source", "target", *sum(ENDS, ())})
+_ROLES = ("id", "split", "source", "target", "weight")  # settings that name one column
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ def node_columns(
     labelled: False if nodes of another kind have the labels: a column `label` is then a feature
         like any other, and a column `split` is left aside
     """
-    left = _without_dropped(table, spec.drop)
+    left = _without_dropped(table, spec)
     id_column, label, split, features = left[0], [], None, []
     missing = Collected()  # errors, reported together
     with missing.step():
@@ -154,7 +156,7 @@ def edge_columns(table: Table, spec: ImportSpec, kinds: tuple[str, str] = ("", "
 
     kinds: names of the kinds at the ends; columns may be called by them, such as user and item_id
     """
-    left = _without_dropped(table, spec.drop)
+    left = _without_dropped(table, spec)
     found: dict[str, str | None] = {}
     missing = Collected()  # errors, reported together
     for name, given in (
@@ -237,19 +239,34 @@ def check_dropped(tables: Sequence[Table], patterns: Sequence[str]) -> None:
 
 
 def check_asked_for(spec: ImportSpec) -> None:
-    """Refuse to drop a column that a setting names; `_left` checks `label` and `features`."""
-    for name in ("id", "split", "source", "target", "weight"):
+    """Refuse to drop a column by its name that another setting names too; `_left` checks `label`
+    and `features`."""
+    for name in _ROLES:
         column = getattr(spec, name)
-        if column is not None and dropped(column, spec.drop):
+        if column is not None and column in spec.drop:
             raise ValueError(f"{setting('drop')} and {setting(name)} both name {column!r}")
 
 
-def dropped(column: str, patterns: Sequence[str]) -> bool:
-    return any(matches(column, pattern) for pattern in patterns)
+def dropped(column: str, patterns: Sequence[str], asked: Container[str] = ()) -> bool:
+    """True if settings leave a column out.
+
+    asked: columns that other settings name, which a pattern does not cover
+    """
+    return column in patterns or (
+        column not in asked and any(matches(column, pattern) for pattern in patterns)
+    )
 
 
-def _without_dropped(table: Table, patterns: Sequence[str]) -> list[str]:
-    left = [column for column in table.columns if not dropped(column, patterns)]
+def asked_columns(spec: ImportSpec) -> set[str]:
+    """The names of columns in settings that give a column a role or a kind."""
+    roles = {column for name in _ROLES if (column := getattr(spec, name)) is not None}
+    said = [pattern for patterns in said_of_features(spec).values() for pattern in patterns]
+    return roles | {*spec.label, *spec.features, *said}
+
+
+def _without_dropped(table: Table, spec: ImportSpec) -> list[str]:
+    asked = asked_columns(spec)
+    left = [column for column in table.columns if not dropped(column, spec.drop, asked)]
     if not left:
         raise ValueError(f"{table.name}: {setting('drop')} leaves no column")
     return left

@@ -20,7 +20,7 @@ from vrgcn.data.tables.summary import (
     label_counts,
     label_warnings,
 )
-from vrgcn.data.tables.telling import told_of_kept
+from vrgcn.data.tables.telling import ignored, told_of_kept
 from vrgcn.data.tables.wording import counted
 from vrgcn.files.printable import printable
 from vrgcn.files.setting_names import setting
@@ -203,7 +203,7 @@ def _columns(source: Source) -> list[str]:
         file = "" if kind.table.name == kind.name else f"{kind.table.name}: "
         lines.append(f"{kind.name}: {file}id {columns.id!r}{label}{split}, {made}")
         if columns.aside:
-            lines.append(f"{kind.name}: left aside {', '.join(map(repr, columns.aside[:5]))}")
+            lines.append(f"{kind.name}: {ignored(columns.aside)}")
         lines += told_of_kept(kind.name, kind.keep, "node")
     for relation in source.relations:
         own = relation.columns
@@ -217,8 +217,8 @@ def _columns(source: Source) -> list[str]:
             f"{own.target!r} ({relation.file.target}){more}"
         )
         aside = [column for column in own.aside if column not in own.kept]
-        if aside:
-            lines.append(f"{title}: left aside {', '.join(map(repr, aside[:5]))}")
+        if aside and not relation.own:  # those of a kind's table are reported with the kind
+            lines.append(f"{title}: {ignored(aside)}")
         lines += told_of_kept(title, relation.keep, "edge")
     for table in source.tables():
         lines += [f"{table.name}: {note}" for note in table.notes]

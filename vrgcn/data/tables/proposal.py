@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,6 +12,7 @@ from vrgcn.data.tables.encoders import ENCODERS, encoders_of, find_encoder, reco
 from vrgcn.data.tables.encoders.encoder import Encoder, Look
 from vrgcn.data.tables.encoders.sample import Sample
 from vrgcn.data.tables.overrides import DROP, Fill, Override, matches, parse_fills
+from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.values import cell_bytes, is_list
@@ -58,10 +59,12 @@ class Proposal:
     """The proposals for all feature columns of a table.
 
     title: the heading that is shown to the user
+    notes: warnings about columns that could be read in two ways
     """
 
     title: str
     columns: list[Proposed]
+    notes: Sequence[str] = ()
 
     @property
     def encoders(self) -> list[Encoder]:
@@ -73,12 +76,17 @@ class Proposal:
 
 
 def propose(
-    table: Table, columns: Sequence[str], spec: ImportSpec, edges: bool = False
+    table: Table,
+    columns: Sequence[str],
+    spec: ImportSpec,
+    edges: bool = False,
+    keys: Container[str] = (),
 ) -> Proposal:
     """Propose an encoder for each column; raise one error for all columns that need a setting.
 
     edges: the columns are those of edges, whose means become features; unless the user gives their
         kind, columns of which a mean says little are left out
+    keys: columns that name rows, of this table or of another
     """
     title = f"feature columns of {table.name}"
     if not columns:
@@ -90,7 +98,11 @@ def propose(
     proposals, doubts = [], []
     for column in columns:
         try:
-            proposals.append(_proposed(column, sample[column], overrides[column], spec, edges))
+            cells = sample[column]
+            if pa.types.is_dictionary(cells.type):
+                cells = cells.dictionary_decode()
+            first = Sample(column, cells, spec, edges, column in keys)
+            proposals.append(_proposed(first, overrides[column]))
         except ValueError as error:
             doubts.append(f"{table.name}: column {column!r} {error}")
     if edges:
@@ -102,7 +114,20 @@ def propose(
     for kind in dict.fromkeys((*ENCODERS, *used)):
         own = [proposal.column for proposal in proposals if proposal.kind == kind]
         find_encoder(kind).check(table.name, own, spec)
-    return Proposal(title, proposals)
+    return Proposal(title, proposals, _read_as_categories(table, proposals, sample))
+
+
+def _read_as_categories(
+    table: Table, proposals: Sequence[Proposed], sample: dict[str, pa.Array]
+) -> list[str]:
+    """Return warnings about columns that would be numbers, but for some texts."""
+    problems = Problems(table)
+    for each in proposals:
+        number = setting("column", f"{each.column}=number:lenient")
+        advice = f"all its cells count as categories; for numbers give {number}"
+        rows, what = np.array(each.look.odd, np.int64), "holds texts among codes of digits"
+        problems.add(what, each.column, rows, sample[each.column].take(pa.array(rows)), advice)
+    return problems.lines()
 
 
 def _of_edges(proposed: Proposed) -> Proposed:
@@ -169,12 +194,8 @@ def _override(column: str, spec: ImportSpec) -> Override | None:
     return found[-1] if found else None
 
 
-def _proposed(
-    column: str, cells: pa.Array, override: Override | None, spec: ImportSpec, edges: bool
-) -> Proposed:
-    if pa.types.is_dictionary(cells.type):
-        cells = cells.dictionary_decode()
-    sample = Sample(column, cells, spec, edges)
+def _proposed(sample: Sample, override: Override | None) -> Proposed:
+    column, cells, spec = sample.column, sample.cells, sample.spec
     encoder, look = recognise(sample)
     if override is not None and override.kind == DROP:
         return Proposed(column, replace(look, doubt=""), None)

@@ -38,6 +38,8 @@ class Table(Protocol):
     columns: names of the columns, all different
     notes: remarks on how the file is read, if its ending alone does not say so
     header_doubt: advice for errors if the names of the columns look like values; or ""
+
+    A table of a database also has `keys`, the columns that the database says are keys.
     """
 
     name: str
@@ -84,6 +86,12 @@ def open_table(path: Path, name: str, delimiter: str | None, header: bool = True
         )
     usual = DELIMITERS.get(kind)
     return DelimitedTable(path, delimiter, zipped, header, usual, HEADERLESS[name])
+
+
+def keys_of(table: Table) -> frozenset[str]:
+    """Return the columns that a database says are keys; none for files."""
+    found: frozenset[str] = getattr(table, "keys", frozenset())
+    return found
 
 
 def table_kind(ending: str) -> tuple[str, Callable[[Path], Table]] | None:

@@ -205,7 +205,7 @@ class Recipe:
         left = [c for c in self.label if c not in gone]
         return [
             f"{table.name}: without {_shown(gone)}, {counted(len(gone), 'label column')} of "
-            f"{len(self.label)} that {self.origin} has, the others are left aside and no node is "
+            f"{len(self.label)} that {self.origin} has, the others are ignored and no node is "
             f"labelled: {_shown(left)}"
         ]
 

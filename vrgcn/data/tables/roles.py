@@ -6,8 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from vrgcn.data.databases.url import TableUrl
 from vrgcn.data.tables.columns import (
+    END_NAMES,
     EdgeColumns,
+    asked_columns,
     check_asked_for,
     edge_columns,
     edge_features,
@@ -21,7 +24,7 @@ from vrgcn.data.tables.narrowing import Narrowing, naming
 from vrgcn.data.tables.nodes import check_split
 from vrgcn.data.tables.problems import Collected, KnownError
 from vrgcn.data.tables.proposal import Proposal, propose, rows_of
-from vrgcn.data.tables.reading import Table
+from vrgcn.data.tables.reading import Table, keys_of
 from vrgcn.data.tables.recipe import Recipe
 from vrgcn.data.tables.recipe_file import Recipes
 from vrgcn.data.tables.rows import ROW, NumberedRows
@@ -51,6 +54,8 @@ class Roles:
         self._recipes = recipes
         self._found = found
         self._proposals: list[tuple[str, Proposal]] = []
+        self._notes: list[str] = []
+        self._left_out = False  # a relation that is made of the label
 
     def source(self, on_plan: Plan) -> Source:
         schema, found = self._spec.schema, self._found
@@ -59,12 +64,18 @@ class Roles:
         for file in schema.relations:
             with found.step(), naming(schema.short(file)):
                 plain.append(self._relation(file, rows))
+        with found.step():
+            plain = self._without_labels(plain)
         relations = []
         for relation in plain:
             with found.step(), naming(schema.short(relation.file)):
                 relations.append(self._with_features(self._keeping(relation), plain))
         kinds = []
+        named = {kind for each in plain for kind in (each.file.source, each.file.target)}
         for kind in schema.kinds:
+            if kind not in named and self._left_out:
+                self._notes.append(f"{kind}: no relation leads to or from it now; it is left out")
+                continue
             with found.step(), naming(kind):
                 kinds.append(self._keeping_nodes(self._kind(kind, rows.get(kind), plain)))
         if len(schema.kinds) == len(kinds) == 1 and not schema.named:
@@ -72,7 +83,11 @@ class Roles:
         self._show(on_plan)
         found.raise_if_any()
         labelled = self._narrowing.labelled if schema.named else ""
-        source = Source(self._spec, kinds, relations, labelled, self._recipes is not None)
+        notes = [note for _, each in self._proposals for note in each.notes]
+        source = Source(
+            *(self._spec, kinds, relations, labelled, self._recipes is not None),
+            notes=[*self._notes, *notes],
+        )
         self._check_kept(source)
         return source
 
@@ -118,6 +133,15 @@ class Roles:
     def _is_table_of(self, kind: str, file: RelationFile) -> bool:
         return self._spec.schema.kinds[kind] == file.path
 
+    def _is_relation_of(self, kind: str, file: RelationFile) -> bool:
+        """True if columns of a kind's table may be the ends of a relation: its edges are read from
+        the same table, or from the same database if one of its ends is of the kind."""
+        own, edges = self._spec.schema.kinds[kind], file.path
+        if not (isinstance(own, TableUrl) and isinstance(edges, TableUrl)):
+            return own == edges
+        near = own.address == edges.address and kind in (file.source, file.target)
+        return near or own == edges
+
     def _with_id(self, spec: ImportSpec, file: RelationFile, kind: str, table: Table) -> ImportSpec:
         """Return the settings in which the ids of a kind, whose table it is, are one end."""
         given = self._narrowing.of_kind(kind).id
@@ -127,6 +151,34 @@ class Roles:
         changed = replace(spec, **ends)
         object.__setattr__(changed, "relation_column", spec.relation_column)
         return changed
+
+    def _without_labels(self, relations: Sequence[RelationSource]) -> list[RelationSource]:
+        """Leave out the relations that are made of the label: their edges would tell it."""
+        kind, left = self._narrowing.labelled, []
+        spec = self._narrowing.of_kind(kind) if self._spec.schema.named and kind else None
+        for each in relations:
+            column = each.columns.target if each.file.source == kind else each.columns.source
+            ours = spec is not None and kind in (each.file.source, each.file.target)
+            if spec is None or not ours or column not in spec.label:
+                left.append(each)
+                continue
+            title, told = each.file.title, f"its column {column!r} is the label of {kind!r}"
+            if each.own:
+                self._left_out = True
+                self._notes.append(f"{title}: {told}, so that its edges would tell it: left out")
+            else:
+                left.append(each)
+                self._notes.append(
+                    f"{title}: {told}: if its edges tell the label, leave it out of "
+                    f"{setting('edges')}"
+                )
+        if relations and not left:
+            with self._found.step():
+                raise ValueError(
+                    f"{setting('label')}: no relation is left without those that are made of the "
+                    f"label; give {setting('edges')} with another"
+                )
+        return left
 
     def _keeping(self, relation: RelationSource) -> RelationSource:
         """Return the relation with the columns that are kept for each edge."""
@@ -170,10 +222,32 @@ class Roles:
         chosen = [column for column in chosen if column not in ends or spec.features]
         splits = [reader.column for reader in relation.keep if reader.kind == "split"]
         chosen = [column for column in chosen if column not in splits]
-        proposal = propose(relation.table, chosen, spec, edges=True)
+        chosen = self._without_label(relation, chosen)
+        keys = self._keys(relation.table, others)
+        proposal = propose(relation.table, chosen, spec, edges=True, keys=keys)
         columns = columns.with_features([each.column for each in proposal.encoders])
         self._proposals.append((self._spec.schema.short(relation.file), proposal))
         return replace(relation, columns=columns, encoders=proposal.encoders)
+
+    def _without_label(self, relation: RelationSource, chosen: Sequence[str]) -> list[str]:
+        """Leave aside columns of edges that are called as the label of a node at an end."""
+        kind, spec = self._narrowing.labelled, relation.spec
+        if kind not in (relation.file.source, relation.file.target) or spec.features:
+            return list(chosen)
+        label = self._narrowing.of_kind(kind).label or ("label",)
+        asked = asked_columns(spec)
+        found = [column for column in chosen if column in label and column not in asked]
+        for column in found:
+            self._notes.append(
+                f"{relation.table.name}: column {column!r} is called as the label of {kind!r} and "
+                "could tell it: ignored"
+            )
+        return [column for column in chosen if column not in found]
+
+    def _keys(self, table: Table, relations: Sequence[RelationSource]) -> set[str]:
+        """Names of columns that are keys: those that a database names, and ends of relations."""
+        ends = {end for each in relations for end in (each.columns.source, each.columns.target)}
+        return (ends - END_NAMES) | keys_of(table)
 
     def _kind(
         self, kind: str, ends: EdgeColumns | None, relations: Sequence[RelationSource]
@@ -197,9 +271,15 @@ class Roles:
         if schema.named:
             check_asked_for(spec)
             # A column that names nodes of another kind is a relation, and no feature.
-            here = [each.columns for each in relations if self._is_table_of(kind, each.file)]
+            here = [each.columns for each in relations if self._is_relation_of(kind, each.file)]
             keys = {end for each in here for end in (each.source, each.target)} - {ROW}
-            keys -= {spec.id, *spec.features, "id" if "id" in table.columns else table.columns[0]}
+            keys -= {
+                spec.id,
+                *END_NAMES,
+                *asked_columns(spec),
+                *spec.features,
+                "id" if "id" in table.columns else table.columns[0],
+            }
             spec = replace(spec, drop=(*spec.drop, *sorted(keys)))
         if recipe is not None:
             spec = recipe.with_columns(spec, table)
@@ -213,7 +293,7 @@ class Roles:
         columns = node_columns(table, spec, labelled=labelled)
         if labelled:
             check_split(table, columns, spec)
-        proposal = propose(table, columns.features, spec)
+        proposal = propose(table, columns.features, spec, keys=self._keys(table, relations))
         self._proposals.append((kind, proposal))
         encoders = proposal.encoders
         marked = spec.unknown_nodes == "add" and bool(encoders or spec.features_file)

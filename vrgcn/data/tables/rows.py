@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from vrgcn.data.tables.reading import Table
+from vrgcn.data.tables.reading import Table, keys_of
 
 ROW = "(row)"  # the column of ids: the first row below the header is 1
 
@@ -21,6 +21,7 @@ class NumberedRows:
         self.columns = [*table.columns, ROW]
         self.notes = table.notes
         self.header_doubt = table.header_doubt
+        self.keys = keys_of(table)
 
     def kind(self, column: str) -> pa.DataType:
         return pa.int64() if column == ROW else self._table.kind(column)

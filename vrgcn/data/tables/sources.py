@@ -68,6 +68,7 @@ class Source:
 
     labelled: the kind that has the labels; None if there are none
     like: whether the features are those of an earlier import
+    notes: warnings about what is made of the tables, and what not
     """
 
     spec: ImportSpec
@@ -75,6 +76,7 @@ class Source:
     relations: Sequence[RelationSource]
     labelled: str | None
     like: bool
+    notes: Sequence[str] = ()
 
     @property
     def named(self) -> bool:

@@ -15,6 +15,7 @@ from vrgcn.data.tables.spec import asked_task
 from vrgcn.files.setting_names import COLUMN, setting
 
 DENSE = 0.8  # share of the numbers from the first to the last that a column of ids has
+_SHOWN = 8  # columns of a list
 DIFFERENT = 0.95  # the columns of one kind end at about the same number
 # Columns that name an end of an edge and no kind of nodes.
 _ENDS = {
@@ -51,7 +52,7 @@ def taken_from(source: Source, drawn: str) -> list[str]:
             f"features from {features}"
         )
         if node.aside:
-            lines.append(f"{node_table.name}: left aside {_listed(node.aside)}")
+            lines.append(f"{node_table.name}: {ignored(node.aside)}")
         lines += told_of_kept(node_table.name, kind.keep, "node")
     else:
         lines.append(f"nodes: those of the edges; features from {features}")
@@ -61,7 +62,7 @@ def taken_from(source: Source, drawn: str) -> list[str]:
     aside = [column for column in edge.aside if column not in edge.kept]
     if aside:
         lines.append(
-            f"{edge_table.name}: left aside {_listed(aside)}; an edge has a weight "
+            f"{edge_table.name}: {ignored(aside)}; an edge has a weight "
             f"({setting('weight', COLUMN)}) and columns that are kept ({setting('keep', COLUMN)})"
         )
     lines += told_of_kept(edge_table.name, relation.keep, "edge")
@@ -89,10 +90,13 @@ def remarks(source: Source) -> list[str]:
         for table in source.tables()
         if table.header_doubt
     ]
+    notes += source.notes
     for relation in source.relations:
         recipe, edges = relation.recipe, relation.table
         if recipe is not None and relation.columns.weight is None and "weight" in edges.columns:
-            notes.append(f"{edges.name}: left aside 'weight', since {recipe.origin} has no weights")
+            notes.append(
+                f"{edges.name}: ignored column: 'weight', since {recipe.origin} has no weights"
+            )
     for kind in source.kinds:
         if kind.recipe is not None and kind.table is not None and kind.columns is not None:
             lacking = kind.recipe.lacking_labels(kind.table, kind.spec.drop)
@@ -159,5 +163,11 @@ def _distinct(table: Table, column: str) -> pa.Array:
     return ids_of_edges([EndColumns(table, (column,))], (), lambda name, rows: None).text
 
 
-def _listed(columns: list[str]) -> str:
-    return ", ".join(map(repr, columns[:5])) + (", ..." if len(columns) > 5 else "")
+def ignored(columns: Sequence[str]) -> str:
+    """Return words for columns that an import does not use."""
+    return f"ignored {'columns' if len(columns) > 1 else 'column'}: {_listed(columns)}"
+
+
+def _listed(columns: Sequence[str]) -> str:
+    more = len(columns) - _SHOWN
+    return ", ".join(map(repr, columns[:_SHOWN])) + (f", ... ({more} more)" if more > 0 else "")

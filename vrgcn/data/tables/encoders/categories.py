@@ -79,22 +79,26 @@ class CategoryColumn(Encoder):
 
     @classmethod
     def recognise(cls, sample: Sample) -> Look | Rejection:
-        if not sample.is_text:
+        if not sample.is_text and not sample.holds_ids:
             return Rejection()
-        most, cells = sample.most_categories, len(sample.known)
+        most, cells = sample.most_categories, len(sample.cells) - sample.missing
         different = pc.count_distinct(sample.known).as_py()
+        ids = f"ids, {different:,} different" if sample.holds_ids else ""
+        if ids and (different == cells > 1 or different > most):
+            advice = f"to keep it: {setting('column', f'{sample.column}=category')}"
+            return Rejection(Look(ids, sample.missing, advice=advice), final=True)
         if (different == cells > 1) or (different > most and different > NAMES * cells):
             advice = f"to keep it: {setting('column', f'{sample.column}=text')}"
             words = "names, (almost) all different"
             return Rejection(Look(words, sample.missing, advice=advice))
-        if different <= len(SPLIT_WORDS) and _are_splits(sample.known):
+        if sample.is_text and different <= len(SPLIT_WORDS) and _are_splits(sample.known):
             column = sample.column
             words = "train, validation and test nodes"
             advice = f"to split by it: {setting('split', column)}; to keep it: "
             kept = setting("column", f"{column}=category")
             return Rejection(Look(words, sample.missing, advice=advice + kept), final=True)
-        words = counted(different, "category", "categories")
-        return Look(words, sample.missing, options={"most": most})
+        words = ids or counted(different, "category", "categories")
+        return Look(words, sample.missing, odd=sample.odd_codes, options={"most": most})
 
     @classmethod
     def told(cls, sample: Sample, option: str, found: Look) -> Look:

@@ -38,6 +38,7 @@ class Look:
     doubt: why the user must give the kind of the column; "" if there is no doubt
     advice: how to keep a column that is left out; "" if there is no way
     gaps: cells may count as missing even if the sample has none
+    odd: rows with a text for which a column that is mostly numbers is read as categories
     options: arguments for the encoder that is made
     """
 
@@ -46,6 +47,7 @@ class Look:
     doubt: str = ""
     advice: str = ""
     gaps: bool = False
+    odd: Sequence[int] = ()
     options: dict[str, Any] = field(default_factory=dict)
 
 

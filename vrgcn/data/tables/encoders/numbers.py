@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vrgcn.data.tables.encoders.encoder import Arrays, Look, Rejection, Tell, drop_advice
 from vrgcn.data.tables.encoders.filling import FilledColumn, Filling
-from vrgcn.data.tables.encoders.sample import Sample, share
+from vrgcn.data.tables.encoders.sample import MOSTLY, Sample, share
 from vrgcn.data.tables.overrides import Fill
 from vrgcn.data.tables.values import comma_advice, is_nothing, is_number, to_numbers, to_text
 from vrgcn.data.tables.wording import counted
@@ -22,7 +22,6 @@ from vrgcn.tasks.spread import number_text
 EXACT = 2**24  # floats of 32 bits hold every whole number up to here
 YES = ("true", "yes", "y", "t", "on", "1", "1.0")
 NO = ("false", "no", "n", "f", "off", "0", "0.0")
-MOSTLY = 0.8  # share of numbers from which texts count as numbers with mistakes
 _COMMA = r"^[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?$"
 _COMMA_SURELY = r"^[+-]?(\d+,(\d{1,2}|\d{4,})|0,\d+|\d{4,},\d+|\d{1,3}(\.\d{3})+,\d+)$"
 _THOUSANDS = r"^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$|^[+-]?\d+(\.\d+)?$"
@@ -70,8 +69,12 @@ class NumberColumn(FilledColumn):
 
     @classmethod
     def recognise(cls, sample: Sample) -> Look | Rejection:
+        if sample.holds_ids:
+            return Rejection()
         if not sample.is_text or sample.plain_numbers:
             return _look(sample, sample.cells, None)
+        if sample.odd_codes:
+            return Rejection()
         known, decimal = sample.known, sample.spec.decimal
         if _mostly_numbers(known, decimal):
             return _look(sample, known, decimal, sample.gaps)

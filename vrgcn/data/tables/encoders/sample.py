@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from vrgcn.data.tables.encoders.cells import BRACKETS, Lists, describe_lists
 from vrgcn.data.tables.spec import ImportSpec
-from vrgcn.data.tables.values import is_list, is_nothing, is_text, to_text
+from vrgcn.data.tables.values import is_list, is_nothing, is_text, to_numbers, to_text
 
 CATEGORIES = 50
 LISTED = 65_536  # lists have thousands of tags, and are stored sparse
 PROSE = 4  # words in a cell on average
 VECTOR = 8  # least count of numbers with spaces between them that are a vector
+MOSTLY = 0.8  # share of numbers from which texts count as numbers with mistakes
+# Names of columns that hold ids: user_id, userId, UserID, shop key.
+_ID = re.compile(r"(^|[_ \-.])(?i:id|uuid|guid|key|fk|pk)$|[a-z\d](Id|ID|Key)$")
+_DIGITS = r"^\d{3,}$"
 
 
 @dataclass(frozen=True)
@@ -26,12 +32,14 @@ class Sample:
     cells: the first cells, decoded if they were in a dictionary
     spec: the user's settings
     edges: the column is one of edges, whose means become dense features
+    key: it is a key of the table, or of another
     """
 
     column: str
     cells: pa.Array
     spec: ImportSpec
     edges: bool = False
+    key: bool = False
 
     @cached_property
     def is_text(self) -> bool:
@@ -48,7 +56,7 @@ class Sample:
         unchanged."""
         if not self.is_text:
             return self.cells
-        text = pc.utf8_trim_whitespace(to_text(self.cells))
+        text = _stripped(self.cells)
         return text.filter(pa.array(~is_nothing(text)))
 
     @property
@@ -86,6 +94,39 @@ class Sample:
             return False
 
     @cached_property
+    def holds_ids(self) -> bool:
+        """True if the column is a key, or called as one, and holds whole numbers: they are names,
+        and no amounts. Columns that the user chooses as features are not asked."""
+        if self.spec.features or not (self.key or is_called_id(self.column)):
+            return False
+        if pa.types.is_integer(self.cells.type):
+            return True
+        if not (self.is_text or pa.types.is_floating(self.cells.type)):
+            return False
+        values, wrong = to_numbers(self.known, np.float64)
+        values = values[np.isfinite(values)]
+        return not len(wrong) and bool(len(values)) and bool((values == np.floor(values)).all())
+
+    @cached_property
+    def odd_codes(self) -> list[int]:
+        """Rows with a text among codes of digits, such as V3N4P among the postal codes 02154 and
+        55105; none if the texts may be mistakes among numbers."""
+        if not self.is_text or self.share(_DIGITS) < MOSTLY:
+            return []
+        digits = pc.match_substring_regex(self.known, _DIGITS)
+        others = self.known.filter(pc.invert(digits))
+        length = pc.unique(pc.utf8_length(self.known.filter(digits)))
+        if not len(others) or len(length) > 1:
+            return []
+        zeros = bool(self.share(r"^0"))  # no number begins so
+        code = r"[A-Za-z].*\d|\d.*[A-Za-z]|^\d+-\d+$" if zeros else r"^(\d*[A-Za-z]\d*){2,}$"
+        same = zeros or pc.all(pc.equal(pc.utf8_length(others), length[0])).as_py()
+        if not same or share(others, code) < 1 or not (zeros or share(others, r"\d") == 1):
+            return []
+        odd = pc.is_in(_stripped(self.cells), others)
+        return list(np.flatnonzero(odd.to_numpy(zero_copy_only=False)))
+
+    @cached_property
     def lists(self) -> Lists | None:
         """Description of the cells if they are lists or texts that look like lists; None
         otherwise."""
@@ -119,6 +160,15 @@ class Sample:
     def share(self, pattern: str) -> float:
         """Return the share of the texts that match."""
         return share(self.known, pattern)
+
+
+def is_called_id(column: str) -> bool:
+    """True if a column has a name that columns of ids have."""
+    return _ID.search(column) is not None
+
+
+def _stripped(cells: pa.Array) -> pa.Array:
+    return pc.utf8_trim_whitespace(to_text(cells))
 
 
 def mean_words(text: pa.Array) -> float:
