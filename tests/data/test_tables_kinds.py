@@ -135,6 +135,7 @@ def test_counts_count_an_edge_once(files: Path) -> None:
     assert "together 7 nodes and 9 edges of 3 relations" in text
     assert "shop: no table; its nodes are the ids that edges name" in text
     assert 'give rows_as_nodes="bought"' in text
+    assert "means of columns of edges (bought.rating) are features of nodes, and cannot" in text
 
 
 def test_a_saved_graph_of_kinds_is_the_same_when_it_is_loaded(files: Path) -> None:

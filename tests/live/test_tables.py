@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,8 @@ def test_rows_of_several_tables_are_read_as_the_import_reads_them(plain: Any) ->
 
 def test_features_made_of_columns_of_edges_do_not_follow_a_change(run: Any) -> None:
     live = run.live()
-    words = "columns of the edges of 'user-follows-user' were made features.*drop="
+    words = r"means of columns of edges \(user-follows-user.since\).*cannot follow.*drop="
+    assert [re.match(words, refused) is not None for refused in live.refuses] == [True]
     with pytest.raises(ValueError, match=words):
         live.add_edges((1, 4), "follows")
     with pytest.raises(ValueError, match=words):

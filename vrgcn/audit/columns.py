@@ -8,7 +8,6 @@ which label?
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -20,11 +19,11 @@ from torch import Tensor
 
 from vrgcn.graph.block import all_rows
 from vrgcn.graph.blocks import Blocks
+from vrgcn.graph.feature_names import user_column
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import select_columns, select_rows
 
 BINS = 64
-_PARTS = re.compile(r"(=|~|\[|\.(seconds|year\.\w+|week\.\w+|day\.\w+|missing)$).*")
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,11 +56,6 @@ def columns_of(graph: Graph, kind: str | None) -> range:
     if graph.kinds is None or kind is None:
         return range(graph.num_features)
     return graph.kinds.columns(kind)
-
-
-def user_column(title: str) -> str:
-    """The column of the user's table that a feature was made of."""
-    return _PARTS.sub("", title) or title
 
 
 def titles_of(graph: Graph, columns: range) -> list[str]:

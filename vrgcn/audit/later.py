@@ -10,10 +10,11 @@ from typing import Any
 
 import torch
 
-from vrgcn.audit.columns import dense_features, sample, user_column
+from vrgcn.audit.columns import dense_features, sample
 from vrgcn.audit.finding import Finding
 from vrgcn.files.parsing import read_json
 from vrgcn.files.setting_names import setting
+from vrgcn.graph.feature_names import user_column
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.until import Until
 

@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 
 from vrgcn.cli.command import Options
 from vrgcn.cli.early_checks import check_file
+from vrgcn.cli.notes import print_note
 from vrgcn.cli.shared_flags import Memory, Threads, TrainedRun
 from vrgcn.runs.run import check_run
 from vrgcn.training.config import at_least
@@ -88,6 +89,8 @@ def run(options: ServeOptions) -> None:
         listen(options.host, options.port) as listening,
         opened_service(options.run, state, checkpoint_every=every, memory=memory) as service,
     ):
+        for refused in service.live.refuses:
+            print_note(refused)
         local = options.host in _LOOPBACK
         serve(build_app(service, limits, token, loopback=local), listening)
 

@@ -23,6 +23,7 @@ from vrgcn.diagnostics.diagnosis import REFERENCE
 from vrgcn.engine.devices import find_device
 from vrgcn.files.folder import OpenFolder
 from vrgcn.files.printable import printable
+from vrgcn.graph.edge_means import averaged_columns, cannot_follow
 from vrgcn.graph.graph import Graph
 from vrgcn.inference import MODEL
 from vrgcn.pages.costs import cost_line, exact_advice
@@ -91,6 +92,7 @@ def _run(options: TrainOptions, opened: Opened, watch: StoreWatch | None) -> Non
         print_note(_unlike_the_paper(options))
         if options.resume is None:
             print_leaks(graph)
+            print_note(cannot_follow(averaged_columns(graph)))
         if job.choice is not None:
             print(f"estimator {job.choice.estimator}: {job.choice.reason}")
         _print_cost(job)

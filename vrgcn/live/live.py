@@ -148,6 +148,11 @@ class Live:
         )
 
     @property
+    def refuses(self) -> list[str]:
+        """Sentences about changes that are refused, because features cannot follow them."""
+        return [reason for reason in dict.fromkeys(self._world.known.frozen.values()) if reason]
+
+    @property
     def num_nodes(self) -> int:
         with self._reading:
             return sum(map(len, self._world.ids.values()))

@@ -12,10 +12,8 @@ from torch import Tensor
 
 from vrgcn.data.tables.ids import tidied
 from vrgcn.data.tables.recipe import Recipe
-from vrgcn.files.setting_names import setting
-from vrgcn.graph.blocks import Blocks
+from vrgcn.graph.edge_means import averaged_columns, cannot_follow
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.sparse import select_columns
 from vrgcn.inference.saved import SavedModel
 from vrgcn.live.edges import LiveEdges
 from vrgcn.live.ids import IdIndex, KindIds
@@ -24,7 +22,6 @@ from vrgcn.live.resolving import Known, LiveRelation
 from vrgcn.live.row_features import NumberRows, RecipeRows, RowFeatures
 from vrgcn.live.slots import ONLY, Slots
 from vrgcn.live.state import LiveState
-from vrgcn.pairs.mean_features import made_of_edges
 from vrgcn.pairs.model import PairModel
 
 Recipes = Mapping[str, Recipe]  # by kind or relation, by "" of a graph of one table
@@ -107,21 +104,16 @@ def _relations(
         frozen = _OF_EDGES if recipe is not None and recipe.features == "edges" else ""
         return {ONLY: LiveRelation(ONLY, ONLY, ONLY, edges, _columns(recipe), frozen)}
     found = {}
+    averaged = averaged_columns(graph)
     for name, part in graph.relations.items():
         if part.reverse_of is None:
             recipe = recipes.get(name)
             edges = LiveEdges(part.adjacency, slots, part.undirected)
             columns = _columns(recipe, part.source, part.target)
-            frozen = _of_columns(name) if _made_features(graph, name) else ""
+            own = {name: averaged[name]} if name in averaged else {}
+            frozen = cannot_follow(own) or ""
             found[name] = LiveRelation(name, part.source, part.target, edges, columns, frozen)
     return found
-
-
-def _of_columns(relation: str) -> str:
-    return (
-        f"columns of the edges of {relation!r} were made features of nodes, which cannot follow a "
-        f"change: import the tables again and leave these columns out ({setting('drop')})"
-    )
 
 
 def _frozen_kinds(graph: Graph, relations: Mapping[str, LiveRelation]) -> dict[str, str]:
@@ -134,16 +126,6 @@ def _frozen_kinds(graph: Graph, relations: Mapping[str, LiveRelation]) -> dict[s
         if relation.frozen:
             found |= dict.fromkeys((relation.source, relation.target), relation.frozen)
     return found
-
-
-def _made_features(graph: Graph, relation: str) -> bool:
-    """Whether features are means over a relation's edges: some are, and not all of them zero, as
-    those of a predicted relation may be."""
-    places = torch.tensor(list(made_of_edges(graph, relation)), dtype=torch.int64)
-    if not len(places):
-        return False
-    parts = [block.values for block in Blocks.of(select_columns(graph.features, places)).blocks]
-    return any(bool(part.to_dense().any()) for part in parts)
 
 
 def _columns(

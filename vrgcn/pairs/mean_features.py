@@ -15,22 +15,11 @@ import torch
 from torch import Tensor
 
 from vrgcn.graph.blocks import Blocks, scale_columns
+from vrgcn.graph.edge_means import NONE, made_of_edges
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.kept import Column
 from vrgcn.graph.relations import REVERSE
 from vrgcn.graph.sparse import is_dense
-
-_NONE = "none"  # the feature that marks nodes without an edge
-
-
-def made_of_edges(graph: Graph, relation: str) -> dict[int, str]:
-    """The feature columns that are means over a relation's edges, each with the name of the column
-    after the relation's: rated.rating, rev_rated.rating."""
-    middle = graph.relations[relation].triple[1]
-    own = (f"{middle}.", f"{REVERSE}{middle}.")
-    names = enumerate(graph.names.features or [])
-    after = ((place, name.partition(".")[2]) for place, name in names)
-    return {place: name for place, name in after if name.startswith(own)}
 
 
 def without_columns(graph: Graph, relations: Iterable[str]) -> Tensor:
@@ -66,7 +55,7 @@ def features_of_visible(
             ends = A.indices if owner.startswith(REVERSE) else A.row_of_entry
             if names[place] in twice or column in hidden:
                 zero.append(place)
-            elif column == _NONE:
+            elif column == NONE:
                 edges = torch.bincount(ends[keep], minlength=graph.num_nodes)
                 means[place] = (edges == 0).double()
             elif kept is not None and kept.kind == "number":

@@ -9,6 +9,7 @@ from typing import Any
 from vrgcn.audit import quick_audit
 from vrgcn.data.sources import find_source
 from vrgcn.data.store import save_graph
+from vrgcn.graph.edge_means import averaged_columns, cannot_follow
 from vrgcn.graph.graph import Graph
 from vrgcn.runs.config_file import build, check_known, read_values, setting_types
 from vrgcn.runs.folder import CONFIG, GRAPH, chosen_estimator, claimed, read_config
@@ -91,7 +92,8 @@ def _source(graph: Graph | str | Path, folder: Path) -> dict[str, Any]:
 
 def _print(graph: Graph, note: str | None, job: Job) -> None:
     print(graph)
-    if note is not None:
-        print(f"note: {note}")
+    for said in (note, cannot_follow(averaged_columns(graph))):
+        if said is not None:
+            print(f"note: {said}")
     if job.choice is not None:
         print(f"estimator {job.choice.estimator}: {job.choice.reason}")

@@ -24,6 +24,7 @@ from vrgcn.data.tables.telling import ignored, told_of_kept
 from vrgcn.data.tables.wording import counted
 from vrgcn.files.printable import printable
 from vrgcn.files.setting_names import setting
+from vrgcn.graph.edge_means import cannot_follow
 from vrgcn.tasks import find_task
 
 MOST_SHOWN = 20  # relations that are shown
@@ -255,3 +256,7 @@ def _offers(source: Source) -> Iterator[str]:
                 f"of {relation.table.name} a node of its own instead, give "
                 f"{setting('rows_as_nodes', source.spec.schema.short(relation.file))}"
             )
+    averaged = {source.spec.schema.short(r.file): r.columns.features for r in source.relations}
+    fixed = cannot_follow(averaged)
+    if fixed is not None:
+        yield fixed
