@@ -37,6 +37,8 @@ def test_other_splits_are_no_features():
         "train, validation and test nodes",
         "left out; to split by it: --split fold_1; to keep it: --column fold_1=category",
     )
+    first = {"split_u1": ["test", "test", "test", "test"], "exam": ["test"] * 4}
+    assert list(imported(first, "first")[0]) == ["exam=test"]
     features, _, _ = imported(cells, "kept", column=("fold_1=category",))
     assert list(features)[:3] == ["fold_1=Test", "fold_1=train", "fold_1=valid"]
 

@@ -91,7 +91,7 @@ class CategoryColumn(Encoder):
             advice = f"to keep it: {setting('column', f'{sample.column}=text')}"
             words = "names, (almost) all different"
             return Rejection(Look(words, sample.missing, advice=advice))
-        if sample.is_text and different <= len(SPLIT_WORDS) and _are_splits(sample.known):
+        if sample.is_text and different <= len(SPLIT_WORDS) and _are_splits(sample):
             column = sample.column
             words = "train, validation and test nodes"
             advice = f"to split by it: {setting('split', column)}; to keep it: "
@@ -214,10 +214,13 @@ class CategoryColumn(Encoder):
         return np.flatnonzero(known), text.filter(pa.array(known)), known, np.empty(0, np.int64)
 
 
-def _are_splits(known: pa.Array) -> bool:
-    """Return True if all cells name a split, and training nodes are among others."""
-    found = {SPLIT_WORDS.get(word) for word in pc.utf8_lower(pc.unique(known)).to_pylist()}
-    return None not in found and 0 in found and len(found) > 1
+def _are_splits(sample: Sample) -> bool:
+    """Return True if all cells name a split, and training nodes are among others, or the column is
+    called a split: files may begin with the rows of one."""
+    words = pc.utf8_lower(pc.unique(sample.known)).to_pylist()
+    found = {SPLIT_WORDS.get(word) for word in words}
+    several = 0 in found and len(found) > 1
+    return None not in found and (several or "split" in sample.column.lower())
 
 
 class CategoriesColumn(CategoryColumn):
