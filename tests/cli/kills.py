@@ -1,19 +1,21 @@
-"""Commands that are killed before one of their writes, each in turn, and resumed or repeated.
+"""Commands that are killed before one of their writes, and resumed or repeated.
 
-    python -m tests.cli.kills train
+    python -m tests.cli.kills            before one write of each kind
+    python -m tests.cli.kills --every    before each write in turn
 
 A process of its own, since it forks: each command is a copy of it that has everything imported.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shutil
 import signal
-import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -42,24 +44,76 @@ _SEARCH = (
 )
 _IMPORT = ("import", "--nodes", "n.csv", "--edges", "e.csv")
 
-# Commands that --resume resumes, and before which of their writes they are killed: of several runs,
-# before a folder, checkpoint or file gets its name.
+_EVERY = r"(mkdir|replace|rename) (?!.*partial)"
+
+
+@dataclass(frozen=True)
+class Killed:
+    """A command that is killed.
+
+    points: patterns of writes that differ in kind, in their order; each leaves another disk
+    every: pattern of the writes before which it is killed if all are asked for: of several runs,
+        before a folder, checkpoint or file gets its name
+    """
+
+    command: tuple[str, ...]
+    points: tuple[str, ...]
+    every: str = ""
+
+
+# Commands that --resume resumes.
 RUNS = {
-    "train": (_TRAIN, ""),
-    "seeds": ((*_TRAIN, "--seeds", "2"), r"(mkdir|replace|rename) (?!.*partial)"),
+    "train": Killed(
+        _TRAIN,
+        (
+            "replace config.toml",  # nothing is there
+            "replace metrics.jsonl",  # settings only
+            "fsync checkpoints/.*/SHA256SUMS",  # a part of a checkpoint
+            "unlink checkpoints/.lock",  # a checkpoint and a model
+            "replace result.json",  # everything but the result
+        ),
+    ),
+    "seeds": Killed(
+        (*_TRAIN, "--seeds", "2"),
+        ("replace seed-0/result.json", "rename seed-1/checkpoints/", "replace README.md"),
+        _EVERY,
+    ),
     # The study and the trials are left to tests/tuning/test_tuner_killed.py.
-    "tune": (("tune", *_SMALL, *_SEARCH), r"(mkdir|replace|rename) (?!.*partial|trials/)"),
+    "tune": Killed(
+        ("tune", *_SMALL, *_SEARCH),
+        (
+            "replace study.sqlite",
+            "replace leaderboard.json",  # the trial has ended
+            "replace average/average.json",
+            "replace best/result.json",
+        ),
+        _EVERY.removesuffix("partial)") + "partial|trials/)",
+    ),
 }
-# Commands that write one thing, and are repeated; they are killed before each write.
-WRITERS = {"import": _IMPORT, "predict": ("predict", "run", "--memory", "disk")}
+# Commands that write one thing, and are repeated.
+WRITERS = {
+    "import": Killed(_IMPORT, ("fsync .*/indices.npy", "rename found.npy")),
+    "predict": Killed(
+        ("predict", "run", "--memory", "disk"), ("link found.npy", "unlink .*/first.bin")
+    ),
+}
 
 
-def kills(folder: Path, *command: str, before: str = "") -> Iterator[str]:
-    """Run a command to its end, then kill it before each of its writes in turn, as kill -9 does.
+def chosen(killed: Killed, writes: list[str], every: bool) -> list[int]:
+    """Numbers of the writes before which the command is killed."""
+    if every:
+        return [number for number, write in enumerate(writes) if re.match(killed.every, write)]
+    first = {p: [n for n, write in enumerate(writes) if re.match(p, write)] for p in killed.points}
+    missing = [point for point, numbers in first.items() if not numbers]
+    assert not missing, f"nothing is written as {missing} says: {writes}"
+    return [numbers[0] for numbers in first.values()]
+
+
+def kills(folder: Path, killed: Killed, out: tuple[str, ...], every: bool) -> Iterator[str]:
+    """Run a command to its end, then kill it before some of its writes, as kill -9 does.
     Yields the write every time; the first time "", for nothing was killed.
 
-    folder: of which the command writes, and nobody else; what is there is the caller's to remove
-    before: a pattern of the writes
+    folder: only the command writes to it; what is there is the caller's to remove
     """
     log = folder.parent / "writes"
 
@@ -76,23 +130,23 @@ def kills(folder: Path, *command: str, before: str = "") -> Iterator[str]:
             done += 1
 
         log.write_text("")
-        code = wait(start(folder.parent, *command, watch=before_each_write(folder, tell)))
+        watch = before_each_write(folder, tell)
+        code = wait(start(folder.parent, *killed.command, *out, watch=watch))
         return code, log.read_text().splitlines()
 
     code, writes = run(None)
     assert code == 0, output(folder.parent)
     yield ""
-    for number, write in enumerate(writes):
-        if re.match(before, write):
-            code, done = run(number)
-            assert (code, done) == (-signal.SIGKILL, writes[: number + 1]), output(folder.parent)
-            yield write
+    for number in chosen(killed, writes, every):
+        code, done = run(number)
+        assert (code, done) == (-signal.SIGKILL, writes[: number + 1]), output(folder.parent)
+        yield writes[number]
 
 
-def kill_runs(home: Path, command: tuple[str, ...], before: str) -> int:
+def kill_runs(home: Path, killed: Killed, every: bool) -> int:
     """Kill a command that can be resumed; returns how often."""
-    run, count, wanted = home / "run", -1, None
-    for write in kills(run, *command, "--out", "run", before=before):
+    run, command, count, wanted = home / "run", killed.command, -1, None
+    for write in kills(run, killed, ("--out", "run"), every):
         count += 1
         if write:
             begun = (run / "config.toml").exists()
@@ -107,12 +161,12 @@ def kill_runs(home: Path, command: tuple[str, ...], before: str) -> int:
     return count
 
 
-def kill_writer(home: Path, command: tuple[str, ...]) -> int:
+def kill_writer(home: Path, killed: Killed, every: bool) -> int:
     """Kill a command that writes one thing: it is whole or not there; returns how often."""
-    place, count, wanted = home / "place", -1, None
+    place, command, count, wanted = home / "place", killed.command, -1, None
     found, out = place / "found.npy", ("--out", "place/found.npy")
     place.mkdir()
-    for write in kills(place, *command, *out):
+    for write in kills(place, killed, out, every):
         count += 1
         wanted = wanted or contents(found)
         if found.exists():
@@ -124,7 +178,17 @@ def kill_writer(home: Path, command: tuple[str, ...]) -> int:
         assert contents(found) == wanted, f"killed before {write}"
         assert os.listdir(place) == [found.name], f"killed before {write}: {os.listdir(place)}"
         shutil.rmtree(found) if found.is_dir() else found.unlink()
+    place.rmdir()
     return count
+
+
+def kill_all(home: Path, every: bool) -> dict[str, int]:
+    """Kill every command in an empty folder; returns how often each was killed."""
+    save_graph(small_graph(60), home / "graph")
+    write_tables(home)
+    counts = {kind: kill_runs(home, killed, every) for kind, killed in RUNS.items()}
+    assert wait(start(home, *_TRAIN, "--out", "run")) == 0, output(home)
+    return counts | {kind: kill_writer(home, killed, every) for kind, killed in WRITERS.items()}
 
 
 def write_tables(folder: Path) -> None:
@@ -135,18 +199,12 @@ def write_tables(folder: Path) -> None:
 
 
 def main() -> None:
-    kind = sys.argv[1]
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--every", action="store_true", help="before each write in turn")
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory(prefix="vrgcn-kills-") as name:
-        home = Path(name).resolve()
-        save_graph(small_graph(60), home / "graph")
-        write_tables(home)
-        if kind in RUNS:
-            count = kill_runs(home, *RUNS[kind])
-        else:
-            assert wait(start(home, *_TRAIN, "--out", "run")) == 0, output(home)
-            count = kill_writer(home, WRITERS[kind])
-    print(count)
+        for kind, count in kill_all(Path(name).resolve(), parser.parse_args().every).items():
+            print(f"{count:6} {kind}: kills before a write")
 
 
 if __name__ == "__main__":

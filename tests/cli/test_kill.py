@@ -1,4 +1,5 @@
-"""kill -9 before the writes of commands, each in turn; `make soak` kills at random moments."""
+"""kill -9 before writes of commands that differ in kind; `make soak` kills before each write, and at
+random moments."""
 
 from __future__ import annotations
 
@@ -7,23 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.waiting import LONG
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize(
-    ("kind", "least"),
-    [("train", 25), ("seeds", 15), ("tune", 10), ("import", 10), ("predict", 6)],
-)
-def test_commands_that_are_killed_before_any_write_end_in_the_same_bits(
-    kind: str, least: int
-) -> None:
-    """least: kills; a number far above what is there would say that writes are not seen"""
+def test_commands_that_are_killed_before_a_write_end_in_the_same_bits() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.cli.kills", kind],
+        [sys.executable, "-m", "tests.cli.kills"],
         cwd=ROOT,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
         capture_output=True,
@@ -32,4 +24,3 @@ def test_commands_that_are_killed_before_any_write_end_in_the_same_bits(
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert int(done.stdout) >= least

@@ -1,4 +1,5 @@
-"""kill -9 at random moments of short runs: whatever is resumed ends in the same bits.
+"""kill -9 before each write of short runs, and at random moments of others: whatever is resumed ends
+in the same bits.
 
 A checkpoint comes after every step, and half of the kills wait for one that is being written.
 Single runs of every kind, runs of several seeds, and searches for settings. Of what `import` and
@@ -22,6 +23,7 @@ from pathlib import Path
 import torch
 
 from tests.cli.conftest import small_graph
+from tests.cli.kills import kill_all
 from tests.endings import contents, ending
 from tests.processes import output, start, wait
 from tests.soak.soak_full_disk import write_tables
@@ -186,6 +188,9 @@ def main() -> None:
     torch.set_num_threads(1)
     print(f"seed {asked['seed']}", flush=True)
     draw, end = random.Random(asked["seed"]), time.monotonic() + SECONDS
+    with tempfile.TemporaryDirectory(prefix="vrgcn-kills-") as name:
+        for kind, count in kill_all(Path(name).resolve(), every=True).items():
+            print(f"{count:6} {kind}: kills before each write", flush=True)
     with tempfile.TemporaryDirectory(prefix="vrgcn-kills-") as name:
         save_graph(small_graph(), Path(name) / "graph")
         write_tables(Path(name))
