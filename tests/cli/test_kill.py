@@ -1,5 +1,5 @@
-"""kill -9 before writes of commands that differ in kind; `make soak` kills before each write, and at
-random moments."""
+"""kill -9 before writes that differ in kind; `make soak` kills before each write of these commands,
+and at random moments."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""kill -9 before each write of short runs, and at random moments of others: whatever is resumed ends
-in the same bits.
+"""kill -9 before each write of short runs, then at random moments of others: whatever is resumed
+ends in the same bits.
 
 A checkpoint comes after every step, and half of the kills wait for one that is being written.
 Single runs of every kind, runs of several seeds, and searches for settings. Of what `import` and
