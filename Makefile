@@ -2,7 +2,7 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: install demo test flakes soak lint docs release-check clean
+.PHONY: install demo test test-lab flakes soak lint docs release-check clean
 
 install: $(INSTALLED)
 
@@ -18,7 +18,11 @@ demo: install
 
 # A process a core, each with one thread: the tests' tensors are too small to be shared out.
 test: install lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --ignore tests/lab
+
+# The tests of lab/, the research code beside the package.
+test-lab: install
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto tests/lab
 
 # Tests that fail now and then: the suite eight times, in random order beside busy processes, on one
 # core, with temporary files elsewhere, without real graphs; an hour or more.

@@ -69,8 +69,9 @@ def real_data() -> Path:
 
 @pytest.fixture(scope="session")
 def graph_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Graphs of real data are made once for all tests."""
-    return tmp_path_factory.getbasetemp() / "graphs"
+    """Graphs of real data are made once for all tests, whichever process runs them."""
+    own = tmp_path_factory.getbasetemp()
+    return (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "graphs"
 
 
 @pytest.fixture(autouse=True)

@@ -242,11 +242,16 @@ def test_bars_and_tables_are_escaped_on_a_terminal_too(
     assert "\x1b[2J" not in written
 
 
-@pytest.mark.parametrize("redirected", [">&-", "<&- >&- 2>&-", ">/dev/full"])
-def test_a_run_ends_whatever_is_closed_or_full(redirected: str, place: Path) -> None:
-    done = shell(redirected, words("train", "out"), place)
+@pytest.mark.parametrize(
+    ("redirected", "command"),
+    [("<&- >&- 2>&-", "train"), (">&-", "import"), (">/dev/full", "import")],
+)
+def test_a_command_ends_whatever_is_closed_or_full(
+    redirected: str, command: str, place: Path
+) -> None:
+    done = shell(redirected, words(command, "out"), place)
     assert (done.returncode, done.stderr) == (0, "")
-    assert (place / "out" / "result.json").is_file()
+    assert (place / "out" / ("result.json" if command == "train" else "meta.json")).is_file()
 
 
 PRODUCTS = [["info", "graph"], ["datasets"], ["--help"], ["info", "--help"], ["--version"]]

@@ -59,7 +59,7 @@ def test_cora_reaches_the_accuracy_of_the_paper(vrgcn, real_data, tmp_path):
 def test_nell_trains_on_sparse_features(vrgcn, real_data, tmp_path):
     code, out, _ = vrgcn(
         "train", "--dataset", "nell", "--data-root", real_data, "--out", "run",
-        "--model", "gcn", "--hidden", 64, "--dropout", 0.1, "--no-layer-norm",
+        "--model", "gcn", "--hidden", 16, "--dropout", 0.1, "--no-layer-norm",
         "--weight-decay", 1e-5, "--epochs", 3, "--evaluate-every", 3, "--threads", 1,
     )  # fmt: skip
     assert code == 0
