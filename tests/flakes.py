@@ -94,8 +94,9 @@ def _run(title: str, name: str, seed: int, order: str | None, tests: list[str], 
         cwd, environment, cores = stack.enter_context(_ways(name))
         processes = 1 if order and not order.isdigit() else len(cores)
         command = [sys.executable, "-m", "pytest", "-n", str(processes)]
-        command += ["-p", "tests.shuffle", "--order-log", str(log)]
-        command += ["--order", order] if order else []
+        # With "=": pytest takes the folder of a word that it does not know yet for the project.
+        command += ["-p", "tests.shuffle", f"--order-log={log}"]
+        command += [f"--order={order}"] if order else []
         environment |= {"OMP_NUM_THREADS": "1", "PYTHONHASHSEED": str(seed)}
         output = stack.enter_context((log / "output.txt").open("wb"))
         process = stack.enter_context(

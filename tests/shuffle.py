@@ -1,7 +1,7 @@
 """A pytest plugin: tests in a random order that can be repeated, and a record of it.
 
-    python -m pytest -p tests.shuffle --order 17                  the order of seed 17
-    python -m pytest -p tests.shuffle --order LOGS/gw0.txt        the tests of a file, in its order
+    python -m pytest -p tests.shuffle --order=17                  the order of seed 17
+    python -m pytest -p tests.shuffle --order=LOGS/gw0.txt        the tests of a file, in its order
 
 Files are shuffled, and tests within their file, so that fixtures of a file are made once.
 """
