@@ -8,13 +8,15 @@ and hypothesis tries the same examples, however long each takes.
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
@@ -77,6 +79,30 @@ def graph_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def one_thread() -> None:
     torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays() -> Iterator[None]:
+    """A test leaves the process as it was: the next one may be any other."""
+    before = _of_process()
+    yield
+    assert _of_process() == before
+
+
+def _of_process() -> dict[str, object]:
+    """What a test may change of its process and another one depends on."""
+    signals = (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGINT))
+    return {
+        "environment": {k: v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"},
+        "folder": os.getcwd(),
+        "signals": [signal.getsignal(number) for number in signals],
+        "torch": (torch.get_default_dtype(), torch.get_default_device(), torch.is_grad_enabled()),
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "numpy": np.geterr(),
+        "logging": (logging.root.level, logging.root.disabled, logging.root.manager.disable),
+        "pool": pa.default_memory_pool().backend_name,
+        "arrow": (pa.cpu_count(), pa.io_thread_count()),
+    }
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests import waiting
 from tests.cli.conftest import named, small_graph
 from vrgcn.cli import COMMANDS, main
 from vrgcn.cli.output import Unbroken, unbroken_output
@@ -90,7 +91,7 @@ def shell(redirected: str, arguments: list[str], folder: Path) -> subprocess.Com
         capture_output=True,
         text=True,
         env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
-        timeout=300,
+        timeout=waiting.LONG,
         check=False,
     )
 
