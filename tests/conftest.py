@@ -36,6 +36,9 @@ settings.register_profile(
 )
 settings.load_profile("same")
 
+# Variables that pytest sets, or a library when it is first imported.
+_OF_LIBRARIES = ("PYTEST_", "KMP_", "TORCHINDUCTOR_")
+
 _BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
@@ -86,14 +89,16 @@ def nothing_stays() -> Iterator[None]:
     """A test leaves the process as it was: the next one may be any other."""
     before = _of_process()
     yield
-    assert _of_process() == before
+    after = _of_process()
+    changed = {name: (before.get(name), after.get(name)) for name in {*before, *after}}
+    assert not {name: values for name, values in changed.items() if values[0] != values[1]}
 
 
 def _of_process() -> dict[str, object]:
     """What a test may change of its process and another one depends on."""
     signals = (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGINT))
     return {
-        "environment": {k: v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"},
+        **{name: os.environ[name] for name in os.environ if not name.startswith(_OF_LIBRARIES)},
         "folder": os.getcwd(),
         "signals": [signal.getsignal(number) for number in signals],
         "torch": (torch.get_default_dtype(), torch.get_default_device(), torch.is_grad_enabled()),
