@@ -5,67 +5,26 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from typing import Any
+from types import SimpleNamespace
 
 import pytest
 import torch
 import torch.distributed as dist
-from torch.distributed import HashStore, Store
-from torch.distributed.distributed_c10d import _set_pg_timeout
+from torch.distributed import HashStore
 
 from tests.distributed.processes import in_processes
 from tests.waiting import LONG, wait_for
 from vrgcn.distributed import group as module
-from vrgcn.distributed.group import RankError, _agreed_attempt, joined
+from vrgcn.distributed.group import Group, RankError, _agreed_attempt, joined
 
-HUNG = 1
-# Neither is raced against: who hangs does so until the others have noticed, and the others ask who
-# is there one after the other.
-NOTICED, ANSWERED = 0.5, 3.0
-
-
-def one_hangs() -> str:
-    """The error in a process whose neighbour stands still."""
-    with joined(torch.device("cpu"), LONG) as group:
-        group.barrier()
-        if group.rank == HUNG:
-            group.job.get("noticed")  # waits
-            return "hung"
-        job, first = group.job, group.first
-        _set_pg_timeout(timedelta(seconds=NOTICED))
-        module._MONITOR_SECONDS = ANSWERED if first else LONG
-        module.dist = InTurn(job, first)
-        try:
-            group.barrier()
-        except RankError as error:
-            if first:
-                job.set("noticed", "1")
-            return str(error)
-    return "nobody was missed"
-
-
-class InTurn:
-    """torch.distributed, in which the first process asks who is there once the others answer."""
-
-    def __init__(self, job: Store, first: bool) -> None:
-        self.job, self.first = job, first
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(dist, name)
-
-    def monitored_barrier(self, *arguments: Any, **named: Any) -> None:
-        if self.first:
-            self.job.get("answers")  # waits
-        else:
-            self.job.set("answers", "1")
-        dist.monitored_barrier(*arguments, **named)
+LATE = 1
 
 
 def leaves_early() -> tuple[bool, int, int]:
     """Whether rows that nobody asked for were here when the group had ended, how many they are,
     and how many are left."""
     with joined(torch.device("cpu"), LONG) as group:
-        if group.rank == HUNG:
+        if group.rank == LATE:
             group.job.get("left")  # waits
         arriving = group.exchange(torch.ones(4, 2), [2, 2], [2, 2], wait=False)
         group.job.set("left", "1")
@@ -76,10 +35,33 @@ def test_what_is_under_way_is_waited_for_before_the_group_ends() -> None:
     assert in_processes(2, leaves_early, join=False) == [(True, 8, 0)] * 2
 
 
-def test_who_hangs_is_named_by_the_first_that_waited() -> None:
-    first, hung, _ = in_processes(3, one_hangs, join=False)
-    assert hung == "hung"
-    assert f"rank 0 of 3 lost the others: [Rank 0]: Ranks {HUNG} failed to pass" in first, first
+@pytest.mark.parametrize("missing", ["[Rank 0]: Ranks 1 failed to pass\nmore", None])
+def test_where_the_processes_stop_answering_the_others_are_asked_who_is_missing(
+    monkeypatch, missing: str | None
+) -> None:
+    """tests/soak/soak_distributed.py has a process that really hangs."""
+    asked = []
+
+    def all_reduce(values: torch.Tensor) -> None:
+        raise RuntimeError("Timed out waiting for recv")
+
+    def monitored_barrier(group: object, patience: timedelta, *, wait_all_ranks: bool) -> None:
+        asked.append((group, patience.total_seconds(), wait_all_ranks))
+        if missing:
+            raise RuntimeError(missing)
+
+    pretended = SimpleNamespace(
+        all_reduce=all_reduce,
+        monitored_barrier=monitored_barrier,
+        DistBackendError=dist.DistBackendError,
+    )
+    monkeypatch.setattr(module, "dist", pretended)
+    group = Group(0, 3, torch.device("cpu"), monitor="the second group")
+    with pytest.raises(RankError) as error:
+        group.barrier()
+    told = "[Rank 0]: Ranks 1 failed to pass" if missing else "Timed out waiting for recv"
+    assert str(error.value) == f"rank 0 of 3 lost the others: {told}"
+    assert asked == [("the second group", module._MONITOR_SECONDS, True)]
 
 
 def attempts_under_other_counts() -> list[int]:
