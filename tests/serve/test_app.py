@@ -213,14 +213,14 @@ def test_a_failure_tells_nothing_of_the_machine(
     service = open_service()
 
     def fails(*_: Any) -> None:
-        raise OSError(f"{service.folder}/journal.sqlite cannot be written")
+        raise OSError(f"{service.journal.path} cannot be written")
 
     monkeypatch.setattr(service.journal, "append", fails)
     app = build_app(service, Limits(), None, loopback=True)
     with TestClient(app, base_url="http://localhost", raise_server_exceptions=False) as client:
         answer = client.post("/edges", json={"edges": [EDGE]})
         assert answer.status_code == 500
-        assert str(service.folder) not in answer.text
+        assert str(service.journal.folder) not in answer.text
         assert client.get("/healthz").json()["change"] == 0
 
 

@@ -31,11 +31,12 @@ from vrgcn.live.reading import (
     slot_of,
 )
 from vrgcn.live.resolving import Resolved, Resolver, find_kind
-from vrgcn.live.saving import load_tables, open_graph, read_description, save_live
+from vrgcn.live.saving import load_tables, open_graph, save_live, verified_description
 from vrgcn.live.slots import ONLY, FullError
 from vrgcn.live.smoothed import smoothed_outputs
 from vrgcn.live.state import Computed
 from vrgcn.live.support import check_live_graph, check_live_model
+from vrgcn.live.turns import Turns
 from vrgcn.live.undo import Undo
 from vrgcn.live.world import Recipes, World, make_world
 from vrgcn.pairs.model import PairModel
@@ -67,7 +68,8 @@ class Live:
     undirected: whether an edge counts in both directions; None: as the graph does
     directory: keep the tables in files there instead of in memory
 
-    One thread at a time changes it, others wait; readers are never in the middle of a change.
+    One thread at a time changes it or computes, changes first; readers are never in the middle of a
+    change.
     """
 
     def __init__(
@@ -104,7 +106,7 @@ class Live:
         self._undirected = undirected
         self._directory = None if directory is None else Path(directory)
         self._latest = 0.0
-        self._writing = threading.RLock()
+        self._turns = Turns()
         self._reading = threading.Lock()
         self._world = self._made(graph)
 
@@ -121,7 +123,7 @@ class Live:
         directory: as in `Live`
         """
         saved = model if isinstance(model, SavedModel) else SavedModel.of(model)
-        described = read_description(Path(folder), saved)
+        described = verified_description(Path(folder), saved)
         graph, recipes = open_graph(Path(folder), saved, "ram" if directory is None else "disk")
         live = Live.__new__(Live)
         live._begin(saved, graph, recipes, described["undirected"], directory)
@@ -134,7 +136,7 @@ class Live:
 
         note: any value that JSON has, such as the number of the last change; `open` gives it back
         """
-        with self._writing:
+        with self._turns.changing():
             save_live(self, Path(folder), note)
 
     # Reading.
@@ -159,7 +161,7 @@ class Live:
 
     def about(self) -> dict[str, Any]:
         """Sizes of the graph, names of its kinds and relations, and whether edges have weights."""
-        with self._writing:
+        with self._turns:
             relations = self._world.relations
             return {
                 "nodes": self.num_nodes,
@@ -223,7 +225,7 @@ class Live:
             kept = ", ".join(self._world.answered)
             raise ValueError(f"predict: nodes of kind {kind!r} have no predictions; {kept} have")
         if self.saved.smoothing is not None:
-            with self._writing:
+            with self._turns:
                 table = self._smoothed(self.saved.smoothing)
                 return table[[slot_of(self._world, kind, node) for node in nodes]]
         with self._reading:
@@ -255,7 +257,7 @@ class Live:
         relation = self._world.relations[relation_of(model)]
         if kind not in (None, relation.source):
             raise ValueError(f"recommend: partners are found for nodes of kind {relation.source!r}")
-        with self._writing:
+        with self._turns:
             slot = slot_of(self._world, relation.source, node)
             best, scores = new_partners(self._world, model, slot, top)
             ids = self._world.ids[relation.target]
@@ -272,7 +274,7 @@ class Live:
         most: so many of each relation
         """
         kind = find_kind(kind, self._world.slots, "neighbours")
-        with self._writing:
+        with self._turns:
             return neighbours_of(self._world, slot_of(self._world, kind, node), kind, most)
 
     def what_if(
@@ -289,7 +291,7 @@ class Live:
             )
         nodes = id_list(ids)
         kind = find_kind(kind, self._world.slots, "what_if")
-        with self._writing:
+        with self._turns:
             found = self._resolve(checked(changes))
             new: dict[Any, int] = {k: slot for (of, k), slot in found.added.items() if of == kind}
             gone = {key for of, key in found.removed if of == kind}
@@ -307,14 +309,14 @@ class Live:
         most: edges, neighbours and columns that are left out one by one, of each so many
         """
         kind = self._explained_kind(kind)
-        with self._writing:
+        with self._turns:
             return explain_node(self, slot_of(self._world, kind, node), kind, most)
 
     def influence(self, node: Any, kind: str | None = None, most: int = 30) -> Effects:
         """How the prediction of a node changes when a neighbour is left out; `explain` without
         edges and columns."""
         kind = self._explained_kind(kind)
-        with self._writing:
+        with self._turns:
             return influence_on(self, slot_of(self._world, kind, node), kind, most)
 
     def _explained_kind(self, kind: str | None) -> str:
@@ -378,14 +380,16 @@ class Live:
         self,
         changes: Changes | list[Change] | Change,
         record: Callable[[], None] | None = None,
+        seconds: float | None = None,
     ) -> Applied:
         """Apply changes together: all of them, or none where one is refused.
 
         record: called when all is computed and before any reader sees it; if it raises, nothing
             is changed. A journal writes here what can no longer be refused.
+        seconds: to wait at most for the computation of another thread; a `TimeoutError` after that
         """
         began = time.perf_counter()
-        with self._writing:
+        with self._turns.changing(seconds):
             found = self._resolve(checked(changes))
             undo = Undo()
             try:
@@ -404,13 +408,13 @@ class Live:
 
     def check(self, changes: Changes | list[Change] | Change) -> None:
         """Refuse changes that `apply` would refuse for what they say; apply nothing."""
-        with self._writing:
+        with self._turns:
             self._resolve(checked(changes))
 
     def graph(self) -> Graph:
         """The graph as it is now, as it would be imported anew: new nodes have no labels and are
         in no split."""
-        with self._writing:
+        with self._turns:
             graph = materialise(self._world.graph, self._world.state, self._world.ids)
             model = self.saved.model
             if isinstance(model, PairModel):

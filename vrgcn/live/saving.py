@@ -5,9 +5,9 @@
     outputs.npy         of all nodes
     computed.npy        when each node's outputs were computed, in Unix seconds
     [hidden.npy]        (pairs, 2) known pairs that carry no messages, of a model of pairs
-    live.json           which model the tables are of, and the caller's note
+    live.json           which model the tables are of, the caller's note, checksums of all files
 
-The folder appears complete or not at all.
+The folder appears complete or not at all, and every byte is checked when it is opened.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ import torch
 from torch import Tensor
 
 from vrgcn.data.store import load_graph, save_graph, write_array
+from vrgcn.data.store_derived import verify_derived
+from vrgcn.data.store_format import CHECKSUM, signed
 from vrgcn.data.tables import recipe_file
+from vrgcn.files.checksums import file_checksum, value_checksum
 from vrgcn.files.npy import map_array
 from vrgcn.files.parsing import read_json
 from vrgcn.files.writing import new_folder
@@ -45,16 +48,13 @@ def save_live(live: Live, folder: Path, note: Any) -> None:
     """Write the state of a live model to a new folder. note: any value that JSON has"""
     state = live._world.state
     slots = state.alive.nonzero()[:, 0]
-    text = json.dumps(
-        {
-            "format": FORMAT,
-            "version": VERSION,
-            "model": fingerprint(live.saved),
-            "undirected": live.undirected,
-            "note": note,
-        },
-        indent=2,
-    )
+    described = {
+        "format": FORMAT,
+        "version": VERSION,
+        "model": fingerprint(live.saved),
+        "undirected": live.undirected,
+        "note": json.loads(json.dumps(note)),
+    }
     with new_folder(folder) as partial:
         graph = live.graph()
         # A store has splits of labelled nodes alone.
@@ -68,22 +68,46 @@ def save_live(live: Live, folder: Path, note: Any) -> None:
             write_array(partial, f"table-{level}", table.read(slots, state.dtype).cpu().numpy())
         write_array(partial, OUTPUTS, state.outputs[slots].numpy())
         write_array(partial, COMPUTED, state.computed[slots, None].numpy())
+        described["checksums"] = {name: file_checksum(partial / name) for name in _files(partial)}
         with open(partial / FILE, "w", encoding="utf-8") as file:
-            file.write(text)
+            json.dump(signed(described), file, indent=2)
             file.flush()
             os.fsync(file.fileno())
 
 
-def read_description(folder: Path, saved: SavedModel) -> dict[str, Any]:
-    """What live.json says; an error where the folder has tables of another model, or none."""
-    if not (folder / FILE).is_file():
+def read_description(folder: Path) -> dict[str, Any]:
+    """What live.json says, but for its own checksum."""
+    file = folder / FILE
+    if not file.is_file():
         raise FileNotFoundError(f"{folder} has no {FILE}: it holds no live model")
-    found = read_json(folder / FILE)
+    found = read_json(file)
     if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise ValueError(f"{folder / FILE} does not say format {FORMAT!r}")
+        raise ValueError(f"{file} does not say format {FORMAT!r}")
     if found.get("version") != VERSION:
-        raise ValueError(f"{folder / FILE} has version {found.get('version')!r}, not {VERSION}")
-    if found.get("model") != fingerprint(saved):
+        raise ValueError(f"{file} has version {found.get('version')!r}, not {VERSION}")
+    if found.pop(CHECKSUM, None) != value_checksum(found):
+        raise ValueError(
+            f"{file} is damaged, or was changed by hand: its checksum is another; restore {folder} "
+            "from a backup"
+        )
+    return found
+
+
+def verified_description(folder: Path, saved: SavedModel) -> dict[str, Any]:
+    """What live.json says. Raises if a byte of the folder is not what was written, or if it has
+    tables of another model."""
+    found = read_description(folder)
+    for name, checksum in found["checksums"].items():
+        file = folder / name
+        if not file.is_file():
+            raise FileNotFoundError(f"{file} is missing: restore {folder} from a backup")
+        if file_checksum(file) != checksum:
+            raise ValueError(
+                f"{file} is damaged: its checksum is not the one that {FILE} has of it; restore "
+                f"{folder} from a backup"
+            )
+    verify_derived(folder / GRAPH)
+    if found["model"] != fingerprint(saved):
         raise ValueError(
             f"{folder} holds tables of another model: make them anew from the run, or open the "
             "folder with the model that it was saved with"
@@ -128,6 +152,12 @@ def fingerprint(saved: SavedModel) -> str:
         digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
         digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
+
+
+def _files(folder: Path) -> list[str]:
+    """The files of a folder and of those in it."""
+    found = sorted(path for path in folder.rglob("*") if path.is_file())
+    return [path.relative_to(folder).as_posix() for path in found]
 
 
 def _mapped(folder: Path, name: str, rows: int, width: int | None) -> np.ndarray[Any, Any]:

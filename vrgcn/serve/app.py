@@ -7,11 +7,13 @@ wait, and so long, and what is refused was not begun.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -29,6 +31,7 @@ from vrgcn.serve.service import Service
 Endpoint = Callable[[Request], Awaitable[Response]]
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 NEIGHBOURS = 5  # influential neighbours that a read names
+_T = TypeVar("_T")
 _KEY = 200  # characters of a client's key at most
 
 
@@ -61,14 +64,18 @@ class _Routes:
         self.token = token
         self.waiting = 0
         self._writer: asyncio.Lock
+        self._thread: ThreadPoolExecutor
         self._folding: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
         self._writer = asyncio.Lock()
-        yield
-        async with self._writer:  # a change that has begun is finished
-            pass
+        with ThreadPoolExecutor(
+            1, "writer"
+        ) as self._thread:  # of its own: reads may take all others
+            yield
+            async with self._writer:  # a change that has begun is finished
+                pass
 
     def table(self) -> list[Route]:
         static = {"/": "page.html", "/page.js": "page.js", "/page.css": "page.css"}
@@ -162,13 +169,18 @@ class _Routes:
         key = request.headers.get("idempotency-key")
         if key is not None and not 0 < len(key) <= _KEY:
             raise ProblemError(422, f"must have 1 to {_KEY} characters", "Idempotency-Key")
+        began = time.monotonic()
         async with self._turn():
-            done = await asyncio.to_thread(self.service.change, changes, key)
+            left = max(0.0, self.limits.seconds - (time.monotonic() - began))
+            done = await self._write(partial(self.service.change, changes, key, left))
         if self.service.due:
             task = asyncio.create_task(self._fold())
             self._folding.add(task)
             task.add_done_callback(self._folding.discard)
         return answer(done, status)
+
+    async def _write(self, work: Callable[[], _T]) -> _T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
@@ -192,7 +204,7 @@ class _Routes:
     async def _fold(self) -> None:
         async with self._writer:
             if self.service.due:
-                await asyncio.to_thread(self.service.fold)
+                await self._write(self.service.fold)
 
     async def about(self, _: Request) -> Response:
         return answer(await self._computed(self.service.about))

@@ -3,22 +3,24 @@
 A change is computed first, written to the journal second, and seen by readers last. What a client
 was told is on the disk, and what is on the disk was not refused.
 
-    FOLDER/journal.sqlite    changes since the newest state
+    FOLDER/journal.head      what was acknowledged
+    FOLDER/journal-17.log    changes since the newest state
     FOLDER/state-17/         graph and tables with all changes up to the 17th (`Live.save`)
+
+A start checks all of it and refuses if anything that was acknowledged is missing or damaged. Only
+then it removes what the head does not name.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from vrgcn.files.writing import remove_partial
 from vrgcn.live.live import Live
 from vrgcn.live.reading import UnknownNodeError
 from vrgcn.live.saving import fingerprint
@@ -28,8 +30,13 @@ from vrgcn.runs.run import load_run
 from vrgcn.serve.answers import ProblemError
 from vrgcn.serve.journal import Journal, KeyReusedError
 from vrgcn.serve.metrics import Metrics
+from vrgcn.serve.states import (
+    open_state,
+    refuse_foreign_states,
+    remove_superseded,
+    save_state,
+)
 
-STATE = "state-"
 PAIRS = "pairs"
 INFLUENTIAL = 20  # neighbours that are left out one by one to find those that matter
 _KEPT = 100_000  # nodes whose influential neighbours are kept
@@ -41,12 +48,11 @@ class Service:
     checkpoint_every: changes after which the journal is folded; 0: never
     """
 
-    def __init__(self, live: Live, journal: Journal, folder: Path, checkpoint_every: int) -> None:
+    def __init__(self, live: Live, journal: Journal, checkpoint_every: int) -> None:
         self.live = live
         self.journal = journal
-        self.folder = folder
         self.checkpoint_every = checkpoint_every
-        self.number = journal.last
+        self.number = journal.number
         self.unfolded = len(journal)
         self.metrics = _metrics(self)
         self.task = PAIRS if isinstance(live.saved.model, PairModel) else live.saved.task
@@ -131,17 +137,23 @@ class Service:
 
     # Changing.
 
-    def change(self, changes: list[dict[str, Any]], key: str | None = None) -> dict[str, Any]:
+    def change(
+        self,
+        changes: list[dict[str, Any]],
+        key: str | None = None,
+        seconds: float | None = None,
+    ) -> dict[str, Any]:
         """Apply changes together; return once they are in the journal. One caller at a time.
 
         key: of the client, so that a change that comes again is applied once
+        seconds: to wait at most for a computation that has begun
         """
         body = json.dumps(changes, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         with refusals():
             seen = None if key is None else self.journal.seen(key, body)
             if seen is not None:
                 return {"change": seen, "repeated": True}
-            done = self.live.apply(changes, record=partial(self._record, body, key))
+            done = self.live.apply(changes, partial(self._record, body, key), seconds)
         rows = sum(done.rows)
         self.metrics.count("vrgcn_changes_total")
         self.metrics.count("vrgcn_rows_computed_total", rows)
@@ -163,12 +175,12 @@ class Service:
 
     def fold(self) -> None:
         """Write the changed graph and its tables, and empty the journal. One caller at a time."""
-        name = f"{STATE}{self.number}"
-        self.live.save(self.folder / name, note={"change": self.number})
-        self.journal.fold(self.number, name)
+        if not self.unfolded:
+            return
+        self.journal.fold(save_state(self.journal, self.live))
         self.unfolded = 0
         self.metrics.count("vrgcn_folds_total")
-        remove_states(self.folder, name)
+        remove_superseded(self.journal)
 
 
 @contextmanager
@@ -181,30 +193,27 @@ def opened_service(
 ) -> Iterator[Service]:
     """Open a run with the changes of a state folder, which no other process may use meanwhile."""
     opened = load_run(run)
-    with locked(folder):
-        journal = Journal(folder, fingerprint(opened.saved))
-        try:
-            state = journal.folded.state
-            remove_states(folder, state)
-            if state is None:
-                live = opened.live(memory=memory)
-            else:
-                tables = None if memory == "ram" else folder / "tables"
-                live = Live.open(folder / state, opened.saved, directory=tables)
-            for _, body in journal:
-                live.apply(json.loads(body))
-            yield Service(live, journal, folder, checkpoint_every)
-        finally:
-            journal.close()
+    with locked(folder), closing(Journal(folder, fingerprint(opened.saved))) as journal:
+        refuse_foreign_states(journal)
+        if journal.head.state is None:
+            live = opened.live(memory=memory)
+        else:
+            tables = None if memory == "ram" else folder / "tables"
+            live = open_state(journal, opened.saved, tables)
+        for number, body in journal:
+            _replay(live, journal, number, body)
+        remove_superseded(journal)
+        yield Service(live, journal, checkpoint_every)
 
 
-def remove_states(folder: Path, kept: str | None) -> None:
-    """Remove states other than the one that the journal names: folding was cut off before or after
-    that."""
-    remove_partial(folder)
-    for found in folder.glob(f"{STATE}*"):
-        if found.name != kept:
-            shutil.rmtree(found)
+def _replay(live: Live, journal: Journal, number: int, body: str) -> None:
+    try:
+        live.apply(json.loads(body))
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"{journal.path}: change {number} cannot be applied again: {error}. Serve it with the "
+            "version of vrgcn that wrote it, or give another state folder"
+        ) from error
 
 
 @contextmanager
@@ -216,6 +225,8 @@ def refusals() -> Iterator[None]:
         raise ProblemError(404, str(error)) from None
     except KeyReusedError as error:
         raise ProblemError(409, str(error), "Idempotency-Key") from None
+    except TimeoutError as error:
+        raise ProblemError(503, str(error), retry_after=2) from None
     except (ValueError, TypeError) as error:
         raise ProblemError(422, str(error)) from None
 
