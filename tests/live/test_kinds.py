@@ -4,6 +4,7 @@ built anew."""
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -197,3 +198,50 @@ def test_explanations_name_kinds_and_relations_and_are_exact() -> None:
                 and (target, t) != (effect.kind, effect.id)
             }
         assert effect.without == pytest.approx(probability(changed), abs=1e-12)
+
+
+def _of_store() -> Live:
+    store = Store(np.random.default_rng(4))
+    graph = store.graph()
+    torch.manual_seed(2)
+    triples = [part.triple for part in graph.relations.values()]
+    model = RELATIONAL["relational-graphsage"](WIDTHS, triples, "user", 5, 2, rows={"shop": 3})
+    return Live(SavedModel(model.double(), "mean", nodes=graph.names.unique()), graph)
+
+
+def test_a_kind_keeps_a_node(tmp_path: Path) -> None:
+    """Without one the graph could not be saved."""
+    live = _of_store()
+    every = {"change": "remove_nodes", "ids": ["a", "b", "c"], "kind": "shop"}
+    with pytest.raises(ValueError, match="kind 'shop' would have no nodes: keep one, or add"):
+        live.apply(every)
+    assert live.has("a", kind="shop")
+    live.apply([every, {"change": "add_nodes", "rows": [{"id": "d"}], "kind": "shop"}])
+    live.apply([{"change": "add_nodes", "rows": [{"id": "e"}], "kind": "shop"}])
+    live.remove_nodes("e", kind="shop")
+    with pytest.raises(ValueError, match="'shop' would have no nodes"):
+        live.remove_nodes("d", kind="shop")
+    live.save(tmp_path / "state")
+    assert live.graph().names.ids_of("shop").to_pylist() == ["d"]
+
+
+@pytest.mark.parametrize(
+    ("forward", "reverse", "row", "same"),
+    [
+        ("follows", "rev_follows", ("u1", "u2"), ("u2", "u1")),
+        ("bought", "rev_bought", (3, "u2"), ("u2", 3)),
+    ],
+)
+def test_ends_of_a_reverse_are_those_of_the_relation_that_is_named(
+    forward: str, reverse: str, row: tuple[Any, Any], same: tuple[Any, Any]
+) -> None:
+    one, other = _of_store(), _of_store()
+    weight = (1.5,) if forward == WEIGHTED else ()
+    names = ("source", "target", "weight")
+    one.add_edges(dict(zip(names, (*row, *weight), strict=False)), relation=reverse)
+    other.add_edges(dict(zip(names, (*same, *weight), strict=False)), relation=forward)
+    for node in ("u1", "u2"):
+        assert one.neighbours(node) == other.neighbours(node)
+    users = sorted(f"u{n}" for n in range(9))
+    assert torch.equal(one.predict(users).outputs, other.predict(users).outputs)
+    assert not torch.equal(one.predict(users).outputs, _of_store().predict(users).outputs)

@@ -89,6 +89,15 @@ def test_a_known_pair_without_messages_can_be_forgotten(links: tuple[Graph, Save
         live.remove_edges((source, target))
 
 
+def test_a_node_whose_partners_are_all_known_has_no_recommendation(
+    links: tuple[Graph, SavedModel],
+) -> None:
+    graph, saved = links
+    live = Live(saved, graph)
+    live.add_edges([(3, other) for other, _ in answers(live, 3, 40)])
+    assert live.recommend(3) == []
+
+
 def test_a_purchase_changes_the_recommendations_of_a_user() -> None:
     torch.manual_seed(1)
     bought = torch.stack([torch.randint(0, 12, (40,)), torch.randint(0, 9, (40,))])

@@ -173,7 +173,9 @@ def test_damage_to_a_block_of_the_head_hides_no_damage_to_the_log(whole: Path) -
         (folder / FILE).write_bytes(data)
         log = (folder / LOG).read_bytes()
         (folder / LOG).write_bytes(log[:-2])
-        with pytest.raises(DamagedError, match=r"whole up to change 4|changes after 4 may be missing"):
+        with pytest.raises(
+            DamagedError, match=r"whole up to change 4|changes after 4 may be missing"
+        ):
             Journal(folder, "m")
 
 

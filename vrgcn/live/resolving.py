@@ -25,6 +25,8 @@ from vrgcn.live.ids import Id, KindIds
 from vrgcn.live.row_features import NumberRows, Numbers, RowFeatures
 from vrgcn.live.slots import ONLY, Slots
 
+_OTHER_END = {"source": "target", "target": "source"}
+
 Named = tuple[str, Id]  # the kind and the id of a node
 
 
@@ -117,6 +119,7 @@ class Resolver:
             name = change["change"]
             what = name if len(changes) == 1 else f"change {place} ({name})"
             steps[name](change, what)
+        self._refuse_empty_kinds()
         self._drop_what_stays()
         return self._found
 
@@ -184,6 +187,20 @@ class Resolver:
             for relation in self._known.relations.values():
                 self._remove_all_edges(relation, slot, what)
 
+    def _refuse_empty_kinds(self) -> None:
+        """A graph has a node of each kind: without one it can be neither saved nor served again."""
+        for kind in {kind for kind, _ in self._found.removed}:
+            removed, added = (
+                sum(of == kind for of, _ in nodes)
+                for nodes in (self._found.removed, self._found.added)
+            )
+            if len(self._known.ids[kind]) - removed + added == 0:
+                where = "the graph" if kind == ONLY else f"kind {kind!r}"
+                raise ValueError(
+                    f"{REMOVE_NODES}: {where} would have no nodes: keep one, or add others in the "
+                    "same change"
+                )
+
     def _remove_all_edges(self, relation: LiveRelation, slot: int, what: str) -> None:
         edges, edits = relation.edges, self._edits(relation.name)
         into, _ = edges.into.rows.row(slot)
@@ -232,8 +249,9 @@ class Resolver:
             where = f"{what}: row {place}"
             names = relation.columns
             kinds = relation.source, relation.target
-            if reverse:
-                names, kinds = (names[1], names[0], names[2]), kinds[::-1]
+            if reverse:  # "source" is that of the relation that is named
+                ends = [tuple(_OTHER_END.get(name, name) for name in end) for end in names]
+                names, kinds = (ends[1], ends[0], names[2]), kinds[::-1]
             source, target = (
                 self._end(row, kind, names[end], ("source", "target")[end], where)
                 for end, kind in enumerate(kinds)

@@ -216,7 +216,7 @@ class MLPDecoder(Decoder):
         return one * self.weight[relations]
 
     def against(self, one: Tensor, others: Tensor) -> Tensor:
-        size = max(_NUMBERS // (3 * others.numel()), 1)
+        size = max(_NUMBERS // max(3 * others.numel(), 1), 1)
         return torch.cat([self(part[:, None], others[None]) for part in one.split(size)])
 
 
