@@ -177,7 +177,7 @@ def test_two_classes_are_told_apart_by_the_threshold_of_the_run(vrgcn, tmp_path)
     assert threshold is not None
     code, out, err = vrgcn("predict", "run", "--out", "chosen.csv")
     assert code == 0, err
-    told = f"label is yes from probability {threshold:.3g} on, which has the best F1 on validation"
+    told = f"label is yes from probability {threshold:.3g} on, chosen for its F1 on validation"
     assert told in " ".join(out.split())
     chosen = pa.csv.read_csv("chosen.csv")
     chances = chosen.column("p_yes").to_pylist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,18 +14,17 @@ from tests.inference.test_model_file import change
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.calibration import (
     Calibration,
-    best_threshold,
     calibrate,
-    fit_temperature,
-    halves,
 )
+from vrgcn.inference.cross_fitting import choose_cut, deal_folds
 from vrgcn.inference.embed import embeddings
 from vrgcn.inference.predict import predict
 from vrgcn.inference.predictions import predictions
-from vrgcn.inference.regions import by_degree, coverage_of, region_limit
+from vrgcn.inference.regions import by_degree, coverage_of, model_region
 from vrgcn.inference.saved import SavedModel, load_model, save_model
 from vrgcn.models.models import GCN
 from vrgcn.tasks import find_task
+from vrgcn.tasks.regions import limit_of
 
 CLASSES, NUMBERS = find_task("classes"), find_task("regression")
 
@@ -35,44 +35,6 @@ def drawn(count: int, temperature: float, classes: int = 3) -> tuple[Tensor, Ten
     outputs = 3 * torch.randn(count, classes, generator=draw, dtype=torch.float64)
     chances = (outputs / temperature).softmax(1)
     return outputs, torch.multinomial(chances, 1, generator=draw)[:, 0]
-
-
-@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.5])
-def test_the_temperature_that_labels_were_drawn_with_is_found(temperature: float) -> None:
-    outputs, labels = drawn(20_000, temperature)
-    assert fit_temperature(CLASSES, outputs, labels) == pytest.approx(temperature, rel=0.06)
-
-
-def test_a_few_outputs_of_probability_zero_do_not_decide_the_temperature() -> None:
-    outputs, labels = drawn(4000, 1.0)
-    outputs[:20] = torch.tensor([0.0, -1e4, -1e4], dtype=torch.float64)
-    labels[:20] = 1
-    assert fit_temperature(CLASSES, outputs, labels) == pytest.approx(1.0, rel=0.1)
-
-
-def test_the_threshold_has_the_best_f1_of_all() -> None:
-    chances, actual = torch.rand(300), torch.rand(300)
-    actual = actual < chances * 0.4
-    found = best_threshold(chances, actual)
-    assert found is not None
-
-    def f1(threshold: float) -> float:
-        chosen = chances >= threshold
-        return float(2 * (chosen & actual).sum() / (chosen.sum() + actual.sum()))
-
-    assert f1(found) == pytest.approx(max(f1(float(c)) for c in chances))
-    assert best_threshold(chances, torch.zeros(300, dtype=torch.bool)) is None
-
-
-def test_halves_are_apart_and_do_not_depend_on_the_order() -> None:
-    nodes = torch.arange(100, 301)
-    first, second = halves(nodes)
-    assert (len(first), len(second)) == (101, 100)
-    assert torch.equal(torch.cat([first, second]).sort().values, nodes)
-    again = halves(nodes[torch.randperm(201)])
-    assert torch.equal(again[0], first)
-    # Not the first half of the numbers: an order of the nodes may mean something.
-    assert first.double().mean() == pytest.approx(200, abs=20)
 
 
 def same(a: Calibration, b: Calibration) -> bool:
@@ -91,21 +53,42 @@ def test_labels_of_test_and_training_nodes_reach_nothing() -> None:
     assert same(calibrate(CLASSES, moved, other, val), found)
 
 
-def test_labels_that_limit_sets_reach_neither_temperature_nor_threshold() -> None:
-    outputs, labels = drawn(600, 2.0, classes=2)
-    val = torch.arange(200, 400)
-    fitting, limiting = halves(val)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_strangeness_depends_on_nothing_that_was_fitted(dtype: torch.dtype) -> None:
+    """Sets are those of the model without its temperature: this keeps validation nodes
+    exchangeable with others. So all of them are counted."""
+    outputs, labels = drawn(600, 3.0)
+    outputs, val = outputs.to(dtype), torch.arange(200, 500)
     found = calibrate(CLASSES, outputs, labels, val)
+    assert found.temperature == pytest.approx(3, rel=0.2)
+    assert (found.fitted, len(found.scores)) == (300, 300)
+    plain = CLASSES.strangeness(outputs[val], labels[val])
+    torch.testing.assert_close(found.scores, plain.sort().values)
+    wanted = CLASSES.region(outputs, limit_of(plain, 0.7) + 1e-6)
+    assert torch.equal(found.region(CLASSES, 0.7)(found.outputs(outputs)), wanted)
+
+
+def test_nodes_like_the_one_that_sets_the_limit_are_covered() -> None:
+    """Its outputs are divided and multiplied again; the limit has the same rounding."""
+    outputs, labels = drawn(300, 3.0)
+    outputs = outputs.float()
+    found = calibrate(CLASSES, outputs, labels, torch.arange(300))
+    assert found.temperature != 1
+    for coverage in torch.linspace(0.5, 0.95, 40).tolist():
+        sets = found.region(CLASSES, coverage)(found.outputs(outputs))
+        assert int(CLASSES.covers(sets, labels).sum()) >= math.ceil(301 * coverage)
+
+
+def test_the_threshold_is_one_of_calibrated_probabilities() -> None:
+    outputs, labels = drawn(900, 2.0, classes=2)
+    outputs[:, 0] += 4
+    found = calibrate(CLASSES, outputs, labels, torch.arange(900))
+    assert found.temperature != 1
     assert found.threshold is not None
-    flipped = labels.clone()
-    flipped[limiting] = 1 - labels[limiting]
-    other = calibrate(CLASSES, outputs, flipped, val)
-    assert other.settings == found.settings
-    assert not torch.equal(other.scores, found.scores)
-    flipped = labels.clone()
-    flipped[fitting] = 1 - labels[fitting]
-    assert calibrate(CLASSES, outputs, flipped, val).temperature != found.temperature
-    assert (found.fitted, len(found.scores)) == (100, 100)
+    margins = outputs[:, 1] - outputs[:, 0]
+    cut = choose_cut(margins, labels == 1, deal_folds(labels))
+    chosen = found.outputs(outputs).softmax(1)[:, 1] >= found.threshold
+    assert torch.equal(chosen, margins >= cut)
 
 
 @pytest.mark.parametrize("coverage", [0.8, 0.9])
@@ -113,10 +96,10 @@ def test_sets_of_nodes_like_the_validation_nodes_hold_their_labels(coverage: flo
     outputs, labels = drawn(12_000, 2.0)
     found = calibrate(CLASSES, outputs, labels, torch.arange(2000))
     test = torch.arange(2000, 12_000)
-    limit = found.limit(coverage)
-    covered = coverage_of(CLASSES, found.outputs(outputs[test]), labels[test], limit, {})[0]
-    # Deviation over calibrations of 1,000 nodes: at most .013; over test nodes .004.
-    assert covered.share == pytest.approx(coverage, abs=0.045)
+    region = found.region(CLASSES, coverage)
+    covered = coverage_of(CLASSES, found.outputs(outputs[test]), labels[test], region, {})[0]
+    # Deviation over calibrations of 2,000 nodes: at most .009; over test nodes .004.
+    assert covered.share == pytest.approx(coverage, abs=0.03)
     assert 1 <= covered.size < 3
 
 
@@ -128,8 +111,8 @@ def test_intervals_of_numbers_hold_them() -> None:
     assert (found.temperature, found.threshold) == (1.0, None)
     assert found.limit(0.9) == pytest.approx(1.645, abs=0.15)  # of the normal distribution
     test = torch.arange(2000, 6000)
-    covered = coverage_of(NUMBERS, outputs[test], labels[test], found.limit(0.9), {})[0]
-    assert covered.share == pytest.approx(0.9, abs=0.045)
+    covered = coverage_of(NUMBERS, outputs[test], labels[test], found.region(NUMBERS, 0.9), {})[0]
+    assert covered.share == pytest.approx(0.9, abs=0.03)
 
 
 def test_groups_by_degree_cover_all_nodes_once() -> None:
@@ -181,8 +164,10 @@ def test_a_table_of_predictions_has_the_sets_that_are_asked_for() -> None:
     graph, saved = saved_model()
     found = predictions(saved, graph, [3, 9])
     sets = found.to_arrow(coverage=0.8)["set"].to_pylist()
-    limit = region_limit(saved, 0.8)
-    inside = CLASSES.region(predict(saved, graph, [3, 9]), limit).tolist()
+    inside = model_region(saved, 0.8)(predict(saved, graph, [3, 9])).tolist()
+    limit = limit_of(saved.calibration.scores, 0.8)  # type: ignore[union-attr]
+    plain = predict(saved.model, graph, [3, 9])
+    assert inside == CLASSES.region(plain, limit).tolist()
     assert sets == ["|".join(str(c) for c in range(2) if row[c]) for row in inside]
     assert "set" not in found.to_arrow().column_names
     with pytest.raises(ValueError, match="the model is not calibrated"):
@@ -191,8 +176,7 @@ def test_a_table_of_predictions_has_the_sets_that_are_asked_for() -> None:
 
 def test_a_model_without_a_calibration_promises_no_coverage() -> None:
     _, saved = saved_model()
-    assert region_limit(saved, 0.9) == saved.calibration.limit(0.9)  # type: ignore[union-attr]
     with pytest.raises(ValueError, match="the model is not calibrated"):
-        region_limit(replace(saved, calibration=None), 0.9)
+        model_region(replace(saved, calibration=None), 0.9)
     with pytest.raises(ValueError, match="no prediction sets for several classes"):
-        region_limit(replace(saved, multilabel=True), 0.9)
+        model_region(replace(saved, multilabel=True), 0.9)

@@ -43,7 +43,7 @@ def test_sets_have_the_probable_classes_and_always_the_most_probable() -> None:
     assert task.region(outputs, 0.75).tolist() == [[True, True, False], [True, False, False]]
     assert task.region(outputs, 0.05).tolist() == [[True, False, False], [True, False, False]]
     labels = torch.tensor([1, 1])
-    assert task.covers(outputs, labels, 0.75).tolist() == [True, False]
+    assert task.covers(task.region(outputs, 0.75), labels).tolist() == [True, False]
     assert task.strangeness(outputs, labels).tolist() == pytest.approx([0.7, 0.95])
 
 
@@ -51,8 +51,8 @@ def test_intervals_reach_as_far_as_the_limit() -> None:
     task = find_task("regression")
     outputs, labels = torch.tensor([[2.0], [5.0]]), torch.tensor([2.5, 9.0])
     assert task.region(outputs, 1.5).tolist() == [[0.5, 3.5], [3.5, 6.5]]
-    assert task.covers(outputs, labels, 1.5).tolist() == [True, False]
-    low, high = task.region_columns([], 1.5).arrays(outputs)
+    assert task.covers(task.region(outputs, 1.5), labels).tolist() == [True, False]
+    low, high = task.region_columns([], lambda o: task.region(o, 1.5)).arrays(outputs)
     assert (low.to_pylist(), high.to_pylist()) == ([0.5, 3.5], [3.5, 6.5])
 
 

@@ -1,12 +1,14 @@
-"""Reliability and Brier score by hand."""
+"""Reliability, Brier score and log loss by hand."""
 
 from __future__ import annotations
+
+import math
 
 import pytest
 import torch
 
 from vrgcn.tasks.metrics import METRICS
-from vrgcn.tasks.reliability import brier, reliability
+from vrgcn.tasks.reliability import brier, log_losses, reliability
 
 CHANCES = torch.tensor([[0.95, 0.05], [0.92, 0.08], [0.35, 0.65], [0.31, 0.69]])
 LABELS = torch.tensor([0, 1, 1, 1])
@@ -52,3 +54,10 @@ def test_average_precision_is_that_of_scikit_learn() -> None:
         labels.numpy(), outputs.double().softmax(1)[:, 1].numpy()
     )
     assert METRICS["average-precision"].compute(outputs, labels) == pytest.approx(wanted, abs=1e-6)
+
+
+def test_log_losses_by_hand() -> None:
+    by_node = [-math.log(p) for p in (0.95, 0.08, 0.65, 0.69)]
+    assert log_losses(CHANCES.log(), LABELS).tolist() == pytest.approx(by_node)
+    several = log_losses(torch.tensor([[0.2, 0.9]]).logit(), torch.tensor([[0.0, 1.0]]))
+    assert several.tolist() == pytest.approx([-(math.log(0.8) + math.log(0.9)) / 2])

@@ -41,8 +41,8 @@ class PredictOptions(ExactOptions):
 
     threshold: float | None = None
     """Probability of the second of two classes from which on it is the label, such as 0.5 for the
-    more probable class. None: the one with the best F1 on the validation nodes, where the model is
-    calibrated, else 0.5."""
+    more probable class. None: the one that calibration chose for its F1 on validation nodes; 0.5 if
+    it chose none."""
 
     pairs: Place | None = None
     """For a run that predicts pairs: a CSV or Parquet file, or a table or query of a database, with
@@ -116,7 +116,7 @@ def _predict_nodes(options: PredictOptions, out: Path) -> str:
     from vrgcn.data.predictions import check_prediction, prediction_file
     from vrgcn.engine.devices import find_device, use_threads
     from vrgcn.inference.predict import check_outputs
-    from vrgcn.inference.regions import region_limit
+    from vrgcn.inference.regions import model_region
     from vrgcn.runs.run import open_run
     from vrgcn.tasks import find_task
 
@@ -125,7 +125,7 @@ def _predict_nodes(options: PredictOptions, out: Path) -> str:
     saved = run.saved
     task, classes = find_task(saved.task), class_names(saved)
     check_prediction(out, task, len(classes), options.top)
-    limit = None if options.coverage is None else region_limit(saved, options.coverage)
+    region = None if options.coverage is None else model_region(saved, options.coverage)
     threshold = chosen_threshold(options, saved)
     with opened_sweeps(run, options, options.of) as opened:
         graph, sweeps = opened.graph, opened.sweeps
@@ -138,7 +138,7 @@ def _predict_nodes(options: PredictOptions, out: Path) -> str:
                 classes,
                 count=opened.count,
                 top=options.top,
-                limit=limit,
+                region=region,
                 threshold=threshold,
             ) as file,
         ):
@@ -168,7 +168,7 @@ def print_threshold(
     """Print how the labels were chosen, where that is not by the larger probability."""
     if threshold is None or options.top is not None or out.suffix == ".npy":
         return
-    why = "" if options.threshold is not None else ", which has the best F1 on validation nodes"
+    why = "" if options.threshold is not None else ", chosen for its F1 on validation nodes"
     print(
         f"label is {printable(classes[1])} from probability {threshold:.3g} on{why}; "
         "--threshold 0.5 takes the more probable class"

@@ -19,7 +19,7 @@ from vrgcn.distributed.prediction import gathered_outputs, part_sweeps, whole_na
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.files.printable import printable
 from vrgcn.graph.names import Names
-from vrgcn.inference.regions import region_limit
+from vrgcn.inference.regions import model_region
 from vrgcn.runs.run import open_run
 from vrgcn.tasks import find_task
 
@@ -47,7 +47,7 @@ def run_predict_parts(options: PredictOptions, folder: Path) -> None:
         saved = open_run(options.run, group.device).saved
         task, classes = find_task(saved.task), class_names(saved)
         group.by_first(lambda: check_prediction(path, task, len(classes), options.top))
-        limit = None if options.coverage is None else region_limit(saved, options.coverage)
+        region = None if options.coverage is None else model_region(saved, options.coverage)
         threshold = chosen_threshold(options, saved)
         count, nodes = part.description["nodes"], None
         if (file := options.nodes) is not None:
@@ -66,7 +66,7 @@ def run_predict_parts(options: PredictOptions, folder: Path) -> None:
                         classes,
                         count=asked,
                         top=options.top,
-                        limit=limit,
+                        region=region,
                         threshold=threshold,
                     )
                 )

@@ -18,6 +18,7 @@ from torch import Tensor
 from vrgcn.data.id_columns import IdColumns
 from vrgcn.files.setting_names import setting
 from vrgcn.files.writing import new_file
+from vrgcn.tasks.regions import Region
 from vrgcn.tasks.task import Task
 
 SUFFIXES = (".parquet", ".csv", ".npy")
@@ -37,7 +38,7 @@ def prediction_file(
     *,
     count: int,
     top: int | None,
-    limit: float | None = None,
+    region: Region | None = None,
     threshold: float | None = None,
 ) -> Iterator[Writer]:
     """A writer for `count` predictions; the file appears under its name when all are written.
@@ -50,8 +51,8 @@ def prediction_file(
     Columns of numbers are `id` and `prediction`, their .npy file holds (count,), float64.
 
     classes: their names; empty for numbers
-    limit: of the strangeness of labels in prediction sets and intervals, see `tasks/regions.py`:
-        `set`, or `low` and `high`, follow the other columns; None: there are none
+    region: from outputs to prediction sets or intervals, see `tasks/regions.py`: `set`, or `low`
+        and `high`, follow the other columns; None: there are none
     threshold: probability of the second of two classes from which on it is the label; None: the
         label is the more probable class
     """
@@ -62,7 +63,7 @@ def prediction_file(
             array_header(file, nothing.dtype.str, (count, *nothing.shape[1:]))
             yield _Array(file, task)
         else:
-            rows = PredictionRows(ids, task, classes, top, limit, threshold)
+            rows = PredictionRows(ids, task, classes, top, region, threshold)
             with arrow_writer(path.suffix, file, rows.schema) as writer:
                 yield TableWriter(writer, rows)
 
@@ -119,13 +120,13 @@ class PredictionRows:
         task: Task,
         classes: list[str],
         top: int | None,
-        limit: float | None = None,
+        region: Region | None = None,
         threshold: float | None = None,
     ) -> None:
         self._ids = ids
         self._columns = [task.columns(classes, top, threshold)]
-        if limit is not None:
-            self._columns.append(task.region_columns(classes, limit))
+        if region is not None:
+            self._columns.append(task.region_columns(classes, region))
         fields = [field for part in self._columns for field in part.fields]
         self.schema = pa.schema([*ids.fields, *fields])
 

@@ -1,16 +1,17 @@
 """Calibration of a trained model on validation nodes.
 
-The validation nodes are dealt into two halves that do not depend on their labels. The first fits
-the temperature, by which outputs are divided, and for two classes the threshold. The second has the
-strangeness of its labels recorded, which limits prediction sets and intervals (`tasks/regions.py`).
-No other node's label is read.
+All validation nodes fit the temperature, by which outputs are divided, and for two classes the
+threshold; `cross_fitting.py` says when they are used. The strangeness of the same nodes' labels
+limits prediction sets and intervals (`tasks/regions.py`). It is measured by the outputs as they are
+without the temperature, so that nothing fitted on these labels enters it: validation nodes stay
+exchangeable with new ones. No other node's label is read.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,25 +19,25 @@ import torch
 from torch import Tensor
 
 from vrgcn.files.kinds import COUNT, Kind, or_null
-from vrgcn.tasks.regions import limit_of
-from vrgcn.tasks.reliability import brier
+from vrgcn.inference.cross_fitting import choose_cut, choose_temperature, deal_folds
+from vrgcn.tasks.regions import Region, limit_of
 from vrgcn.tasks.task import Task
 
 ENOUGH = 200  # validation nodes from which a model is calibrated unasked
-_LARGEST = 20.0  # temperature; 1 / _LARGEST the smallest
-_ROUNDS, _TRIED = 4, 20
-_SCORES = "calibration.scores"
+NOT_BETTER = "no temperature was better than 1 on held-out validation nodes"
+_SCORES = "calibration.strangeness"
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
     """How a model's outputs become probabilities, sets and intervals.
 
-    temperature: number that outputs for classes are divided by
-    threshold: probability of the second of two classes from which F1 is best; None elsewhere
-    fitted: nodes that temperature and threshold were fitted on
-    scores: (other nodes,) float64, ascending: strangeness of their labels, outputs divided by the
-        temperature; empty if the task has no prediction sets
+    temperature: number that outputs for classes are divided by; 1 if none is better
+    threshold: probability of the second of two classes from which on it is the label; None if
+        there are not two, or if none is better than the more probable class
+    fitted: validation nodes, on which temperature and threshold were fitted
+    scores: (the same nodes,) float64, ascending: strangeness of their labels, for outputs that are
+        not divided by the temperature; empty if the task has no prediction sets
     """
 
     temperature: float
@@ -70,16 +71,27 @@ class Calibration:
         scores = tensors.get(_SCORES)
         good = scores is not None and scores.dim() == 1 and scores.dtype == torch.float64
         if scores is None or not good or (scores.diff() < 0).any():
-            raise ValueError(f"{path}: lacks the ascending {_SCORES} of its calibration")
+            raise ValueError(
+                f"{path}: lacks the ascending {_SCORES} of its calibration: train the model again"
+            )
         return Calibration(**settings, scores=scores)
 
     def outputs(self, outputs: Tensor) -> Tensor:
         """A model's outputs (nodes, width), divided by the temperature."""
         return outputs if self.temperature == 1 else outputs / self.temperature
 
+    def undone(self, outputs: Tensor) -> Tensor:
+        """Calibrated outputs as they were before."""
+        return outputs if self.temperature == 1 else outputs * self.temperature
+
     def limit(self, coverage: float) -> float:
         """The limit of strangeness for a promised coverage."""
         return limit_of(self.scores, coverage)
+
+    def region(self, task: Task, coverage: float) -> Region:
+        """From calibrated outputs to the sets or intervals with a promised coverage."""
+        limit = self.limit(coverage)
+        return lambda outputs: task.region(self.undone(outputs), limit)
 
 
 def is_calibration(tensor: str) -> bool:
@@ -87,66 +99,29 @@ def is_calibration(tensor: str) -> bool:
     return tensor == _SCORES
 
 
-def halves(nodes: Tensor) -> tuple[Tensor, Tensor]:
-    """Validation nodes, dealt at random: to fit on, and to limit sets by. The same nodes are always
-    dealt in the same way."""
-    order = torch.randperm(len(nodes), generator=torch.Generator().manual_seed(0))
-    dealt = nodes.sort().values[order]
-    middle = (len(nodes) + 1) // 2
-    return dealt[:middle].sort().values, dealt[middle:].sort().values
-
-
 def calibrate(task: Task, outputs: Tensor, labels: Tensor, nodes: Tensor) -> Calibration:
     """Calibrate a model on validation nodes.
 
     outputs, labels: of all nodes of the graph; those of other nodes are not read
     """
-    fitting, limiting = halves(nodes)
+    nodes = nodes.sort().values
+    outputs, labels = outputs[nodes], labels[nodes]
     temperature, threshold = 1.0, None
     if task.has_classes:
-        temperature = fit_temperature(task, outputs[fitting], labels[fitting])
+        folds = deal_folds(torch.zeros_like(nodes) if task.several else labels)
+        temperature = choose_temperature(task, outputs, labels, folds)
         if not task.several and outputs.shape[1] == 2:
-            chances = task.probabilities(outputs[fitting].double() / temperature)[:, 1]
-            threshold = best_threshold(chances, labels[fitting] == 1)
+            margins = (outputs[:, 1] - outputs[:, 0]).double()
+            cut = choose_cut(margins, labels == 1, folds)
+            threshold = None if cut is None else _sigmoid(cut / temperature)
     scores = torch.empty(0, dtype=torch.float64)
-    if not task.several:
-        scores = task.strangeness(outputs[limiting].double() / temperature, labels[limiting])
-    return Calibration(temperature, threshold, len(fitting), scores.sort().values)
+    found = Calibration(temperature, threshold, len(nodes), scores)
+    if task.several:
+        return found
+    # Divided and multiplied again as predictions are: rounding must not tell equal nodes apart.
+    scores = task.strangeness(found.undone(found.outputs(outputs)), labels)
+    return replace(found, scores=scores.sort().values)
 
 
-def fit_temperature(task: Task, outputs: Tensor, labels: Tensor) -> float:
-    """The temperature with the smallest Brier score of outputs / temperature, to 4 digits.
-
-    Not the smallest log loss: outputs that are corrected and smoothed have probabilities of almost
-    0, and the logarithms of a few of these would decide.
-    """
-    outputs = outputs.double()
-
-    def score(place: float) -> float:
-        return brier(task.probabilities(outputs * math.exp(-place)), labels)
-
-    best, width = 0.0, math.log(_LARGEST)
-    for _ in range(_ROUNDS):  # each a tenth as wide around the best
-        low, high = max(best - width, -math.log(_LARGEST)), min(best + width, math.log(_LARGEST))
-        places = torch.linspace(low, high, 2 * _TRIED + 1, dtype=torch.float64).tolist()
-        best = min(places, key=score)
-        width = (high - low) / _TRIED
-    return float(f"{math.exp(best):.4g}")
-
-
-def best_threshold(chances: Tensor, actual: Tensor) -> float | None:
-    """The probability from which on F1 of a class is best; None if no node has the class.
-
-    chances: (nodes,) probabilities; actual: (nodes,) bool
-    """
-    if not actual.any():
-        return None
-    order = chances.argsort(descending=True, stable=True)
-    hits = actual[order].cumsum(0)
-    taken = torch.arange(1, len(chances) + 1)
-    f1 = 2 * hits / (taken + hits[-1])
-    # Nodes of one probability are on one side: only the last of them is a place to cut.
-    ends = torch.cat([chances[order].diff() != 0, torch.ones(1, dtype=torch.bool)])
-    place = int(torch.where(ends, f1.double(), -1).argmax())
-    below = chances[order][place + 1] if place + 1 < len(order) else chances[order][place]
-    return float((chances[order][place] + below) / 2)
+def _sigmoid(number: float) -> float:
+    return float(torch.tensor(number, dtype=torch.float64).sigmoid())

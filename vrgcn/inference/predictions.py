@@ -15,7 +15,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.inference.calibration import Calibration
 from vrgcn.inference.predict import asked_nodes, predict
-from vrgcn.inference.regions import find_limit
+from vrgcn.inference.regions import find_region
 from vrgcn.inference.saved import SavedModel
 from vrgcn.tasks import find_task
 from vrgcn.tasks.task import Task
@@ -56,8 +56,8 @@ class Predictions:
         classes = self.classes or []
         self._task.check_top(top, len(classes))
         ids = IdColumns.about(self.names, self.nodes)
-        limit = None if coverage is None else find_limit(self._task, self.calibration, coverage)
-        rows = PredictionRows(ids, self._task, classes, top, limit, self.threshold)
+        region = None if coverage is None else find_region(self._task, self.calibration, coverage)
+        rows = PredictionRows(ids, self._task, classes, top, region, self.threshold)
         return pa.Table.from_batches([rows.batch(self.nodes, self.outputs)])
 
     def to_pandas(self, top: int | None = None, coverage: float | None = None) -> pandas.DataFrame:

@@ -11,17 +11,19 @@ from vrgcn.files.setting_names import setting
 from vrgcn.inference.calibration import ENOUGH, Calibration
 from vrgcn.inference.saved import SavedModel
 from vrgcn.tasks import find_task
+from vrgcn.tasks.regions import Region
 from vrgcn.tasks.task import Task
 
 GROUPS = 4  # of nodes by degree
 
 
-def region_limit(saved: SavedModel, coverage: float) -> float:
-    """The limit of strangeness for a promised coverage; raise if the model cannot promise it."""
-    return find_limit(find_task(saved.task), saved.calibration, coverage)
+def model_region(saved: SavedModel, coverage: float) -> Region:
+    """From a model's outputs to sets or intervals with a promised coverage; raise if the model
+    cannot promise it."""
+    return find_region(find_task(saved.task), saved.calibration, coverage)
 
 
-def find_limit(task: Task, calibration: Calibration | None, coverage: float) -> float:
+def find_region(task: Task, calibration: Calibration | None, coverage: float) -> Region:
     """The same for a task and a model's calibration."""
     if task.several:
         raise ValueError(f"{setting('coverage')}: there are no prediction sets for {task.label}")
@@ -31,7 +33,7 @@ def find_limit(task: Task, calibration: Calibration | None, coverage: float) -> 
             f"graph has {ENOUGH} validation nodes, with {setting('calibrate', 'always')} also "
             "where it has fewer; train it again"
         )
-    return calibration.limit(coverage)
+    return calibration.region(task, coverage)
 
 
 @dataclass(frozen=True)
@@ -54,15 +56,15 @@ class Covered:
 
 
 def coverage_of(
-    task: Task, outputs: Tensor, labels: Tensor, limit: float, groups: dict[str, Tensor]
+    task: Task, outputs: Tensor, labels: Tensor, region: Region, groups: dict[str, Tensor]
 ) -> list[Covered]:
     """Coverage of all nodes and of groups of them.
 
     outputs: calibrated, (nodes, width); groups: (nodes,) bool by name; empty ones are left out
     """
-    held = task.covers(outputs, labels, limit).double()
-    region = task.region(outputs, limit).double()
-    size = region.sum(1) if task.has_classes else region[:, 1] - region[:, 0]
+    found = region(outputs)
+    held, ends = task.covers(found, labels).double(), found.double()
+    size = ends.sum(1) if task.has_classes else ends[:, 1] - ends[:, 0]
     everything = {"all": torch.ones(len(labels), dtype=torch.bool)} | groups
     return [
         Covered(name, int(inside.sum()), float(held[inside].mean()), float(size[inside].mean()))

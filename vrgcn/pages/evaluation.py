@@ -165,10 +165,10 @@ def _show_trust(evaluated: _Evaluated, picture: Path, found: dict[str, Any]) -> 
             print("no calibration is shown: it was fitted on these nodes; choose the test nodes")
         return []
     found["trust"] = trust.as_dict()
-    print("\n".join(trust.lines()))
+    print("\n".join(trust.lines(evaluated.split)))
     if trust.groups:
         rows = [group.row for group in trust.groups]
-        title = f"coverage of {trust.promised:g} promised, {evaluated.split} nodes"
+        title = f"coverage of {evaluated.split} nodes (promised: {trust.promised:.0%})"
         print_table(text_table(title, ("nodes", "count", "coverage", "size"), rows))
     if trust.reliability is None or trust.plain is None:
         return []

@@ -120,9 +120,15 @@ def draw_reliability(held: Reliability, plain: Reliability, path: Path, title: s
 
 
 def reliability_axes(axes: Any, held: Reliability, plain: Reliability) -> None:
-    """Draw a reliability plot on axes: on the diagonal, probabilities are what they say."""
+    """Draw a reliability plot on axes: on the diagonal, probabilities are what they say.
+
+    plain: without the calibration; the same as `held` if there is none
+    """
     axes.plot([0, 1], [0, 1], color="black", linewidth=1)
-    for curve, label, style in ((plain, "before", "s--"), (held, "calibrated", "o-")):
+    curves = [(plain, "before", "s--"), (held, "calibrated", "o-")]
+    if plain is held:
+        curves = [(held, "not calibrated", "o-")]
+    for curve, label, style in curves:
         seen = curve.counts > 0
         axes.plot(
             curve.confidence[seen].tolist(),

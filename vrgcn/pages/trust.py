@@ -9,11 +9,12 @@ import torch
 from torch import Tensor
 
 from vrgcn.graph.graph import Graph
-from vrgcn.inference.calibration import Calibration
+from vrgcn.inference.calibration import NOT_BETTER, Calibration
+from vrgcn.inference.cross_fitting import f1_score
 from vrgcn.inference.regions import Covered, by_degree, coverage_of
 from vrgcn.inference.saved import SavedModel
 from vrgcn.tasks import find_task
-from vrgcn.tasks.reliability import Reliability, brier, reliability
+from vrgcn.tasks.reliability import Reliability, brier, log_losses, reliability
 from vrgcn.tasks.task import Task
 
 COVERAGES = (0.8, 0.9, 0.95)
@@ -22,19 +23,24 @@ _MOST_CLASSES = 20  # whose coverage is shown
 
 @dataclass(frozen=True)
 class Threshold:
-    """Scores of the second of two classes, predicted from a probability on."""
+    """Scores of the second of two classes, predicted from a probability on.
+
+    plain_f1: F1 if the more probable class is predicted instead
+    """
 
     threshold: float
     precision: float
     recall: float
     f1: float
+    plain_f1: float
 
 
 @dataclass(frozen=True)
 class Trust:
     """What can be said about probabilities, sets and intervals of some nodes.
 
-    reliability, brier: with the calibration, and before it, `plain`; None for numbers
+    reliability, brier, log_loss: with the calibration; None for numbers
+    plain, plain_brier, plain_log_loss: before it; the same if the temperature is 1
     coverage: promised coverage, and what was found; a coverage that too few nodes can promise is
         left out
     groups: found coverage by class and by degree, of `promised`
@@ -46,6 +52,8 @@ class Trust:
     plain: Reliability | None
     brier: float | None
     plain_brier: float | None
+    log_loss: float | None
+    plain_log_loss: float | None
     coverage: dict[float, Covered]
     promised: float | None
     groups: list[Covered]
@@ -60,31 +68,46 @@ class Trust:
             "calibration_error_before": None if plain is None else plain.error,
             "brier": self.brier,
             "brier_before": self.plain_brier,
+            "log_loss": self.log_loss,
+            "log_loss_before": self.plain_log_loss,
             "coverage": {f"{c:g}": asdict(found) for c, found in self.coverage.items()},
             "coverage_groups": [asdict(found) for found in self.groups],
             "threshold": None if self.threshold is None else asdict(self.threshold),
         }
 
-    def lines(self) -> list[str]:
-        """What a person reads of it."""
-        found = []
-        if self.reliability is not None and self.plain is not None:
-            found.append(
-                f"calibration error {self.reliability.error:.4f} at temperature "
-                f"{self.temperature:.3g} ({self.plain.error:.4f} without), Brier score "
-                f"{self.brier:.4f} ({self.plain_brier:.4f})"
-            )
+    def lines(self, split: str) -> list[str]:
+        """Return sentences for a person. split: that the nodes belong to"""
+        found = [self._probabilities()] if self.reliability is not None else []
         for promised, one in self.coverage.items():
             size = f"{one.size:.3g}"
-            what = "classes in a set" if self.reliability is not None else "wide"
-            found.append(f"coverage {one.share:.3f} of {promised:g} promised, {size} {what}")
+            what = f"intervals are {size} wide"
+            if self.reliability is not None:
+                what = f"sets hold {size} {'class' if size == '1' else 'classes'}"
+            found.append(
+                f"{what} on average and cover {one.share:.1%} of {split} nodes (promised: "
+                f"{promised:.0%})"
+            )
         if self.threshold is not None:
             t = self.threshold
             found.append(
                 f"second class from probability {t.threshold:.3f} on: precision {t.precision:.3f}, "
-                f"recall {t.recall:.3f}, F1 {t.f1:.3f}"
+                f"recall {t.recall:.3f}, F1 {t.f1:.3f} ({t.plain_f1:.3f} from 0.5 on)"
             )
         return found
+
+    def _probabilities(self) -> str:
+        assert self.reliability is not None
+        assert self.plain is not None
+        numbers = [
+            ("log loss", self.log_loss, self.plain_log_loss),
+            ("Brier score", self.brier, self.plain_brier),
+            ("calibration error", self.reliability.error, self.plain.error),
+        ]
+        if self.temperature == 1:
+            scores = ", ".join(f"{name} {after:.4f}" for name, after, _ in numbers)
+            return f"probabilities are those of the model ({NOT_BETTER}): {scores}"
+        scores = ", ".join(f"{name} {after:.4f} ({before:.4f})" for name, after, before in numbers)
+        return f"at temperature {self.temperature:.3g} (and without it): {scores}"
 
 
 def trust_of(
@@ -100,19 +123,24 @@ def trust_of(
         return None
     task = find_task(saved.task)
     given, truth = outputs[nodes], labels[nodes]
-    curves: list[Reliability | None] = [None, None]
-    scores: list[float | None] = [None, None]
+    curves: list[Reliability | None] = [None]
+    scores: list[float | None] = [None]
+    losses: list[float | None] = [None]
     if task.has_classes:
-        both = [task.probabilities(o) for o in (given, given * calibration.temperature)]
-        curves = [reliability(p, truth) for p in both]
-        scores = [brier(p, truth) for p in both]
+        both = [given] if calibration.temperature == 1 else [given, calibration.undone(given)]
+        chances = [task.probabilities(o) for o in both]
+        curves = [reliability(p, truth) for p in chances]
+        scores = [brier(p, truth) for p in chances]
+        losses = [float(log_losses(o, truth).mean()) for o in both]
     coverage, promised, groups = _coverage(task, calibration, saved, graph, given, truth, nodes)
     return Trust(
         calibration.temperature,
         curves[0],
-        curves[1],
+        curves[-1],
         scores[0],
-        scores[1],
+        scores[-1],
+        losses[0],
+        losses[-1],
         coverage,
         promised,
         groups,
@@ -133,14 +161,14 @@ def _coverage(
     promised, groups = None, []
     for wanted in COVERAGES if len(calibration.scores) else ():
         try:
-            limit = calibration.limit(wanted)
+            region = calibration.region(task, wanted)
         except ValueError:  # too few nodes to promise as much
             continue
-        found[wanted] = coverage_of(task, outputs, labels, limit, {})[0]
+        found[wanted] = coverage_of(task, outputs, labels, region, {})[0]
         if wanted == 0.9:
             degrees = graph.adjacency.counts[nodes]
             named = _by_class(task, saved, labels) | by_degree(degrees)
-            promised, groups = wanted, coverage_of(task, outputs, labels, limit, named)[1:]
+            promised, groups = wanted, coverage_of(task, outputs, labels, region, named)[1:]
     return found, promised, groups
 
 
@@ -159,11 +187,12 @@ def _threshold(
     if calibration.threshold is None:
         return None
     chosen = task.probabilities(outputs.double())[:, 1] >= calibration.threshold
-    hits, actual = int((chosen & (labels == 1)).sum()), int((labels == 1).sum())
-    taken = int(chosen.sum())
+    actual = labels == 1
+    hits = int((chosen & actual).sum())
     return Threshold(
         calibration.threshold,
-        hits / max(taken, 1),
-        hits / max(actual, 1),
-        2 * hits / max(taken + actual, 1),
+        hits / max(int(chosen.sum()), 1),
+        hits / max(int(actual.sum()), 1),
+        f1_score(chosen, actual),
+        f1_score(outputs.argmax(1) == 1, actual),
     )

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
-from vrgcn.inference.calibration import ENOUGH, calibrate
+from vrgcn.inference.calibration import ENOUGH, NOT_BETTER, Calibration, calibrate
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel
 from vrgcn.tasks import find_task
@@ -19,7 +19,7 @@ def calibrate_run(
     """Return the saved model of a run, calibrated on validation nodes if `wanted` says so.
 
     graph: features scaled; wanted: as `Settings.calibrate`
-    note: called if there are too few validation nodes
+    note: called with what was found, a sentence at a time
     """
     if wanted == "never" or not len(graph.val) or graph.labels is None or graph.pairs is not None:
         return saved
@@ -29,10 +29,19 @@ def calibrate_run(
     task = find_task(saved.task)
     found = calibrate(task, outputs, graph.labels, graph.val)
     if task.has_classes:
+        note(_temperature_text(found))
+    if task.has_classes and not task.several and graph.num_classes == 2 and found.threshold is None:
         note(
-            f"probabilities are calibrated on validation nodes: temperature {found.temperature:.3g}"
+            "the label is the more probable class: no other threshold had a better F1 on held-out "
+            "validation nodes"
         )
     return replace(saved, calibration=found)
+
+
+def _temperature_text(found: Calibration) -> str:
+    if found.temperature == 1:
+        return f"probabilities are not calibrated: {NOT_BETTER}"
+    return f"probabilities are calibrated on validation nodes: temperature {found.temperature:.3g}"
 
 
 def check_calibrate(wanted: str, graph: Graph) -> None:

@@ -18,9 +18,11 @@ from typing import Any
 import torch
 
 from vrgcn import __version__
+from vrgcn.data.tables.wording import counted
 from vrgcn.files.printable import printable
 from vrgcn.files.writing import write_text
 from vrgcn.inference.average import Average
+from vrgcn.inference.calibration import NOT_BETTER
 from vrgcn.inference.saved import SavedModel
 from vrgcn.models.node_table import node_tables
 from vrgcn.pairs.model import PairModel
@@ -171,8 +173,10 @@ def _calibration(saved: SavedModel) -> list[str]:
         return ["none: scores of pairs rank, and are no probabilities"]
     if found is None:
         return ["none: take the probabilities as ranks, not as chances"]
-    lines = [f"on {found.fitted + len(found.scores):,} validation nodes, in two halves"]
-    if find_task(saved.task).has_classes:
+    lines = [f"on {counted(found.fitted, 'validation node')}"]
+    if find_task(saved.task).has_classes and found.temperature == 1:
+        lines.append(f"probabilities are those of the model: {NOT_BETTER}")
+    elif find_task(saved.task).has_classes:
         lines.append(f"temperature {found.temperature:.4g}: outputs are divided by it")
     if found.threshold is not None:
         classes = saved.classes or ["0", "1"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vrgcn.tasks.class_task import ClassTask, CrossEntropy
-from vrgcn.tasks.regions import SetColumn
+from vrgcn.tasks.regions import Region, SetColumn
 from vrgcn.tasks.task import UNLABELLED, Columns, Criterion, Facts, LossSettings, is_integer
 
 
@@ -72,11 +71,11 @@ class OneClass(ClassTask):
         inside = 1 - self.probabilities(outputs.double()) <= limit
         return inside.scatter(1, outputs.argmax(1, keepdim=True), True)
 
-    def covers(self, outputs: Tensor, labels: Tensor, limit: float) -> Tensor:
-        return self.region(outputs, limit).gather(1, labels[:, None])[:, 0]
+    def covers(self, regions: Tensor, labels: Tensor) -> Tensor:
+        return regions.gather(1, labels[:, None])[:, 0]
 
-    def region_columns(self, classes: Sequence[str], limit: float) -> Columns:
-        return SetColumn(partial(self.region, limit=limit), classes)
+    def region_columns(self, classes: Sequence[str], region: Region) -> Columns:
+        return SetColumn(region, classes)
 
     def from_shares(self, shares: Tensor) -> Tensor:
         return shares.clamp(min=torch.finfo(shares.dtype).tiny).log()

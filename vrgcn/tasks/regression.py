@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from vrgcn.files.setting_names import setting
-from vrgcn.tasks.regions import IntervalColumns
+from vrgcn.tasks.regions import IntervalColumns, Region
 from vrgcn.tasks.task import Columns, Criterion, Facts, LossSettings, Task
 
 _STRATA = 10
@@ -140,8 +139,12 @@ class Number(Task):
         middle = outputs[:, 0].double()
         return torch.stack([middle - limit, middle + limit], dim=1)
 
-    def region_columns(self, classes: Sequence[str], limit: float) -> Columns:
-        return IntervalColumns(partial(self.region, limit=limit))
+    def covers(self, regions: Tensor, labels: Tensor) -> Tensor:
+        numbers = labels.double()
+        return (regions[:, 0] <= numbers) & (numbers <= regions[:, 1])
+
+    def region_columns(self, classes: Sequence[str], region: Region) -> Columns:
+        return IntervalColumns(region)
 
     def check_top(self, top: int | None, classes: int) -> None:
         if top is not None:

@@ -9,6 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from vrgcn.tasks.classes import cross_entropy
+from vrgcn.tasks.multilabel import sigmoid_cross_entropy
+
 BINS = 10
 
 
@@ -62,3 +65,13 @@ def brier(probabilities: Tensor, labels: Tensor) -> float:
     chances = probabilities.double()
     actual = F.one_hot(labels, chances.shape[1]) if labels.dim() == 1 else labels
     return float((chances - actual.double()).square().sum(1).mean())
+
+
+def log_losses(outputs: Tensor, labels: Tensor) -> Tensor:
+    """Log loss of each node, (nodes,): -log of the probability of its class, or the mean of that
+    over the classes if a node may have several.
+
+    outputs: (nodes, classes) before the softmax or sigmoid; labels: as for `brier`
+    """
+    loss = cross_entropy if labels.dim() == 1 else sigmoid_cross_entropy
+    return loss(outputs.double(), labels)

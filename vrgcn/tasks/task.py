@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from vrgcn.files.setting_names import setting
 from vrgcn.tasks.metrics import METRICS, Metric
+from vrgcn.tasks.regions import Region
 
 UNLABELLED = -1  # the class of a node whose class is unknown
 
@@ -238,11 +239,14 @@ class Task(ABC):
         of an interval (nodes, 2)."""
         raise ValueError(f"there are no prediction sets for {self.label}")
 
-    def covers(self, outputs: Tensor, labels: Tensor, limit: float) -> Tensor:
-        """Return (nodes,) bool, True if the region of a node holds its label."""
-        return self.strangeness(outputs, labels) <= limit
+    def covers(self, regions: Tensor, labels: Tensor) -> Tensor:
+        """Return (nodes,) bool, True if the region of a node holds its label.
 
-    def region_columns(self, classes: Sequence[str], limit: float) -> Columns:
+        regions: as `region` returns them
+        """
+        raise ValueError(f"there are no prediction sets for {self.label}")
+
+    def region_columns(self, classes: Sequence[str], region: Region) -> Columns:
         """Return the columns of a table that show the regions."""
         raise ValueError(f"there are no prediction sets for {self.label}")
 

@@ -17,7 +17,7 @@ def show_trust(page: Page, scored: Mapping[str, Trust | None]) -> None:
     if not trusted:
         return
     for label, trust in trusted.items():
-        page.text(f"{label}: {'; '.join(trust.lines())}")
+        page.text(f"{label}: {'; '.join(trust.lines('test'))}")
     show_panels(
         page,
         [
@@ -32,5 +32,5 @@ def show_trust(page: Page, scored: Mapping[str, Trust | None]) -> None:
     for label, trust in trusted.items():
         if trust.groups:
             rows = [g.row for g in trust.groups]
-            caption = f"{label}: coverage on the test nodes, {trust.promised:g} promised"
+            caption = f"{label}: coverage of test nodes (promised: {trust.promised:.0%})"
             page.table(["nodes", "count", "coverage", "size"], rows, caption=caption)
