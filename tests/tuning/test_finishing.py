@@ -20,13 +20,14 @@ pytest.importorskip("optuna")
 
 
 def noisy(test_labels: int = 0) -> Graph:
-    """Enough validation nodes, and features that tell little; the classes of test nodes are moved
-    by `test_labels`."""
+    """Enough validation nodes, a quarter of them mislabelled, which no model can know, and features
+    that tell little; the classes of test nodes are moved by `test_labels`."""
     graph = small_graph(900)
     assert graph.labels is not None
     generator = torch.Generator().manual_seed(0)
     features = graph.features / 3 + torch.randn(graph.features.shape, generator=generator)
     labels = graph.labels.clone()
+    labels[graph.val[::4]] = (labels[graph.val[::4]] + 1) % 3
     labels[graph.test] = (labels[graph.test] + test_labels) % 3
     splits = {name: graph.split(name) for name in ("train", "val", "test")}
     return Graph.from_parts(graph.adjacency, features, labels, splits, 3, graph.names)
