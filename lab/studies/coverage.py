@@ -1,5 +1,5 @@
-"""What calibration promises, and what test nodes show: coverage of prediction sets and calibration
-error on real graphs.
+"""What calibration promises, and what test nodes show: coverage of prediction sets, and scores of
+probabilities and labels with and without it, on real graphs.
 
     python -m lab.studies.coverage --graphs tolokers facebook_large pubmed
 
@@ -44,13 +44,19 @@ def mean(values: list[float]) -> float:
 
 def lines(name: str, nodes: int, found: list[Trust]) -> list[str]:
     """What the splits of a graph show, on average."""
-    curves = ([t.reliability for t in found], [t.plain for t in found])
-    errors = [mean([one.error for one in part if one is not None]) for part in curves]
-    text = [
-        f"{name}: {len(found)} splits, {nodes:,} test nodes, temperature "
-        f"{mean([t.temperature for t in found]):.2f}, calibration error {errors[0]:.4f} "
-        f"({errors[1]:.4f} before)"
-    ]
+    temperatures = ", ".join(f"{t.temperature:.3g}" for t in found)
+    text = [f"{name}: {len(found)} splits, {nodes:,} test nodes, temperatures {temperatures}"]
+    scores = [t.as_dict() for t in found]
+    for score in ("log_loss", "brier", "calibration_error"):
+        after, before = (mean([s[score + end] for s in scores]) for end in ("", "_before"))
+        text.append(f"  {score}: {after:.4f} ({before:.4f} before)")
+    chosen = [t.threshold for t in found if t.threshold is not None]
+    if chosen:
+        thresholds = ", ".join(f"{t.threshold:.3f}" for t in chosen)
+        text.append(
+            f"  F1 from the thresholds {thresholds} on: {mean([t.f1 for t in chosen]):.4f} "
+            f"({mean([t.plain_f1 for t in chosen]):.4f} from 0.5 on)"
+        )
     for promised in found[0].coverage:
         shares = [t.coverage[promised].share for t in found]
         size = mean([t.coverage[promised].size for t in found])

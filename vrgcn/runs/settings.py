@@ -186,8 +186,8 @@ class Settings:
     seconds; always: in the way that is best on the validation nodes."""
     calibrate: Literal["auto", "always", "never"] = "auto"
     """Calibrate the trained model on the validation nodes: a temperature for its probabilities, a
-    threshold for two classes, limits of prediction sets and intervals. auto: with at least 200
-    validation nodes."""
+    threshold for two classes (both only if held-out validation nodes gain by them), limits of
+    prediction sets and intervals. auto: with at least 200 validation nodes."""
     model: ModelConfig = field(default_factory=lambda: USUAL_MODEL)
     train: TrainConfig = field(default_factory=lambda: USUAL_TRAIN)
 
