@@ -12,7 +12,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date, datetime, time
 from math import isnan
 from typing import Any
@@ -30,6 +31,28 @@ _FIELDS = {
     ADD_EDGES: ("rows", "relation"),
     REMOVE_EDGES: ("rows", "relation"),
 }
+
+
+class RefusedError(ValueError):
+    """Raised if the graph cannot take a change or answer a question.
+
+    path: the part of what was given that is wrong, such as (2, "rows", 0, "target") of a list of
+        changes; empty if it is no single part
+    """
+
+    def __init__(self, message: str, *path: str | int) -> None:
+        super().__init__(message)
+        self.path = path
+
+
+@contextmanager
+def within(*path: str | int) -> Iterator[None]:
+    """Inside, a part that is refused belongs to the part at a path."""
+    try:
+        yield
+    except RefusedError as error:
+        error.path = (*path, *error.path)
+        raise
 
 
 class Changes:

@@ -18,8 +18,9 @@ from vrgcn.inference.predict import check_outputs
 from vrgcn.inference.predictions import Predictions
 from vrgcn.inference.saved import SavedModel
 from vrgcn.inference.smoothing import Smoothing
-from vrgcn.live.changes import Change, Changes, checked, id_list
+from vrgcn.live.changes import Change, Changes, RefusedError, checked, id_list, within
 from vrgcn.live.explaining import Effects, Explanation, explain_node, influence_on
+from vrgcn.live.ids import Id
 from vrgcn.live.known_pairs import relation_of, with_pairs
 from vrgcn.live.materialise import materialise
 from vrgcn.live.reading import (
@@ -160,13 +161,15 @@ class Live:
             return sum(map(len, self._world.ids.values()))
 
     def about(self) -> dict[str, Any]:
-        """Sizes of the graph, names of its kinds and relations, and whether edges have weights."""
+        """Sizes of the graph, names of its kinds and relations, the kinds that have predictions, and
+        whether edges have weights."""
         with self._turns:
             relations = self._world.relations
             return {
                 "nodes": self.num_nodes,
                 "edges": sum(each.edges.num_edges for each in relations.values()),
                 "kinds": [kind for kind in self._world.ids if kind != ONLY],
+                "predicted": [kind for kind in self._world.answered if kind != ONLY],
                 "relations": [name for name in relations if name != ONLY],
                 "weighted": any(each.edges.weighted for each in relations.values()),
             }
@@ -188,6 +191,22 @@ class Live:
         key = ids.index.key(node)
         with self._reading:
             return key is not None and ids.slot(key) is not None
+
+    def id(self, node: Any, kind: str | None = None) -> Id:
+        """The id of a node as the graph has it: a number if ids are numbers, else a text."""
+        kind = find_kind(kind, self._world.slots, "kind")
+        with self._reading:
+            return self._world.ids[kind].id(slot_of(self._world, kind, node))
+
+    def predicts(self, kind: str | None = None) -> bool:
+        """Whether the nodes of a kind have predictions."""
+        return find_kind(kind, self._world.slots, "kind") in self._world.answered
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Inside, all answers are of one graph: changes by other threads wait."""
+        with self._writing:
+            yield
 
     def predict(self, ids: Any, kind: str | None = None) -> Predictions:
         """The predictions of some nodes, exact for the graph as it is now.
@@ -223,7 +242,8 @@ class Live:
     def _outputs(self, kind: str, nodes: list[Any]) -> Tensor:
         if kind not in self._world.answered:
             kept = ", ".join(self._world.answered)
-            raise ValueError(f"predict: nodes of kind {kind!r} have no predictions; {kept} have")
+            text = f"predict: nodes of kind {kind!r} have no predictions; {kept} have"
+            raise RefusedError(text, "kind")
         if self.saved.smoothing is not None:
             with self._turns:
                 table = self._smoothed(self.saved.smoothing)
@@ -256,7 +276,8 @@ class Live:
             raise ValueError("recommend: the model predicts labels of nodes, and no pairs")
         relation = self._world.relations[relation_of(model)]
         if kind not in (None, relation.source):
-            raise ValueError(f"recommend: partners are found for nodes of kind {relation.source!r}")
+            text = f"recommend: partners are found for nodes of kind {relation.source!r}"
+            raise RefusedError(text, "kind")
         with self._turns:
             slot = slot_of(self._world, relation.source, node)
             best, scores = new_partners(self._world, model, slot, top)
@@ -296,10 +317,13 @@ class Live:
             new: dict[Any, int] = {k: slot for (of, k), slot in found.added.items() if of == kind}
             gone = {key for of, key in found.removed if of == kind}
             key = self._world.ids[kind].index.key
-            for node in nodes:
-                if key(node) in gone and key(node) not in new:
-                    raise UnknownNodeError(f"there would be no node {node!r}")
-            slots = [new.get(key(node)) or slot_of(self._world, kind, node) for node in nodes]
+            slots = []
+            for place, node in enumerate(nodes):
+                with within("ids", place):
+                    if key(node) in gone and key(node) not in new:
+                        raise UnknownNodeError(f"there would be no node {node!r}")
+                    slot = new.get(key(node))
+                    slots.append(slot_of(self._world, kind, node) if slot is None else slot)
             outputs = self._supposed(found, torch.tensor(slots))
         return self._predictions(kind, nodes, outputs)
 
@@ -324,7 +348,7 @@ class Live:
             raise ValueError("explain: the model predicts pairs, and no labels of nodes")
         found = find_kind(kind, self._world.slots, "explain")
         if found not in self._world.answered:
-            raise ValueError(f"explain: nodes of kind {found!r} have no predictions")
+            raise RefusedError(f"explain: nodes of kind {found!r} have no predictions", "kind")
         return found
 
     def _supposed(self, changes: Resolved, slots: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from vrgcn.graph.kinds import Kinds
 from vrgcn.graph.names import Names
+from vrgcn.live.changes import RefusedError
 from vrgcn.live.ids import Id
 from vrgcn.live.known_pairs import best_new, relation_of
 from vrgcn.live.slots import ONLY
@@ -20,7 +21,7 @@ from vrgcn.live.world import World
 from vrgcn.pairs.model import PairModel
 
 
-class UnknownNodeError(ValueError, KeyError):
+class UnknownNodeError(RefusedError, KeyError):
     """There is no node with an id."""
 
     def __str__(self) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,8 @@ from vrgcn.live.changes import (
     REMOVE_NODES,
     SET_FEATURES,
     Change,
+    RefusedError,
+    within,
 )
 from vrgcn.live.edges import EdgeEdits, LiveEdges
 from vrgcn.live.hidden import HiddenPairs
@@ -26,6 +27,7 @@ from vrgcn.live.row_features import NumberRows, Numbers, RowFeatures
 from vrgcn.live.slots import ONLY, Slots
 
 _OTHER_END = {"source": "target", "target": "source"}
+_LARGEST = float(np.finfo(np.float32).max)
 
 Named = tuple[str, Id]  # the kind and the id of a node
 
@@ -118,7 +120,8 @@ class Resolver:
         for place, change in enumerate(changes):
             name = change["change"]
             what = name if len(changes) == 1 else f"change {place} ({name})"
-            steps[name](change, what)
+            with within(place):
+                steps[name](change, what)
         self._refuse_empty_kinds()
         self._drop_what_stays()
         return self._found
@@ -128,7 +131,8 @@ class Resolver:
         self._refuse_frozen(kind, what)
         rows, encoder = change["rows"], self._known.features[kind]
         keys = [self._new_key(kind, row, place, what) for place, row in enumerate(rows)]
-        values = encoder.encode(rows, keys, what) if rows else np.empty((0, 0))
+        with within("rows"):
+            values = encoder.encode(rows, keys, what) if rows else np.empty((0, 0))
         for key, row in zip(keys, values, strict=True):
             taken = self._found.taken.get(kind, 0)
             slot = self._known.slots.free(kind, taken)
@@ -145,13 +149,22 @@ class Resolver:
         if given is None and not ids.index.text and isinstance(encoder, NumberRows):
             given = following
         if given is None or given == "":
-            raise ValueError(f"{what}: row {place} has no {column!r}: every node needs an id")
+            raise RefusedError(
+                f"{what}: row {place} has no {column!r}: every node needs an id",
+                *("rows", place, column),
+            )
         key = ids.index.key(given)
         if key is None:
             wanted = "a text" if ids.index.text else "a whole number, as all ids of the graph are"
-            raise ValueError(f"{what}: {column!r} of row {place} must be {wanted}, not {given!r}")
+            raise RefusedError(
+                f"{what}: {column!r} of row {place} must be {wanted}, not {given!r}",
+                *("rows", place, column),
+            )
         if self._slot(kind, key) is not None or (kind, key) in self._pending:
-            raise ValueError(f"{what}: row {place}: there is a node {self._shown(kind, key)}")
+            raise RefusedError(
+                f"{what}: row {place}: there is a node {self._shown(kind, key)}",
+                *("rows", place, column),
+            )
         if isinstance(key, int):
             self._next[kind] = max(following, key + 1)
         self._pending.add((kind, key))
@@ -163,11 +176,16 @@ class Resolver:
         encoder = self._known.features[kind]
         for place, row in enumerate(change["rows"]):
             given = row.get(encoder.id, row.get("id"))
+            at = ("rows", place, encoder.id)
             if given is None:
-                raise ValueError(f"{what}: row {place} has no {encoder.id!r}: say which node")
-            slot = self._there(kind, given, f"{what}: row {place}")
+                raise RefusedError(f"{what}: row {place} has no {encoder.id!r}: say which node", *at)
+            if row.get("id", given) != given:
+                raise RefusedError(f"{what}: row {place} names two nodes by its two ids", *at)
+            with within(*at):
+                slot = self._there(kind, given, f"{what}: row {place}")
             named = {key: value for key, value in row.items() if key not in (encoder.id, "id")}
-            columns, values = encoder.encode_part(named, given, what)
+            with within("rows", place):
+                columns, values = encoder.encode_part(named, given, what)
             before = self._found.features.get(slot)
             after = (self._known.raw(slot) if before is None else before).copy()
             after[columns] = values
@@ -176,7 +194,8 @@ class Resolver:
     def _remove_nodes(self, change: Change, what: str) -> None:
         kind = self._kind(change["kind"], what)
         for place, given in enumerate(change["ids"]):
-            slot = self._there(kind, given, f"{what}: id {place}")
+            with within("ids", place):
+                slot = self._there(kind, given, f"{what}: id {place}")
             key = self._known.ids[kind].index.key(given)
             assert key is not None
             self._now[kind, key] = None
@@ -209,7 +228,7 @@ class Resolver:
         ends += [(target, slot) for target in out.tolist()]
         ends += [pair for pair in edits if slot in pair]
         if ends and relation.frozen:
-            raise ValueError(f"{what}: {relation.frozen}")
+            raise RefusedError(f"{what}: {relation.frozen}")
         edits.update(dict.fromkeys(ends))
 
     def _add_edges(self, change: Change, what: str) -> None:
@@ -218,10 +237,11 @@ class Resolver:
             for row, column in self._both(relation, pair):
                 before = self._weight(relation, row, column)
                 total = weight if before is None or not relation.edges.weighted else before + weight
-                if not isfinite(np.float32(total)):
-                    raise ValueError(
+                if not total <= _LARGEST:
+                    raise RefusedError(
                         f"{what}: row {place}: the weights of the edge sum to more than 32 bits "
-                        "hold"
+                        "hold",
+                        *("rows", place, relation.columns[2][0]),
                     )
                 self._edits(relation.name)[row, column] = total
 
@@ -232,7 +252,9 @@ class Resolver:
             hidden = pair in relation.hidden and pair not in forgotten
             if self._weight(relation, *pair) is None and not hidden:
                 row = change["rows"][place]
-                raise ValueError(f"{what}: row {place}: there is no such edge: {dict(row)}")
+                raise RefusedError(
+                    f"{what}: row {place}: there is no such edge: {dict(row)}", "rows", place
+                )
             for one in self._both(relation, pair):
                 self._edits(relation.name)[one] = None
                 forgotten.add(one)
@@ -243,7 +265,7 @@ class Resolver:
         """(target, source) slots, weight and place of each row."""
         relation, reverse = self._relation(change["relation"], what)
         if relation.frozen:
-            raise ValueError(f"{what}: {relation.frozen}")
+            raise RefusedError(f"{what}: {relation.frozen}")
         found = []
         for place, row in enumerate(change["rows"]):
             where = f"{what}: row {place}"
@@ -252,12 +274,13 @@ class Resolver:
             if reverse:  # "source" is that of the relation that is named
                 ends = [tuple(_OTHER_END.get(name, name) for name in end) for end in names]
                 names, kinds = (ends[1], ends[0], names[2]), kinds[::-1]
-            source, target = (
-                self._end(row, kind, names[end], ("source", "target")[end], where)
-                for end, kind in enumerate(kinds)
-            )
-            pair = (source, target) if reverse else (target, source)
-            weight = self._given_weight(row, relation, where) if weights else 1.0
+            with within("rows", place):
+                source, target = (
+                    self._end(row, kind, names[end], ("source", "target")[end], where)
+                    for end, kind in enumerate(kinds)
+                )
+                pair = (source, target) if reverse else (target, source)
+                weight = self._given_weight(row, relation, where) if weights else 1.0
             found.append((pair, weight, place))
         return found
 
@@ -266,8 +289,9 @@ class Resolver:
     ) -> int:
         name = next((name for name in (*names, end) if name in row), None)
         if name is None:
-            raise ValueError(f"{where} has no {names[0]!r}, the {end} of the edge")
-        return self._there(kind, row[name], f"{where}, {name!r}")
+            raise RefusedError(f"{where} has no {names[0]!r}, the {end} of the edge", names[0])
+        with within(name):
+            return self._there(kind, row[name], f"{where}, {name!r}")
 
     def _given_weight(self, row: Mapping[str, Any], relation: LiveRelation, where: str) -> float:
         names = (*relation.columns[2], "weight")
@@ -275,17 +299,22 @@ class Resolver:
         weight = None if name is None else row[name]
         if not relation.edges.weighted:
             if weight not in (None, 1):
-                raise ValueError(
+                raise RefusedError(
                     f"{where}: {name!r} is {weight!r}, and edges of this graph have no weights: "
-                    "leave it out"
+                    "leave it out",
+                    str(name),
                 )
             return 1.0
-        if isinstance(weight, bool) or not isinstance(weight, int | float) or not isfinite(weight):
-            raise ValueError(
-                f"{where}: {name or names[0]!r} must be a finite number, not {weight!r}"
+        number = isinstance(weight, int | float) and not isinstance(weight, bool)
+        if not number or not abs(weight) <= _LARGEST:  # exact for whole numbers of any size
+            raise RefusedError(
+                f"{where}: {name or names[0]!r} must be a finite number, not {weight!r}",
+                name or names[0],
             )
         if weight < 0:
-            raise ValueError(f"{where}: {name!r} is {weight!r}: weights are not negative")
+            raise RefusedError(
+                f"{where}: {name!r} is {weight!r}: weights are not negative", str(name)
+            )
         return float(weight)
 
     def _both(self, relation: LiveRelation, pair: tuple[int, int]) -> list[tuple[int, int]]:
@@ -317,7 +346,7 @@ class Resolver:
         key = self._known.ids[kind].index.key(given)
         slot = None if key is None else self._slot(kind, key)
         if slot is None:
-            raise ValueError(f"{where}: there is no node {self._shown(kind, given)}")
+            raise RefusedError(f"{where}: there is no node {self._shown(kind, given)}")
         return slot
 
     def _kind(self, kind: str | None, what: str) -> str:
@@ -328,7 +357,7 @@ class Resolver:
 
     def _refuse_frozen(self, kind: str, what: str) -> None:
         if self._known.frozen.get(kind):
-            raise ValueError(f"{what}: {self._known.frozen[kind]}")
+            raise RefusedError(f"{what}: {self._known.frozen[kind]}")
 
     @staticmethod
     def _shown(kind: str, key: Any) -> str:
@@ -339,14 +368,18 @@ def find_kind(kind: str | None, slots: Slots, what: str) -> str:
     """The kind that is meant; an error where it is none."""
     if slots.kinds == (ONLY,):
         if kind is not None:
-            raise ValueError(f"{what}: the graph has no kinds of nodes, and kind is {kind!r}")
+            raise RefusedError(
+                f"{what}: the graph has no kinds of nodes, and kind is {kind!r}", "kind"
+            )
         return ONLY
     if kind is None and slots.schema.kinds is not None and slots.schema.kinds.target is not None:
         kind = slots.schema.kinds.target
     if kind not in slots.kinds:
         near = get_close_matches(str(kind), slots.kinds, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"{what}: kind is {kind!r}, and none of {', '.join(slots.kinds)}{hint}")
+        raise RefusedError(
+            f"{what}: kind is {kind!r}, and none of {', '.join(slots.kinds)}{hint}", "kind"
+        )
     return kind
 
 
@@ -362,7 +395,11 @@ def find_relation(
     if len(named) == 1:
         return named[0], name in (named[0].reverse, named[0].rev_short)
     if ONLY in relations:
-        raise ValueError(f"{what}: the graph has no relations, and relation is {name!r}")
+        raise RefusedError(
+            f"{what}: the graph has no relations, and relation is {name!r}", "relation"
+        )
     near = get_close_matches(str(name), relations, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise ValueError(f"{what}: relation is {name!r}, and none of {', '.join(relations)}{hint}")
+    raise RefusedError(
+        f"{what}: relation is {name!r}, and none of {', '.join(relations)}{hint}", "relation"
+    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from math import inf
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,6 +20,7 @@ from vrgcn.data.tables.encoders.encoder import Encoder
 from vrgcn.data.tables.features import FeatureColumns
 from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.recipe import Recipe
+from vrgcn.live.changes import RefusedError, within
 
 Row = Mapping[str, Any]
 Numbers = NDArray[np.float64]
@@ -29,7 +31,7 @@ Part = tuple[NDArray[np.int64], Numbers]
 
 
 class RowFeatures(Protocol):
-    """What makes features of rows.
+    """What makes features of rows. Errors name a row by its place, and its column.
 
     id: the column of ids
     """
@@ -62,12 +64,14 @@ class NumberRows:
         for place, (row, name) in enumerate(zip(rows, names, strict=True)):
             if not self.width and FEATURES not in row:
                 continue
-            columns, values = self.encode_part(row, name, what)
+            with within(place):
+                columns, values = self.encode_part(row, name, what)
             if len(columns) < self.width:
                 lacking = next(n for n in self._place if n not in row)
-                raise ValueError(
+                raise RefusedError(
                     f"{what}: row {name!r} lacks {self.width - len(columns)} of the {self.width} "
-                    f"feature columns, first: {lacking!r}"
+                    f"feature columns, first: {lacking!r}",
+                    *(place, lacking),
                 )
             found[place, columns] = values
         return found
@@ -77,16 +81,17 @@ class NumberRows:
             values = row[FEATURES]
             if not isinstance(values, list | tuple) or len(values) != self.width:
                 size = f"{len(values)}" if isinstance(values, list | tuple) else repr(values)
-                raise ValueError(
+                raise RefusedError(
                     f"{what}: {FEATURES!r} of row {name!r} must be a list of {self.width} "
-                    f"numbers, not {size}"
+                    f"numbers, not {size}",
+                    FEATURES,
                 )
             keys: list[Any] = list(range(self.width))
             return np.arange(self.width), self._numbers(keys, values, name, what)
         keys = [key for key in row if key in self._place]
         if not keys:
             known = f", or of the columns {', '.join(self.names[:5])}, ..." if self.names else ""
-            raise ValueError(
+            raise RefusedError(
                 f"{what}: row {name!r} has no features: give {FEATURES!r}, a list of {self.width} "
                 f"numbers{known}"
             )
@@ -104,11 +109,12 @@ class NumberRows:
                 return array.astype(np.float64)
         found = np.empty(len(values))
         for place, (key, value) in enumerate(zip(keys, values, strict=True)):
-            if isinstance(value, bool | int | float) and np.isfinite(value):
+            if isinstance(value, bool | int | float) and abs(value) < inf:
                 found[place] = value
                 continue
-            raise ValueError(
-                f"{what}: feature {key!r} of row {name!r} must be a finite number, not {value!r}"
+            raise RefusedError(
+                f"{what}: feature {key!r} of row {name!r} must be a finite number, not {value!r}",
+                *((key,) if isinstance(key, str) else (FEATURES, key)),
             )
         return found
 
@@ -142,9 +148,10 @@ class RecipeRows:
         lacking = [e.column for e in encoders if all(e.column not in row for row in rows)]
         if lacking:
             shown = ", ".join(map(repr, lacking[:10])) + (", ..." if len(lacking) > 10 else "")
-            raise ValueError(
+            raise RefusedError(
                 f"{what}: the rows lack {len(lacking)} of the {len(encoders)} columns that the "
-                f"features of the graph were made of: {shown}"
+                f"features of the graph were made of: {shown}",
+                *(0, lacking[0]),
             )
         found = np.zeros((len(rows), self.width))
         for encoder, values in self._encoded(encoders, rows, names, what):
@@ -156,16 +163,21 @@ class RecipeRows:
         aside = {self.id, *self._recipe.label, self._recipe.split}
         for key in row:
             if key not in known and key not in aside:
-                raise ValueError(
+                raise RefusedError(
                     f"{what}: row {name!r} has the column {key!r}, which no feature is made of; "
-                    f"there are {', '.join(known)}"
+                    f"there are {', '.join(known)}",
+                    key,
                 )
         asked = [known[key] for key in row if key in known]
         if not asked:
-            raise ValueError(
+            raise RefusedError(
                 f"{what}: row {name!r} has no column that features are made of: {', '.join(known)}"
             )
-        parts = self._encoded(asked, [row], [name], what)
+        try:
+            parts = self._encoded(asked, [row], [name], what)
+        except RefusedError as error:
+            error.path = error.path[1:]  # the only row has no place
+            raise
         places = [self._columns[encoder.column] for encoder in asked]
         return np.concatenate(places), np.concatenate([values[0] for _, values in parts])
 
@@ -190,12 +202,13 @@ class RecipeRows:
         table = ColumnTable(what, columns, names)
         unread = [e for e in encoders if not e.reads(table.kind(e.column))]
         if unread:
-            raise ValueError(
+            raise RefusedError(
                 "\n".join(
                     f"{what}: column {e.column!r} holds {table.kind(e.column)}, which cannot be "
                     f"read as {e.kind}, as the features of the graph were made of it"
                     for e in unread
-                )
+                ),
+                *(0, unread[0].column),
             )
         problems = Problems(table)
         found = []
@@ -203,9 +216,9 @@ class RecipeRows:
             [(start, batch)] = table.batches([encoder.column])
             one = FeatureColumns(table, [encoder], problems, marked=False)
             found.append((encoder, one.block(start, batch)))
-        lines = problems.lines()
+        lines = problems.lines(advice=False)  # what an import could do differently does not help
         if lines:
-            raise ValueError("\n".join(lines))
+            raise RefusedError("\n".join(lines), *problems.first)
         return found
 
 

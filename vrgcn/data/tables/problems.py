@@ -57,22 +57,34 @@ class Problems:
         if values is not None:
             kind.values += [_shortened(value) for value in values[:space].to_pylist()]
 
-    def lines(self) -> list[str]:
-        """Return a line for each problem of each column."""
+    @property
+    def first(self) -> tuple[int, str]:
+        """Row and column of the first problem."""
+        columns = next(iter(self._kinds.values()))
+        column, kind = next(iter(columns.items()))
+        return kind.rows[0], column
+
+    def lines(self, *, advice: bool = True) -> list[str]:
+        """Return a line for each problem of each column.
+
+        advice: say what the import could do about it
+        """
         lines: list[str] = []
         for what, columns in self._kinds.items():
-            lines += [self._line(what, name, columns[name]) for name in list(columns)[:COLUMNS]]
+            lines += [
+                self._line(what, name, columns[name], advice) for name in list(columns)[:COLUMNS]
+            ]
             if len(columns) > COLUMNS:
                 more = len(columns) - COLUMNS
                 lines.append(f"{self._table.name}: the same in {counted(more, 'more column')}")
         return lines
 
-    def _line(self, what: str, column: str, kind: _Kind) -> str:
+    def _line(self, what: str, column: str, kind: _Kind, advised: bool) -> str:
         places = self._table.where(kind.rows)
         if kind.values:
             places = [f"{v} in {p}" for v, p in zip(kind.values, places, strict=True)]
         rest = ", ..." if kind.count > len(places) else ""
-        advice = f"; {kind.advice}" if kind.advice else ""
+        advice = f"; {kind.advice}" if kind.advice and advised else ""
         return (
             f"{self._table.name}: column {column!r} {what}, in {counted(kind.count, 'row')}: "
             f"{', '.join(places)}{rest}{advice}"
