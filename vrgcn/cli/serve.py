@@ -92,7 +92,7 @@ def run(options: ServeOptions) -> None:
         for refused in service.live.refuses:
             print_note(refused)
         local = options.host in _LOOPBACK
-        serve(build_app(service, limits, token, loopback=local), listening)
+        serve(build_app(service, limits, token, loopback=local), listening, limits)
 
 
 def _token(path: Path) -> str:

@@ -46,18 +46,23 @@ def averaged_columns(graph: Graph) -> dict[str, list[str]]:
     return found
 
 
-def cannot_follow(averaged: Mapping[str, Sequence[str]]) -> str | None:
+def cannot_follow(averaged: Mapping[str, Sequence[str]], *, advice: bool = True) -> str | None:
     """Return the sentence that means of columns of edges stay as they are; None if there are none.
 
     averaged: the columns, by the name of the relation as a setting names it
+    advice: say which import would allow changes
     """
     columns = [f"{owner}.{column}" for owner, own in averaged.items() for column in own]
     if not columns:
         return None
     shown = ", ".join(columns[:5]) + (", ..." if len(columns) > 5 else "")
-    return (
+    said = (
         f"means of columns of edges ({shown}) are features of nodes, and cannot follow a change: a "
-        "live graph (vrgcn serve) refuses changes of these edges and of the nodes at their ends; "
-        "to allow them, import without these columns: "
+        "live graph (vrgcn serve) refuses changes of these edges and of the nodes at their ends"
+    )
+    if not advice:
+        return said
+    return (
+        f"{said}; to allow them, import without these columns: "
         f"{setting('drop', tuple(columns), command='import')}"
     )

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from vrgcn.graph.edge_means import averaged_columns, cannot_follow
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import check_outputs
 from vrgcn.inference.predictions import Predictions
@@ -153,7 +154,12 @@ class Live:
     @property
     def refuses(self) -> list[str]:
         """Sentences about changes that are refused, because features cannot follow them."""
-        return [reason for reason in dict.fromkeys(self._world.known.frozen.values()) if reason]
+        relations = self._world.relations
+        if ONLY in relations:
+            reason: str | None = relations[ONLY].frozen
+        else:
+            reason = cannot_follow(averaged_columns(self._world.graph))
+        return [reason] if reason else []
 
     @property
     def num_nodes(self) -> int:
@@ -161,7 +167,7 @@ class Live:
             return sum(map(len, self._world.ids.values()))
 
     def about(self) -> dict[str, Any]:
-        """Sizes of the graph, names of its kinds and relations, the kinds that have predictions, and
+        """Sizes of the graph, names of its kinds and relations, kinds that have predictions, and
         whether edges have weights."""
         with self._turns:
             relations = self._world.relations

@@ -178,7 +178,9 @@ class Resolver:
             given = row.get(encoder.id, row.get("id"))
             at = ("rows", place, encoder.id)
             if given is None:
-                raise RefusedError(f"{what}: row {place} has no {encoder.id!r}: say which node", *at)
+                raise RefusedError(
+                    f"{what}: row {place} has no {encoder.id!r}: say which node", *at
+                )
             if row.get("id", given) != given:
                 raise RefusedError(f"{what}: row {place} names two nodes by its two ids", *at)
             with within(*at):
@@ -237,7 +239,7 @@ class Resolver:
             for row, column in self._both(relation, pair):
                 before = self._weight(relation, row, column)
                 total = weight if before is None or not relation.edges.weighted else before + weight
-                if not total <= _LARGEST:
+                if not _fits(total):
                     raise RefusedError(
                         f"{what}: row {place}: the weights of the edge sum to more than 32 bits "
                         "hold",
@@ -305,8 +307,7 @@ class Resolver:
                     str(name),
                 )
             return 1.0
-        number = isinstance(weight, int | float) and not isinstance(weight, bool)
-        if not number or not abs(weight) <= _LARGEST:  # exact for whole numbers of any size
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not _fits(weight):
             raise RefusedError(
                 f"{where}: {name or names[0]!r} must be a finite number, not {weight!r}",
                 name or names[0],
@@ -362,6 +363,11 @@ class Resolver:
     @staticmethod
     def _shown(kind: str, key: Any) -> str:
         return repr(key) if kind == ONLY else f"{key!r} of kind {kind!r}"
+
+
+def _fits(number: float) -> bool:
+    """Whether 32 bits hold a number; whole numbers may be too large for a float of 64 bits."""
+    return abs(number) <= _LARGEST
 
 
 def find_kind(kind: str | None, slots: Slots, what: str) -> str:

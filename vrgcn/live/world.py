@@ -111,7 +111,7 @@ def _relations(
             edges = LiveEdges(part.adjacency, slots, part.undirected)
             columns = _columns(recipe, part.source, part.target)
             own = {name: averaged[name]} if name in averaged else {}
-            frozen = cannot_follow(own) or ""
+            frozen = cannot_follow(own, advice=False) or ""
             found[name] = LiveRelation(name, part.source, part.target, edges, columns, frozen)
     return found
 

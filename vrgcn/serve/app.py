@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from importlib.resources import files
 from typing import Any, TypeVar
@@ -22,14 +22,16 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from vrgcn.serve.answers import ProblemError, answer, on_failure, on_problem, refusal
-from vrgcn.serve.bodies import Limits, only, read_object, rows_of, whole, word
+from vrgcn.serve.bodies import Limits, read_body, whole
 from vrgcn.serve.guard import Guard
 from vrgcn.serve.metrics import TYPE
 from vrgcn.serve.openapi import docs_page, openapi
+from vrgcn.serve.schemas import bodies
 from vrgcn.serve.service import Service
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+Path = tuple[str | int, ...]  # of a field
 NEIGHBOURS = 5  # influential neighbours that a read names
 _T = TypeVar("_T")
 _KEY = 200  # characters of a client's key at most
@@ -62,6 +64,7 @@ class _Routes:
         self.service = service
         self.limits = limits
         self.token = token
+        self.bodies = bodies(limits.batch)
         self.waiting = 0
         self._writer: asyncio.Lock
         self._thread: ThreadPoolExecutor
@@ -78,7 +81,12 @@ class _Routes:
                 pass
 
     def table(self) -> list[Route]:
-        static = {"/": "page.html", "/page.js": "page.js", "/page.css": "page.css"}
+        static = {
+            "/": "page.html",
+            "/page.js": "page.js",
+            "/page.css": "page.css",
+            "/favicon.ico": "icon.svg",
+        }
         pages = [_route(path, "GET", partial(_static, name)) for path, name in static.items()]
         return [
             *pages,
@@ -89,6 +97,7 @@ class _Routes:
             _route("/edges", "POST", self.add_edges),
             _route("/edges", "DELETE", self.remove_edges),
             _route("/changes", "POST", self.several),
+            _route("/what-if", "POST", self.what_if),
             _route("/recommend/{id:path}", "GET", self.recommend),
             _route("/explain/{id:path}", "GET", self.explain),
             _route("/about", "GET", self.about),
@@ -122,57 +131,73 @@ class _Routes:
             raise ProblemError(503, text, retry_after=5) from None
 
     async def add_nodes(self, request: Request) -> Response:
-        body = await read_object(request, self.limits)
-        only(body, "nodes", "kind")
-        rows = rows_of(body, "nodes", self.limits)
-        change = {"change": "add_nodes", "rows": rows, "kind": word(body, "kind")}
-        return await self._change(request, [change], 201)
+        body = await self._body(request)
+        change = {"change": "add_nodes", "rows": body["nodes"], "kind": body.get("kind")}
+        return await self._change(request, [change], lambda path: _of_one(path, "nodes"), 201)
 
     async def set_features(self, request: Request) -> Response:
         node, kind = _node(request)
-        row = await read_object(request, self.limits)
+        row = await self._body(request)
+        if "id" in row:
+            raise ProblemError(422, "the path names the node: leave it out", "id")
         change = {"change": "set_features", "rows": [row | {"id": node}], "kind": kind}
-        return await self._change(request, [change])
+        return await self._change(request, [change], _of_path)
 
     async def remove_node(self, request: Request) -> Response:
         node, kind = _node(request)
-        return await self._change(
-            request, [{"change": "remove_nodes", "ids": [node], "kind": kind}]
-        )
+        change = {"change": "remove_nodes", "ids": [node], "kind": kind}
+        return await self._change(request, [change], _of_path)
 
     async def add_edges(self, request: Request) -> Response:
-        return await self._change(request, [await self._edges(request, "add_edges")], 201)
+        return await self._edges(request, "add_edges", 201)
 
     async def remove_edges(self, request: Request) -> Response:
-        return await self._change(request, [await self._edges(request, "remove_edges")])
+        return await self._edges(request, "remove_edges", 200)
 
-    async def _edges(self, request: Request, change: str) -> dict[str, Any]:
-        body = await read_object(request, self.limits)
-        only(body, "edges", "relation")
-        rows = rows_of(body, "edges", self.limits)
-        return {"change": change, "rows": rows, "relation": word(body, "relation")}
+    async def _edges(self, request: Request, name: str, status: int) -> Response:
+        body = await self._body(request)
+        change = {"change": name, "rows": body["edges"], "relation": body.get("relation")}
+        return await self._change(request, [change], lambda path: _of_one(path, "edges"), status)
 
     async def several(self, request: Request) -> Response:
-        body = await read_object(request, self.limits)
-        only(body, "changes")
-        changes = rows_of(body, "changes", self.limits)
-        count = sum(len(each.get("rows") or each.get("ids") or ()) for each in changes)
-        if count > self.limits.batch:
+        changes = (await self._body(request))["changes"]
+        return await self._change(request, changes, lambda path: ("changes", *path), 201)
+
+    async def what_if(self, request: Request) -> Response:
+        body = await self._body(request)
+        ask = partial(self.service.what_if, body["changes"], body["ids"], body.get("kind"))
+        with _fields(lambda path: ("changes", *path) if isinstance(path[0], int) else path):
+            return answer(await self._computed(ask))
+
+    async def _body(self, request: Request) -> dict[str, Any]:
+        """Return a request's body, which matches the schema of its route."""
+        schema = self.bodies[request.method, request.scope["route_name"]]
+        body = await read_body(request, schema, self.limits)
+        rows = sum(len(each.get("rows") or each["ids"]) for each in body.get("changes", ()))
+        if rows > self.limits.batch:
             most = f"{self.limits.batch:,}"
-            raise ProblemError(422, f"has {count:,} rows; at most {most} at once", "changes")
-        return await self._change(request, changes, 201)
+            raise ProblemError(422, f"has {rows:,} rows; at most {most} at once", "changes")
+        return body
 
     async def _change(
-        self, request: Request, changes: list[dict[str, Any]], status: int = 200
+        self,
+        request: Request,
+        changes: list[dict[str, Any]],
+        field: Callable[[Path], Path],
+        status: int = 200,
     ) -> Response:
-        """Apply changes when it is their turn, and answer once they are in the journal."""
+        """Apply changes when it is their turn, and answer once they are in the journal.
+
+        field: of the request, that a part of the changes comes from
+        """
         key = request.headers.get("idempotency-key")
         if key is not None and not 0 < len(key) <= _KEY:
             raise ProblemError(422, f"must have 1 to {_KEY} characters", "Idempotency-Key")
         began = time.monotonic()
         async with self._turn():
             left = max(0.0, self.limits.seconds - (time.monotonic() - began))
-            done = await self._write(partial(self.service.change, changes, key, left))
+            with _fields(field):
+                done = await self._write(partial(self.service.change, changes, key, left))
         if self.service.due:
             task = asyncio.create_task(self._fold())
             self._folding.add(task)
@@ -216,10 +241,10 @@ class _Routes:
         return Response(self.service.metrics.text(), media_type=TYPE)
 
     async def openapi(self, _: Request) -> Response:
-        return answer(openapi(self.token))
+        return answer(openapi(self.token, self.bodies))
 
     async def docs(self, _: Request) -> Response:
-        return Response(docs_page(self.token), media_type="text/html")
+        return Response(docs_page(self.token, self.bodies), media_type="text/html")
 
 
 def _route(path: str, method: str, endpoint: Endpoint) -> Route:
@@ -233,7 +258,12 @@ def _route(path: str, method: str, endpoint: Endpoint) -> Route:
 
 
 async def _static(name: str, _: Request) -> Response:
-    kinds = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
+    kinds = {
+        "html": "text/html",
+        "js": "text/javascript",
+        "css": "text/css",
+        "svg": "image/svg+xml",
+    }
     text = files("vrgcn.serve").joinpath("static", name).read_text(encoding="utf-8")
     return Response(text, media_type=kinds[name.rpartition(".")[2]])
 
@@ -241,6 +271,30 @@ async def _static(name: str, _: Request) -> Response:
 def _node(request: Request) -> tuple[str, str | None]:
     """The id and the kind that a request names."""
     return request.path_params["id"], request.query_params.get("kind")
+
+
+@contextmanager
+def _fields(field: Callable[[Path], Path]) -> Iterator[None]:
+    """Inside, errors about parts of changes name fields of the request."""
+    try:
+        yield
+    except ProblemError as error:
+        if error.path and error.status != 409:
+            error.path = field(error.path)
+        raise
+
+
+def _of_one(path: Path, rows: str) -> Path:
+    """The field of a body that is one change. rows: the field that has its rows"""
+    return (rows, *path[2:]) if path[1] == "rows" else path[1:]
+
+
+def _of_path(path: Path) -> Path:
+    """The field of a change of the node that the path names: a column of its only row, its kind or
+    itself."""
+    if path[1] in ("rows", "ids"):
+        return path[3:] or ("id",)
+    return path[1:]
 
 
 async def _on_http(_: Request, error: Exception) -> Response:

@@ -1,24 +1,26 @@
-"""Bodies of requests: read within limits, parsed, and checked field by field."""
+"""Bodies and queries of requests: read within limits, and parsed."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from vrgcn.files.sizes import bytes_text
 from vrgcn.serve.answers import ProblemError
+from vrgcn.serve.schemas import Schema, check
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one request may ask for.
+    """What requests may ask for.
 
-    body: bytes; batch: rows of one change; seconds: to send a body, or to wait for the writer
+    body: bytes; batch: rows of one change
+    seconds: to send a request, to take an answer, to compute, or to wait for the writer
     waiting: changes that may wait for the writer; open: requests that are answered at a time
+    connections: that are open at a time
     """
 
     body: int = 1 << 20
@@ -26,73 +28,47 @@ class Limits:
     seconds: float = 10.0
     waiting: int = 64
     open: int = 256
+    connections: int = 512
 
 
-async def read_object(request: Request, limits: Limits) -> dict[str, Any]:
-    """Return the JSON object of a request's body."""
+async def read_body(request: Request, schema: Schema, limits: Limits) -> dict[str, Any]:
+    """Return the JSON object of a request's body, which matches a schema."""
     kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
     if kind != "application/json":
-        raise ProblemError(415, "send JSON, with the header Content-Type: application/json")
+        text = "send JSON, with the header Content-Type: application/json"
+        raise ProblemError(415, text, "Content-Type")
+    body = await _bytes(request, limits.body)
     try:
-        body = await asyncio.wait_for(_bytes(request, limits.body), limits.seconds)
-    except TimeoutError:
-        raise ProblemError(408, f"the body took more than {limits.seconds:g} seconds") from None
-    try:
-        found = json.loads(body, parse_constant=_no_number)
+        found = json.loads(body.decode(), parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
         raise ProblemError(400, f"the body is not JSON: {reason}") from None
-    if not isinstance(found, dict):
-        raise ProblemError(422, 'the body must be a JSON object, such as {"nodes": […]}')
+    check(found, schema)
+    assert isinstance(found, dict)
     return found
 
 
 async def _bytes(request: Request, most: int) -> bytes:
-    parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > most:
-            raise ProblemError(
-                413, f"a body may have {bytes_text(most)}: send the rows in several requests"
-            )
-        parts.append(part)
+    """Read a body. The connection says how long that may take."""
+    parts, size = [], int(request.headers.get("content-length", 0))
+    if size <= most:
+        size = 0
+        try:
+            async for part in request.stream():
+                size += len(part)
+                if size > most:
+                    break
+                parts.append(part)
+        except ClientDisconnect:
+            raise ProblemError(400, "the body is not complete") from None
+    if size > most:
+        text = f"a body may have {bytes_text(most)}: send the rows in several requests"
+        raise ProblemError(413, text)
     return b"".join(parts)
 
 
 def _no_number(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a number of JSON; use null for a missing value")
-
-
-def only(found: dict[str, Any], *names: str) -> None:
-    """Raise if an object has fields besides these."""
-    for name in found:
-        if name not in names:
-            raise ProblemError(
-                422, f"there is no field {name!r} here; known: {', '.join(names)}", name
-            )
-
-
-def rows_of(found: dict[str, Any], field: str, limits: Limits) -> list[dict[str, Any]]:
-    """Return the rows of a field: objects of columns, at least one."""
-    rows = found.get(field)
-    if not isinstance(rows, list) or not rows:
-        raise ProblemError(422, "must be a list of objects, one for each row", field)
-    if len(rows) > limits.batch:
-        raise ProblemError(
-            422, f"has {len(rows):,} rows; at most {limits.batch:,} are taken at once", field
-        )
-    for place, row in enumerate(rows):
-        if not isinstance(row, dict):
-            raise ProblemError(422, "must be an object of columns", f"{field}[{place}]")
-    return rows
-
-
-def word(found: dict[str, Any], field: str) -> str | None:
-    """Return a field that is a text; None if it is absent."""
-    value = found.get(field)
-    if value is not None and not isinstance(value, str):
-        raise ProblemError(422, "must be a text", field)
-    return value
 
 
 def whole(request: Request, name: str, default: int, least: int, most: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import re
 import time
 
 from starlette.datastructures import Headers
@@ -11,7 +12,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from vrgcn.serve.answers import ProblemError, refusal
 from vrgcn.serve.metrics import Metrics
 
-FREE = ("/healthz", "/", "/page.js", "/page.css")  # without a token: they tell nothing of the graph
+FREE = (
+    "/healthz",
+    "/",
+    "/page.js",
+    "/page.css",
+    "/favicon.ico",
+)  # without a token: they tell nothing of the graph
+METHODS = ("GET", "HEAD", "POST", "PATCH", "DELETE")  # that metrics name; others are "other"
+# A name or an address, in brackets if it has colons, and a port.
+_HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\[\]:]+))(?::[0-9]{0,5})?")
 _SAFE = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -52,6 +62,13 @@ class Guard:
         start = time.perf_counter()
         status = 500
 
+        async def received() -> Message:
+            self.open -= 1  # while the client sends, the connection counts and not the request
+            try:
+                return await receive()
+            finally:
+                self.open += 1
+
         async def sent(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
@@ -63,10 +80,11 @@ class Guard:
         self.open += 1
         try:
             app = self.app if problem is None else refusal(problem)
-            await app(scope, receive, sent)
+            await app(scope, received, sent)
         finally:
             self.open -= 1
-            labels = {"method": scope["method"], "route": scope.get("route_name", "other")}
+            method = scope["method"] if scope["method"] in METHODS else "other"
+            labels = {"method": method, "route": scope.get("route_name", "other")}
             self.metrics.count("vrgcn_requests_total", **labels, status=str(status))
             self.metrics.observe(time.perf_counter() - start, **labels)
 
@@ -88,7 +106,6 @@ class Guard:
 
 
 def _host(text: str) -> str:
-    """The name in a Host header, without its port."""
-    if text.startswith("["):
-        return text[1:].partition("]")[0]
-    return text.partition(":")[0]
+    """The name in a Host header, without its port; "" if the header is malformed."""
+    found = _HOST.fullmatch(text)
+    return "" if found is None else (found[1] or found[2]).lower()

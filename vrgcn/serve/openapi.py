@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Mapping
 from typing import Any
 
 from vrgcn import __version__
+from vrgcn.serve.schemas import Schema
+
+Bodies = Mapping[tuple[str, str], Schema]
 
 _ID = {
     "name": "id",
     "in": "path",
     "required": True,
     "schema": {"type": "string"},
-    "description": "A node's id, as in the imported table.",
+    "description": "A node's id, as in the imported table; answers have a number if ids are "
+    "numbers.",
 }
 _KIND = {
     "name": "kind",
@@ -27,23 +32,18 @@ _KEY = {
     "description": "A key of the client's own: a change that comes again with its key is applied "
     "once.",
 }
-_CELL = {"type": ["string", "number", "boolean", "null", "array"]}
-_ROW = {"type": "object", "additionalProperties": _CELL}
-_EDGE = {
-    "type": "object",
-    "required": ["source", "target"],
-    "properties": {"source": {"type": "string"}, "target": {"type": "string"}},
-    "additionalProperties": _CELL,
-}
 _ERRORS = {
-    "400": "The body is not JSON.",
+    "400": "The body is not JSON, or the request is not valid HTTP.",
     "401": "The token is missing or wrong.",
     "404": "The graph has no such node.",
+    "408": "The request took too long to send.",
     "409": "The key came with another change before.",
     "413": "The body is too large.",
     "415": "The body is not declared as JSON.",
     "422": "A field is wrong; the error names it.",
+    "431": "The headers are too long.",
     "503": "Too many requests wait; try again after the seconds of Retry-After.",
+    "507": "The disk is full, and nothing was changed; Retry-After says when to try again.",
 }
 
 
@@ -56,19 +56,11 @@ def _body(schema: dict[str, Any]) -> dict[str, Any]:
     return {"required": True, "content": {"application/json": {"schema": schema}}}
 
 
-def _list_of(field: str, item: dict[str, Any], *words: str) -> dict[str, Any]:
-    rows = {"type": "array", "minItems": 1, "items": item}
-    others = {name: {"type": "string"} for name in words}
-    properties = {field: rows, **others}
-    return _body({"type": "object", "required": [field], "properties": properties})
-
-
 def _operation(
     text: str,
     answers: str,
     errors: tuple[str, ...] = (),
     parameters: tuple[dict[str, Any], ...] = (),
-    body: dict[str, Any] | None = None,
     success: str = "200",
     media: str = "application/json",
 ) -> dict[str, Any]:
@@ -78,16 +70,15 @@ def _operation(
     found: dict[str, Any] = {"summary": text, "responses": {success: ok, **refused}}
     if parameters:
         found["parameters"] = list(parameters)
-    if body is not None:
-        found["requestBody"] = body
     return found
 
 
 _READ = ("401", "404", "422", "503")
-_WRITE = ("400", "401", "404", "409", "413", "415", "422", "503")
+_ASK = ("400", "401", "404", "408", "413", "415", "422", "503")
+_WRITE = (*_ASK, "409", "431", "507")
 _CHANGED = "The number of the change, and how many rows were computed anew."
 
-PATHS: dict[str, dict[str, Any]] = {
+_PATHS: dict[str, dict[str, Any]] = {
     "/nodes/{id}": {
         "get": _operation(
             "Predict a node, exactly.",
@@ -95,9 +86,7 @@ PATHS: dict[str, dict[str, Any]] = {
             _READ,
             (_ID, _KIND, _query("neighbours", 0, 50, 5, "Influential neighbours to name.")),
         ),
-        "patch": _operation(
-            "Set some columns of a node.", _CHANGED, _WRITE, (_ID, _KIND, _KEY), _body(_ROW)
-        ),
+        "patch": _operation("Set some columns of a node.", _CHANGED, _WRITE, (_ID, _KIND, _KEY)),
         "delete": _operation("Remove a node and its edges.", _CHANGED, _WRITE, (_ID, _KIND, _KEY)),
     },
     "/nodes": {
@@ -106,17 +95,12 @@ PATHS: dict[str, dict[str, Any]] = {
             _CHANGED,
             _WRITE,
             (_KEY,),
-            _list_of("nodes", _ROW, "kind"),
             "201",
         )
     },
     "/edges": {
-        "post": _operation(
-            "Add edges.", _CHANGED, _WRITE, (_KEY,), _list_of("edges", _EDGE, "relation"), "201"
-        ),
-        "delete": _operation(
-            "Remove edges.", _CHANGED, _WRITE, (_KEY,), _list_of("edges", _EDGE, "relation")
-        ),
+        "post": _operation("Add edges.", _CHANGED, _WRITE, (_KEY,), "201"),
+        "delete": _operation("Remove edges.", _CHANGED, _WRITE, (_KEY,)),
     },
     "/changes": {
         "post": _operation(
@@ -124,8 +108,14 @@ PATHS: dict[str, dict[str, Any]] = {
             _CHANGED,
             _WRITE,
             (_KEY,),
-            _list_of("changes", {"type": "object"}),
             "201",
+        )
+    },
+    "/what-if": {
+        "post": _operation(
+            "Predict nodes as if some changes were made; nothing is changed.",
+            "The prediction of each node before and after; null before for a node that they add.",
+            _ASK,
         )
     },
     "/recommend/{id}": {
@@ -133,7 +123,7 @@ PATHS: dict[str, dict[str, Any]] = {
             "Find the best new partners of a node, by a model that predicts pairs.",
             "Ids and scores, best first; known pairs are left out.",
             _READ,
-            (_ID, _query("k", 1, 1000, 20, "How many.")),
+            (_ID, _KIND, _query("k", 1, 1000, 20, "How many.")),
         )
     },
     "/explain/{id}": {
@@ -152,8 +142,12 @@ PATHS: dict[str, dict[str, Any]] = {
 }
 
 
-def openapi(token: bool) -> dict[str, Any]:
-    """Return the description. token: True if requests need one"""
+def openapi(token: bool, bodies: Bodies) -> dict[str, Any]:
+    """Return the description.
+
+    token: True if requests need one
+    bodies: schemas by method and path
+    """
     error = {
         "type": "object",
         "properties": {
@@ -171,7 +165,7 @@ def openapi(token: bool) -> dict[str, Any]:
             "version": __version__,
             "description": "Exact predictions of a graph neural network for a graph that changes.",
         },
-        "paths": PATHS,
+        "paths": _paths(bodies),
         "components": {"schemas": {"Error": error}},
     }
     if token:
@@ -180,7 +174,17 @@ def openapi(token: bool) -> dict[str, Any]:
     return found
 
 
-def docs_page(token: bool) -> str:
+def _paths(bodies: Bodies) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for path, operations in _PATHS.items():
+        for method, operation in operations.items():
+            schema = bodies.get((method.upper(), path))
+            body = {} if schema is None else {"requestBody": _body(schema)}
+            found.setdefault(path, {})[method] = {**operation, **body}
+    return found
+
+
+def docs_page(token: bool, bodies: Bodies) -> str:
     """Return a page that lists the paths, readable without a network."""
     parts = [
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -191,7 +195,7 @@ def docs_page(token: bool) -> str:
     ]
     if token:
         parts.append("<p>Requests need the header <code>Authorization: Bearer TOKEN</code>.</p>")
-    for path, operations in PATHS.items():
+    for path, operations in _paths(bodies).items():
         for method, operation in operations.items():
             parts.append(_section(path, method, operation))
     return "".join(parts) + "</body></html>"

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import signal
 import socket
+import sys
 from types import FrameType
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from vrgcn.files.setting_names import setting
+from vrgcn.serve.bodies import Limits
+from vrgcn.serve.connections import Connections
+from vrgcn.serve.log import write_log
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -30,13 +34,39 @@ def listen(host: str, port: int) -> socket.socket:
     return found
 
 
-def serve(app: ASGIApp, listening: socket.socket) -> None:
+def serve(app: ASGIApp, listening: socket.socket, limits: Limits) -> None:
     """Answer requests until SIGINT or SIGTERM; those that have begun are finished."""
+    write_log()
     host, port = listening.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
-    config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_keep_alive=30)
+    config = server_config(app, limits)
     print(f"serving at http://{shown}:{port} (its page, /docs, /metrics); Ctrl-C ends", flush=True)
     _Server(config).run(sockets=[listening])
+
+
+def server_config(app: ASGIApp, limits: Limits) -> uvicorn.Config:
+    """Return uvicorn's settings. Connections are accepted in groups, and each group at once takes
+    file descriptors: both numbers together stay below what the system allows."""
+    most = min(limits.connections, _descriptors() // 2)
+    return uvicorn.Config(
+        app,
+        http=Connections(most, limits.seconds).protocol,  # type: ignore[arg-type]
+        ws="none",
+        backlog=max(most // 4, 1),
+        log_config=None,
+        access_log=False,
+        timeout_keep_alive=30,
+    )
+
+
+def _descriptors() -> int:
+    """Return how many files this process may have open."""
+    if sys.platform == "win32":
+        return 512
+    import resource
+
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return sys.maxsize if allowed == resource.RLIM_INFINITY else allowed
 
 
 class _Server(uvicorn.Server):

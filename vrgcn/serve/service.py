@@ -14,6 +14,7 @@ then it removes what the head does not name.
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
@@ -21,6 +22,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from vrgcn.files.writing import FULL
+from vrgcn.inference.predictions import Predictions
+from vrgcn.live.changes import RefusedError
 from vrgcn.live.live import Live
 from vrgcn.live.reading import UnknownNodeError
 from vrgcn.live.saving import fingerprint
@@ -39,6 +43,7 @@ from vrgcn.serve.states import (
 
 PAIRS = "pairs"
 INFLUENTIAL = 20  # neighbours that are left out one by one to find those that matter
+_FULL_SECONDS = 30  # until the disk may have room again
 _KEPT = 100_000  # nodes whose influential neighbours are kept
 
 
@@ -63,7 +68,8 @@ class Service:
     def read(
         self, node: str, kind: str | None, neighbours: int, *, kept: bool = False
     ) -> dict[str, Any] | None:
-        """Return the prediction of a node, exact for the graph after the newest change.
+        """Return the prediction of a node, exact for the graph after the newest change; of a kind
+        without predictions only its neighbours.
 
         neighbours: how many of the most influential ones are named
         kept: True to return None where anything has to be computed
@@ -71,16 +77,21 @@ class Service:
         if kept and self.live.saved.smoothing is not None:
             return None
         with refusals():
+            shown = self._named(node, kind)
             when = self.live.computed(node, kind)
             named: list[dict[str, Any]] = []
-            if neighbours and self.task != PAIRS:
-                effects = self._kept_effects(node, kind, when, compute=not kept)
-                if effects is None:
+            if not self.live.predicts(kind):
+                if kept:
                     return None
-                named = effects[:neighbours]
-            shown = {} if self.task == PAIRS else self._prediction(node, kind)
+                named = self._without_effects(node, kind, neighbours)
+            elif self.task != PAIRS:
+                if neighbours:
+                    effects = self._kept_effects(node, kind, when, compute=not kept)
+                    if effects is None:
+                        return None
+                    named = effects[:neighbours]
+                shown |= _shown(self.live.predict(node, kind))[0]
         return {
-            **({"id": node} if kind is None else {"id": node, "kind": kind}),
             **shown,
             "computed": datetime.fromtimestamp(when, UTC).isoformat(timespec="milliseconds"),
             "change": self.number,
@@ -106,6 +117,16 @@ class Service:
         self._effects[node, kind] = when, found
         return found
 
+    def _without_effects(self, node: str, kind: str | None, most: int) -> list[dict[str, Any]]:
+        found = self.live.neighbours(node, kind, most)[:most]
+        return [{"id": each["id"], "kind": each["kind"], "effect": None} for each in found]
+
+    def _named(self, node: Any, kind: str | None) -> dict[str, Any]:
+        """The node as answers name it: its id as the graph has it, and the kind that was asked
+        for."""
+        found = {"id": self.live.id(node, kind)}
+        return found if kind is None else {**found, "kind": kind}
+
     def explain(self, node: str, kind: str | None) -> dict[str, Any]:
         """Return what leaving out each edge, neighbour and column would change."""
         with refusals():
@@ -115,21 +136,25 @@ class Service:
         """Return the best new partners of a node."""
         with refusals():
             found = self.live.recommend(node, count, kind)
-        return {"id": node, "change": self.number, "recommended": found}
+            named = self._named(node, kind)
+        return {**named, "change": self.number, "recommended": found}
 
-    def _prediction(self, node: str, kind: str | None) -> dict[str, Any]:
-        found = self.live.predict(node, kind)
-        if found.classes is None:
-            return {"value": float(found.outputs[0, 0])}
-        shares = found.probabilities[0].tolist()
-        probabilities = dict(zip(found.classes, shares, strict=True))
-        if found.multilabel:
-            return {
-                "labels": [name for name, share in probabilities.items() if share > 0.5],
-                "probabilities": probabilities,
-            }
-        assert found.labels is not None
-        return {"label": found.labels[0], "probabilities": probabilities}
+    def what_if(
+        self, changes: list[dict[str, Any]], ids: list[Any], kind: str | None
+    ) -> dict[str, Any]:
+        """Return the predictions of some nodes before and after changes, which are not made; None
+        before for nodes that the changes would add."""
+        with refusals(), self.live.unchanged():
+            after = _shown(self.live.what_if(changes, ids, kind))
+            nodes = []
+            for node, new in zip(ids, after, strict=True):
+                if self.live.has(node, kind):
+                    named = self._named(node, kind)
+                    before = _shown(self.live.predict(node, kind))[0]
+                else:
+                    named, before = {"id": node}, None
+                nodes.append({**named, "before": before, "after": new})
+            return {"change": self.number, "nodes": nodes}
 
     def about(self) -> dict[str, Any]:
         """Describe the graph and the task."""
@@ -222,13 +247,44 @@ def refusals() -> Iterator[None]:
     try:
         yield
     except UnknownNodeError as error:
-        raise ProblemError(404, str(error)) from None
+        raise ProblemError(404, str(error), *(error.path or ("id",))) from None
     except KeyReusedError as error:
         raise ProblemError(409, str(error), "Idempotency-Key") from None
     except TimeoutError as error:
         raise ProblemError(503, str(error), retry_after=2) from None
+    except RefusedError as error:
+        raise ProblemError(422, str(error), *error.path) from None
     except (ValueError, TypeError) as error:
         raise ProblemError(422, str(error)) from None
+    except (OSError, sqlite3.OperationalError) as error:
+        if not _disk_is_full(error):
+            raise
+        text = "the disk of the service is full; nothing was changed"
+        raise ProblemError(507, text, retry_after=_FULL_SECONDS) from error
+
+
+def _disk_is_full(error: OSError | sqlite3.OperationalError) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in FULL
+    return error.sqlite_errorcode == sqlite3.SQLITE_FULL
+
+
+def _shown(found: Predictions) -> list[dict[str, Any]]:
+    """Predictions as answers show them."""
+    if found.classes is None:
+        return [{"value": value} for value in found.outputs[:, 0].tolist()]
+    shares = found.probabilities.tolist()
+    rows = [dict(zip(found.classes, row, strict=True)) for row in shares]
+    if found.multilabel:
+        return [
+            {"labels": [name for name, share in row.items() if share > 0.5], "probabilities": row}
+            for row in rows
+        ]
+    assert found.labels is not None
+    return [
+        {"label": label, "probabilities": row}
+        for label, row in zip(found.labels, rows, strict=True)
+    ]
 
 
 def _metrics(service: Service) -> Metrics:
