@@ -18,6 +18,7 @@ from vrgcn.serve.bodies import Limits
 from vrgcn.serve.service import Service, opened_service
 
 TOPICS = ("art", "law")
+SPLITS = ("train", "train", "val", "test")
 
 
 @pytest.fixture(scope="session")
@@ -25,9 +26,8 @@ def papers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run on twelve papers in two communities, and of its graph beside it."""
     folder = tmp_path_factory.mktemp("papers")
     rows = ["id,topic,year,field,split"]
-    splits = ("train", "train", "val", "test")
     for i in range(12):
-        rows.append(f"p{i},{TOPICS[i % 2]},{1990 + i},{'xyz'[i % 3]},{splits[i // 2 % 4]}")
+        rows.append(f"p{i},{TOPICS[i % 2]},{1990 + i},{'xyz'[i % 3]},{SPLITS[i // 2 % 4]}")
     (folder / "nodes.csv").write_text("\n".join(rows) + "\n")
     edges = [f"p{i},p{(i + step) % 12},{step / 4}" for i in range(12) for step in (2, 4)]
     (folder / "edges.csv").write_text("source,target,weight\n" + "\n".join(edges) + "\n")
@@ -38,16 +38,38 @@ def papers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
+@pytest.fixture(scope="session")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run on items, which have no labels, and users who bought them."""
+    folder = tmp_path_factory.mktemp("shop")
+    items = [f"i{number},{number}.5" for number in range(6)]
+    users = [f"{n},{20 + n},{('no', 'yes')[n % 2]},{SPLITS[n // 2 % 4]}" for n in range(12)]
+    bought = [f"{n},i{(n + step) % 6}" for n in range(12) for step in (0, 2)]
+    for name, head, rows in (
+        ("item", "id,price", items),
+        ("user", "id,age,churned,split", users),
+        ("bought", "user,item", bought),
+    ):
+        (folder / f"{name}.csv").write_text("\n".join([head, *rows]) + "\n")
+    nodes = ["--nodes", f"item={folder / 'item.csv'}", f"user={folder / 'user.csv'}"]
+    edges = ["--edges", f"user-bought-item={folder / 'bought.csv'}"]
+    label = ["--label", "user.churned", "--split", "user.split"]
+    main(["import", *nodes, *edges, *label, "--out", str(folder / "graph")])
+    settings: dict[str, Any] = {"epochs": 2, "smooth": "never", "learned_rows": False}
+    vrgcn.train(folder / "graph", out=folder / "run", **settings)
+    return folder / "run"
+
+
 @pytest.fixture
 def open_service(papers: Path, tmp_path: Path) -> Iterator[Callable[..., Service]]:
-    """A function that opens the service of the run with the state in the test's folder; the one
+    """A function that opens the service of a run with the state in the test's folder; the one
     that it opened before is closed."""
     with ExitStack() as stack:
 
-        def opened(**settings: Any) -> Service:
+        def opened(run: Path = papers, **settings: Any) -> Service:
             stack.close()
             settings = {"checkpoint_every": 0} | settings
-            return stack.enter_context(opened_service(papers, tmp_path / "state", **settings))
+            return stack.enter_context(opened_service(run, tmp_path / "state", **settings))
 
         yield opened
 

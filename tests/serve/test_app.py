@@ -421,3 +421,8 @@ def test_a_client_that_leaves_is_no_failure(client: TestClient) -> None:
     assert client.portal is not None
     client.portal.call(asked)
     assert answers[0]["status"] == 400
+
+
+def test_the_page_has_an_icon(client: TestClient) -> None:
+    answer = client.get("/favicon.ico")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "image/svg+xml")

@@ -18,15 +18,15 @@ _FLAGS = (
 )
 
 
-@pytest.fixture
-def browser(tmp_path: Path) -> Iterator[Any]:
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if chromium is None or driver is None:
         pytest.skip("there is no chromium with chromedriver")
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
-    for flag in (*_FLAGS, f"--user-data-dir={tmp_path / 'browser'}"):
+    for flag in (*_FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('browser')}"):
         options.add_argument(flag)
     service = webdriver.ChromeService(executable_path=driver)
     found = webdriver.Chrome(options=options, service=service)
@@ -73,3 +73,28 @@ def test_an_id_is_typed_and_an_edge_changes_its_prediction(
         field.send_keys("nobody")
         field.submit()
         _until(browser, lambda b: "no node 'nobody'" in b.find_element("id", "problem").text)
+
+
+def test_the_page_opens_with_the_kind_that_has_predictions_and_neighbours_have_kinds(
+    shop: Path, tmp_path: Path, browser: Any
+) -> None:
+    with served(shop, "--state", str(tmp_path / "state")) as address:
+        browser.get(address)
+        icon = browser.find_element("css selector", "link[rel=icon]").get_attribute("href")
+        assert icon == f"{address}/favicon.ico"
+        kind = browser.find_element("id", "kind")
+        _until(browser, lambda b: kind.is_displayed())
+        assert kind.get_attribute("value") == "user"
+        field = browser.find_element("id", "id")
+        field.send_keys("1")
+        field.submit()
+        _until(browser, lambda b: b.find_elements("css selector", "#effects table"))
+        links = "#picture a text"
+        names = {each.text for each in browser.find_elements("css selector", links)}
+        assert names == {"item i1", "item i3"}
+        browser.find_element("css selector", "#picture a").click()
+        _until(browser, lambda b: b.find_element("id", "title").text.startswith("item i"))
+        _until(browser, lambda b: "no prediction" in b.find_element("id", "explained").text)
+        assert "user" in browser.find_element("css selector", links).text
+        assert not browser.find_element("id", "problem").is_displayed()
+        assert kind.get_attribute("value") == "item"

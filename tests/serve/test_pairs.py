@@ -30,7 +30,9 @@ def test_what_was_recommended_and_bought_is_not_recommended_again(
     links: Path, tmp_path: Path
 ) -> None:
     with opened_service(links, tmp_path / "state") as service:
-        first = service.recommend("3", None, 20)["recommended"]
+        answer = service.recommend("3", None, 20)
+        assert answer["id"] == 3
+        first = answer["recommended"]
         bought = first[0]["id"]
         service.change([{"change": "add_edges", "rows": [{"source": 3, "target": bought}]}])
         after = [each["id"] for each in service.recommend("3", None, 20)["recommended"]]

@@ -39,7 +39,7 @@ class ServeOptions(Options):
     max_waiting: int = 64
     """Changes that may wait for the writer; further ones are answered with 503."""
     max_seconds: float = 10.0
-    """Seconds that a request may wait, send its body, or compute."""
+    """Seconds that a request may take to be sent, wait, compute, or be answered."""
     memory: Memory = "ram"
     threads: Threads = None
 

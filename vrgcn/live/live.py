@@ -211,7 +211,7 @@ class Live:
     @contextmanager
     def unchanged(self) -> Iterator[None]:
         """Inside, all answers are of one graph: changes by other threads wait."""
-        with self._writing:
+        with self._turns:
             yield
 
     def predict(self, ids: Any, kind: str | None = None) -> Predictions:
@@ -271,6 +271,15 @@ class Live:
             table[slots] = found
             self._smooth = self.version, table
         return self._smooth[1]
+
+    @property
+    def source_kind(self) -> str | None:
+        """The kind of nodes that `recommend` finds partners for; None if there are no kinds, or the
+        model does not predict pairs."""
+        model = self.saved.model
+        if not isinstance(model, PairModel):
+            return None
+        return self._world.relations[relation_of(model)].source or None
 
     def recommend(self, node: Any, top: int = 10, kind: str | None = None) -> list[dict[str, Any]]:
         """The best new partners of a node by a model of pairs, best first: id, kind and score.

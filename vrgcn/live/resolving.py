@@ -217,7 +217,7 @@ class Resolver:
             )
             if len(self._known.ids[kind]) - removed + added == 0:
                 where = "the graph" if kind == ONLY else f"kind {kind!r}"
-                raise ValueError(
+                raise RefusedError(
                     f"{REMOVE_NODES}: {where} would have no nodes: keep one, or add others in the "
                     "same change"
                 )

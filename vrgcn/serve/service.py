@@ -136,7 +136,7 @@ class Service:
         """Return the best new partners of a node."""
         with refusals():
             found = self.live.recommend(node, count, kind)
-            named = self._named(node, kind)
+            named = self._named(node, self.live.source_kind)
         return {**named, "change": self.number, "recommended": found}
 
     def what_if(
@@ -158,7 +158,10 @@ class Service:
 
     def about(self) -> dict[str, Any]:
         """Describe the graph and the task."""
-        return {**self.live.about(), "task": self.task, "change": self.number}
+        about = {**self.live.about(), "task": self.task, "change": self.number}
+        if self.task == PAIRS:
+            about["source_kind"] = self.live.source_kind
+        return about
 
     # Changing.
 

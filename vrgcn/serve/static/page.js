@@ -56,7 +56,8 @@ async function start() {
   at("about").textContent =
     `${about.nodes.toLocaleString("en")} nodes, ${about.edges.toLocaleString("en")} edges, ` +
     `change ${about.change}`;
-  fill("kind", about.kinds || []);
+  const first = about.predicted || []; // kinds that have predictions
+  fill("kind", [...first, ...(about.kinds || []).filter((kind) => !first.includes(kind))]);
   fill("relation", about.relations || []);
   at("weight-label").hidden = !about.weighted;
 }
@@ -80,7 +81,7 @@ async function show(id, kind) {
     showPrediction(found);
     at("computed").textContent = `Computed ${new Date(found.computed).toLocaleString()}, exact.`;
     draw(id, kind, found.neighbours || []);
-    await Promise.all([explain(mine), recommend(mine)]);
+    await Promise.all([explain(mine, found), recommend(mine)]);
   } catch (error) {
     if (mine === shown) problem(error);
   }
@@ -100,8 +101,11 @@ function showPrediction(found) {
       const text = `${(100 * share).toFixed(1)}%`;
       place.append(element("div", { class: "bar" }, element("span", {}, name), bar, text));
     }
-  } else {
+  } else if (about.task === "pairs") {
     place.append(element("p", {}, "This model scores pairs: see what it recommends."));
+  } else {
+    const kinds = about.predicted.join(", ");
+    place.append(element("p", {}, `The model predicts nodes of kind ${kinds}. See the neighbours.`));
   }
 }
 
@@ -110,7 +114,9 @@ function draw(id, kind, neighbours) {
   const most = Math.max(...some.map((each) => Math.abs(each.effect)), 1e-12);
   const picture = drawn("svg", { viewBox: "0 0 400 300", role: "img" });
   picture.append(drawn("title", {}, `${id} and ${some.length} of its neighbours`));
+  at("legend").hidden = !some.some((each) => each.effect !== null);
   some.forEach((each, place) => {
+    const name = each.kind ? `${each.kind} ${each.id}` : String(each.id);
     const angle = (2 * Math.PI * place) / some.length - Math.PI / 2;
     const [x, y] = [200 + 140 * Math.cos(angle), 150 + 110 * Math.sin(angle)];
     const colour = each.effect > 0 ? "#1864ab" : each.effect < 0 ? "#d9480f" : "#adb8c2";
@@ -118,8 +124,8 @@ function draw(id, kind, neighbours) {
     picture.append(drawn("line", { x1: 200, y1: 150, x2: x, y2: y, stroke: colour, "stroke-width": width }));
     const link = drawn("a", { href: "#" },
       drawn("circle", { cx: x, cy: y, r: 9, fill: "#fff", stroke: colour, "stroke-width": 2 }),
-      drawn("text", { x, y: y + 22, "text-anchor": "middle" }, short(each.id)),
-      drawn("title", {}, `${each.id}: ${signed(each.effect)}`));
+      drawn("text", { x, y: y + 22, "text-anchor": "middle" }, short(name)),
+      drawn("title", {}, each.effect === null ? name : `${name}: ${signed(each.effect)}`));
     link.addEventListener("click", (event) => {
       event.preventDefault();
       at("id").value = each.id;
@@ -129,17 +135,22 @@ function draw(id, kind, neighbours) {
     picture.append(link);
   });
   picture.append(drawn("circle", { cx: 200, cy: 150, r: 13, fill: "#1c2733" }));
-  picture.append(drawn("text", { x: 200, y: 178, "text-anchor": "middle" }, short(id)));
+  const name = kind ? `${kind} ${id}` : id;
+  picture.append(drawn("text", { x: 200, y: 178, "text-anchor": "middle" }, short(name)));
   at("picture").replaceChildren(some.length ? picture : element("p", {}, "It has no neighbours."));
 }
 
 const short = (text) => (String(text).length > 16 ? `${String(text).slice(0, 15)}…` : String(text));
 
-async function explain(mine) {
+async function explain(mine, predicted) {
   at("effects").replaceChildren();
   at("explained").textContent = "Computing…";
   if (about.task === "pairs") {
     at("explained").textContent = "Explanations are for predictions of single nodes.";
+    return;
+  }
+  if (predicted.value === undefined && !predicted.probabilities) {
+    at("explained").textContent = "It has no prediction.";
     return;
   }
   const found = await ask(`/explain/${encodeURIComponent(mine.id)}${query(mine.kind)}`);
@@ -165,12 +176,16 @@ function table(name, sort) {
 }
 
 async function recommend(mine) {
-  at("partners").hidden = about.task !== "pairs";
-  if (about.task !== "pairs") return;
+  const asked = about.task === "pairs" && (mine.kind || null) === about.source_kind;
+  at("partners").hidden = !asked;
+  if (!asked) return;
   const found = await ask(`/recommend/${encodeURIComponent(mine.id)}?k=10`);
   if (mine !== shown) return;
   at("recommended").replaceChildren(
-    ...found.recommended.map((each) => element("li", {}, `${each.id} (${number(each.score)})`)));
+    ...found.recommended.map((each) => {
+      const name = each.kind ? `${each.kind} ${each.id}` : String(each.id);
+      return element("li", {}, `${name} (${number(each.score)})`);
+    }));
 }
 
 at("ask").addEventListener("submit", (event) => {
