@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -229,25 +230,20 @@ def test_a_full_disk_is_no_failure_of_ours(
     service = open_service()
     app = build_app(service, Limits(), None, loopback=True)
     with TestClient(app, base_url="http://localhost", raise_server_exceptions=False) as client:
-        database = service.journal._database
-        (pages,) = database.execute("PRAGMA page_count").fetchone()
-        database.execute(f"PRAGMA max_page_count={pages}")
-        rows = [NEW | {"id": f"{place}-{'x' * 9000}"} for place in range(3)]
         before = client.get("/about").json()
-        answer = client.post("/nodes", json={"nodes": rows})
-        assert answer.status_code == 507
-        assert answer.headers["retry-after"]
-        assert "nothing was changed" in answer.json()["error"]["message"]
 
-        def full(*_: Any) -> None:
+        def full(_: int) -> None:
             raise OSError(errno.ENOSPC, "no space left on device")
 
         with monkeypatch.context() as patch:
-            patch.setattr(service.journal, "append", full)
-            assert client.post("/edges", json={"edges": [EDGE]}).status_code == 507
+            patch.setattr(os, "fsync", full)
+            answer = client.post("/nodes", json={"nodes": [NEW]})
+        assert answer.status_code == 507
+        assert answer.headers["retry-after"]
+        assert "nothing was changed" in answer.json()["error"]["message"]
+        assert str(service.folder) not in answer.text
         assert client.get("/about").json() == before
-        database.execute("PRAGMA max_page_count=1000000")
-        assert client.post("/nodes", json={"nodes": rows}).status_code == 201
+        assert client.post("/nodes", json={"nodes": [NEW]}).status_code == 201
 
 
 def test_the_most_influential_neighbours_are_named_and_follow_changes(

@@ -14,7 +14,6 @@ then it removes what the head does not name.
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
@@ -259,17 +258,11 @@ def refusals() -> Iterator[None]:
         raise ProblemError(422, str(error), *error.path) from None
     except (ValueError, TypeError) as error:
         raise ProblemError(422, str(error)) from None
-    except (OSError, sqlite3.OperationalError) as error:
-        if not _disk_is_full(error):
+    except OSError as error:
+        if error.errno not in FULL:
             raise
         text = "the disk of the service is full; nothing was changed"
         raise ProblemError(507, text, retry_after=_FULL_SECONDS) from error
-
-
-def _disk_is_full(error: OSError | sqlite3.OperationalError) -> bool:
-    if isinstance(error, OSError):
-        return error.errno in FULL
-    return error.sqlite_errorcode == sqlite3.SQLITE_FULL
 
 
 def _shown(found: Predictions) -> list[dict[str, Any]]:
