@@ -1,7 +1,11 @@
-"""A search that is killed before any of its writes ends exactly as one that was never killed."""
+"""A search that is killed before a write ends exactly as one that was never killed.
+
+`make test` tries the first and the last write of each kind, `make soak` each write.
+"""
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
 from dataclasses import replace
@@ -72,9 +76,22 @@ def counts(write: str) -> bool:
     )
 
 
-def killed_in_the_last_trial(home: Path, every: str, trials: int, **given: Any) -> TuneResult:
-    """Go on with the search in `home` to so many trials, then do so again from what a kill would
-    have left before each write: all end in the same. Returns the end."""
+def ends_of_kinds(writes: list[str]) -> set[int]:
+    """Numbers of the first and the last write of each kind: to another trial, step or baseline is
+    no other kind."""
+    kinds: dict[str, list[int]] = {}
+    for number, write in enumerate(writes):
+        kind = re.sub(r"\d+|(?<=baselines/)[^/]+", "*", write)
+        kinds.setdefault(kind, []).append(number)
+    return {end for numbers in kinds.values() for end in (numbers[0], numbers[-1])}
+
+
+def killed_in_the_last_trial(
+    home: Path, every: str, trials: int, *, each: bool, **given: Any
+) -> TuneResult:
+    """Resume the search in `home` to so many trials, then do so again from what a kill would have
+    left before each write, or before the first and last of each kind: all end in the same.
+    Returns the end."""
     killed, writes = home.parent / "killed", []
 
     def keep(write: str) -> None:
@@ -87,7 +104,8 @@ def killed_in_the_last_trial(home: Path, every: str, trials: int, **given: Any) 
     assert writes.count("COMMIT") > 10  # begun, drawn, reported, ended, noted
     ends = ("average/average.json", "average/result.json", "best/result.json")
     assert {f"replace {name}" for name in ends} <= set(writes)
-    for number, write in enumerate(writes):
+    for number in range(len(writes)) if each else sorted(ends_of_kinds(writes)):
+        write = writes[number]
         folder, where = killed / str(number), f"killed in trial {trials - 1} before {write}"
         assert (folder / STUDY).exists()
         assert told_of(search(folder, every, trials, **given)) == told_of(wanted), where
@@ -98,13 +116,18 @@ def killed_in_the_last_trial(home: Path, every: str, trials: int, **given: Any) 
     return wanted
 
 
+@pytest.mark.parametrize("each", [False, pytest.param(True, marks=pytest.mark.soak)])
 @pytest.mark.parametrize(("every", "first"), [("0", 2), ("1", 1)])
-def test_killed_before_any_write_it_ends_as_if_it_had_not_been(
-    every: str, first: int, tmp_path: Path
+def test_killed_before_a_write_it_ends_as_if_it_had_not_been(
+    every: str, first: int, each: bool, tmp_path: Path
 ) -> None:
-    """In the last of one, two and three trials, and between trials."""
+    """In the last of one, two and three trials, and between trials; of three, unless before each
+    write."""
     for trials in range(first, 4):
-        wanted = killed_in_the_last_trial(tmp_path / "whole", every, trials)
+        if each or trials == 3:
+            wanted = killed_in_the_last_trial(tmp_path / "whole", every, trials, each=each)
+        else:
+            search(tmp_path / "whole", every, trials)
     # The second is pruned at a later rung, the third at the first.
     ends = [(t.state, t.epochs) for t in wanted.trials]
     assert ends == [("complete", 3), ("pruned", 2), ("pruned", 1)]
@@ -115,8 +138,9 @@ def _dropout(trainer: Trainer) -> float:
     return next(part.p for part in trainer.model.modules() if isinstance(part, Dropout))
 
 
+@pytest.mark.parametrize("each", [False, pytest.param(True, marks=pytest.mark.soak)])
 def test_killed_in_a_trial_that_is_rolled_back_it_ends_as_if_it_had_not_been(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    each: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second trial diverges in its second epoch and goes back to its beginning: the first
     epoch comes again, with another score, after it was reported."""
@@ -132,9 +156,9 @@ def test_killed_in_a_trial_that_is_rolled_back_it_ends_as_if_it_had_not_been(
     monkeypatch.setattr(Trainer, "_update", lost)
     given = {"on_nan": "rollback"}
     search(tmp_path / "whole", "0", 1, **given)
-    wanted = killed_in_the_last_trial(tmp_path / "whole", "0", 2, **given)
+    wanted = killed_in_the_last_trial(tmp_path / "whole", "0", 2, each=each, **given)
     assert [(t.state, t.epochs) for t in wanted.trials] == [("complete", 3), ("pruned", 2)]
-    assert len(rolled_back) > 10
+    assert len(rolled_back) > (10 if each else 3)
 
 
 def test_stopped_in_the_step_after_which_a_trial_is_pruned_it_is_pruned(
