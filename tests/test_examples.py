@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shutil
-import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import nbformat
@@ -25,9 +26,17 @@ NOTEBOOKS = sorted(path.name for path in EXAMPLES.glob("*.ipynb"))
 VARYING = r"\d+(\.\d+)? (s|min)\b|0x[0-9a-f]+|\d+\.\d+|kept epoch \d+"
 
 
-def run(script: str, *arguments: object) -> str:
-    command = [sys.executable, str(EXAMPLES / script), *map(str, arguments)]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Run a script as `python SCRIPT ARGUMENTS` would; gives what it prints."""
+
+    def run(script: str, *arguments: object) -> str:
+        path = str(EXAMPLES / script)
+        monkeypatch.setattr(sys, "argv", [path, *map(str, arguments)])
+        runpy.run_path(path, run_name="__main__")
+        return capsys.readouterr().out
+
+    return run
 
 
 def number(pattern: str, text: str) -> float:
@@ -36,32 +45,32 @@ def number(pattern: str, text: str) -> float:
     return float(found[1])
 
 
-def test_the_planetoid_example_reaches_the_papers_accuracy(real_data, tmp_path):
+def test_the_planetoid_example_reaches_the_papers_accuracy(real_data, tmp_path, run):
     shutil.copytree(real_data / "planetoid" / "Cora" / "raw", tmp_path / "Cora" / "raw")
     assert 0.78 < number(r"test accuracy ([\d.]+)", run("planetoid.py", tmp_path)) < 0.85
 
 
-def test_from_two_data_frames_those_who_were_not_asked_are_predicted():
+def test_from_two_data_frames_those_who_were_not_asked_are_predicted(run):
     out = run("dataframes.py")
     assert number(r"not asked, ([\d.]+) are predicted rightly", out) > 0.9
     assert "p_tea" in out
 
 
-def test_from_three_data_frames_users_are_predicted_by_what_they_buy():
+def test_from_three_data_frames_users_are_predicted_by_what_they_buy(run):
     out = run("several_tables.py")
     # The most frequent class is right for 0.6 of the users.
     assert number(r"not known, ([\d.]+) are predicted rightly", out) > 0.85
     assert "together 720 nodes and 5,692 edges of 1 relation" in out
 
 
-def test_a_model_of_pyg_is_trained_as_it_is():
+def test_a_model_of_pyg_is_trained_as_it_is(run):
     out = run("pyg_model.py")
     assert number(r"test accuracy ([\d.]+)", out) > 0.9
     assert number(r"differ by ([\d.e-]+)", out) < 1e-4
     assert "basic_gnn.GraphSAGE has loaded the weights" in out
 
 
-def test_a_loop_of_ones_own_learns():
+def test_a_loop_of_ones_own_learns(run):
     out = run("own_loop.py")
     # An MLP, which sees no neighbours, reaches 0.68 on this graph.
     assert number(r"test accuracy ([\d.]+)", out) > 0.85

@@ -14,6 +14,7 @@ import pytest
 
 from tests.cli.conftest import small_graph
 from vrgcn.baselines import RECIPES
+from vrgcn.cli import main
 from vrgcn.cli.tune import _print_result
 from vrgcn.data.store import save_graph
 from vrgcn.tasks.metrics import METRICS
@@ -29,6 +30,19 @@ FLAGS = ("--epochs", 3, "--batch-size", 32, "--hidden", 8, "--trials", 3)
 def trials(folder: Path) -> list[tuple]:
     about = json.loads((folder / "leaderboard.json").read_text())
     return [(t["number"], t["state"], t["val"], t["values"], t["epochs"]) for t in about["trials"]]
+
+
+STOPPED = (*FLAGS, "--no-baselines")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> list[tuple]:
+    """The trials of a search that nothing stopped."""
+    folder = tmp_path_factory.mktemp("whole")
+    save_graph(small_graph(), folder / "small")
+    words = ("tune", folder / "small", *STOPPED, "--out", folder / "whole")
+    main([str(word) for word in words])
+    return trials(folder / "whole")
 
 
 def test_a_search_leaves_runs_a_table_and_a_model(vrgcn, graph_folder, tmp_path):
@@ -121,9 +135,8 @@ def test_in_the_end_the_best_is_compared_with_what_was_given(capsys):
 
 
 def test_stopped_it_goes_on_and_finished_it_goes_on_for_more(
-    vrgcn, graph_folder, tmp_path, monkeypatch
+    vrgcn, graph_folder, tmp_path, monkeypatch, whole
 ):
-    vrgcn("tune", graph_folder, *FLAGS, "--out", "whole")
     shown = Leaderboard.epoch
 
     def stop(self, number: int, epoch: int, *rest) -> None:
@@ -132,7 +145,7 @@ def test_stopped_it_goes_on_and_finished_it_goes_on_for_more(
             os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(Leaderboard, "epoch", stop)
-    code, out, err = vrgcn("tune", graph_folder, *FLAGS, "--out", "cut")
+    code, out, err = vrgcn("tune", graph_folder, *STOPPED, "--out", "cut")
     monkeypatch.setattr(Leaderboard, "epoch", shown)
     assert code == 130, err
     assert "vrgcn tune --resume cut goes on with it" in out
@@ -140,7 +153,7 @@ def test_stopped_it_goes_on_and_finished_it_goes_on_for_more(
     assert (code, "epochs was 3 and is 4" in err) == (1, True)
     code, out, err = vrgcn("tune", "--resume", "cut")
     assert code == 0, err
-    assert trials(tmp_path / "cut") == trials(tmp_path / "whole")
+    assert trials(tmp_path / "cut") == whole
     code, out, _ = vrgcn("tune", "--resume", "cut")
     assert (code, "cut has finished already; with more --trials" in out) == (0, True)
     code, out, err = vrgcn("tune", "--resume", "cut", "--trials", 4)
@@ -150,7 +163,7 @@ def test_stopped_it_goes_on_and_finished_it_goes_on_for_more(
 
 
 def test_a_folder_in_use_by_a_search_is_overwritten_only_if_asked_to(vrgcn, graph_folder, tmp_path):
-    few = (*FLAGS[:-1], 1, "--search", "layers", "dropout", "--out", "s")
+    few = (*FLAGS[:-1], 1, "--no-baselines", "--search", "layers", "dropout", "--out", "s")
     assert vrgcn("tune", graph_folder, *few)[0] == 0
     (tmp_path / "s" / "notes.txt").write_text("mine")
     code, _, err = vrgcn("tune", graph_folder, *few)
@@ -177,6 +190,7 @@ def test_a_search_does_not_go_on_with_another_graph_and_stays_as_it_is(
     vrgcn, graph_folder, tmp_path
 ):
     flags = ("--epochs", 1, "--batch-size", 32, "--hidden", 8, "--search", "dropout")
+    flags += ("--no-baselines",)
     assert vrgcn("tune", "--graph", graph_folder, *flags, "--trials", 1, "--out", "t")[0] == 0
     kept = [tmp_path / "t" / name for name in ("config.toml", "best/result.json")]
     before = [file.read_text() for file in kept]
@@ -191,7 +205,7 @@ def test_a_search_does_not_go_on_with_another_graph_and_stays_as_it_is(
 
 
 def test_stopped_in_the_first_epoch_of_the_first_trial_it_goes_on(
-    vrgcn, graph_folder, tmp_path, monkeypatch
+    vrgcn, graph_folder, tmp_path, monkeypatch, whole
 ):
     step, done = Trainer._step, []
 
@@ -202,18 +216,17 @@ def test_stopped_in_the_first_epoch_of_the_first_trial_it_goes_on(
             os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(Trainer, "_step", stop)
-    code, out, err = vrgcn("tune", graph_folder, *FLAGS, "--out", "cut")
+    code, out, err = vrgcn("tune", graph_folder, *STOPPED, "--out", "cut")
     assert code == 130, err
     assert "vrgcn tune --resume cut goes on with it" in out
     assert (tmp_path / "cut" / "trials" / "trial-000" / "checkpoints" / "step-00000001").is_dir()
     code, _, err = vrgcn("tune", "--resume", "cut")
     assert code == 0, err
-    vrgcn("tune", graph_folder, *FLAGS, "--out", "whole")
-    assert trials(tmp_path / "cut") == trials(tmp_path / "whole")
+    assert trials(tmp_path / "cut") == whole
 
 
 def test_stopped_when_a_trial_is_done_it_begins_no_other(
-    vrgcn, graph_folder, tmp_path, monkeypatch
+    vrgcn, graph_folder, tmp_path, monkeypatch, whole
 ):
     finish = Trainer.finish
 
@@ -223,18 +236,17 @@ def test_stopped_when_a_trial_is_done_it_begins_no_other(
         return result
 
     monkeypatch.setattr(Trainer, "finish", stop)
-    code, out, err = vrgcn("tune", graph_folder, *FLAGS, "--out", "cut")
+    code, out, err = vrgcn("tune", graph_folder, *STOPPED, "--out", "cut")
     monkeypatch.setattr(Trainer, "finish", finish)
     assert code == 130, err
     assert "vrgcn tune --resume cut goes on with it" in out
     assert len(trials(tmp_path / "cut")) == 1
     assert vrgcn("tune", "--resume", "cut")[0] == 0
-    vrgcn("tune", graph_folder, *FLAGS, "--out", "whole")
-    assert trials(tmp_path / "cut") == trials(tmp_path / "whole")
+    assert trials(tmp_path / "cut") == whole
 
 
 def test_stopped_while_a_trial_is_scored_it_goes_on_with_that_trial(
-    vrgcn, graph_folder, tmp_path, monkeypatch
+    vrgcn, graph_folder, tmp_path, monkeypatch, whole
 ):
     score = Trainer._score
 
@@ -244,10 +256,9 @@ def test_stopped_while_a_trial_is_scored_it_goes_on_with_that_trial(
         return score(self, split)
 
     monkeypatch.setattr(Trainer, "_score", stop)
-    code, out, err = vrgcn("tune", graph_folder, *FLAGS, "--out", "cut")
+    code, out, err = vrgcn("tune", graph_folder, *STOPPED, "--out", "cut")
     monkeypatch.setattr(Trainer, "_score", score)
     assert code == 143, err
     assert "vrgcn tune --resume cut goes on with it" in out
     assert vrgcn("tune", "--resume", "cut")[0] == 0
-    vrgcn("tune", graph_folder, *FLAGS, "--out", "whole")
-    assert trials(tmp_path / "cut") == trials(tmp_path / "whole")
+    assert trials(tmp_path / "cut") == whole
