@@ -241,7 +241,7 @@ def test_a_full_disk_is_no_failure_of_ours(
         assert answer.status_code == 507
         assert answer.headers["retry-after"]
         assert "nothing was changed" in answer.json()["error"]["message"]
-        assert str(service.folder) not in answer.text
+        assert str(service.journal.path.parent) not in answer.text
         assert client.get("/about").json() == before
         assert client.post("/nodes", json={"nodes": [NEW]}).status_code == 201
 
