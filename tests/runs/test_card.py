@@ -4,6 +4,7 @@ leaves files of the user's alone."""
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -47,6 +48,9 @@ def test_a_card_has_data_split_scores_calibration_settings_and_versions(
     assert run.saved.calibration is not None
     assert f"temperature {run.saved.calibration.temperature:.4g}" in text
     assert f"on {len(found.val)} validation nodes" in text
+    most = re.search(r"coverages up to ([\d.]+)", text)
+    assert most is not None
+    run.saved.calibration.limit(float(most[1]))  # not rounded up to one that is refused
     assert "| hidden | `8` | `128` |" in text
     assert "| layers |" not in text  # as usual
     assert f"PyTorch {torch.__version__}" in text

@@ -8,6 +8,7 @@ above, so that they are right after a move. A README.md of the user's own is lef
 
 from __future__ import annotations
 
+import math
 import platform
 import shlex
 from collections.abc import Mapping, Sequence
@@ -183,7 +184,9 @@ def _calibration(saved: SavedModel) -> list[str]:
         lines.append(f"class {code(classes[1])} from a probability of {found.threshold:.4g} on")
     if len(found.scores):
         most = len(found.scores) / (len(found.scores) + 1)
-        lines.append(f"prediction sets or intervals for coverages up to {most:.3f}")
+        lines.append(
+            f"prediction sets or intervals for coverages up to {math.floor(1000 * most) / 1000:g}"
+        )
     return lines
 
 
