@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from vrgcn.files.printable import encodable, picture_text, printable
+from vrgcn.files.printable import encodable, picture_text, printable, shortened
 
 
 @pytest.mark.parametrize("name", ["", "plain", "größe 漢字 🙂", "[bold]", "a$b$", "\\x1b"])
@@ -53,3 +53,9 @@ def test_dollars_are_dollars_in_pictures(name: str) -> None:
     shown, mathematics = text._preprocess_math(text.get_text())
     assert (shown, mathematics) == (printable(name), False)
     figure.canvas.draw()
+
+
+def test_long_names_are_shortened_in_pictures_and_where_asked_for() -> None:
+    assert shortened("abc", 3) == "abc"
+    assert shortened("abcd", 3) == "ab…"
+    assert len(picture_text("x" * 10**6)) == 200

@@ -125,6 +125,11 @@ def test_the_same_id_in_two_kinds_is_two_nodes() -> None:
         ({"features": {"user": None}}, "kind 'user' has no features: give the number of its nodes"),
         ({"ids": {"user": ["a"]}}, "kind 'user' has 3 nodes and 1 ids"),
         ({"undirected": [BOUGHT]}, "'user-bought-item' joins two kinds: it cannot be undirected"),
+        ({"features": {"a\x1fb": 3}}, r"the name of a kind cannot hold '\\x1f': 'a\\x1fb'"),
+        (
+            {"features": {"user": 3, "item": 2, "shop": 2, "user-bought-item": 3}},
+            "'user-bought-item' is the name of a kind and of a",
+        ),
         ({"features": {"user": 0}, "edges": {}, "labels": {}}, "kind 'user' has no nodes"),
         (
             {"edges": {BOUGHT: [[0], [0]], ("item", "rev_bought", "user"): [[0], [0]]}},

@@ -47,6 +47,8 @@ def test_unknown_ids_are_counted_and_the_first_is_named(kind: str, first: str) -
         (Names(features=["a", "b", "a"]), "names calls several features 'a'; all must differ"),
         (Names(classes=["u", "u"]), "names calls several classes 'u'"),
         (Names(features=["a"]), "names has 1 features, and the graph 3"),
+        (Names(classes=["u", "\ud800"]), r"names of classes must be texts, not '\\ud800'"),
+        (Names(classes=["u", 3]), "names of classes must be texts, not 3"),  # type: ignore[list-item]
     ],
 )
 def test_a_graph_has_no_two_classes_or_features_of_one_name(names, message):

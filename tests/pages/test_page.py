@@ -34,6 +34,20 @@ def test_page_is_escaped_and_fetches_nothing() -> None:
         assert f'class="verdict {kind}"' in text
 
 
+def test_what_cannot_be_seen_is_written_out_and_long_names_are_shortened() -> None:
+    page, long = Page("\x1b[2J"), "x" * 10**6
+    page.text("two\nlines")
+    page.table([long, "\x00"], [["\u202egpj.exe", long]], caption=long)
+    page.matrix([long, "b"], [[1, 0], [0, 2]], [1, 2], "c")
+    text = page.html()
+    assert text.isprintable() or not {c for c in text if not c.isprintable()} - {"\n"}
+    assert r"\x1b[2J" in text
+    assert "two\nlines" in text
+    assert r"\u202egpj.exe" in text
+    assert "predicted b: 0 (0.0%)" in text
+    assert len(text) < 30_000
+
+
 def test_contents_lead_to_the_headings() -> None:
     page = Page("Long", contents=True)
     page.heading("A & B")

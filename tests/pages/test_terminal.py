@@ -23,6 +23,8 @@ def test_a_name_cannot_clear_the_screen() -> None:
     Console(file=out, width=80, force_terminal=True).print(text_table("t", ("c",), [("\x1b[2Jx",)]))
     assert "\x1b[2J" not in out.getvalue()
     assert r"\x1b[2Jx" in out.getvalue()
+    long = text_table("t", ("c",), [("x" * 10**6,)])
+    assert len(str(next(iter(long.columns[0].cells)))) == 500
 
 
 def test_columns_stay_straight_where_letters_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,6 +113,9 @@ def test_names_of_the_users_break_no_line_table_or_code_of_a_card(tmp_path: Path
     text = card(tmp_path)
     assert "of 2: `a'b∣c`, `two\\nlines`" in text
     assert "graph `some 'where'`" in text
+    long = SavedModel(GCN(3, 4, 2), classes=["x" * 10**6, "b"])
+    write_card(tmp_path, config, Scored("accuracy", 0.5, None), long, Facts((), ()))
+    assert len(card(tmp_path)) < 10_000
 
 
 def test_a_card_of_pairs_names_the_relation_and_how_it_was_split(tmp_path: Path) -> None:

@@ -65,3 +65,5 @@ def test_a_class_with_the_separator_in_its_name_makes_lists() -> None:
     chosen = torch.tensor([[True, True], [False, True]])
     assert joined_names(chosen, pa.array(["a", "b"])).to_pylist() == ["a|b", "b"]
     assert joined_names(chosen, pa.array(["a", "b|c"])).to_pylist() == ['["a", "b|c"]', '["b|c"]']
+    none = torch.tensor([[True, False], [False, False]])
+    assert joined_names(none, pa.array(["", "b"])).to_pylist() == ['[""]', "[]"]

@@ -27,11 +27,15 @@ from vrgcn.graph.split_words import SPLIT_WORDS
 from vrgcn.graph.validation import SPLITS
 
 ENDS = ("source", "target")
+# Other columns of files that we write.
+_VALUE, _PROBABILITY = "value", "probability"
+_TAKEN = ("rank", "score", _VALUE, _PROBABILITY)
 
 
 def ends_of(pairs: Pairs) -> tuple[str, str]:
-    """The names of the two columns of a pair: source and target, or their kinds if these differ."""
-    if pairs.kinds is None or pairs.kinds[0] == pairs.kinds[1]:
+    """The names of the two columns of a pair: source and target, or their kinds if these differ
+    from each other and from the columns that stand beside them."""
+    if pairs.kinds is None or len({*pairs.kinds, *_TAKEN}) < 2 + len(_TAKEN):
         return ENDS
     return pairs.kinds
 
@@ -146,7 +150,8 @@ def write_values(path: Path, graph: Graph, pairs: Pairs, asked: Tensor, found: T
     asked: (rows, 2) nodes; found: (rows,) numbers, or (rows, classes) scores
     """
     assert pairs.target is not None
-    name = pairs.target.name if pairs.target.name not in ends_of(pairs) else "value"
+    taken = {*ends_of(pairs), _PROBABILITY}
+    name = _VALUE if pairs.target.name in taken else pairs.target.name
     if not pairs.target.classes:
         values = {name: pa.array(found.float().numpy())}
     else:
@@ -154,7 +159,7 @@ def write_values(path: Path, graph: Graph, pairs: Pairs, asked: Tensor, found: T
         classes = pa.array(pairs.target.classes, pa.string())
         values = {
             name: classes.take(pa.array(places.numpy())),
-            "probability": pa.array(shares.float().numpy()),
+            _PROBABILITY: pa.array(shares.float().numpy()),
         }
     columns = [(column, array.type) for column, array in values.items()]
     with scored_file(path, graph, pairs, columns=columns) as file:

@@ -141,6 +141,7 @@ def check_described(file: Path, meta: dict[str, Any]) -> None:
     wrong = {
         "two kinds have the same name": len(set(names)) < len(names),
         "two relations have the same name": len(set(triples)) < len(triples),
+        "a relation is called as a kind": any("-".join(triple) in names for triple in triples),
         "kinds have another number of nodes": sum(k["nodes"] for k in kinds) != meta["nodes"],
         "kinds have another number of features": sum(k["width"] for k in kinds) != meta["width"],
         "target is no kind": meta.get("target") not in (None, *names),

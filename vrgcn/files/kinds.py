@@ -36,6 +36,11 @@ def is_count(value: Any) -> bool:
     return type(value) is int and 0 <= value < 1 << 60
 
 
+def is_text(value: Any) -> bool:
+    """Whether a value is a text that files can hold: none with half of a surrogate pair."""
+    return isinstance(value, str) and value.encode(errors="ignore").decode() == value
+
+
 def shown(value: Any) -> str:
     """A value in an error, however long it is."""
     text = repr(value)
@@ -45,11 +50,11 @@ def shown(value: Any) -> str:
 COUNT = Kind(is_count, "a count")
 POSITIVE = Kind(lambda value: is_count(value) and value > 0, "a count of at least 1")
 FLAG = Kind(lambda value: isinstance(value, bool), "true or false")
-TEXT = Kind(lambda value: isinstance(value, str), "a text")
+TEXT = Kind(is_text, "a text")
 OBJECT = Kind(lambda value: isinstance(value, dict), "an object")
 NAMES = or_null(
     Kind(
-        lambda value: isinstance(value, list) and all(isinstance(v, str) for v in value),
+        lambda value: isinstance(value, list) and all(map(is_text, value)),
         "a list of names",
     )
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+_PICTURED = 200  # characters of a text in a picture; matplotlib takes minutes for 100,000
+
 # user:password@ in a URL; digits between : and / are the port of a host.
 _IN_USER = re.compile(r"([A-Za-z][\w+.-]*://[^\s/?#@:\[\]]*):(?!\d*(?:[/?#,\s]|$))[^\s@]+@")
 _IN_SETTING = re.compile(r"((?:[?&]|\b)(?:ssl)?password=)[^&#\s'\"]+", re.IGNORECASE)
@@ -26,6 +28,11 @@ def printable(name: str | Path, keep: str = "") -> str:
     )
 
 
+def shortened(text: str, most: int) -> str:
+    """The text, or its beginning if it has more than `most` characters."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def encodable(text: str, encoding: str) -> str:
     """The text with characters that an encoding does not have written out, such as \\xe9."""
     return text.encode(encoding, "backslashreplace").decode(encoding)
@@ -33,7 +40,7 @@ def encodable(text: str, encoding: str) -> str:
 
 def picture_text(text: str) -> str:
     """The text for matplotlib, which would read what is between two dollars as mathematics."""
-    return printable(text).replace("$", r"\$")
+    return printable(shortened(text, _PICTURED)).replace("$", r"\$")
 
 
 def has_password(url: str) -> bool:

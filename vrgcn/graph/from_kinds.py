@@ -3,7 +3,7 @@ numbering."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -54,6 +54,7 @@ def graph_from_kinds(
     widths = {kind: 0 if isinstance(x, int) else x.shape[1] for kind, x in tables.items()}
     kinds = Kinds(sizes, target, widths)
     given = {triple: _relation(kinds, triple, part, undirected) for triple, part in edges.items()}
+    _check_owners(kinds, given)
     for triple in undirected:
         if triple not in given:
             raise ValueError(f"undirected names {relation_name(triple)!r}, and edges do not")
@@ -88,6 +89,16 @@ def graph_from_kinds(
         kept |= _kept_of_edges(kinds, given[triple], edges[triple], own_columns)
     graph.kept = kept
     return graph
+
+
+def _check_owners(kinds: Kinds, relations: Iterable[Triple]) -> None:
+    """Raise if a relation is called as a kind: kept columns belong to one or the other by name."""
+    for triple in relations:
+        if relation_name(triple) in kinds.sizes:
+            raise ValueError(
+                f"{relation_name(triple)!r} is the name of a kind and of a relation: give another "
+                "name to one of them"
+            )
 
 
 def _kept_of_nodes(

@@ -11,6 +11,10 @@ from itertools import accumulate
 import torch
 from torch import Tensor
 
+from vrgcn.files.kinds import is_text
+
+BETWEEN = "\x1f"  # kind and id, where both are one text
+
 
 @dataclass(frozen=True)
 class Kinds:
@@ -27,8 +31,10 @@ class Kinds:
         if not self.sizes:
             raise ValueError("a graph of several kinds needs at least one kind of nodes")
         for name, size in self.sizes.items():
-            if not name or not isinstance(name, str):
+            if not name or not is_text(name):
                 raise ValueError(f"the name of a kind must be a text, not {name!r}")
+            if BETWEEN in name:
+                raise ValueError(f"the name of a kind cannot hold {BETWEEN!r}: {name!r}")
             if size < 1:
                 raise ValueError(f"kind {name!r} has no nodes: leave it out")
         if self.target is not None:

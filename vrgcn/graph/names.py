@@ -17,9 +17,8 @@ import pyarrow.compute as pc
 import torch
 from numpy.typing import NDArray
 
-from vrgcn.graph.kinds import Kinds
-
-BETWEEN = "\x1f"  # kind and id, where both are one text
+from vrgcn.files.kinds import is_text
+from vrgcn.graph.kinds import BETWEEN, Kinds
 
 
 @dataclass(frozen=True)
@@ -51,6 +50,9 @@ class Names:
                 continue
             if len(names) != count:
                 raise ValueError(f"names has {len(names)} {kind}, and the graph {count}")
+            if isinstance(names, list) and not all(map(is_text, names)):
+                odd = next(name for name in names if not is_text(name))
+                raise ValueError(f"names of {kind} must be texts, not {odd!r}")
             if isinstance(names, list) and len(set(names)) < count:
                 [(twice, _)] = Counter(names).most_common(1)
                 raise ValueError(f"names calls several {kind} {twice!r}; all must differ")

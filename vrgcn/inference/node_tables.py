@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.names import BETWEEN
+from vrgcn.graph.kinds import BETWEEN
 from vrgcn.graph.trained_on import find_trained_on, note_trained_on
 from vrgcn.models.node_table import NodeTable, node_tables
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.names import BETWEEN
+from vrgcn.graph.kinds import BETWEEN
 from vrgcn.inference.node_tables import on_nodes
 from vrgcn.live.ids import IdIndex
 from vrgcn.live.slots import ONLY, Slots

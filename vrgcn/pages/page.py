@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from vrgcn.files.printable import encodable
+from vrgcn.files.printable import encodable, printable, shortened
 from vrgcn.files.writing import write_text
 from vrgcn.pages.hover import spots
 
@@ -66,6 +66,7 @@ pre { overflow-x: auto; background: #f4f6f8; padding: .6rem .8rem; font-size: .8
 """
 
 
+_LONGEST = 1000  # characters of a name or a caption
 # Texts of verdicts; None if the claim could not be decided.
 VERDICTS = {True: "holds", False: "does not hold", None: "not decided"}
 
@@ -96,19 +97,19 @@ class Page:
         self._parts.append(_Heading(text, level))
 
     def text(self, text: str) -> None:
-        self._parts.append(f"<p>{html.escape(text)}</p>")
+        self._parts.append(f"<p>{_escaped(text)}</p>")
 
     def code(self, text: str) -> None:
-        self._parts.append(f"<pre>{html.escape(text)}</pre>")
+        self._parts.append(f"<pre>{_escaped(text)}</pre>")
 
     def note(self, text: str) -> None:
         """Add a note that the reader must not miss."""
-        self._parts.append(f'<p class="verdict note">{html.escape(text)}</p>')
+        self._parts.append(f'<p class="verdict note">{_escaped(text)}</p>')
 
     @contextmanager
     def fold(self, summary: str) -> Iterator[None]:
         """Hide what is added inside until the reader opens it."""
-        self._parts.append(f"<details><summary>{html.escape(summary)}</summary>")
+        self._parts.append(f"<details><summary>{_name(summary)}</summary>")
         yield
         self._parts.append("</details>")
 
@@ -116,7 +117,7 @@ class Page:
         """Add a claim that was tested; None if it could not be decided."""
         kind = {True: "holds", False: "fails", None: "open"}[holds]
         self._parts.append(
-            f'<p class="verdict {kind}"><strong>{VERDICTS[holds]}</strong>: {html.escape(text)}</p>'
+            f'<p class="verdict {kind}"><strong>{VERDICTS[holds]}</strong>: {_escaped(text)}</p>'
         )
 
     def table(
@@ -129,18 +130,18 @@ class Page:
     ) -> None:
         """Add a table. marked: (row, column) of the cells to highlight"""
         marks = set(marked)
-        head = "".join(f"<th>{html.escape(column)}</th>" for column in columns)
+        head = "".join(f"<th>{_name(column)}</th>" for column in columns)
         body = []
         for i, row in enumerate(rows):
             cells = "".join(
-                f'<td class="mark">{html.escape(cell)}</td>'
+                f'<td class="mark">{_name(cell)}</td>'
                 if (i, j) in marks
-                else f"<td>{html.escape(cell)}</td>"
+                else f"<td>{_name(cell)}</td>"
                 for j, cell in enumerate(row)
             )
             body.append(f"<tr>{cells}</tr>")
         # Outside of the table, which may be wider than the window and would scroll it away.
-        title = f"<figcaption>{html.escape(caption)}</figcaption>" if caption else ""
+        title = f"<figcaption>{_name(caption)}</figcaption>" if caption else ""
         self._parts.append(
             f'<figure class="table">{title}<div class="scroll"><table>'
             f"<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div></figure>"
@@ -155,7 +156,8 @@ class Page:
     ) -> None:
         """Add a confusion matrix: a row for each true class and a column for each predicted class;
         a cell is darker the larger its share of all nodes in the row's class (totals)."""
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in ("true \\ predicted", *names))
+        names = [shortened(name, _LONGEST) for name in names]
+        head = "".join(f"<th>{_name(name)}</th>" for name in ("true \\ predicted", *names))
         body = []
         for true, row, whole in zip(names, counts, totals, strict=True):
             total = max(whole, 1)
@@ -163,9 +165,9 @@ class Page:
                 _cell(f"{true}, predicted {name}", count, count / total)
                 for name, count in zip(names, row, strict=True)
             ]
-            body.append(f"<tr><td>{html.escape(true)}</td>{''.join(cells)}</tr>")
+            body.append(f"<tr><td>{_name(true)}</td>{''.join(cells)}</tr>")
         self._parts.append(
-            f'<figure class="table"><figcaption>{html.escape(caption)}</figcaption>'
+            f'<figure class="table"><figcaption>{_name(caption)}</figcaption>'
             f'<div class="scroll"><table class="matrix"><thead><tr>{head}</tr></thead>'
             f"<tbody>{''.join(body)}</tbody></table></div></figure>"
         )
@@ -183,7 +185,7 @@ class Page:
         """Add a legend for all the figures that follow: names beside small matplotlib figures.
         Outside of the figures it covers nothing, and long names wrap."""
         items = "".join(
-            f'<li><img alt="" src="{_source(line)}"><span>{html.escape(name)}</span></li>'
+            f'<li><img alt="" src="{_source(line)}"><span>{_name(name)}</span></li>'
             for name, line in entries
         )
         self._parts.append(f'<ul class="legend">{items}</ul>')
@@ -193,7 +195,7 @@ class Page:
         self._parts += other._parts
 
     def html(self) -> str:
-        title = html.escape(self.title)
+        title = _name(self.title)
         parts, links = self._numbered()
         return "\n".join(
             [
@@ -214,7 +216,7 @@ class Page:
             if isinstance(part, str):
                 parts.append(part)
                 continue
-            text, place = html.escape(part.text), ""
+            text, place = _name(part.text), ""
             if self.contents and part.level == 2:
                 place = f' id="part-{len(links) + 1}"'
                 links.append(f'<a href="#part-{len(links) + 1}">{text}</a>')
@@ -226,18 +228,28 @@ class Page:
         write_text(path, encodable(self.html(), "utf-8"))  # a folder's name may be any bytes
 
 
+def _escaped(text: str) -> str:
+    """Return the text as HTML; characters that cannot be seen are written out."""
+    return html.escape(printable(text, keep="\n\t"))
+
+
+def _name(text: str) -> str:
+    """Return a name as HTML, its beginning if it is very long: tables repeat names."""
+    return _escaped(shortened(text, _LONGEST))
+
+
 def _cell(text: str, count: int, share: float) -> str:
     """Return a cell of a matrix with a text that shows while the pointer is on it."""
-    told = html.escape(f"{text}: {count:,} ({share:.1%})")
+    told = _escaped(f"{text}: {count:,} ({share:.1%})")
     colour = f"rgba(24,100,171,{0.75 * share:.2f})"
     return f'<td style="background:{colour}" title="{told}">{count:,}</td>'
 
 
 def _figure(figure: Any, caption: str) -> str:
-    text = html.escape(caption)
+    text = _name(caption)
     image = f'<img alt="{text}" src="{_source(figure)}">'
     places = "".join(
-        f'<i style="left:{spot.left:.2%};top:{spot.top:.2%}" title="{html.escape(spot.text)}"></i>'
+        f'<i style="left:{spot.left:.2%};top:{spot.top:.2%}" title="{_name(spot.text)}"></i>'
         for spot in spots(figure)
     )
     return (

@@ -11,7 +11,9 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from vrgcn.files.printable import encodable, printable
+from vrgcn.files.printable import encodable, printable, shortened
+
+_LONGEST = 500  # characters of a cell
 
 
 def text_table(
@@ -33,7 +35,7 @@ def text_table(
 def _text(name: str, keep: str = "") -> Text:
     """Return the name as standard output can show it: escaping it later would break the columns."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    return Text(encodable(printable(name, keep), encoding))
+    return Text(encodable(printable(shortened(name, _LONGEST), keep), encoding))
 
 
 def print_table(table: Table) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vrgcn.files.printable import printable
+from vrgcn.files.printable import printable, shortened
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import layout_word
 from vrgcn.runs.predicted import RELATIONS
@@ -15,6 +15,7 @@ from vrgcn.tasks import find_task
 
 _SPLITS = ("train", "val", "test")
 _SHOWN = 12  # names of classes, kinds or relations
+_LONGEST = 200  # characters of a name
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,9 @@ def split_text(config: Mapping[str, Any]) -> str:
 
 
 def code(text: object) -> str:
-    """Return a name of the user's as code in Markdown, on one line."""
-    return f"`{printable(str(text)).replace('`', chr(39)).replace('|', chr(0x2223))}`"
+    """Return a name of the user's as code in Markdown, on one line and not too long for it."""
+    name = printable(shortened(str(text), _LONGEST))
+    return f"`{name.replace('`', chr(39)).replace('|', chr(0x2223))}`"
 
 
 def listed(names: Sequence[object]) -> str:

@@ -42,7 +42,7 @@ def limit_of(scores: Tensor, coverage: float) -> float:
 
 class SetColumn:
     """The column `set`: the classes of the prediction set, joined by "|"; as a list in JSON where a
-    class has "|" in its name."""
+    class has "|" in its name, or an empty one."""
 
     def __init__(self, region: Region, classes: Sequence[str]) -> None:
         self._region = region
@@ -73,8 +73,9 @@ def joined_names(chosen: Tensor, classes: pa.Array) -> pa.Array:
     starts = torch.zeros(len(chosen) + 1, dtype=torch.int32)
     starts[1:] = chosen.sum(1).cumsum(0)
     lists = pa.ListArray.from_arrays(pa.array(starts.numpy()), values)
-    # Otherwise the class a|b could not be told from the classes a and b.
-    if not pc.any(pc.match_substring(classes, SEPARATOR)).as_py():
+    # Otherwise the class a|b could not be told from the classes a and b, nor "" from no class.
+    odd = pc.or_(pc.match_substring(classes, SEPARATOR), pc.equal(classes, ""))
+    if not pc.any(odd).as_py():
         return pc.binary_join(lists, SEPARATOR)
     texts = [json.dumps(row, ensure_ascii=False) for row in lists.to_pylist()]
     return pa.array(texts, pa.string())

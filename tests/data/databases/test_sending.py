@@ -240,3 +240,22 @@ def test_a_file_that_another_has_locked_is_told(
     assert code == 1
     assert "sqlite:///busy.db: database is locked" in err
     assert vrgcn("predict", trained, "--out", "sqlite:///busy.db#p")[0] == 0
+
+
+@pytest.mark.parametrize("scheme", ["sqlite", "duckdb"])
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (["id", "p_A", "p_a"], "the column 'p_a' and 'p_A' are one name"),
+        (["id", "p_a\0b"], r"the column 'p_a\\x00b' holds a NUL"),
+    ],
+)
+def test_names_that_a_database_would_change_are_refused(
+    scheme: str, columns: list[str], message: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "shop.db"
+    out = TableUrl.parse(f"{scheme}:///{file}#p")
+    with pytest.raises(ValueError, match=message), destination(out) as path:
+        pq.write_table(pa.table([[1]] * len(columns), columns), path)
+    with closing(open_source(out, write=True)) as source:
+        source.check_table("p", None, append=False)  # nothing has the name

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from vrgcn.data.databases.source import is_query, open_source
 from vrgcn.data.databases.url import Place, TableUrl
 from vrgcn.data.tables.reading import BATCH_ROWS
+from vrgcn.files.kinds import shown
 from vrgcn.files.scratch import scratch_folder
 from vrgcn.files.setting_names import setting
 
@@ -45,10 +46,26 @@ def check_destination(out: TableUrl, *, append: bool) -> None:
         source.check_table(out.what, None, append=append)
 
 
+def _check_names(out: TableUrl, names: list[str]) -> None:
+    """Raise if a database would take two columns for one, or end a column's name early."""
+    found: dict[str, str] = {}
+    for name in names:
+        same = name if out.scheme == "postgresql" else name.lower()
+        if same in found or "\0" in name:
+            why = f"and {shown(found[same])} are one name" if same in found else "holds a NUL"
+            raise ValueError(
+                f"{out.address}#{out.what}: to the database, the column {shown(name)} {why}: "
+                f"write a .parquet or .csv file, or other names; {setting('top', 1)} of "
+                "`vrgcn predict` needs no names of classes as columns"
+            )
+        found[same] = name
+
+
 def send(path: Path, out: TableUrl, *, append: bool) -> None:
     """Write the rows of a Parquet file to a table, in one transaction."""
     with pq.ParquetFile(path) as file, closing(open_source(out, write=True)) as source:
         schema = file.schema_arrow
+        _check_names(out, schema.names)
         source.check_table(out.what, schema, append=append)
         rows = pa.RecordBatchReader.from_batches(schema, file.iter_batches(BATCH_ROWS))
         source.write(out.what, rows, append=append)
