@@ -32,5 +32,5 @@ The tool uses the command line, the public names and the files of `vrgcn`, never
 that the same tool records any commit. Commands run as by `python -m vrgcn`, in forks of one process
 that has everything imported (processes.py). One thread; about five minutes.
 
-A new case is a line in a table of `sections/`. `fixtures/` holds what earlier versions wrote.
+A new case is a line in a table of `sections/`.
 """

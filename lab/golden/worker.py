@@ -16,7 +16,6 @@ from lab.golden.sections import (
     helps,
     mistakes,
     names,
-    old,
     python_api,
     table_imports,
 )
@@ -29,7 +28,6 @@ _RECORD = {
     "tables": table_imports.record,
     "runs": commands.record,
     "bits": bits.record,
-    "old": old.record,
     "python": python_api.record,
 }
 FAILED = "FAILED"  # the text of a section that broke off

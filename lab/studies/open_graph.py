@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from vrgcn.data import cache_folder, load_dataset
-from vrgcn.data.store import load_graph, unprotected, verify_graph
+from vrgcn.data.store import load_graph, verify_graph
 
 ROUNDS = 5
 
@@ -37,9 +37,6 @@ def main() -> None:
         folder = max(cache_folder().glob("reddit-like-seed0-*"))
     size = sum(file.stat().st_size for file in folder.iterdir())
     print(f"{folder}: {load_graph(folder)}, {size / 1e9:.2f} GB")
-    note = unprotected(folder)
-    if note is not None:
-        print(note)
     print(f"opened, every place checked  {seconds(lambda: load_graph(folder)):.3f} s")
     print(f"verified, every byte read    {seconds(lambda: verify_graph(folder)):.3f} s")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tests.cli.conftest import small_graph
-from tests.data.test_store import of_version_1
 from vrgcn.data import statistics as statistics_module
 from vrgcn.data.store import save_graph
 from vrgcn.graph.graph import Graph
@@ -83,11 +82,3 @@ def test_verify_finds_a_flipped_bit_of_the_features(vrgcn, graph_folder):
     code, _, err = vrgcn("info", "--graph", graph_folder, "--verify")
     assert code == 1
     assert "features.npy is damaged: its checksum is not the one" in err
-
-
-def test_a_graph_without_checksums_is_noted(vrgcn, graph_folder):
-    of_version_1(graph_folder)
-    code, out, _ = vrgcn("info", "--graph", graph_folder)
-    assert code == 0
-    assert "note: " in out
-    assert "has no checksums (it is of version 1)" in out

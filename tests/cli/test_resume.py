@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.waiting import LONG, wait_for
+from tests.waiting import LONG
 from vrgcn.files.writing import DiskFullError, remove_folder
-from vrgcn.runs import checkpointing, folder, record, store_watch
+from vrgcn.runs import checkpointing, folder, record
 from vrgcn.runs.checkpoint import checkpoints_in
 from vrgcn.runs.lock import locked
 from vrgcn.training.progress import EpochProgress
@@ -271,7 +271,6 @@ def test_a_graph_that_is_changed_during_the_run_is_noticed(
     vrgcn, graph_folder, tmp_path, monkeypatch
 ):
     shown = EpochProgress.epoch
-    monkeypatch.setattr(store_watch, "_lease", lambda file: None)  # nobody is held back
 
     def change(self, point) -> None:
         shown(self, point)
@@ -287,41 +286,6 @@ def test_a_graph_that_is_changed_during_the_run_is_noticed(
     assert "Traceback" not in out + err
     # The checkpoint of the first epoch is from before the change; none came after it.
     assert [p.name for p in checkpoints_in(tmp_path / "cut" / "checkpoints")] == ["step-00000008"]
-
-
-def test_a_run_stops_and_keeps_everything_before_its_graph_is_cut_shorter(
-    vrgcn, graph_folder, tmp_path, monkeypatch
-):
-    train(vrgcn, graph_folder, "--out", "whole")
-    features = graph_folder / "features.npy"
-    whole, shown = features.read_bytes(), EpochProgress.step
-    steps, others, held = [], [], []
-
-    def cut(self, done: int, total: int) -> None:
-        shown(self, done, total)
-        steps.append(done)
-        if len(steps) == 5:
-            code = f"import os; os.truncate({str(features)!r}, 10)"
-            others.append(subprocess.Popen([sys.executable, "-c", code]))
-            wait_for(lambda: held or others[0].poll() is not None, "the file to be opened")
-
-    monkeypatch.setattr(EpochProgress, "step", cut)
-    # The system sends it when it begins to hold another process back, where this disk has leases.
-    before = signal.signal(signal.SIGURG, lambda *_: held.append(True))
-    try:
-        code, out, err = train(vrgcn, graph_folder, "--out", "cut")
-    finally:
-        signal.signal(signal.SIGURG, before)
-    monkeypatch.setattr(EpochProgress, "step", shown)
-    assert others[0].wait(LONG) == 0
-    assert features.stat().st_size == 10
-    if "was changed while training read it" in err:
-        pytest.skip("this disk gives no leases")
-    assert code == 143, err
-    assert f"another process wants to write to {features}" in out.replace("\n", " ")
-    features.write_bytes(whole)
-    assert vrgcn("train", "--resume", "cut")[0] == 0
-    assert outcome(tmp_path / "cut") == outcome(tmp_path / "whole")
 
 
 def test_a_graph_that_disappears_during_the_run_is_told_and_the_run_ends(

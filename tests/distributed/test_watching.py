@@ -5,9 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -16,12 +13,10 @@ import pytest
 import torch
 
 from tests.cli.conftest import small_graph
-from tests.distributed.processes import commands, in_processes
-from tests.waiting import LONG, wait_for
+from tests.distributed.processes import in_processes
 from vrgcn.cli import main
 from vrgcn.distributed.partitioning import write_parts
 from vrgcn.distributed.watching import PartWatch
-from vrgcn.inference.saved import load_model
 from vrgcn.runs import store_watch
 from vrgcn.runs.checkpoint import checkpoints_in
 
@@ -88,7 +83,6 @@ def command(line: list[str]) -> Told:
 
 def changed_at_the_end_of_an_epoch(place: Path, act: Callable[[Path], None]) -> Told:
     """Train; the second process's part is changed before its files are looked at in epoch 2."""
-    store_watch._lease = lambda file: None  # nobody is held back
     looked = PartWatch.epoch
 
     def epoch(self: PartWatch, point) -> None:
@@ -124,7 +118,6 @@ def test_a_part_that_changes_in_one_process_stops_all_before_anything_is_written
 
 def changed_after_a_step(place: Path, act: Callable[[Path], None]) -> Told:
     """Train; the second process's part is changed in the third step, and looked at after each."""
-    store_watch._lease = lambda file: None
     store_watch.SECONDS = -1.0
     looked, steps = PartWatch.step, []
 
@@ -157,45 +150,3 @@ def test_parts_that_disappear_are_told_once_and_the_run_ends(
     assert "cannot be resumed or predicted without it" in told
     assert len((place / "run" / "metrics.jsonl").read_text().splitlines()) == 3
     assert (place / "run" / "result.json").is_file()
-
-
-def wanted_by_another(place: Path) -> Told:
-    """Train; after the third step another process wants to cut a file of the second one's part."""
-    file, looked, steps = place / "parts" / "part-00001" / "features.npy", PartWatch.step, []
-    held: list[bool] = []
-    # The system sends it when it begins to hold another process back, where this disk has leases.
-    signal.signal(signal.SIGURG, lambda *_: held.append(True))
-    others: list[subprocess.Popen[bytes]] = []
-
-    def step(self: PartWatch, done: int, total: int) -> None:
-        steps.append(done)
-        if self.group.rank == 1 and len(steps) == 3:
-            code = f"import os; os.truncate({str(file)!r}, 10)"
-            others.append(subprocess.Popen([sys.executable, "-c", code]))
-            wait_for(lambda: held or others[0].poll() is not None, "the file to be opened")
-        looked(self, done, total)
-
-    PartWatch.step = step  # type: ignore[method-assign]
-    found = command(training(place))
-    assert all(other.wait(LONG) == 0 for other in others)
-    return found
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has leases")
-def test_processes_stop_and_keep_everything_before_a_part_is_cut_shorter(place: Path) -> None:
-    whole = commands(2, training(place, "whole"))
-    assert [code for code, _, _ in whole] == [0, 0], whole
-    features = place / "parts" / "part-00001" / "features.npy"
-    before = features.read_bytes()
-    found = in_processes(2, wanted_by_another, place, join=False)
-    assert features.stat().st_size == 10
-    told = "".join(out + err for _, out, err in found).replace("\n", " ")
-    if "was changed while training read it" in told:
-        pytest.skip("this disk gives no leases")
-    assert [code for code, _, _ in found] == [143, 143], found
-    assert told.count(f"another process wants to write to {features}") == 1
-    features.write_bytes(before)
-    resumed = commands(2, ["train", "--resume", str(place / "run")])
-    assert [code for code, _, _ in resumed] == [0, 0], resumed
-    ours, theirs = (load_model(place / name).model.state_dict() for name in ("run", "whole"))
-    assert all(torch.equal(value, theirs[name]) for name, value in ours.items())

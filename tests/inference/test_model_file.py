@@ -6,7 +6,6 @@ import hashlib
 import io
 import json
 import math
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -163,22 +162,6 @@ def test_the_checksum_is_what_the_documentation_says(path: Path) -> None:
     assert hashlib.sha256(text.encode()).hexdigest() == checksum
 
 
-def test_a_file_from_before_there_were_checksums_is_read_without_a_word(path: Path) -> None:
-    with safe_open(path, framework="pt") as file:
-        said = json.loads(file.metadata()["vrgcn-model"])
-        held = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    del said["checksum"]
-    save_file(held, path, metadata={"vrgcn-model": json.dumps(said)})
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert load_model(path).classes == ["a", "b", "c"]
-    # A checksum whose name is damaged does not make a file an old one.
-    text = json.dumps(said | {"chucksum": "0"})
-    save_file(held, path, metadata={"vrgcn-model": text})
-    with pytest.raises(ValueError, match="is damaged: it has no checksum, and an entry 'chucksum'"):
-        load_model(path)
-
-
 def test_a_model_is_written_a_piece_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,19 +220,6 @@ def test_half_a_unit_and_a_unit_of_zero_are_refused(scale: dict, tmp_path: Path)
     change(tmp_path / "m.safetensors", **scale)
     with pytest.raises(ValueError, match=r"m\.safetensors.*output_scale"):
         load_model(tmp_path / "m.safetensors")
-
-
-def test_a_file_from_before_an_argument_existed_has_the_usual_model(path):
-    with safe_open(path, framework="pt") as file:
-        found = json.loads(file.metadata()["vrgcn-model"])
-    later = {"transform_first": False, "norm": "auto", "skip": False, "jumping": "none"}
-    later |= {"neighbour_labels": False, "label_hops": 1}
-    assert {name: found["arguments"].pop(name) for name in later} == later
-    with safe_open(path, framework="pt") as file:
-        held = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    save_file(held, path, metadata={"vrgcn-model": json.dumps(signed(found, held))})
-    arguments = load_model(path).model.arguments
-    assert {name: arguments[name] for name in later} == later
 
 
 def test_a_model_of_any_form_predicts_the_same_from_its_file(tmp_path):

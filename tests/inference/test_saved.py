@@ -137,23 +137,6 @@ def test_a_model_of_numbers_comes_back_with_its_unit(dtype, tmp_path: Path):
     assert torch.equal(loaded.model(x, propagate), model(x, propagate))
     assert torch.equal(loaded.model(x, propagate), plain.double() * 3.5 + 1.7e9)
     assert next(loaded.model.parameters()).dtype == dtype
-    assert _description(tmp_path / "m.safetensors")["version"] == 2
-
-
-def test_files_from_before_there_was_regression_are_read(tmp_path: Path):
-    path = tmp_path / "m.safetensors"
-    model = GCN(4, 8, 3).eval()
-    save_model(SavedModel(model, "gcn", multilabel=True), path)
-    description = _description(path)
-    assert description.pop("regression") is False
-    del description["checksum"]
-    assert description["version"] == 1
-    tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
-    save_file(tensors, path, metadata={"vrgcn-model": json.dumps(description)})
-    loaded = load_model(path)
-    assert loaded.task == "multilabel"
-    x = torch.randn(5, 4)
-    assert torch.equal(loaded.model(x, lambda h: h), model(x, lambda h: h))
 
 
 @pytest.mark.parametrize("kind", ["none", "standard"])

@@ -237,7 +237,6 @@ BROKEN = {
         "is of 2 outputs, and the model has 3",
     ),
     "no number": ({"smoothing.errors": torch.full((80, 3), torch.nan)}, "NaN"),
-    "gone": ({"description": {"model": "correct-and-smooth"}}, "of an older vrgcn.*fit it again"),
 }
 
 

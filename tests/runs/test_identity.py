@@ -24,22 +24,6 @@ def test_settings_that_are_free_are_no_part_of_it() -> None:
     assert identity(trainer(**changed)) == identity(trainer())
 
 
-def test_a_setting_that_did_not_exist_yet_was_at_its_default() -> None:
-    before, now = identity(trainer()), identity(trainer())
-    del before["config"]["warm_start"]
-    assert differences(before, now) == []
-    now["config"]["warm_start"] = True
-    assert differences(before, now) == ["warm_start was False and is True"]
-
-
-def test_an_argument_of_a_model_that_did_not_exist_yet_was_at_its_default() -> None:
-    before, now = identity(trainer()), identity(trainer())
-    del before["model"]["transform_first"]
-    assert differences(before, now) == []
-    now["model"]["transform_first"] = True
-    assert differences(before, now) == ["the model's transform_first was False and is True"]
-
-
 def test_every_part_of_a_graph_counts_and_layout_does_too() -> None:
     g = graph()
     prints = fingerprint(g)

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 
-from tests.waiting import LONG, wait_for
 from vrgcn import Graph, save_graph
 from vrgcn.files.folder import OpenFolder
-from vrgcn.runs import store_watch
 from vrgcn.runs.store_watch import StoreChangedError, StoreWatch
 
 
@@ -22,12 +18,6 @@ from vrgcn.runs.store_watch import StoreChangedError, StoreWatch
 def folder(tmp_path: Path) -> Path:
     save_graph(Graph([[0], [1]], torch.ones(3, 2)), tmp_path / "graph")
     return tmp_path / "graph"
-
-
-@pytest.fixture
-def no_leases(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A lease holds its own process back too: 45 seconds, where the test is the one who writes."""
-    monkeypatch.setattr(store_watch, "_lease", lambda file: None)
 
 
 def test_a_graph_that_nobody_touches_raises_nothing(folder: Path) -> None:
@@ -39,7 +29,6 @@ def test_a_graph_that_nobody_touches_raises_nothing(folder: Path) -> None:
     assert not told
 
 
-@pytest.mark.usefixtures("no_leases")
 def test_a_file_that_is_written_to_is_named(folder: Path) -> None:
     watch = StoreWatch(folder, print)
     file = folder / "indices.npy"
@@ -50,7 +39,6 @@ def test_a_file_that_is_written_to_is_named(folder: Path) -> None:
         watch.check()
 
 
-@pytest.mark.usefixtures("no_leases")
 def test_a_file_that_grows_is_named(folder: Path) -> None:
     watch = StoreWatch(folder, print)
     file = folder / "features.npy"
@@ -84,47 +72,14 @@ def test_what_is_watched_is_what_was_opened_whatever_has_its_name(folder: Path) 
         shutil.copytree(folder.with_name("kept"), folder)
         watch = StoreWatch(opened, told.append)
     watch.check()
-    watch.close()
     assert len(told) == 1
     assert "was replaced by another" in told[0]
 
 
-CUT = "import os, sys; os.truncate(sys.argv[1], 10)"
-leases = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has leases")
-
-
-@leases
-def test_whoever_wants_to_cut_a_file_waits_until_training_has_let_go(folder: Path) -> None:
-    watch = StoreWatch(folder, print)
-    if not watch._leases:
-        pytest.skip("this disk gives no leases")
-    file = folder / "features.npy"
-    whole = file.read_bytes()
-    with subprocess.Popen([sys.executable, "-c", CUT, str(file)]) as other:
-        assert wait_for(watch.wanted, f"another process to open {file}") == file
-        assert watch.wanted() is None  # told once
-        watch.check()  # nothing has happened yet
-        assert file.read_bytes() == whole
-        watch.close()
-        assert other.wait(LONG) == 0
-    assert file.stat().st_size == 10
-
-
-@leases
-def test_readers_are_not_held_back_and_two_runs_may_read_one_graph(folder: Path) -> None:
-    one, other = StoreWatch(folder, print), StoreWatch(folder, print)
-    (folder / "features.npy").read_bytes()
-    assert one.wanted() is other.wanted() is None
-    one.close()
-    other.close()
-
-
-@pytest.mark.usefixtures("no_leases")
-def test_without_leases_a_file_that_was_cut_is_found_within_a_second(folder: Path) -> None:
+def test_a_file_that_was_cut_is_found_within_a_second(folder: Path) -> None:
     now = 100.0
     watch = StoreWatch(folder, print, lambda: now)
     os.truncate(folder / "features.npy", 10)
-    assert watch.wanted() is None
     now += 0.75
     watch.glance()  # it was looked at less than a second ago
     now += 0.25

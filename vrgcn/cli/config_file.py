@@ -10,7 +10,7 @@ from vrgcn.cli.parsing import build_options, read_words
 from vrgcn.files.parsing import read_toml
 from vrgcn.runs.config_file import read_values, setting_types
 from vrgcn.runs.folder import CONFIG, read_config
-from vrgcn.runs.settings import BEFORE, NOTED, OVER, with_defaults
+from vrgcn.runs.settings import NOTED, OVER, with_defaults
 
 _GRAPH = ("dataset", "graph")  # the options that name a graph
 _NAMING = (*_GRAPH, "graph_or_dataset", "target")  # the options by which the user names a graph
@@ -52,10 +52,9 @@ def file_values(options: type, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _run_values(folder: Path, options: type, left_out: tuple[str, ...]) -> dict[str, Any]:
-    """Return the settings of a run, including settings that were added after it began."""
+    """Return the settings of a run."""
     _refuse_fitted(folder / CONFIG)
-    before = {name: BEFORE[name] for name in setting_types(options).keys() & BEFORE.keys()}
-    return before | read_values(folder / CONFIG, options, left_out)
+    return read_values(folder / CONFIG, options, left_out)
 
 
 def _read_config_file(path: Path, options: type, left_out: tuple[str, ...]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from vrgcn.models.config import ModelConfig
 from vrgcn.pages.destination import PAGES, check_suffix, check_writable
 from vrgcn.runs.folder import CONFIG, DIAGNOSIS, METRICS, chosen_estimator, read_config
 from vrgcn.runs.run import check_run, parts_of_run
-from vrgcn.runs.settings import BEFORE, Settings
+from vrgcn.runs.settings import Settings
 from vrgcn.training.config import AUTO, TrainConfig
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def _of_run(options: DiagnoseOptions, folder: Path) -> tuple[str, Job]:
             f"{folder} holds no network that was trained by epochs, and so has no gradients to "
             "look at: name another run"
         )
-    theirs = asdict(ModelConfig()) | BEFORE | run.config
+    theirs = asdict(ModelConfig()) | run.config
     for name, value in asdict(options.model).items():
         if theirs[name] != value:
             raise ValueError(

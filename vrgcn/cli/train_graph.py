@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +35,7 @@ from vrgcn.runs.folder import chosen_estimator, resumable
 from vrgcn.runs.interrupts import Interrupted
 from vrgcn.runs.job import Job
 from vrgcn.runs.resume import described, nothing_left
-from vrgcn.runs.store_watch import StoreWatch, wanted_note
+from vrgcn.runs.store_watch import StoreWatch
 from vrgcn.training.embedding_objective import EmbeddingObjective
 from vrgcn.training.listener import Listener, Listeners
 from vrgcn.training.objective import TaskObjective
@@ -62,16 +61,15 @@ def run_train_graph(options: TrainOptions) -> None:
     if options.graph is None or not options.graph.is_dir():
         _run(options, options.open_graph(filling_bars()), None)
         return
-    with ExitStack() as stack:
-        with OpenFolder(options.graph) as store:  # watch the same files that are read
-            watch = stack.enter_context(closing(StoreWatch(store, print_note)))
-            opened = options.open_graph(filling_bars(), store)
-        _run(options, opened, watch)
+    with OpenFolder(options.graph) as store:  # watch the same files that are read
+        watch = StoreWatch(store, print_note)
+        opened = options.open_graph(filling_bars(), store)
+    _run(options, opened, watch)
 
 
 def _run(options: TrainOptions, opened: Opened, watch: StoreWatch | None) -> None:
     graph = opened.graph
-    options = options.settled(graph, print, resumed=options.resume is not None)
+    options = options.settled(graph, print)
     job = options.prepare(graph, chosen_estimator(options.resume))
     with run_folder(options, job.config.estimator) as folder:
         scaling = "none" if graph.scaling is None else graph.scaling.kind
@@ -173,7 +171,7 @@ def _trackers(
 
 
 class Watching(Listener):
-    """Prints notes, and stops the run before another process that is waiting writes to its graph.
+    """Prints notes, and stops the run if a file of its graph was changed.
 
     watch: of the graph's files; None if the graph is not on disk
     """
@@ -190,13 +188,8 @@ class Watching(Listener):
         print(f"going on after epoch {len(curve)}")
 
     def step(self, done: int, total: int) -> None:
-        if self.watch is None:
-            return
-        self.watch.glance()
-        file = self.watch.wanted()
-        if file is not None:
-            print_note(wanted_note(file))
-            signal.raise_signal(signal.SIGTERM)
+        if self.watch is not None:
+            self.watch.glance()
 
 
 def _print_baseline(job: Job) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -100,7 +100,7 @@ def _run(options: TrainOptions, group: Group) -> None:
     assert options.graph is not None
     with ExitStack() as stack:
         with OpenFolder(options.graph) as whole:  # watch the same files that are read
-            watch = stack.enter_context(closing(PartWatch(whole, group, print_note)))
+            watch = PartWatch(whole, group, print_note)
             part = load_part(whole, group.rank, verify=options.verify)
         # The first process locks the folder; if that fails, all processes raise.
         group.by_first(lambda: _begin(options, group, stack))

@@ -263,9 +263,10 @@ def load_dataset(
 
 
 def _cached_name(name: str, dataset: Dataset, origin: Any) -> str:
-    if dataset.raw is None:
-        return f"{name}-seed{origin}-v{dataset.version}"
-    return f"{name}-{dataset.raw.fingerprint(origin)}-v{dataset.version}"
+    from vrgcn.data.store_format import VERSION
+
+    made_of = f"seed{origin}" if dataset.raw is None else dataset.raw.fingerprint(origin)
+    return f"{name}-{made_of}-v{dataset.version}-format{VERSION}"
 
 
 def root_folder(chosen: str | Path | None = None) -> Path:

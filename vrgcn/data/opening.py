@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from vrgcn.data import find_dataset, load_dataset, root_folder
 from vrgcn.data.sources import find_source
 from vrgcn.data.splitting import random_split
-from vrgcn.data.store import load_graph, unprotected, verify_graph
+from vrgcn.data.store import load_graph, verify_graph
 from vrgcn.data.store_format import content_checksum, opened_store, read_meta
 from vrgcn.files.folder import OpenFolder
 from vrgcn.graph.graph import Graph
@@ -75,10 +75,11 @@ def _open(
     dataset, path = find_source(dataset, graph.path if isinstance(graph, OpenFolder) else graph)
     if path is not None:
         with opened_store(graph if isinstance(graph, OpenFolder) else path) as folder:
-            note = verify_graph(folder) if verify else unprotected(folder)
+            if verify:
+                verify_graph(folder)
             checksum = content_checksum(read_meta(folder))
             opened = load_graph(folder, memory=memory)
-        return Opened(opened, suitable_scaling(opened.features), note, checksum)
+        return Opened(opened, suitable_scaling(opened.features), None, checksum)
     assert dataset is not None
     opened = load_dataset(dataset, data_root=data_root, verify=verify)
     return Opened(opened, find_dataset(dataset).scaling, _note(dataset, data_root))

@@ -39,10 +39,7 @@ from vrgcn.data.store_derived import as_tensor, derived_tables, verify_derived
 from vrgcn.data.store_features import block_places, feature_arrays, features_from
 from vrgcn.data.store_format import (
     FORMAT,
-    IN_BLOCKS,
     VERSION,
-    WITH_KEPT,
-    WITH_KINDS,
     BlockPlace,
     Meta,
     Source,
@@ -72,7 +69,6 @@ from vrgcn.graph.names import Names
 from vrgcn.graph.propagation import is_symmetric
 from vrgcn.graph.sparse import CSR
 from vrgcn.graph.validation import SPLITS
-from vrgcn.tasks import find_task
 
 
 def save_graph(graph: Graph, path: str | Path) -> None:
@@ -185,24 +181,19 @@ def _adjacency(arrays: dict[str, Tensor], meta: Meta) -> CSR:
     )
 
 
-def verify_graph(path: Source) -> str | None:
-    """Read all of the graph in a folder and refuse it if a byte is not what was written.
-
-    Returns a note where the graph is of a version without checksums, and None otherwise. Features
-    that are NaN or infinite, and node ids that two nodes have, are refused of any version.
-    """
+def verify_graph(path: Source) -> None:
+    """Read all of the graph in a folder and refuse it if a byte is not what was written, if
+    features are NaN or infinite, or if two nodes have the same id."""
     with opened_store(path) as folder:
         meta = read_meta(folder)
         arrays = _map_arrays(folder, meta, read_only=True)
-        if meta["version"] >= VERSION:
-            _verify_checksums(folder, meta, arrays)
+        _verify_checksums(folder, meta, arrays)
         verify_derived(folder.path)
         for name, array in arrays.items():
             if name.startswith(("features", "feature_values")):
                 check_finite(folder.path / f"{name}.npy", array)
         for file, count in id_files(meta).items():
             check_different(folder.path / file, read_ids(folder, count, file))
-        return unprotected(folder)
 
 
 def _verify_checksums(folder: OpenFolder, meta: Meta, arrays: dict[str, Tensor]) -> None:
@@ -216,18 +207,6 @@ def _verify_checksums(folder: OpenFolder, meta: Meta, arrays: dict[str, Tensor])
                 f"{folder.path / name} is damaged: its checksum is not the one that {META} has of "
                 "it; import or save the graph again (of a named data set: delete the folder)"
             )
-
-
-def unprotected(path: Source) -> str | None:
-    """Return a note on a graph of a version without checksums; None if it has them."""
-    with opened_store(path) as folder:
-        version = read_meta(folder)["version"]
-    if version >= VERSION:
-        return None
-    return (
-        f"{folder.path} has no checksums (it is of version {version}): damage to its numbers would "
-        "not be noticed; import or save the graph again to have them"
-    )
 
 
 def _arrays(graph: Graph) -> dict[str, Tensor]:
@@ -278,7 +257,7 @@ def _describe(
     layout = "blocks" if blocks is not None else "sparse" if sparse else "dense"
     described: Meta = {
         "format": FORMAT,
-        "version": VERSION if blocks is None else IN_BLOCKS,
+        "version": VERSION,
         "nodes": len(arrays["indptr"]) - 1 if kinds is None else kinds.num_nodes,
         "edges": len(arrays["indices"])
         if kinds is None
@@ -289,7 +268,6 @@ def _describe(
         "num_classes": num_classes,
         "labelled": "labels" in arrays,
         "task": task,
-        "multilabel": find_task(task).several,
         "weighted": "weights" in arrays or any(relation.weighted for relation in relations),
         "reversed": "reverse_indptr" in arrays,
         "splits": {name: len(arrays[name]) for name in SPLITS},
@@ -304,9 +282,9 @@ def _describe(
     if blocks is not None:
         described |= {"blocks": [asdict(b) for b in blocks]}
     if kinds is not None:
-        described |= {"version": WITH_KINDS, **described_kinds(kinds, [*names.by_kind], relations)}
+        described |= described_kinds(kinds, [*names.by_kind], relations)
     if kept:
-        described |= {"version": WITH_KEPT, **described_kept(kept)}
+        described |= described_kept(kept)
     return described
 
 

@@ -29,15 +29,11 @@ from vrgcn.files.kinds import (
 )
 from vrgcn.files.parsing import parse_json
 from vrgcn.graph.validation import SPLITS
-from vrgcn.tasks import TASKS, find_task, flagged_task, is_task
+from vrgcn.tasks import TASKS, find_task, is_task
 
 FORMAT = "vrgcn-graph"
 IDS = "ids.arrow"
-VERSION = 3  # written; it has checksums
-IN_BLOCKS = 4  # written for features in blocks
-WITH_KINDS = 5  # written for several kinds of nodes
-WITH_KEPT = 6  # written for kept columns of edges or nodes
-VERSIONS = (1, 2, VERSION, IN_BLOCKS, WITH_KINDS, WITH_KEPT)  # read; 2 had labels that are numbers
+VERSION = 1
 CHECKSUM = "checksum"  # checksum of meta.json itself, without this entry
 # A number alone must not make a model of terabytes: the most without as many nodes, or entries.
 _MOST_CLASSES = 1 << 20
@@ -199,30 +195,24 @@ def read_meta(folder: OpenFolder) -> Meta:
     if not isinstance(meta, dict) or meta.get("format") != FORMAT:
         raise ValueError(f"{path} is not a saved graph: {file} does not say format {FORMAT!r}")
     version = meta.get("version")
-    if type(version) is not int or version not in VERSIONS:
+    if type(version) is not int or version != VERSION:
         raise ValueError(
-            f"{file} has version {version!r} and this vrgcn reads version "
-            f"{', '.join(map(str, VERSIONS[:-1]))} or {VERSIONS[-1]}; save the graph again"
+            f"{file} has version {version!r}, and this vrgcn reads version {VERSION}: import or "
+            "save the graph again"
         )
-    if version >= 3 and meta.pop(CHECKSUM, None) != value_checksum(meta):
+    if meta.pop(CHECKSUM, None) != value_checksum(meta):
         raise ValueError(
             f"{file} is damaged, or was changed by hand: its checksum is another; save the graph "
             "again"
         )
-    if "task" not in meta:  # a folder from before there were labels that are numbers
-        meta["task"] = flagged_task(multilabel=meta.get("multilabel") is True)
-    meta.setdefault("reversed", False)  # a folder from before there were histories of gradients
     check_kinds(str(file), meta, _KINDS)
     _check_agreement(file, meta)
     return meta
 
 
-def content_checksum(meta: Meta) -> str | None:
-    """Return the checksum of all files of a graph on disk except its splits; None for one without
-    checksums."""
-    sums = meta.get("checksums")
-    if sums is None:
-        return None
+def content_checksum(meta: Meta) -> str:
+    """Return the checksum of all files of a graph on disk except its splits."""
+    sums = meta["checksums"]
     splits = [f"{name}.npy" for name in SPLITS]
     return value_checksum({name: value for name, value in sums.items() if name not in splits})
 
@@ -230,12 +220,11 @@ def content_checksum(meta: Meta) -> str | None:
 def _check_agreement(file: Path, meta: Meta) -> None:
     names, task = meta["names"], find_task(meta["task"])
     _check_blocks(file, meta)
-    if meta["version"] == WITH_KINDS or "kinds" in meta:
+    if "kinds" in meta:
         check_described(file, meta)
     check_kept(file, meta)
     sparse = meta["feature_layout"] == "sparse"
     wrong = {
-        "multilabel does not agree with task": meta["multilabel"] != task.several,
         "numbers have no classes": not task.has_classes and meta["num_classes"] != 0,
         "feature_entries must be a count": sparse and meta["feature_entries"] is None,
         "width must be at least 1": not meta["width"] and "kinds" not in meta,
@@ -246,7 +235,6 @@ def _check_agreement(file: Path, meta: Meta) -> None:
             names["classes"], meta["num_classes"]
         ),
         "features have another number of names": not _one_each(names["features"], meta["width"]),
-        "it has no checksums": meta["version"] >= 3 and not _BY_NAME.good(meta.get("checksums")),
     }
     for text, is_wrong in wrong.items():
         if is_wrong:
@@ -257,7 +245,7 @@ def _check_blocks(file: Path, meta: Meta) -> None:
     """Refuse blocks of features outside of their matrix, or in each other's place."""
     if meta["feature_layout"] != "blocks":
         return
-    if meta["version"] < IN_BLOCKS or not _BLOCKS.good(meta.get("blocks")):
+    if not _BLOCKS.good(meta.get("blocks")):
         raise ValueError(f"{file}: blocks must be {_BLOCKS.words}")
     blocks = blocks_of(meta) or []
     for number, one in enumerate(blocks):
@@ -292,7 +280,7 @@ _BLOCKS = Kind(
     ),
     f"objects of counts: {', '.join(_PLACE)} (null of a dense block)",
 )
-# Each entry that every version has.
+# The entries that every graph has.
 _KINDS = {
     "nodes": POSITIVE,
     "edges": COUNT,
@@ -301,7 +289,6 @@ _KINDS = {
     "feature_entries": or_null(COUNT),
     "num_classes": COUNT,
     "labelled": FLAG,
-    "multilabel": FLAG,
     "weighted": FLAG,
     "reversed": FLAG,
     "task": Kind(is_task, f"one of {', '.join(TASKS)}, or a task of an installed plug-in"),
@@ -318,4 +305,5 @@ _KINDS = {
         "nodes, true or false, and classes and features, lists of names or null",
     ),
     "dtypes": _BY_NAME,
+    "checksums": _BY_NAME,
 }

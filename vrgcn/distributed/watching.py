@@ -8,13 +8,12 @@ no checkpoint is written after it.
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable
 
 from vrgcn.distributed.group import Group
 from vrgcn.distributed.parts import opened_part
 from vrgcn.files.folder import OpenFolder
-from vrgcn.runs.store_watch import StoreChangedError, StoreWatch, wanted_note
+from vrgcn.runs.store_watch import StoreChangedError, StoreWatch
 from vrgcn.training.listener import Listener
 from vrgcn.training.state import Epoch
 
@@ -33,19 +32,9 @@ class PartWatch(Listener):
         with opened_part(whole, group.rank) as mine:
             self._watches = [StoreWatch(folder, self._gone) for folder in (whole, mine)]
 
-    def close(self) -> None:
-        """Release all leases."""
-        for watch in self._watches:
-            watch.close()
-
     def step(self, done: int, total: int) -> None:
         for watch in self._watches:
             watch.glance()  # an error ends this process, and the others lose it
-            file = watch.wanted()
-            if file is not None:
-                if self.group.tells("wanted"):
-                    self.tell(wanted_note(file))
-                signal.raise_signal(signal.SIGTERM)  # stops all processes
 
     def epoch(self, point: Epoch) -> None:
         self.checkpoint()

@@ -26,9 +26,7 @@ from vrgcn.inference.calibration import Calibration
 from vrgcn.inference.saved import SavedModel, load_model, save_model
 from vrgcn.inference.smoothing import Smoothing
 
-FORMAT = "vrgcn-average"
-# 2 has a smoothing, 3 a calibration; each is written only for these.
-VERSIONS = (1, 2, 3)
+FORMAT, VERSION = "vrgcn-average", 1
 _CHECKSUM, _TENSORS = "checksum", "tensors"
 _SMOOTHING, _CALIBRATION = "smoothing.safetensors", "calibration.safetensors"
 _MEMBERS = "members"  # the folder of their files
@@ -109,18 +107,22 @@ def save_average(average: Average, folder: Path) -> None:
         entries.append({"name": name, "file": file, "weight": weight, _CHECKSUM: checksum})
     # Relative: both may be moved together.
     best = None if average.best is None else os.path.relpath(average.best, folder)
-    about: dict[str, Any] = {"format": FORMAT, "version": 1, "best": best, "members": entries}
-    if average.smoothing is not None:
-        about |= {"version": 2, "smoothing": _written(folder / _SMOOTHING, average.smoothing)}
-    if average.calibration is not None:
-        kept = _written(folder / _CALIBRATION, average.calibration)
-        about |= {"version": 3, "calibration": kept}
+    about: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "best": best,
+        "members": entries,
+        "smoothing": _written(folder / _SMOOTHING, average.smoothing),
+        "calibration": _written(folder / _CALIBRATION, average.calibration),
+    }
     about[_CHECKSUM] = value_checksum(about)
     write_text(folder / AVERAGE, json.dumps(about, indent=1) + "\n")
 
 
-def _written(file: Path, part: Smoothing | Calibration) -> dict[str, Any]:
-    """Write the tensors of a part of an average; return what average.json says about it."""
+def _written(file: Path, part: Smoothing | Calibration | None) -> dict[str, Any] | None:
+    """Write the tensors of a part of an average; return its entry of average.json."""
+    if part is None:
+        return None
     tensors = part.tensors
     with new_file(file, size=size_of(tensors)) as opened:
         write_tensors(opened, tensors)
@@ -134,10 +136,10 @@ def load_average(folder: Path) -> Average:
     about = read_json(path)
     if not isinstance(about, dict) or about.get("format") != FORMAT:
         raise ValueError(f"{path}: was not written by vrgcn; it lacks the entry {FORMAT!r}")
-    if about.get("version") not in VERSIONS:
+    if about.get("version") != VERSION:
         raise ValueError(
-            f"{path}: is of version {shown(about.get('version'))}, and this vrgcn reads "
-            f"{' and '.join(map(str, VERSIONS))}"
+            f"{path}: is of version {shown(about.get('version'))}, and this vrgcn reads version "
+            f"{VERSION}: run the search again"
         )
     said = {name: value for name, value in about.items() if name != _CHECKSUM}
     if about.get(_CHECKSUM) != value_checksum(said):
@@ -159,8 +161,8 @@ def load_average(folder: Path) -> Average:
     return replace(
         average,
         weights=tuple(weights.values()),
-        smoothing=_read(folder / _SMOOTHING, about.get("smoothing"), Smoothing),
-        calibration=_read(folder / _CALIBRATION, about.get("calibration"), Calibration),
+        smoothing=_read(folder / _SMOOTHING, about["smoothing"], Smoothing),
+        calibration=_read(folder / _CALIBRATION, about["calibration"], Calibration),
     )
 
 
@@ -216,6 +218,8 @@ _KINDS = {
         "a list of at least one object",
     ),
     "best": or_null(TEXT),
+    "smoothing": or_null(OBJECT),
+    "calibration": or_null(OBJECT),
 }
 _MEMBER = {
     "name": TEXT,

@@ -47,16 +47,10 @@ from vrgcn.pairs.model import ENCODERS, PairModel
 from vrgcn.tasks import is_task
 
 FORMAT = "vrgcn-model"
-# Versions that can be read. 2 predicts numbers, 3 is a custom model or has a custom matrix, 4 is a
-# baseline or has node tables, 5 scales features in blocks, 6 has a smoothing, 7 is relational, 8
-# scores pairs, 9 is calibrated, 10 has a model or a task of a plug-in; each is written only for
-# these.
-VERSIONS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
-CALIBRATED, PLUGIN = 9, 10
-CHECKSUM = "checksum"  # covers tensors and description; older files have none
+VERSION = 1
+CHECKSUM = "checksum"  # covers tensors and description
 _PREFIX = "model."
 PAIRS = "pairs"  # the name of models that score pairs
-_GONE = "correct-and-smooth"
 _SCALE = ("output_scale.mean", "output_scale.deviation")
 _GROUPS = "scaling.groups"
 # Tensors that scalings of some kinds have.
@@ -81,26 +75,15 @@ def read_model_file(path: Path) -> tuple[Description, Tensors]:
     if not isinstance(description, dict):
         raise ValueError(f"{path}: its entry {FORMAT!r} must be an object")
     version = description.get("version")
-    if type(version) is not int or version not in VERSIONS:
+    if type(version) is not int or version != VERSION:
         raise ValueError(
-            f"{path}: is of version {shown(version)}, and this vrgcn reads "
-            f"{' and '.join(map(str, VERSIONS))}"
+            f"{path}: is of version {shown(version)}, and this vrgcn reads version {VERSION}: "
+            "train the model again"
         )
     _check_checksum(path, description, tensors)
-    for key in ("regression", "own_matrix"):  # files from before there were such models
-        description.setdefault(key, False)
-    description.setdefault("smoothing", None)
-    description.setdefault("calibration", None)
-    description.setdefault("plugin", None)
-    description.setdefault("task", None)
-    _refuse_gone(path, description)
-    own = version >= 3 and description.get("model") is None
+    own = description.get("model", "") is None
     check_kinds(str(path), description, _OWN_KINDS if own else _KINDS)
     if not own:
-        network = description["arguments"].get("encoder", description["model"])
-        if network in MODELS:  # files from before there was a choice
-            for name, value in _LATER.items():
-                description["arguments"].setdefault(name, value)
         _check_arguments(path, description["model"], description["arguments"])
     if description["propagation"] is None and not (own or description["own_matrix"]):
         raise ValueError(f"{path}: does not say by what the model propagates")
@@ -109,14 +92,6 @@ def read_model_file(path: Path) -> tuple[Description, Tensors]:
             raise ValueError(f"{path}: {name} holds NaN or infinite numbers; train the model again")
     _check_agreement(path, description, tensors)
     return description, tensors
-
-
-def _refuse_gone(path: Path, description: Description) -> None:
-    if description.get("model") == _GONE:
-        raise ValueError(
-            f"{path}: holds the baseline {_GONE!r} of an older vrgcn. Any model can be corrected "
-            "and smoothed now: fit it again"
-        )
 
 
 def write_model_file(path: Path, description: Description, tensors: Tensors) -> None:
@@ -139,22 +114,14 @@ def signed(description: Description, tensors: Tensors) -> Description:
 
 
 def _check_checksum(path: Path, description: Description, tensors: Tensors) -> None:
-    if CHECKSUM in description:
-        try:
-            right = signed(description, tensors)[CHECKSUM]
-        except RecursionError:
-            raise ValueError(f"{path}: its entry {FORMAT!r} is nested too deeply") from None
-        if description[CHECKSUM] != right:
-            raise ValueError(
-                f"{path}: is damaged, or was changed by hand: its checksum is another; copy it "
-                "again from where it was made, or train the model again"
-            )
-        return
-    unknown = description.keys() - {"format", "version", *_OWN_KINDS}
-    if unknown:
+    try:
+        right = signed(description, tensors)[CHECKSUM]
+    except RecursionError:
+        raise ValueError(f"{path}: its entry {FORMAT!r} is nested too deeply") from None
+    if description.get(CHECKSUM) != right:
         raise ValueError(
-            f"{path}: is damaged: it has no checksum, and an entry {shown(min(unknown))}, which "
-            "files without one do not have"
+            f"{path}: is damaged, or was changed by hand: its checksum is another; copy it "
+            "again from where it was made, or train the model again"
         )
 
 
@@ -315,8 +282,6 @@ def _check_arguments(path: Path, model: str, arguments: dict[str, Any]) -> None:
     if model in BASELINES:
         kinds = BASELINES[model].kinds
     elif model == PAIRS:
-        for later in ("directions", "values"):  # files from before all relations, or columns
-            arguments.setdefault(later, None)
         encoder = arguments.get("encoder")
         network = _LIGHT if encoder in LIGHT else _ARGUMENTS
         kinds = (_RELATIONAL if encoder in RELATIONAL else network) | _OF_PAIRS
@@ -355,12 +320,6 @@ _OWN_KINDS = _KINDS | {
     "arguments": or_null(OBJECT),
     "plugin": or_null(TEXT),
 }
-# Arguments that files from before them do not have, and what they were.
-_LATER: dict[str, Any] = {
-    "transform_first": False, "nodes": 0, "learned_rows": False, "neighbour_labels": False,
-    "label_hops": 1, "norm": "auto", "skip": False, "jumping": "none", "sparse_features": False,
-    "node_embeddings": False,
-}  # fmt: skip
 _ARGUMENTS = {
     **dict.fromkeys(("in_features", "hidden", "classes", "layers", "dense"), POSITIVE),
     "dropout": Kind(
@@ -371,7 +330,8 @@ _ARGUMENTS = {
     "layer_norm": FLAG,
     "bias": FLAG,
     "activation": one_of(*ACTIVATIONS),
-    **dict.fromkeys(_LATER, FLAG),
+    **dict.fromkeys(("transform_first", "learned_rows", "neighbour_labels", "skip"), FLAG),
+    **dict.fromkeys(("sparse_features", "node_embeddings"), FLAG),
     "nodes": COUNT,
     "label_hops": Kind(lambda v: type(v) is int and v in (1, 2), "1 or 2"),
     "norm": one_of("auto", *NORMS),

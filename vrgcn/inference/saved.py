@@ -18,7 +18,6 @@ import pyarrow as pa
 import torch
 from torch import Tensor, nn
 
-from vrgcn.baselines.baseline import Baseline
 from vrgcn.engine.setup import note_propagation, propagation_of
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PROPAGATIONS, PropagationLike
@@ -28,10 +27,9 @@ from vrgcn.graph.trained_on import TrainedOn, check_scaled, find_trained_on, not
 from vrgcn.inference import AVERAGE, MODEL
 from vrgcn.inference.calibration import Calibration
 from vrgcn.inference.model_file import (
-    CALIBRATED,
     FORMAT,
-    PLUGIN,
     SAVED,
+    VERSION,
     Description,
     build_saved,
     calibration_of,
@@ -45,8 +43,7 @@ from vrgcn.inference.own_models import Factory, describe_own, make_own
 from vrgcn.inference.smoothing import Smoothing
 from vrgcn.models.node_table import node_tables
 from vrgcn.models.plugins import made_by
-from vrgcn.models.relational import RelationalModel, num_columns
-from vrgcn.pairs.model import PairModel
+from vrgcn.models.relational import num_columns
 from vrgcn.tasks import FLAGGED, find_task, flagged_task
 
 
@@ -178,7 +175,7 @@ def save_model(model: nn.Module | SavedModel, path: str | Path) -> None:
         raise ValueError(f"propagation {saved.propagation!r} is none of {', '.join(PROPAGATIONS)}")
     description = {
         "format": FORMAT,
-        "version": _version(saved, itself),
+        "version": VERSION,
         **(describe_own(saved.model) if own else _describe(saved.model)),
         "propagation": saved.propagation,
         "scaling": saved.scaling.kind,
@@ -187,6 +184,9 @@ def save_model(model: nn.Module | SavedModel, path: str | Path) -> None:
         "own_matrix": saved.own_matrix,
         "classes": saved.classes,
         "features": saved.features,
+        "smoothing": None if saved.smoothing is None else saved.smoothing.settings,
+        "calibration": None if saved.calibration is None else saved.calibration.settings,
+        "task": saved.own_task,
     }
     tensors = {f"model.{name}": value for name, value in saved.model.state_dict().items()}
     if saved.scaling.mean is not None and saved.scaling.deviation is not None:
@@ -196,12 +196,8 @@ def save_model(model: nn.Module | SavedModel, path: str | Path) -> None:
         tensors["scaling.groups"] = saved.scaling.groups
     tensors |= id_tensors(saved.nodes)
     if saved.smoothing is not None:
-        description["smoothing"] = saved.smoothing.settings
         tensors |= saved.smoothing.tensors
-    if saved.own_task is not None:
-        description["task"] = saved.own_task
     if saved.calibration is not None:
-        description["calibration"] = saved.calibration.settings
         tensors |= saved.calibration.tensors
     write_model_file(Path(path), description, tensors)
 
@@ -254,23 +250,6 @@ def load_model(path: str | Path, model: Factory | None = None) -> SavedModel:
     if saved.propagation is not None:
         note_propagation(made, saved.propagation)
     return saved
-
-
-def _version(saved: SavedModel, itself: bool) -> int:
-    """Return the version of the file: the first that can hold the model. itself: True for a custom
-    model"""
-    needed = {
-        PLUGIN: made_by(saved.model) is not None or saved.own_task is not None,
-        CALIBRATED: saved.calibration is not None,
-        8: isinstance(saved.model, PairModel),
-        7: isinstance(saved.model, RelationalModel),
-        6: saved.smoothing is not None,
-        5: saved.scaling.kind == "blocks",
-        4: isinstance(saved.model, Baseline) or bool(node_tables(saved.model)),
-        3: itself,
-        2: saved.regression,
-    }
-    return next((version for version, holds in needed.items() if holds), 1)
 
 
 def _describe(model: nn.Module) -> dict[str, Any]:

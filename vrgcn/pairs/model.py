@@ -81,7 +81,7 @@ class PairModel(nn.Module):
             "relation": relation,
             "directed": directed,
             "directions": None if directions is None else list(directions),
-            **({} if values is None else {"values": values}),
+            "values": values,
             **self.encoder.arguments,
         }
 

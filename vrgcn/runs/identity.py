@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import asdict, fields
-from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -22,9 +21,7 @@ from vrgcn.graph.propagation import Propagation
 from vrgcn.graph.sparse import CSR, in_blocks, stored
 from vrgcn.graph.triples import Triples
 from vrgcn.graph.validation import SPLITS
-from vrgcn.models.models import GraphModel
-from vrgcn.runs.settings import BEFORE, free_settings
-from vrgcn.training.config import TrainConfig
+from vrgcn.runs.settings import free_settings
 
 if TYPE_CHECKING:
     from vrgcn.training.trainer import Trainer
@@ -100,16 +97,11 @@ def _features(x: Tensor) -> list[Tensor]:
 def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
     """Return the differences of two identities as text, such as "learning_rate was 0.01 and is
     0.02"."""
-    defaults = {
-        "config": {f.name: BEFORE.get(f.name, f.default) for f in fields(TrainConfig)},
-        "model": {name: p.default for name, p in signature(GraphModel).parameters.items()},
-    }
     told = []
     for part, ours in now.items():
         theirs = before[part]
         for name in {**ours, **theirs}:
-            # A setting that did not exist yet had its default value.
-            was = theirs.get(name, defaults.get(part, {}).get(name))
+            was = theirs.get(name)
             if was != ours.get(name):
                 told.append(_difference(part, name, was, ours.get(name)))
     return told

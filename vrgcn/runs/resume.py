@@ -12,14 +12,13 @@ from vrgcn.files.setting_names import setting
 from vrgcn.files.writing import remove_partial
 from vrgcn.runs.folder import member_runs, read_config, unfinished
 from vrgcn.runs.lock import locked
-from vrgcn.runs.settings import BEFORE, GRAPH_CHECKSUM, Settings, is_longer, settings_changes
+from vrgcn.runs.settings import GRAPH_CHECKSUM, Settings, is_longer, settings_changes
 
 
 def refuse_changes(settings: Settings, folder: Path) -> None:
     """Raise if settings have changed that would make the run in a folder another one."""
-    # A setting that is not in the file was None, or did not exist yet: it had its default, except
-    # for a few.
-    before = type(settings)().as_written() | BEFORE | read_config(folder)
+    # A setting that is not in the file was None.
+    before = type(settings)().as_written() | read_config(folder)
     changed = settings_changes(before, settings.as_written())
     if changed:
         raise ValueError(

@@ -31,15 +31,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 S = TypeVar("S", bound="Settings")
 
-# Values of settings that older runs lack, if they differ from the default.
-BEFORE = {
-    "transform_first": "never",
-    "average_weights": False,
-    "smooth": "never",
-    "calibrate": "never",
-    "learned_rows": False,
-}
-
 # Shares of training, validation and test pairs, and defaults of settings where pairs are predicted
 # (docs/pairs.md has what they score). The model is chosen by pilots (pair_settings.py), unless it
 # or one of these settings is given: then it is the GAE of Kipf and Welling in minibatches.
@@ -303,21 +294,16 @@ class Settings:
         self: S,
         graph: Graph,
         on_note: Callable[[str], None] | None = None,
-        *,
-        resumed: bool = False,
     ) -> S:
         """Return the settings with values in place of auto and None where they depend on the graph
         (auto_settings.py), except for the estimator.
 
         graph: as `open_graph` returned it
         on_note: called with the reason of a choice that was made by training
-        resumed: True if a run goes on; one without patience is from before the graph decided
         """
         from vrgcn.runs.auto_settings import settle
 
         model, train, note = settle(self.model, self.train, graph)
-        if resumed and self.train.patience is None:
-            train = replace(train, patience=0)
         if note is not None and on_note is not None:
             on_note(note)
         return replace(self, model=model, train=train)

@@ -16,7 +16,7 @@ from vrgcn.runs.folder import CONFIG, GRAPH, chosen_estimator, claimed, read_con
 from vrgcn.runs.job import Job
 from vrgcn.runs.resume import described, refuse_changes
 from vrgcn.runs.run import Run, load_run
-from vrgcn.runs.settings import BEFORE, NOTED, OF_COMMAND, Settings, with_defaults
+from vrgcn.runs.settings import NOTED, OF_COMMAND, Settings, with_defaults
 from vrgcn.training.listener import Callbacks
 from vrgcn.training.state import Epoch
 
@@ -55,14 +55,14 @@ def train(
         before = read_config(folder) if resume else {}
         if resume:
             left_out = (*NOTED, *OF_COMMAND, *_SOURCE)
-            settings = BEFORE | read_values(folder / CONFIG, Settings, left_out) | settings
+            settings = read_values(folder / CONFIG, Settings, left_out) | settings
         else:
             settings = with_defaults(settings)
         found = build(Settings, settings | _source(graph, folder))
         if resume:
             refuse_changes(found, folder)
         opened = found.open_graph()
-        found = found.settled(opened.graph, print if verbose else None, resumed=resume)
+        found = found.settled(opened.graph, print if verbose else None)
         job = found.prepare(opened.graph, chosen_estimator(folder) if resume else None)
         if verbose:
             _print(opened.graph, opened.note, job)

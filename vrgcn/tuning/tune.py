@@ -22,7 +22,6 @@ from vrgcn.runs.config_file import build
 from vrgcn.runs.identity import differences, fingerprint
 from vrgcn.runs.predicted import RELATIONS
 from vrgcn.runs.settings import (
-    BEFORE,
     SEARCHED_MODEL,
     USUAL_TRAIN,
     with_defaults,
@@ -259,10 +258,6 @@ def _refuse_another(folder: Path, study: optuna.Study, now: dict[str, Any]) -> N
     before, now = note_identity(study, now)
     if before is None:
         return
-    # Settings that did not exist yet.
-    usual = asdict(ModelConfig())
-    older = {name: value for name, value in BEFORE.items() if name in usual}
-    before["model"] = usual | older | before["model"]
     changed = differences(before, now)
     if changed:
         raise ValueError(
