@@ -37,7 +37,11 @@ def check_file(path: Path, flag: str) -> None:
     if path.is_dir():
         raise IsADirectoryError(f"{flag}: {path} is a folder; name a file")
     if not path.exists():
-        raise FileNotFoundError(f"{flag}: there is no file {path}")
+        file, table = str(path).partition("#")[::2]
+        hint = ""
+        if table and Path(file).is_file():
+            hint = f"; a table of a database begins with its scheme, such as sqlite:///{path}"
+        raise FileNotFoundError(f"{flag}: there is no file {path}{hint}")
 
 
 def check_utf8(path: Path, flag: str, reader: str) -> None:

@@ -79,8 +79,8 @@ class ImportOptions(ImportSpec, Options):
             )
         if TableUrl.parse(database).what:
             raise ValueError(
-                f"{without_password(database)}: leave out what follows #, or give it by --edges or "
-                "--nodes"
+                f"{without_password(database)}: leave out what follows #, and an import of all "
+                "tables is proposed; or name this table with --nodes or --edges"
             )
         for field in fields(self):
             if field.name not in ("database", "out") and getattr(self, field.name) != field.default:

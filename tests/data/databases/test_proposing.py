@@ -159,7 +159,7 @@ def test_what_is_no_database_is_told(vrgcn, home: Path) -> None:
     assert "but for the address of a database, such as sqlite:///shop.db" in err
     code, _, err = vrgcn("import", "sqlite:///flat.db#a")
     assert code == 2
-    assert "leave out what follows #" in err
+    assert "leave out what follows #, and an import of all tables is proposed" in err
     code, _, err = vrgcn("import", "sqlite:///flat.db", "--label", "a.x")
     assert code == 2
     assert "--label: add it to the command that `vrgcn import sqlite:///flat.db` prints" in err

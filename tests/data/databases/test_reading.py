@@ -79,6 +79,7 @@ def test_errors_name_the_table_and_what_there_is(vrgcn, address: str) -> None:
     )
     assert "zz" in told("SELECT zz FROM orders")
     assert "nope" in told("SELECT * FROM nope")
+    assert "did you mean 'orders'?" in told("SELECT * FROM Ordrs")
     assert "has no rows" in told("SELECT * FROM orders WHERE amount > 99")
     assert "more than one column called 'id'" in told("SELECT a.id, b.id FROM users a, users b")
     code, _, err = vrgcn("import", "--edges", address, "--out", "g")

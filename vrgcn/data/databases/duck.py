@@ -50,7 +50,7 @@ class Duck:
         name = f"{self._address}#{' '.join(what.split())}"
         if not is_query(what):
             check_name(self._address, what, self._names())
-        with naming(name, self._errors):
+        with naming(name, self._errors, self._names):
             # A cursor is a connection of its own, so that several results are read side by side.
             cursor = self._connection.cursor()
             query = query_of(what)
@@ -87,7 +87,7 @@ class Duck:
     def check_table(self, table: str, schema: pa.Schema | None, *, append: bool) -> None:
         names = [name.casefold() for name in self._names()]
         if (name_parts(table)[-1].casefold() in names) != append:
-            raise no_table(self._address, table, append)
+            raise no_table(self._address, table, append, self._names())
         if append and schema is not None:
             with naming(f"{self._address}#{table}", self._errors):
                 have = self._connection.sql(f"FROM {quoted_table(table)} LIMIT 0").columns

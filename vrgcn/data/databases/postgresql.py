@@ -90,8 +90,8 @@ class PostgreSQL:
     def rows(self, what: str) -> Rows:
         name = f"{self._address}#{' '.join(what.split())}"
         if not is_query(what):
-            check_name(self._address, what, [table for table, _ in self._fetched(_TABLES)])
-        with naming(name, self._errors):
+            check_name(self._address, what, self._names())
+        with naming(name, self._errors, self._names):
             connection = self._connected()
             cursor = connection.cursor(adbc_stmt_kwargs={_BATCH_BYTES: str(BATCH_BYTES)})
             self._opened.callback(cursor.close)
@@ -124,7 +124,7 @@ class PostgreSQL:
         name = quoted_table(table).replace("'", "''")
         [(exists,)] = self._fetched(f"SELECT to_regclass('{name}') IS NOT NULL")
         if exists != append:
-            raise no_table(self._address, table, append)
+            raise no_table(self._address, table, append, self._names())
         if schema is None:
             return
         if append:
@@ -158,6 +158,9 @@ class PostgreSQL:
             *(self._connection, _INCOMING, None, rows),
             then=f"INSERT INTO {quoted_table(table)} ({columns}) SELECT {columns} FROM {_INCOMING}",
         )
+
+    def _names(self) -> list[str]:
+        return [str(table) for table, _ in self._fetched(_TABLES)]
 
     def _connected(self) -> Any:
         connection = self._dbapi.connect(_with_usual(self._address))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from importlib import import_module
 from types import ModuleType
 from typing import Protocol
@@ -19,6 +20,8 @@ from vrgcn.data.tables.reading import first_line
 from vrgcn.data.tables.values import is_list, is_number, is_text, is_time
 
 _QUERY = re.compile(r"(\s|\()*(select|with)[\s(*]", re.IGNORECASE)
+# How databases say that a table of a query is not there.
+_MISSING = re.compile(r"(?:no such table: |Table with name |relation \")([\w.]+)")
 _PART = re.compile(r'"(?:[^"]|"")*"|[^".][^.]*')
 
 
@@ -159,12 +162,26 @@ def readable(kind: pa.DataType) -> bool:
 
 
 @contextmanager
-def naming(name: str, errors: tuple[type[Exception], ...]) -> Iterator[None]:
-    """Turn errors of a driver into errors that name the table or database and give its reason."""
+def naming(
+    name: str, errors: tuple[type[Exception], ...], tables: Callable[[], Sequence[str]] = list
+) -> Iterator[None]:
+    """Turn errors of a driver into errors that name the table or database and give its reason.
+
+    tables: returns the names that a missing table is compared with
+    """
     try:
         yield
     except errors as error:
-        raise ValueError(f"{name}: {reason(error)}") from None
+        missing = _MISSING.search(reason(error))
+        hint = did_you_mean(missing[1], tables()) if missing else ""
+        raise ValueError(f"{name}: {reason(error)}{hint}") from None
+
+
+def did_you_mean(table: str, names: Sequence[str]) -> str:
+    """Return a hint at the table of a similar name; "" if there is none."""
+    plain = {name.casefold(): name for name in names}
+    close = get_close_matches(table.rpartition(".")[2].casefold(), list(plain), n=1)
+    return f"; did you mean {plain[close[0]]!r}?" if close else ""
 
 
 def reason(error: BaseException) -> str:

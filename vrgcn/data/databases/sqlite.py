@@ -66,7 +66,7 @@ class Sqlite:
         query = query_of(what)
         if not is_query(what):
             check_name(self._address, what, self._names())
-        with naming(name, self._errors):
+        with naming(name, self._errors, self._names):
             columns = self._schema(query).names
             kinds, most = self._looked_at(query, columns)
             rows = max(1, min(BATCH_ROWS, BATCH_BYTES // max(most, 1)))
@@ -84,7 +84,7 @@ class Sqlite:
         [name] = _own(table)
         names = {each.casefold() for each in self._names()}
         if (name.casefold() in names) != append:
-            raise no_table(self._address, table, append)
+            raise no_table(self._address, table, append, self._names())
         if append and schema is not None:
             have = self._schema(f"SELECT * FROM {quoted(name)}").names
             check_columns_of(self._address, table, have, schema.names)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 
-from vrgcn.data.databases.source import name_parts
+from vrgcn.data.databases.source import did_you_mean, name_parts
 from vrgcn.files.setting_names import setting
 
 _SHOWN = 20
@@ -19,8 +18,8 @@ def check_name(address: str, table: str, names: Sequence[str]) -> None:
     parts = name_parts(table)
     if len(parts) > 1 or parts[0].casefold() in {name.casefold() for name in names}:
         return
-    close = get_close_matches(parts[0], names, n=1)
-    hint = f"; did you mean {close[0]!r}? There" if close else "; there"
+    close = did_you_mean(parts[0], names)
+    hint = f"{close} There" if close else "; there"
     shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
     raise ValueError(
         f"{address} has no table {table!r}{hint} are {shown}"
@@ -29,12 +28,15 @@ def check_name(address: str, table: str, names: Sequence[str]) -> None:
     )
 
 
-def no_table(address: str, table: str, append: bool) -> ValueError:
-    """Return the error for a table to be written that exists already, or does not."""
+def no_table(address: str, table: str, append: bool, names: Sequence[str] = ()) -> ValueError:
+    """Return the error for a table to be written that exists already, or does not.
+
+    names: of the tables that there are
+    """
     if append:
         return ValueError(
-            f"{setting('append', True)}: {address} has no table {table!r} yet; leave it out, and "
-            "the table is made"
+            f"{setting('append', True)}: {address} has no table {table!r} yet"
+            f"{did_you_mean(table, names)}; without this flag it is made"
         )
     return ValueError(
         f"{setting('out')}: {address} has a table {table!r} already; choose another name, or add "
