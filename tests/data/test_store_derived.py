@@ -143,3 +143,14 @@ def test_what_is_derived_is_no_change_of_the_graph(store):
     watch = StoreWatch(store, pytest.fail)
     scale_graph(load_graph(store, memory="disk"), "standard")
     watch.check()
+
+
+def test_files_of_others_in_a_linked_folder_are_left_alone(store, tmp_path):
+    """Only what is called as a derived table is removed if it has no note."""
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    (theirs / "mine.npy").write_bytes(b"numbers")
+    (theirs / f"{'0' * 32}.npy").write_bytes(b"a table without its note")
+    (store / DERIVED).symlink_to(theirs)
+    verify_graph(store)
+    assert [path.name for path in theirs.iterdir()] == ["mine.npy"]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
@@ -44,6 +45,7 @@ from vrgcn.graph.mapped import Derived, Tell
 from vrgcn.graph.read_ahead import note_mapped
 
 DERIVED = "derived"
+_NAME = re.compile(r"[0-9a-f]{32}")  # of a table: the beginning of a checksum
 # Files that features, and averages of them, follow from.
 _SOURCES = ("features.npy", "indptr.npy", "indices.npy", "weights.npy")
 
@@ -138,8 +140,11 @@ def _mapped(file: Path, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
 
 def verify_derived(path: Path) -> None:
     """Read every derived table of the graph in a folder, and remove those that are damaged: they
-    are made again when they are needed."""
+    are made again when they are needed. The folder may be a link to another: files that are not
+    called as derived tables are left alone."""
     for file in sorted((path / DERIVED).glob("*.npy")):
+        if _NAME.fullmatch(file.stem) is None:
+            continue
         note = _note(file.with_suffix(".json"))
         with suppress(OSError):  # it is gone already, or cannot be removed
             if note is None or file_checksum(file) != note["checksum"]:
