@@ -18,7 +18,11 @@ from pathlib import Path
 
 MINUTES = 20.0
 # One group after the other, the parts of a group at the same time: fuzz has two processes itself.
-GROUPS = (("fuzz",), ("kills", "full_disk"), ("memory", "measuring", "distributed", "marked"))
+GROUPS = (
+    ("fuzz",),
+    ("kills", "full_disk"),
+    ("memory", "measuring", "distributed", "marked", "tables"),
+)
 
 
 def main() -> int:

@@ -88,6 +88,23 @@ def test_keys_of_a_query_are_no_numbers(vrgcn) -> None:
     assert "column 'GenreId' is called as the label of 'Track' and could tell it: ignored" in out
 
 
+def test_a_table_is_read_where_the_keys_of_another_cannot_be(vrgcn) -> None:
+    """The module of a virtual table is not there."""
+    with closing(sqlite3.connect("music.db")) as connection, connection:
+        connection.execute("PRAGMA writable_schema = 1")
+        connection.execute(
+            "INSERT INTO sqlite_master VALUES ('table', 'odd', 'odd', 0, "
+            "'CREATE VIRTUAL TABLE odd USING nowhere')"
+        )
+    words = ("--source", "TrackId", "--target", "AlbumId")
+    graph, _ = imported(vrgcn, "--edges", f"{ADDRESS}#Track", *words)
+    assert graph.num_edges > 0
+    code, _, err = vrgcn("import", ADDRESS)
+    assert code == 1
+    assert "Traceback" not in err
+    assert "no such module: nowhere" in err
+
+
 def test_a_key_of_many_rows_is_left_out_with_a_word(vrgcn) -> None:
     words = (
         f"--nodes 'Track={ADDRESS}#SELECT * FROM Track' Genre={ADDRESS}#Genre "

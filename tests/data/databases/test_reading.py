@@ -112,6 +112,17 @@ def test_files_that_are_no_databases_are_refused(vrgcn, home: Path) -> None:
         assert not (home / "nope.db").exists()
 
 
+def test_a_file_of_duckdb_that_was_cut_off_is_told(vrgcn, duckdb_shop: str, home: Path) -> None:
+    whole = (home / "shop.duckdb").read_bytes()
+    for length in (5_000, len(whole) // 2, len(whole) - 1):
+        (home / "shop.duckdb").write_bytes(whole[:length])
+        code, _, err = vrgcn("import", "--edges", f"{duckdb_shop}#orders", "--out", "g")
+        assert code == 1
+        assert duckdb_shop in err
+        assert "Traceback" not in err
+        assert not (home / "g").exists()
+
+
 def test_a_missing_driver_is_named_with_the_extra(
     vrgcn, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -52,9 +52,12 @@ class TableOpener:
         return SpooledTable(place.name, rows, folder / f"{self._count}.arrow", keys)
 
     def _keys_in(self, url: TableUrl, source: TableSource) -> Sequence[Keys]:
-        """Return the keys of a database, read once; none for a source without them."""
+        """Return the keys of a database, read once; none if they cannot be read, since tables are
+        read without them too."""
         if url.address not in self._keys:
-            self._keys[url.address] = source.keys() if hasattr(source, "keys") else []
+            self._keys[url.address] = []
+            with suppress(ValueError, AttributeError):  # a source of a plug-in may lack them
+                self._keys[url.address] = source.keys()
         return self._keys[url.address]
 
     def _source(self, url: TableUrl) -> TableSource:

@@ -78,7 +78,8 @@ class Sqlite:
         return Rows(reader.schema, batches)
 
     def keys(self) -> list[Keys]:
-        return [self._keys(name) for name in self._names(("table",))]
+        with naming(self._address, self._errors):
+            return [self._keys(name) for name in self._names(("table",))]
 
     def check_table(self, table: str, schema: pa.Schema | None, *, append: bool) -> None:
         [name] = _own(table)
