@@ -1,5 +1,5 @@
-"""Fixtures and settings of all tests: one thread, the same random numbers, and the folder of real
-data.
+"""Fixtures and settings of all tests: one thread, the same random numbers and terminal, and the
+folder of real data.
 
 One thread: the tests' tensors are so small that sharing work costs more than it gains.
 The same random numbers: a test draws the same numbers whichever tests ran before it in its process,
@@ -30,6 +30,21 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+# What people set for their terminals and jobs; processes that tests start would have it too.
+_OF_USERS = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
+_OF_JOBS = (
+    "PYTHONWARNINGS",
+    "VRGCN_CACHE",
+    "VRGCN_DEBUG",
+    "RANK",
+    "WORLD_SIZE",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+)
+for _name in (*_OF_USERS, *_OF_JOBS):
+    os.environ.pop(_name, None)
+os.environ |= {"TERM": "xterm", "OMP_NUM_THREADS": "1"}
 
 settings.register_profile(
     "same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
