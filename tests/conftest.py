@@ -35,7 +35,6 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 _OF_USERS = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
 _OF_JOBS = (
     "PYTHONWARNINGS",
-    "VRGCN_CACHE",
     "VRGCN_DEBUG",
     "RANK",
     "WORLD_SIZE",
@@ -87,11 +86,14 @@ def real_data() -> Path:
     return root
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="session", autouse=True)
 def graph_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Graphs of real data are made once for all tests, whichever process runs them."""
+    """Graphs of real data are made once for all tests, whichever process runs them; those that
+    the user has are neither read nor written."""
     own = tmp_path_factory.getbasetemp()
-    return (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "graphs"
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "graphs"
+    os.environ["VRGCN_CACHE"] = str(folder)
+    return folder
 
 
 @pytest.fixture(autouse=True)

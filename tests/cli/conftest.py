@@ -86,11 +86,6 @@ def run(vrgcn, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def cached(graph_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("VRGCN_CACHE", str(graph_cache))
-
-
-@pytest.fixture
 def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """A clock by hand: each epoch takes half a second, and nothing else takes any time."""
     now, shown = [0.0], EpochProgress.epoch

@@ -5,8 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
-
 from vrgcn.data import DATASETS, load_dataset
 
 
@@ -32,7 +30,6 @@ def test_datasets_needs_no_torch():
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
 
 
-@pytest.mark.usefixtures("cached")
 def test_the_sizes_in_the_table_are_those_of_the_graphs(real_data):
     for name in ("cora", "citeseer", "pubmed", "nell", "ppi-small"):
         graph = load_dataset(name, data_root=real_data)

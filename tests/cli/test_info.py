@@ -10,7 +10,6 @@ from vrgcn.data.store import save_graph
 from vrgcn.graph.graph import Graph
 
 
-@pytest.mark.usefixtures("cached")
 def test_info_prints_table_1_and_more(vrgcn, real_data):
     code, out, _ = vrgcn("info", "pubmed", "--data-root", real_data)
     assert code == 0
@@ -24,7 +23,6 @@ def test_info_prints_table_1_and_more(vrgcn, real_data):
     assert "39.4 MB" in out
 
 
-@pytest.mark.usefixtures("cached")
 def test_info_says_when_features_and_labels_are_not_the_published_ones(vrgcn, real_data):
     _, out, _ = vrgcn("info", "ppi-small", "--data-root", real_data)
     assert "note: real edges and split; features and labels rebuilt from gene sets" in out

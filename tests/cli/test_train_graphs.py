@@ -33,7 +33,6 @@ def test_training_without_the_raw_files_says_where_to_put_them(vrgcn, tmp_path, 
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.usefixtures("cached")
 def test_cora_reaches_the_accuracy_of_the_paper(vrgcn, real_data, tmp_path):
     """The paper has 82.0; one run of 100 epochs must be above 79."""
     code, out, _ = vrgcn(
@@ -55,7 +54,6 @@ def test_cora_reaches_the_accuracy_of_the_paper(vrgcn, real_data, tmp_path):
     assert result["test"] == pytest.approx(float(right.double().mean()), abs=1e-6)
 
 
-@pytest.mark.usefixtures("cached")
 def test_nell_trains_on_sparse_features(vrgcn, real_data, tmp_path):
     code, out, _ = vrgcn(
         "train", "--dataset", "nell", "--data-root", real_data, "--out", "run",

@@ -41,10 +41,7 @@ def test_table_1_holds_where_all_numbers_are_the_papers(tmp_path, change, holds)
     assert "13,264" in page.html() or "318,135" in page.html() or holds is None
 
 
-def test_table_1_is_the_papers_on_the_data_that_is_here(
-    real_data, graph_cache, monkeypatch, tmp_path
-):
-    monkeypatch.setenv("VRGCN_CACHE", str(graph_cache))
+def test_table_1_is_the_papers_on_the_data_that_is_here(real_data, tmp_path):
     choice = Choice(("cora", "citeseer", "pubmed", "nell-paper", "ppi-small"), data_root=real_data)
     records = [unit.key | unit.run() for unit in table1.units(choice)]
     (verdict,) = table1.render(records, Page(""), tmp_path)

@@ -152,8 +152,7 @@ def test_unknown_data_sets_are_refused_with_what_there_is():
         setting("ogbn-arxiv")
 
 
-def test_real_data_is_scaled_and_rebuilt_data_labelled(real_data, graph_cache, monkeypatch):
-    monkeypatch.setenv("VRGCN_CACHE", str(graph_cache))
+def test_real_data_is_scaled_and_rebuilt_data_labelled(real_data):
     choice = Choice(data_root=real_data)
     sums = open_graph("cora", choice).features.sum(1)
     assert torch.allclose(sums, torch.ones_like(sums))
