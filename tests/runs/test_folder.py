@@ -86,9 +86,7 @@ def test_another_graph_keeps_its_split_and_says_so_where_it_is_scored(drawn, tmp
     save_graph(Graph([[0], [1]], FEATURES, torch.arange(3), test=[2]), tmp_path / "other")
     opened = open_run_graph(open_run(drawn, CPU), None, tmp_path / "other", None)
     assert opened.graph.test.tolist() == [2]
-    assert (
-        "the run drew its own split (ratio=(0.5, 0.25, 0.25)); this graph is scored" in opened.note
-    )
+    assert "the run drew its own split, 50/25/25 by seed 3; this graph is scored" in opened.note
     run = open_run(drawn, CPU)
     assert open_run_graph(run, None, tmp_path / "other", None, scored=False).note is None
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Self
 
 from vrgcn.cli.command import Options
-from vrgcn.cli.flags import TextOf
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.shared_flags import DataRoot, Dataset, GraphFolder, GraphOrDataset, with_graph
 from vrgcn.data.tables.spec import check_split_seed
 from vrgcn.files.printable import printable
 from vrgcn.pages.destination import check_suffix, check_writable
 from vrgcn.runs.settings import Settings
+from vrgcn.targets.spec import TargetSpec
 
 if TYPE_CHECKING:
     from vrgcn.audit.finding import Finding
@@ -28,14 +28,7 @@ class AuditOptions(Options):
     dataset: Dataset = None
     graph: GraphFolder = None
     data_root: DataRoot = None
-    predict: Annotated[str | None, TextOf(Settings, "predict")] = None
-    ratio: Annotated[tuple[float, ...] | None, TextOf(Settings, "ratio")] = None
-    split_seed: Annotated[int, TextOf(Settings, "split_seed")] = 0
-    leave_one_out: Annotated[bool, TextOf(Settings, "leave_one_out")] = False
-    split_column: Annotated[str | None, TextOf(Settings, "split_column")] = None
-    train_until: Annotated[str | None, TextOf(Settings, "train_until")] = None
-    val_until: Annotated[str | None, TextOf(Settings, "val_until")] = None
-    time_column: Annotated[str | None, TextOf(Settings, "time_column")] = None
+    spec: TargetSpec = field(default_factory=TargetSpec)
     strict: bool = False
     """Exit with 1 if anything is found, for scripts."""
     json: Path | None = None
@@ -43,7 +36,7 @@ class AuditOptions(Options):
 
     def checked(self) -> Self:
         """Resolve the graph; raise if the file could not be written."""
-        check_split_seed(self.split_seed, self.ratio)
+        check_split_seed(self.spec.split_seed, self.spec.ratio)
         if self.json is not None:
             check_suffix(self.json, (".json",))
             check_writable(self.json.parent)
@@ -55,14 +48,7 @@ class AuditOptions(Options):
             dataset=self.dataset,
             graph=self.graph,
             data_root=self.data_root,
-            predict=self.predict,
-            ratio=self.ratio,
-            split_seed=self.split_seed,
-            leave_one_out=self.leave_one_out,
-            split_column=self.split_column,
-            train_until=self.train_until,
-            val_until=self.val_until,
-            time_column=self.time_column,
+            spec=self.spec,
             scaling="none",
             verify=False,
         )
@@ -79,9 +65,10 @@ def run(options: AuditOptions) -> None:
     print_note(opened.note)
     print(opened.graph)
     later = None
-    if options.train_until is not None:
+    until = options.spec.train_until
+    if until is not None:
         whole = open_graph(options.dataset, options.graph, options.data_root).graph
-        later = Later.of(whole, options.graph, options.train_until, options.time_column)
+        later = Later.of(whole, options.graph, until, options.spec.time_column)
     found = audit(opened.graph, later=later)
     for finding in found:
         print(f"{finding.severity}: {printable(finding.text)}\n  {printable(finding.advice)}")

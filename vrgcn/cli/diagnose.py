@@ -20,6 +20,7 @@ from vrgcn.pages.destination import PAGES, check_suffix, check_writable
 from vrgcn.runs.folder import CONFIG, DIAGNOSIS, METRICS, chosen_estimator, read_config
 from vrgcn.runs.run import check_run, parts_of_run
 from vrgcn.runs.settings import Settings
+from vrgcn.targets.spec import TargetSpec
 from vrgcn.training.config import AUTO, TrainConfig
 
 if TYPE_CHECKING:
@@ -47,7 +48,6 @@ class DiagnoseOptions(Settings, Options):
     config: ConfigFile = None
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         for name in self.compare:
             try:
                 find_estimator(name)
@@ -64,7 +64,7 @@ class DiagnoseOptions(Settings, Options):
         if self.target is not None and (Path(self.target) / CONFIG).is_file():
             self._check_run(Path(self.target))
             return self
-        check_split_seed(self.split_seed, self.ratio)
+        check_split_seed(self.spec.split_seed, self.spec.ratio)
         dataset, graph = find_source(self.dataset, self.graph, self.target)
         return replace(self, dataset=dataset, graph=graph, target=None)
 
@@ -86,14 +86,15 @@ class DiagnoseOptions(Settings, Options):
 
 
 def _check_own_split(options: DiagnoseOptions, run: Path) -> None:
-    """Refuse a split or scaling other than the run's, because its model was trained with those."""
-    own = read_config(run)
-    for name, default in (("ratio", None), ("split_seed", 0), ("scaling", "auto")):
-        before, now = own.get(name, default), getattr(options, name)
-        if (list(now) if isinstance(now, tuple) else now) != before:
+    """Refuse a target, split or scaling other than the run's, because its model was trained with
+    those."""
+    config = read_config(run)
+    theirs = asdict(TargetSpec.of(config)) | {"scaling": config.get("scaling", "auto")}
+    for name, now in (asdict(options.spec) | {"scaling": options.scaling}).items():
+        if now != theirs[name]:
             raise ValueError(
                 f"--{name.replace('_', '-')}: {run} is a run, which is diagnosed with its own "
-                f"({before}); leave it out, or name the graph to train another model on it"
+                f"({theirs[name]}); leave it out, or name the graph to train another model on it"
             )
 
 

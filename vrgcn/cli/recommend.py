@@ -12,8 +12,8 @@ from vrgcn.data.databases.url import Place
 from vrgcn.files.printable import printable
 from vrgcn.pages.destination import check_suffix
 from vrgcn.runs.folder import read_config
-from vrgcn.runs.predicted import RELATIONS
 from vrgcn.runs.run import predicted_relation
+from vrgcn.targets.predicted import RELATIONS
 from vrgcn.training.config import at_least
 
 

@@ -13,7 +13,6 @@ from vrgcn.data.sources import has_parts
 from vrgcn.data.tables.spec import check_split_seed
 from vrgcn.pages.destination import check_writable
 from vrgcn.runs.folder import check_free
-from vrgcn.runs.predicted import names_labels
 from vrgcn.runs.resume import refuse_changes
 from vrgcn.runs.settings import Settings
 
@@ -41,9 +40,8 @@ class RunOptions(Settings, Options):
     takes_parts: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.resume is None:  # older runs may have been started without a seed
-            check_split_seed(self.split_seed, self.ratio)
+            check_split_seed(self.spec.split_seed, self.spec.ratio)
 
     def checked(self) -> Self:
         """Resolve the graph; raise if the folder could not be written or holds another run."""
@@ -70,7 +68,7 @@ class RunOptions(Settings, Options):
 
     def usual_name(self, estimator: str) -> str:
         """Return the default name of a run. estimator: the one that the run uses"""
-        predicted = "" if names_labels(self.predict) else f"{self.predict}-"
+        predicted = "" if self.spec.labels else f"{self.spec.predict}-"
         name = f"{self.graph_name}-{predicted}{self.model.model}"
         return f"{name}-{estimator.replace('/', '-')}" if self.looks_at_neighbours else name
 

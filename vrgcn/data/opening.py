@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from vrgcn.data import find_dataset, load_dataset, root_folder
 from vrgcn.data.sources import find_source
-from vrgcn.data.splitting import random_split
 from vrgcn.data.store import load_graph, verify_graph
 from vrgcn.data.store_format import content_checksum, opened_store, read_meta
 from vrgcn.files.folder import OpenFolder
@@ -35,8 +34,6 @@ def open_graph(
     *,
     verify: bool = False,
     memory: Literal["ram", "disk"] = "ram",
-    ratio: Sequence[float] | None = None,
-    split_seed: int = 0,
     on_fill: Callable[[str, float], None] | None = None,
 ) -> Opened:
     """A graph by name or from disk.
@@ -47,7 +44,6 @@ def open_graph(
     verify: read all of a graph on disk first, and refuse it if a byte is not what was written
     memory: "disk" for a graph on disk that may be larger than memory: see `load_graph`
     on_fill: of memory="disk", told what is computed of the graph, and the share of it that is done
-    ratio, split_seed: shares of training, validation and test nodes, to draw them anew
 
     A named data set brings its own scaling. Nothing is known of a graph from disk: dense columns
     are standardised, and rows of sparse columns, which standardising would fill, sum to one.
@@ -55,14 +51,7 @@ def open_graph(
     opened = _open(dataset, graph, data_root, verify, memory)
     if on_fill is not None and opened.graph.derived is not None:
         opened.graph.derived = opened.graph.derived.telling(on_fill)
-    return opened if ratio is None else split_anew(opened, ratio, split_seed)
-
-
-def split_anew(opened: Opened, ratio: Sequence[float], split_seed: int) -> Opened:
-    """The same with shares of training, validation and test nodes drawn anew."""
-    split = random_split(opened.graph, ratio, split_seed)
-    split.derived = opened.graph.derived  # depends only on features and edges
-    return opened._replace(graph=split)
+    return opened
 
 
 def _open(

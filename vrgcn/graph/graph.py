@@ -373,6 +373,7 @@ class Graph:
         split that is not named has none."""
         graph = self._replaced(self._adjacency, self.features)
         graph.scaling, graph.kept, graph.visible = self.scaling, self.kept, self.visible
+        graph.derived = self.derived  # depends only on features and edges
         for name in SPLITS:
             setattr(graph, name, splits.get(name, self.train[:0]))
         return graph

@@ -10,7 +10,7 @@ from typing import Any
 from vrgcn.files.printable import printable, shortened
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import layout_word
-from vrgcn.runs.predicted import RELATIONS
+from vrgcn.targets.predicted import RELATIONS
 from vrgcn.tasks import find_task
 
 _SPLITS = ("train", "val", "test")

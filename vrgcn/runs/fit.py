@@ -12,16 +12,15 @@ from vrgcn.engine.batch import Batch
 from vrgcn.engine.estimators import Estimator
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
-from vrgcn.pairs.split import split_pairs
 from vrgcn.runs.job import prepare
-from vrgcn.runs.predicted import RELATIONS, check_predicted, names_labels
+from vrgcn.targets.opening import open_target
+from vrgcn.targets.spec import TargetSpec
 from vrgcn.training.config import TrainConfig, given_config
 from vrgcn.training.listener import Callbacks
 from vrgcn.training.objective import Objective
 from vrgcn.training.own_loss import Loss
 from vrgcn.training.result import TrainResult
 from vrgcn.training.state import Epoch
-from vrgcn.triples.split import split_triples
 
 
 def fit(
@@ -96,16 +95,11 @@ def _predicting(graph: Graph, predict: str | None, seed: int) -> Graph:
     """Return the graph with what is to be predicted: its labels, or pairs."""
     if predict is None:
         return graph
-    check_predicted(predict, graph, None)
-    if names_labels(predict):
-        return graph
     if graph.pairs is not None or graph.triples is not None:
         raise ValueError(
             f"predict={predict!r}: the graph has pairs already, from split_pairs: leave predict out"
         )
-    if predict == RELATIONS:
-        return split_triples(graph, seed=seed)
-    return split_pairs(graph, predict, seed=seed)
+    return open_target(TargetSpec(predict=predict, split_seed=seed), graph)
 
 
 def _folder(checkpoints: str | Path | None, resume: str | Path | None) -> Path | None:

@@ -46,12 +46,12 @@ def nothing_left(settings: Settings, folder: Path | None) -> bool:
 
 
 def described(settings: Settings, checksum: str | None) -> dict[str, Any]:
-    """Return the settings for config.toml of a run and, if the run drew a split, the checksum that
-    identifies its graph after a move.
+    """Return the settings for config.toml of a run and the checksum that identifies its graph after
+    a move.
 
     checksum: of the graph on disk, as it was opened
     """
     values = settings.as_dict()
-    if settings.ratio is not None and settings.graph is not None:
+    if settings.graph is not None:
         values[GRAPH_CHECKSUM] = checksum
     return values

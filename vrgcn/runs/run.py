@@ -20,8 +20,8 @@ from vrgcn.files.folder import FolderReplacedError
 from vrgcn.files.setting_names import setting
 from vrgcn.inference import AVERAGE, MODEL
 from vrgcn.runs.folder import BEST, METRICS, RESULT, member_runs, read_config, unfinished
-from vrgcn.runs.predicted import RELATIONS, names_labels
-from vrgcn.runs.settings import GRAPH_CHECKSUM, PAIR_RATIO, WAYS, with_negatives
+from vrgcn.runs.settings import GRAPH_CHECKSUM
+from vrgcn.targets.spec import TargetSpec
 
 if TYPE_CHECKING:
     import torch
@@ -47,6 +47,11 @@ class Run:
     folder: Path
     config: dict[str, Any]
     saved: SavedModel
+
+    @property
+    def target(self) -> TargetSpec:
+        """What it predicts, and how that is split."""
+        return TargetSpec.of(self.config)
 
     @property
     def finished(self) -> bool:
@@ -158,11 +163,6 @@ def graph_source(config: dict[str, Any]) -> tuple[str | None, Path | None, Path 
     return config.get("dataset"), graph, root
 
 
-def split_source(config: dict[str, Any]) -> dict[str, Any]:
-    """Return how a run's split was drawn, as `open_graph` takes it."""
-    return {"ratio": config.get("ratio"), "split_seed": config.get("split_seed", 0)}
-
-
 def parts_of_run(folder: Path, dataset: str | None, graph: Path | None) -> Path | None:
     """Return the folder of a graph's parts, if the caller asks for parts or the run was trained on
     them; None for a whole graph."""
@@ -192,7 +192,8 @@ def open_run_graph(
     scored: True if the splits are used, so that notes on them matter
     scaled: False to leave the features as they are
     """
-    from vrgcn.data.opening import open_graph, split_anew
+    from vrgcn.data.opening import open_graph
+    from vrgcn.targets.opening import open_target
 
     own_dataset, own_graph, own_root = graph_source(run.config)
     if dataset is None and graph is None:
@@ -201,19 +202,14 @@ def open_run_graph(
     memory: Literal["ram", "disk"] = "ram" if directory is None else "disk"
     opened = open_graph(dataset, graph, data_root or own_root, memory=memory, on_fill=on_fill)
     own = _is_own_graph(run.config, dataset, graph, opened.checksum)
-    split = split_source(run.config)
-    if predicted_relation(run.config) is not None:
-        opened = _with_pairs(opened, run.config, own)
-    elif own and run.config.get("train_until") is not None:
-        opened = opened._replace(graph=_split_by_time(opened.graph, run.config))
-    elif own and split["ratio"] is not None:
-        opened = split_anew(opened, **split)
+    spec = run.target if own else run.target.elsewhere()
+    opened = opened._replace(graph=open_target(spec, opened.graph, graph))
     notes = [] if opened.note is None else [opened.note]
-    ratio = run.config.get("ratio")
-    if scored and ratio is not None and not own and predicted_relation(run.config) is None:
+    drawn = run.target.split_name.removeprefix("split ")
+    if scored and not own and run.target.labels and drawn:
         notes.append(
-            f"the run drew its own split ({setting('ratio', ratio)}); this graph is "
-            "scored by its own, whose test nodes the model may have been trained on"
+            f"the run drew its own split, {drawn}; this graph is scored by its own, whose test "
+            "nodes the model may have been trained on"
         )
     done = unfinished(run.folder)
     if done is not None:
@@ -230,44 +226,7 @@ def open_run_graph(
 
 def predicted_relation(config: Mapping[str, Any]) -> str | None:
     """Return the relation whose pairs a run predicts; None if it predicts labels of nodes."""
-    predict: str | None = config.get("predict")
-    return None if names_labels(predict) else predict
-
-
-def _with_pairs(opened: Opened, config: Mapping[str, Any], own: bool) -> Opened:
-    """Return the graph with its pairs: of the run's own graph, those that the run drew; in another
-    graph every edge is a known pair and carries messages."""
-    if config["predict"] == RELATIONS:
-        from vrgcn.triples.split import split_triples
-
-        drawn = config.get("ratio") if own else (1.0, 0.0, 0.0)
-        column = config.get("split_column") if own else None
-        seed = config.get("split_seed", 0)
-        graph = split_triples(opened.graph, drawn, seed, split_column=column)
-        return opened._replace(graph=graph)
-    from vrgcn.pairs.split import split_pairs
-
-    ratio = tuple(config.get("ratio", PAIR_RATIO)) if own else (1.0, 0.0, 0.0)
-    way = {name: config[name] for name in WAYS if name in config and own}
-    graph = split_pairs(opened.graph, config["predict"], ratio, config.get("split_seed", 0), **way)
-    if own:
-        graph = with_negatives(graph, config.get("val_negatives"), config.get("test_negatives"))
-    return opened._replace(graph=graph)
-
-
-def _split_by_time(graph: Graph, config: Mapping[str, Any]) -> Graph:
-    """Return the graph with its nodes split by time as the run split them."""
-    from vrgcn.data.splitting import split_by_time
-
-    found = split_by_time(
-        graph,
-        config["train_until"],
-        config.get("val_until"),
-        config.get("time_column"),
-        config.get("split_seed", 0),
-    )
-    found.derived = graph.derived
-    return found
+    return TargetSpec.of(config).relation
 
 
 def graph_checksum(folder: Path) -> str | None:

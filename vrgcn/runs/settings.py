@@ -11,11 +11,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
-from vrgcn.data.tables.spec import check_ratio
-from vrgcn.files.setting_names import SHARES, Placeholder, setting
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs.config_file import as_written, build, flatten
-from vrgcn.runs.predicted import EDGES, RELATIONS, check_predicted, names_labels
+from vrgcn.targets.predicted import EDGES, RELATIONS, names_labels
+from vrgcn.targets.spec import PAIR_RATIO, TargetSpec
 from vrgcn.training.config import AUTO, TrainConfig
 from vrgcn.training.interval import duration
 
@@ -31,10 +30,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 S = TypeVar("S", bound="Settings")
 
-# Shares of training, validation and test pairs, and defaults of settings where pairs are predicted
-# (docs/pairs.md has what they score). The model is chosen by pilots (pair_settings.py), unless it
-# or one of these settings is given: then it is the GAE of Kipf and Welling in minibatches.
-PAIR_RATIO = (0.85, 0.05, 0.1)
+# Defaults of settings where pairs are predicted (docs/pairs.md has what they score). The model is
+# chosen by pilots (pair_settings.py), unless it or one of these settings is given: then it is the
+# GAE of Kipf and Welling in minibatches.
 PAIR_DEFAULTS: dict[str, Any] = {
     "ratio": PAIR_RATIO,
     "hidden": 64,
@@ -51,7 +49,6 @@ OF_PAIR_MODELS = (
 # are of pairs.
 OF_RELATIONS: dict[str, Any] = {"metric": "ndcg@20"}
 GIVEN_RELATIONS: dict[str, Any] = {"batch_size": 4096}
-RELATION = Placeholder("RELATION")
 # Where a column of pairs is predicted, such as a rating.
 VALUE_DEFAULTS: dict[str, Any] = {
     "ratio": PAIR_RATIO,
@@ -77,9 +74,6 @@ TRIPLE_DEFAULTS: dict[str, Any] = {
     "negatives": 1000,
     "epochs": 60,
 }
-
-# Settings of ways to split pairs, beside the ratio and its seed.
-WAYS = ("leave_one_out", "split_column", "train_until", "val_until", "time_column")
 
 # Entries of config.toml that are no settings: the checksum of a graph whose split the run drew, and
 # the estimator that `auto` stood for.
@@ -127,42 +121,7 @@ class Settings:
     """A graph from disk: a folder that `vrgcn import` wrote."""
     data_root: Path | None = None
     """Folder of the raw files of named data sets. None: $VRGCN_DATA, or else data."""
-    ratio: tuple[float, ...] | None = None
-    """Shares of train, val and test, three numbers such as 0.6 0.2 0.2, to draw a new split from
-    the labelled nodes, class by class; for pairs, from the edges. None: the graph's own split, and
-    0.85 0.05 0.1 of the edges."""
-    split_seed: int = 0
-    """Seed of --ratio."""
-    predict: str | None = None
-    """What to predict: the labels, by the name of their column, such as user.churned; which nodes
-    are linked, by a relation such as user-bought-item, or `edges` in a graph without kinds; a
-    kept column of a relation, user-rated-item.rating; or `relations`, the edges of all relations at
-    once. Pairs are split by --ratio, and those of validation and test carry no messages. None: the
-    labels."""
-    leave_one_out: bool = False
-    """Split pairs by taking one pair of each source for the test and another one for the
-    validation, of sources that have at least three, instead of by --ratio: the last ones where the
-    graph keeps times."""
-    split_column: str | None = None
-    """Split pairs by a kept column of the predicted relation that says train, val or test, instead
-    of by --ratio. Without validation pairs the second share of --ratio is drawn from the training
-    pairs."""
-    train_until: str | None = None
-    """Split by time instead of by --ratio: the last moment of training, such as 2026, 2026-06 for
-    all of June, or 2026-06-15. Nothing later is visible in training. The graph must keep dates of
-    the predicted pairs or nodes (vrgcn import --keep)."""
-    val_until: str | None = None
-    """The last moment of validation; what comes after it is for the test. None: validation pairs
-    are drawn from those of training, and all that is later is for the test."""
-    time_column: str | None = None
-    """Kept column of the times that --train-until and --leave-one-out go by. None: the only one of
-    dates."""
-    val_negatives: Path | None = None
-    """Table of pairs (.csv, .tsv or .parquet) that are no edges: MRR, Hits@K, AUC and AP compare
-    validation pairs with these, as OGB defines Hits@K. Where it has a column `split`, the rows of
-    that split count. None: all other nodes, and as many random negatives."""
-    test_negatives: Path | None = None
-    """The same for test pairs."""
+    spec: TargetSpec = field(default_factory=TargetSpec)
     scaling: Literal["auto", "none", "standard", "row", "blocks"] = "auto"
     """Scaling of the features: standard gives columns mean 0 and deviation 1 on the training nodes,
     row makes each node's sum to 1, blocks is standard for dense columns and row for each block of
@@ -184,21 +143,6 @@ class Settings:
 
     # Fields of a derived class that are no settings, such as the folder of a run.
     beside: ClassVar[tuple[str, ...]] = ()
-
-    def __post_init__(self) -> None:
-        if self.ratio is not None:
-            check_ratio(self.ratio)
-        if self.val_until is not None and self.train_until is None:
-            raise ValueError(
-                f"{setting('val_until', self.val_until)} needs "
-                f"{setting('train_until', Placeholder('DATE'))}"
-            )
-        for name in ("leave_one_out", "split_column"):
-            if getattr(self, name) and names_labels(self.predict):
-                raise ValueError(
-                    f"{setting(name, getattr(self, name))} splits pairs: give "
-                    f"{setting('predict', RELATION)} too"
-                )
 
     def as_dict(self) -> dict[str, Any]:
         """Return every setting by name, with absolute paths."""
@@ -225,6 +169,7 @@ class Settings:
         """
         from vrgcn.data.opening import open_graph
         from vrgcn.graph.scaling import scale_graph
+        from vrgcn.targets.opening import check_trainable, open_target
 
         opened = open_graph(
             self.dataset,
@@ -232,47 +177,10 @@ class Settings:
             self.data_root,
             verify=self.verify,
             memory=self.train.memory,
-            ratio=self.ratio if names_labels(self.predict) else None,
-            split_seed=self.split_seed,
             on_fill=on_fill,
         )
-        graph = opened.graph
-        check_predicted(self.predict, graph, self.graph)
-        if self.predict == RELATIONS:
-            from vrgcn.triples.split import split_triples
-
-            for name in WAYS:
-                if name != "split_column" and getattr(self, name):
-                    raise ValueError(
-                        f"{setting(name, getattr(self, name))} splits one relation: the edges of "
-                        f"all relations are split by {setting('ratio')} or "
-                        f"{setting('split_column')}"
-                    )
-            graph = split_triples(
-                graph, self.ratio, self.split_seed, split_column=self.split_column
-            )
-        elif self.predict is not None and not names_labels(self.predict):
-            from vrgcn.pairs.split import split_pairs
-
-            graph = split_pairs(
-                graph,
-                self.predict,
-                self.ratio or PAIR_RATIO,
-                self.split_seed,
-                **{name: getattr(self, name) for name in WAYS},
-            )
-            graph = with_negatives(graph, self.val_negatives, self.test_negatives)
-        elif self.train_until is not None:
-            from vrgcn.data.splitting import split_by_time
-
-            until = self.train_until, self.val_until, self.time_column
-            graph = split_by_time(graph, *until, self.split_seed)
-        elif graph.labels is None or not len(graph.train):
-            raise ValueError(
-                "the graph has no labelled training nodes; draw some with "
-                f"{setting('ratio', SHARES)}, or import it again with a {setting('label')} column "
-                f"and {setting('split')} or {setting('ratio')}"
-            )
+        graph = open_target(self.spec, opened.graph, self.graph)
+        check_trainable(graph, self.graph)
         kind = opened.scaling if self.scaling == "auto" else self.scaling
         return opened._replace(graph=scale_graph(graph, kind)[0])
 
@@ -315,18 +223,6 @@ class Settings:
 
         with memory_explained(graph, self.train):
             return build_network(self.model, graph, objective, self.train.seed)
-
-
-def with_negatives(
-    graph: Graph, val: str | Path | None = None, test: str | Path | None = None
-) -> Graph:
-    """Return the graph whose pairs are ranked against the negatives of files, if there are any."""
-    files = {name: Path(file) for name, file in (("val", val), ("test", test)) if file is not None}
-    if not files:
-        return graph
-    from vrgcn.data.pairs import with_given_negatives
-
-    return with_given_negatives(graph, files)
 
 
 def with_defaults(values: Mapping[str, Any]) -> dict[str, Any]:

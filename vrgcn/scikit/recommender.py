@@ -25,9 +25,10 @@ from vrgcn.pairs.best import best_partners
 from vrgcn.pairs.model import PairModel
 from vrgcn.pairs.negatives import drawn_negatives
 from vrgcn.pairs.ranking import EmbeddedPairs, score_pairs
-from vrgcn.pairs.split import split_pairs
 from vrgcn.runs.config_file import build, check_known, setting_types
 from vrgcn.runs.settings import Settings, with_defaults
+from vrgcn.targets.opening import open_target
+from vrgcn.targets.spec import TargetSpec
 from vrgcn.training.result import TrainResult
 
 KINDS = ("user", "item")
@@ -112,7 +113,8 @@ class VRGCNRecommender(BaseEstimator):  # type: ignore[misc]
                 f"{self.validation_fraction}"
             )
         share = self.validation_fraction
-        graph = split_pairs(made, RELATION, (1 - share, share, 0.0), found.train.seed)
+        spec = TargetSpec(RELATION, (1 - share, share, 0.0), found.train.seed)
+        graph = open_target(spec, made)
         assert graph.pairs is not None
         if share and not len(graph.pairs.val):
             raise ValueError(

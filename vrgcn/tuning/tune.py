@@ -20,13 +20,13 @@ from vrgcn.models.config import ModelConfig
 from vrgcn.runs.auto_settings import settle
 from vrgcn.runs.config_file import build
 from vrgcn.runs.identity import differences, fingerprint
-from vrgcn.runs.predicted import RELATIONS
 from vrgcn.runs.settings import (
     SEARCHED_MODEL,
     USUAL_TRAIN,
     with_defaults,
 )
 from vrgcn.runs.settings import Settings as RunSettings
+from vrgcn.targets.predicted import RELATIONS
 from vrgcn.tasks import find_task
 from vrgcn.training.clock import Clock
 from vrgcn.training.config import AUTO, TrainConfig, given_config

@@ -13,7 +13,8 @@ from vrgcn.files.parsing import parse_json, read_json
 from vrgcn.inference import MODEL
 from vrgcn.inference.saved import load_model
 from vrgcn.runs.folder import METRICS, RESULT, read_config
-from vrgcn.runs.run import graph_source, predicted_relation, split_source
+from vrgcn.runs.run import graph_source, predicted_relation
+from vrgcn.targets.spec import TargetSpec
 from vrgcn.tasks import find_task, tasks_scored_by
 from vrgcn.tasks.metrics import Metric, titled_metric
 
@@ -177,17 +178,15 @@ def _graph_names(configs: Sequence[dict[str, Any]]) -> list[str]:
             name = dataset or "unknown graph"
         else:  # a folder may have the name of a data set
             name = str(graph) if short[graph] in named else short[graph]
-        names.append(name + _split_name(**split_source(config)))
+        names.append(", ".join(filter(None, (name, *_target_name(config)))))
     return names
 
 
-def _split_name(ratio: Any, split_seed: Any) -> str:
-    """Name the split: scores on nodes that were drawn anew are not comparable with those on
-    others."""
-    if not ratio:
-        return ""
-    shares = "/".join(f"{100 * share:g}" for share in ratio)
-    return f", split {shares}" + (f" by seed {split_seed}" if split_seed else "")
+def _target_name(config: Mapping[str, Any]) -> tuple[str, str]:
+    """Name what is predicted, "" for labels, and its split: scores of other pairs, or of nodes that
+    were split otherwise, are not comparable."""
+    spec = TargetSpec.of(config)
+    return spec.relation or "", spec.split_name
 
 
 def _read_run(folder: Path, label: str, graph: str, config: dict[str, Any]) -> Record:

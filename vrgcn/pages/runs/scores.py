@@ -24,14 +24,8 @@ from vrgcn.pages.runs.trust import show_trust
 from vrgcn.pages.triple_evaluation import compare_triples
 from vrgcn.pages.trust import Trust, trust_of
 from vrgcn.pages.value_evaluation import compare_values
-from vrgcn.runs.run import (
-    Run,
-    graph_source,
-    open_run,
-    open_run_graph,
-    predicted_relation,
-    split_source,
-)
+from vrgcn.runs.run import Run, graph_source, open_run
+from vrgcn.targets.opening import open_target
 from vrgcn.tasks import find_task
 from vrgcn.tasks.metrics import (
     METRICS,
@@ -108,9 +102,9 @@ class Scorer:
 
     def _score(self, record: Record) -> RunScores:
         run = open_run(record.folder, self.device)
-        if predicted_relation(run.config) is not None:
+        if not run.target.labels:
             return self._score_pairs(record, run)
-        graph = run.saved.prepare(self._graph(record))
+        graph = self._graph(run)
         labels = model_labels(run.saved, graph)
         if not len(graph.test):
             raise ValueError("the graph has no test nodes")
@@ -132,9 +126,7 @@ class Scorer:
         return RunClasses(total, count, classes, by_class, matrix, trust=trust)
 
     def _score_pairs(self, record: Record, run: Run) -> RunPairs:
-        dataset, _, root = graph_source(record.config)
-        _check_present(dataset, self.data_root or root)
-        graph = open_run_graph(run, None, None, self.data_root).graph
+        graph = self._graph(run)
         predicted = graph.pairs or graph.triples
         assert predicted is not None
         split = pair_split(predicted, "test" if len(predicted.test) else None)
@@ -147,15 +139,15 @@ class Scorer:
         total = found.scores[MODEL].get(own.get(record.metric, ""), math.nan)
         return RunPairs(total, found.count, found)
 
-    def _graph(self, record: Record) -> Graph:
-        dataset, folder, root = graph_source(record.config)
-        root = self.data_root or root
-        source, split = (dataset, folder, root), split_source(record.config)
-        if self._opened is None or self._opened[0] != (source, split):
+    def _graph(self, run: Run) -> Graph:
+        """Return the run's own graph with its split, and features scaled as the model needs."""
+        dataset, folder, root = graph_source(run.config)
+        source = dataset, folder, self.data_root or root
+        if self._opened is None or self._opened[0] != source:
             self._opened = None  # one graph in memory at a time
-            _check_present(dataset, root)
-            self._opened = (source, split), open_graph(*source, **split).graph
-        return self._opened[1]
+            _check_present(dataset, source[2])
+            self._opened = source, open_graph(*source).graph
+        return run.saved.prepare(open_target(run.target, self._opened[1], folder))
 
 
 def _check_present(dataset: str | None, root: Path | None) -> None:

@@ -11,7 +11,7 @@ import pytest
 import vrgcn
 from tests.training.test_pair_objective import communities, model_of
 from vrgcn import Graph, TrainConfig, fit, load_graph, split_pairs
-from vrgcn.runs.predicted import check_predicted, label_names, names_labels, offered
+from vrgcn.targets.predicted import check_predicted, label_names, names_labels, offered
 
 
 @pytest.fixture

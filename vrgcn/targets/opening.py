@@ -1,0 +1,95 @@
+"""The one place where a graph gets its target and split: training, resuming, evaluation, reports,
+searches, live models, diagnoses and audits all see the same training, validation and test rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NoReturn
+
+from vrgcn.data.pairs import with_given_negatives
+from vrgcn.data.splitting import random_split, split_by_time
+from vrgcn.files.setting_names import SHARES, setting
+from vrgcn.graph.graph import Graph
+from vrgcn.pairs.split import split_pairs
+from vrgcn.targets.predicted import RELATIONS, check_predicted, offered
+from vrgcn.targets.spec import PAIR_RATIO, TargetSpec
+from vrgcn.triples.split import split_triples
+
+
+def open_target(spec: TargetSpec, graph: Graph, folder: Path | None = None) -> Graph:
+    """Return the graph with what is predicted on it and its split: edges that are left carry
+    messages.
+
+    graph: as it was opened, with features as they are
+    folder: of a graph on disk, which may say the names of its labels
+    """
+    check_predicted(spec.predict, graph, folder)
+    if spec.labels:
+        return _labels(spec, graph, folder)
+    if spec.predict == RELATIONS:
+        return _triples(spec, graph)
+    return _pairs(spec, graph)
+
+
+def check_trainable(graph: Graph, folder: Path | None = None) -> None:
+    """Raise if a graph that `open_target` returned has nothing to train on."""
+    predicted = (graph.labels, graph.pairs, graph.triples)
+    if len(graph.train) and any(each is not None for each in predicted):
+        return
+    if graph.labels is None:
+        _refuse_labels(graph, folder)
+    raise ValueError(
+        "the graph has no labelled training nodes; draw some with "
+        f"{setting('ratio', SHARES)}, or import it again with a {setting('label')} column "
+        f"and {setting('split')} or {setting('ratio')}"
+    )
+
+
+def _labels(spec: TargetSpec, graph: Graph, folder: Path | None) -> Graph:
+    until = spec.train_until
+    if until is None and spec.ratio is None:
+        return graph
+    if graph.labels is None:
+        _refuse_labels(graph, folder)
+    if until is not None:
+        return split_by_time(graph, until, spec.val_until, spec.time_column, spec.split_seed)
+    assert spec.ratio is not None
+    return random_split(graph, spec.ratio, spec.split_seed)
+
+
+def _pairs(spec: TargetSpec, graph: Graph) -> Graph:
+    assert spec.predict is not None
+    found = split_pairs(
+        graph,
+        spec.predict,
+        spec.ratio or PAIR_RATIO,
+        spec.split_seed,
+        leave_one_out=spec.leave_one_out,
+        split_column=spec.split_column,
+        train_until=spec.train_until,
+        val_until=spec.val_until,
+        time_column=spec.time_column,
+    )
+    files = {"val": spec.val_negatives, "test": spec.test_negatives}
+    given = {split: file for split, file in files.items() if file is not None}
+    return with_given_negatives(found, given) if given else found
+
+
+def _triples(spec: TargetSpec, graph: Graph) -> Graph:
+    for name in ("leave_one_out", "train_until", "time_column"):
+        if getattr(spec, name):
+            raise ValueError(
+                f"{setting(name, getattr(spec, name))} splits one relation: the edges of all "
+                f"relations are split by {setting('ratio')} or {setting('split_column')}"
+            )
+    return split_triples(graph, spec.ratio, spec.split_seed, split_column=spec.split_column)
+
+
+def _refuse_labels(graph: Graph, folder: Path | None) -> NoReturn:
+    """Raise the error of a graph without labels, which says what to predict instead."""
+    links = offered(graph, folder)
+    example = f"; predict its links: {setting('predict', links[0])}" if links else ""
+    raise ValueError(
+        f"the graph has no labels{example}, or import it again with a "
+        f"{setting('label', command='import')} column"
+    )

@@ -1,0 +1,123 @@
+"""What is predicted and how it is split, as settings.
+
+No torch here: the command line reads settings before it loads anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Self
+
+from vrgcn.data.tables.spec import check_ratio
+from vrgcn.files.setting_names import Placeholder, setting
+from vrgcn.targets.predicted import names_labels
+
+# Shares of training, validation and test pairs.
+PAIR_RATIO = (0.85, 0.05, 0.1)
+RELATION = Placeholder("RELATION")
+
+
+@dataclass(frozen=True)
+class TargetSpec:
+    """What is predicted, and how it is split."""
+
+    predict: str | None = None
+    """What to predict: the labels, by the name of their column, such as user.churned; which nodes
+    are linked, by a relation such as user-bought-item, or `edges` in a graph without kinds; a
+    kept column of a relation, user-rated-item.rating; or `relations`, the edges of all relations at
+    once. Pairs are split by --ratio, and those of validation and test carry no messages. None: the
+    labels."""
+    ratio: tuple[float, ...] | None = None
+    """Shares of train, val and test, three numbers such as 0.6 0.2 0.2, to draw a new split from
+    the labelled nodes, class by class; for pairs, from the edges. None: the graph's own split, and
+    0.85 0.05 0.1 of the edges."""
+    split_seed: int = 0
+    """Seed of --ratio."""
+    leave_one_out: bool = False
+    """Split pairs by taking one pair of each source for the test and another one for the
+    validation, of sources that have at least three, instead of by --ratio: the last ones where the
+    graph keeps times."""
+    split_column: str | None = None
+    """Split pairs by a kept column of the predicted relation that says train, val or test, instead
+    of by --ratio. Without validation pairs the second share of --ratio is drawn from the training
+    pairs."""
+    train_until: str | None = None
+    """Split by time instead of by --ratio: the last moment of training, such as 2026, 2026-06 for
+    all of June, or 2026-06-15. Nothing later is visible in training. The graph must keep dates of
+    the predicted pairs or nodes (vrgcn import --keep)."""
+    val_until: str | None = None
+    """The last moment of validation; what comes after it is for the test. None: validation pairs
+    are drawn from those of training, and all that is later is for the test."""
+    time_column: str | None = None
+    """Kept column of the times that --train-until and --leave-one-out go by. None: the only one of
+    dates."""
+    val_negatives: Path | None = None
+    """Table of pairs (.csv, .tsv or .parquet) that are no edges: MRR, Hits@K, AUC and AP compare
+    validation pairs with these, as OGB defines Hits@K. Where it has a column `split`, the rows of
+    that split count. None: all other nodes, and as many random negatives."""
+    test_negatives: Path | None = None
+    """The same for test pairs."""
+
+    def __post_init__(self) -> None:
+        if self.ratio is not None:
+            check_ratio(self.ratio)
+        if self.val_until is not None and self.train_until is None:
+            raise ValueError(
+                f"{setting('val_until', self.val_until)} needs "
+                f"{setting('train_until', Placeholder('DATE'))}"
+            )
+        for name in ("leave_one_out", "split_column"):
+            if getattr(self, name) and self.labels:
+                raise ValueError(
+                    f"{setting(name, getattr(self, name))} splits pairs: give "
+                    f"{setting('predict', RELATION)} too"
+                )
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> Self:
+        """Return the target of a run, whose config.toml says `config`."""
+        given = {part.name: config[part.name] for part in fields(cls) if part.name in config}
+        if given.get("ratio") is not None:
+            given["ratio"] = tuple(given["ratio"])
+        for name in ("val_negatives", "test_negatives"):
+            if given.get(name) is not None:
+                given[name] = Path(given[name])
+        return cls(**given)
+
+    @property
+    def labels(self) -> bool:
+        """True if labels of nodes are predicted, and no pairs."""
+        return names_labels(self.predict)
+
+    @property
+    def relation(self) -> str | None:
+        """The relation whose pairs are predicted, or "relations"; None for labels."""
+        return None if self.labels else self.predict
+
+    def elsewhere(self) -> Self:
+        """Return the same target on another graph than the run's own: labels keep that graph's
+        split, and every pair is known and carries messages."""
+        if self.labels:
+            return type(self)()
+        known = (1.0, 0.0, 0.0)
+        return type(self)(predict=self.predict, ratio=known, split_seed=self.split_seed)
+
+    @property
+    def split_name(self) -> str:
+        """The split in a few words, the same for runs that are split alike; "" for the split that
+        the graph has."""
+        seed = f" by seed {self.split_seed}" if self.split_seed else ""
+        if self.split_column is not None:
+            return f"split by the column {self.split_column}{seed}"
+        if self.train_until is not None:
+            moments = " and ".join(filter(None, (self.train_until, self.val_until)))
+            times = "" if self.time_column is None else f" of {self.time_column}"
+            return f"split until {moments}{times}{seed}"
+        if self.leave_one_out:
+            times = "" if self.time_column is None else f" by {self.time_column}"
+            return f"split by leaving one out{times}{seed}"
+        if self.ratio is None:
+            return ""
+        return f"split {'/'.join(f'{100 * share:g}' for share in self.ratio)}{seed}"
