@@ -152,11 +152,22 @@ def test_a_run_that_is_interrupted_keeps_its_best_model(vrgcn, graph_folder, tmp
 
 
 def test_a_graph_without_training_nodes_is_refused_with_advice(vrgcn, tmp_path):
-    save_graph(Graph([[0], [1]], torch.randn(3, 2)), tmp_path / "bare")
-    code, _, err = vrgcn("train", "--graph", "bare")
+    save_graph(Graph([[0], [1]], torch.randn(3, 2), torch.arange(3)), tmp_path / "unsplit")
+    code, _, err = vrgcn("train", "--graph", "unsplit")
     assert code == 1
     assert "no labelled training nodes" in err
     assert "--split or --ratio" in err
+
+
+def test_a_graph_without_labels_is_refused_with_what_can_be_predicted(vrgcn, tmp_path):
+    save_graph(Graph([[0], [1]], torch.randn(3, 2)), tmp_path / "bare")
+    users = {("user", "liked", "item"): torch.tensor([[0, 1], [1, 0]])}
+    save_graph(Graph.from_kinds({"user": 2, "item": 2}, users), tmp_path / "shop")
+    for graph, links in (("bare", "edges"), ("shop", "user-liked-item")):
+        for flags in ((), ("--ratio", 0.6, 0.2, 0.2), ("--train-until", 2026)):
+            code, _, err = vrgcn("train", "--graph", graph, *flags)
+            assert code == 1
+            assert f"the graph has no labels; predict its links: --predict {links}, or" in err
 
 
 def test_a_folder_given_as_a_data_set_is_explained(vrgcn, graph_folder):

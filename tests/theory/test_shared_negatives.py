@@ -152,19 +152,23 @@ def test_minibatches_of_pairs_have_the_losses_of_the_formula(case: str, loss: An
     assert largest_error(found, right) < EXACT
 
 
-def test_a_source_whose_every_negative_is_known_has_no_pressure() -> None:
+@pytest.mark.parametrize("loss", ["softmax", "logistic"])
+@pytest.mark.parametrize("drawn", ["none", "known"])
+def test_a_source_without_a_negative_has_no_pressure(loss: Any, drawn: str) -> None:
+    """Of known pairs only, or of a minibatch that has no targets. The pressure is finite, because
+    a table keeps it."""
     graph = kinds_graph()
     assert graph.pairs is not None
-    source = made_source(graph, "softmax", negatives=4)
+    source = made_source(graph, loss, negatives=4)
     u = int(graph.pairs.train[0, 0])
     known = source.sampler.known.partners.rows(torch.tensor([u])).indices
-    shared = source.sharing(known)
+    negatives = known if drawn == "known" else known[:0]
+    shared = source.sharing(negatives)
     decoder = DECODERS["dot"](2, True)
     z = torch.randn(1, 2, requires_grad=True)
-    losses = shared.losses(
-        torch.tensor([0.3]),
-        shared.pressure(decoder, torch.tensor([u]), z, torch.randn(len(known), 2)),
-    )
+    pressure = shared.pressure(decoder, torch.tensor([u]), z, torch.randn(len(negatives), 2))
+    assert pressure.isfinite().all()
+    losses = shared.losses(torch.tensor([100.0]), pressure)
     losses.sum().backward()
     assert losses.tolist() == [0.0]
     assert z.grad is not None

@@ -10,7 +10,7 @@ import torch
 from tests.training.test_state import advance, graph, trainer
 from vrgcn import Graph, GraphSAGE, TrainConfig, fit
 from vrgcn.engine.batch import Position
-from vrgcn.training.divergence import DivergedError, all_finite, diverged
+from vrgcn.training.divergence import DivergedError, diverged, spoilt
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan")])
@@ -22,14 +22,18 @@ def test_one_number_anywhere_is_enough(
     run = trainer(estimator="cv", history_dtype="float16")
     advance(run, 3)
     state = run.state()
-    assert all_finite(state)
+    assert spoilt(state) is None
     if part == "optimizer":
         tensor = state.optimizer["state"][0]["exp_avg"]
     else:
         tensors = getattr(state, part).values()
         tensor = [t for t in tensors if t.is_floating_point()][-1]
     tensor.view(-1)[-1] = value
-    assert not all_finite(state)
+    wanted = {"model": "weight ", "optimizer": "exp_avg of weight 0", "histories": "table "}[part]
+    found = spoilt(state)
+    assert found is not None
+    assert found.startswith(wanted)
+    assert f" (rows {len(tensor) - 1}: 1 of {len(tensor)}" in found
 
 
 def test_numbers_whose_sum_is_infinite_are_finite_all_the_same() -> None:
@@ -37,7 +41,7 @@ def test_numbers_whose_sum_is_infinite_are_finite_all_the_same() -> None:
     advance(run, 1)
     state = run.state()
     next(iter(state.model.values())).fill_(torch.finfo(torch.float32).max)
-    assert all_finite(state)
+    assert spoilt(state) is None
 
 
 def test_the_error_says_what_where_and_what_to_do() -> None:

@@ -28,6 +28,7 @@ from vrgcn.files.sizes import bytes_text
 from vrgcn.graph.sparse import is_dense
 from vrgcn.models.models import build_model
 from vrgcn.runs.folder import CHECKPOINTS, CONFIG
+from vrgcn.runs.former import former_model
 from vrgcn.runs.interrupts import Interrupted, stop_requests
 from vrgcn.runs.record import recorded
 from vrgcn.runs.resume import nothing_left, refuse_changes
@@ -204,6 +205,8 @@ def _train(options: TrainOptions, group: Group, part: Part, watch: PartWatch, fo
             options=options.as_dict(),
             facts=part_facts(described),
             listener=Callbacks(on_restore=_print_restored, on_note=print_note),
+            former=former_model(folder, trainer.objective.better, scored=config.select == "best"),
+            resume=options.resume is not None,
         )
     print(f"{result}\nwritten to {printable(folder)}")
     sent = [point.exchanged for point in result.curve if point.exchanged is not None]

@@ -90,9 +90,10 @@ class PartCheckpoints(Checkpoints):
         """Decide by the first process's clock, which is sent to all processes with the step."""
         return bool(self.trainer.agreed & _DUE)
 
-    def _finite(self, state: TrainState) -> bool:
-        (spoilt,) = self.group.total(0.0 if super()._finite(state) else 1.0)
-        return not spoilt
+    def _spoilt(self, state: TrainState) -> str | None:
+        own = super()._spoilt(state)
+        (everywhere,) = self.group.total(0.0 if own is None else 1.0)
+        return own or ("a weight or table of another process" if everywhere else None)
 
     def _identify(self) -> dict[str, Any]:
         found = identity(self.trainer, graph=self.trainer.part.description["graph"])

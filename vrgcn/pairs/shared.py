@@ -23,7 +23,9 @@ from vrgcn.graph.pairs import KnownPairs
 from vrgcn.pairs.decoders import Decoder
 
 ENTRIES = 1 << 22  # scores that are held at a time, without gradients
-_NOTHING = -1e30  # score of what is no negative; minus infinity has no gradient
+# Score of what is no negative, and pressure without any: minus infinity has no gradient, and would
+# be taken for divergence in the table that keeps pressures.
+_NOTHING = -1e30
 
 
 class SharedNegatives:
@@ -61,7 +63,7 @@ class SharedNegatives:
             scores = scores + self._weights.to(scores)
         scores = scores.index_put((rows, columns), scores.new_tensor(_NOTHING))
         if self._loss == "softmax":
-            return scores.logsumexp(1)
+            return scores.logsumexp(1).clamp(min=_NOTHING)
         count = len(self.nodes) - torch.bincount(rows, minlength=len(sources))
         return F.softplus(scores).sum(1) / count.clamp(min=1)
 

@@ -21,7 +21,7 @@ from vrgcn.runs.checkpoint import (
 from vrgcn.runs.identity import differences, identity
 from vrgcn.runs.interrupts import Interrupted, StopRequest
 from vrgcn.runs.restoring import check_state
-from vrgcn.training.divergence import DivergedError, all_finite, diverged
+from vrgcn.training.divergence import DivergedError, diverged, spoilt
 from vrgcn.training.interval import Interval
 from vrgcn.training.listener import StopTraining
 from vrgcn.training.result import TrainResult
@@ -90,9 +90,10 @@ class Checkpoints:
         start = self.trainer.clock.now()
         self.trainer.listener.checkpoint()
         state = self.trainer.state(copied=False)
-        if not self._finite(state):
+        what = self._spoilt(state)
+        if what is not None:
             rate = self.trainer.optimizer.param_groups[0]["lr"]
-            raise diverged("weights or histories became infinite or NaN", state.position, rate)
+            raise diverged(f"{what} became infinite or NaN", state.position, rate)
         if self._identity is None:
             self._identity = self._identify()
         try:
@@ -121,8 +122,8 @@ class Checkpoints:
     def _identify(self) -> dict[str, Any]:
         return identity(self.trainer)
 
-    def _finite(self, state: TrainState) -> bool:
-        return all_finite(state)
+    def _spoilt(self, state: TrainState) -> str | None:
+        return spoilt(state)
 
     def _finish(self, stop: StopRequest) -> TrainResult:
         """Return the result. A signal ends the scoring, which may take as long as an epoch."""
@@ -145,15 +146,21 @@ class Checkpoints:
         return stop.signal
 
     def _due(self) -> bool:
-        if self.every.epochs is not None:
-            done = len(self.trainer.progress.curve)
-            batches = self.trainer.minibatches
-            return batches.position.place == len(batches) and done % self.every.epochs == 0
-        return self._time_has_come()
+        if self.every.epochs is None:
+            return self._time_has_come()
+        done = len(self.trainer.progress.curve)
+        return self._epoch_ended and (not self._kept or done % self.every.epochs == 0)
+
+    @property
+    def _epoch_ended(self) -> bool:
+        batches = self.trainer.minibatches
+        return batches.position.place == len(batches)
 
     def _time_has_come(self) -> bool:
         if self.every.seconds is None:
             return False
+        if self._epoch_ended and not self._kept:  # the first epoch's work is never lost
+            return True
         least = 0.0 if self.every.share is None else self._cost / self.every.share
         return self.trainer.clock.now() - self._last >= max(self.every.seconds, least)
 

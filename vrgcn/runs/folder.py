@@ -23,6 +23,7 @@ from vrgcn.runs.settings import CHOSEN_ESTIMATOR, NOTED
 CONFIG = "config.toml"
 METRICS = "metrics.jsonl"
 RESULT = "result.json"
+BETTER_MODEL = "model-before.safetensors"  # of a former training, where a resumed one ended worse
 CHECKPOINTS = "checkpoints"
 DIAGNOSIS = "diagnosis.html"
 TENSORBOARD = "tensorboard"
@@ -44,7 +45,7 @@ LEADERBOARD = "leaderboard.json"
 # Files and folders that commands write into the folder of a run; the user's own files are not
 # listed. The settings are left out because they are removed last.
 OURS = (
-    *(METRICS, RESULT, MODEL, CHECKPOINTS, DIAGNOSIS, TENSORBOARD, *TRACKING, GRAPH),
+    *(METRICS, RESULT, MODEL, BETTER_MODEL, CHECKPOINTS, DIAGNOSIS, TENSORBOARD, *TRACKING, GRAPH),
     *(f"{TRIALS}/{TRIAL}*", STUDY, LEADERBOARD),
     *("evaluation-*.json", "confusion-*.png", "predicted-*.png"),
 )

@@ -29,6 +29,7 @@ from vrgcn.runs.card_facts import facts_of
 from vrgcn.runs.checkpoint import checkpoints_in
 from vrgcn.runs.checkpointing import Checkpoints
 from vrgcn.runs.folder import CHECKPOINTS
+from vrgcn.runs.former import former_model
 from vrgcn.runs.interrupts import stop_requests
 from vrgcn.runs.lock import locked
 from vrgcn.runs.record import recorded
@@ -136,6 +137,8 @@ class Job:
             listener=listener or Listener(),
             finish=finish,
             check=check,
+            former=former_model(folder, self.objective.better, scored=self.config.select == "best"),
+            resume=resume,
         )
 
     def train(

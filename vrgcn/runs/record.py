@@ -4,6 +4,7 @@ line for each epoch, the best model so far, checkpoints, the result."""
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from vrgcn.runs.card import Scored, write_card
 from vrgcn.runs.card_facts import Facts
 from vrgcn.runs.checkpoint import checkpoints_in
 from vrgcn.runs.config_file import write_settings
-from vrgcn.runs.folder import CHECKPOINTS, CONFIG, METRICS, RESULT, remove_card
+from vrgcn.runs.folder import BETTER_MODEL, CHECKPOINTS, CONFIG, METRICS, RESULT, remove_card
+from vrgcn.runs.former import FormerModel
 from vrgcn.runs.metrics_file import MetricsFile
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.listener import Callbacks, Listener, Listeners
@@ -36,6 +38,7 @@ class Record(Listener):
     facts: what its card says about the graph
     tell: called with a note if the disk is full and training continues
     check: called after each epoch and before each checkpoint; if it raises, the run stops
+    former: the best model that the folder has from before; it stays until there is one as good
     """
 
     def __init__(
@@ -47,6 +50,7 @@ class Record(Listener):
         facts: Facts,
         tell: Callable[[str], None],
         check: Callable[[], None] | None = None,
+        former: FormerModel | None = None,
     ) -> None:
         self.folder = folder
         self.model = model
@@ -55,6 +59,7 @@ class Record(Listener):
         self.facts = facts
         self.tell = tell
         self.check = check
+        self.former = former
         self.metrics = MetricsFile(folder / METRICS, self._written)
 
     def begin(self) -> None:
@@ -72,7 +77,8 @@ class Record(Listener):
         self.metrics.add(point)
 
     def kept(self, point: Epoch) -> None:
-        self._written(lambda: save_model(self.model, self.folder / MODEL))
+        if self.former is None or not self.former.beats(point.epoch, point.val):
+            self._written(lambda: save_model(self.model, self.folder / MODEL))
 
     def checkpoint(self) -> None:
         if self.check is not None:
@@ -82,6 +88,7 @@ class Record(Listener):
         """Write the model, the card and, last, the result."""
         self.metrics.finish(result.curve)
         saved = saved if isinstance(saved, SavedModel) else SavedModel.of(saved)
+        self._keep_former(result)
         save_model(saved, self.folder / MODEL)
         scored = Scored(
             result.metric.title,
@@ -92,6 +99,17 @@ class Record(Listener):
         )
         write_card(self.folder, self.options, scored, saved, self.facts)
         write_text(self.folder / RESULT, json.dumps(_scores(result), indent=2) + "\n")
+
+    def _keep_former(self, result: TrainResult) -> None:
+        """Give the folder's model another name if it is better than what training ended with."""
+        former = self.former
+        if former is None or not former.beats(result.epoch, result.val):
+            return
+        os.replace(self.folder / MODEL, self.folder / BETTER_MODEL)
+        self.tell(
+            f"the model of the former training, {former}, is better than the one of this training: "
+            f"it is kept as {self.folder / BETTER_MODEL}"
+        )
 
     def _written(self, write: Callable[[], None]) -> bool:
         """Run `write`; return False if the disk is full and the config says to continue."""
@@ -116,6 +134,8 @@ def recorded(
     listener: Listener,
     finish: Finish | None = None,
     check: Callable[[], None] | None = None,
+    former: FormerModel | None = None,
+    resume: bool = False,
 ) -> TrainResult:
     """Train and keep a record in the folder, except for the checkpoints.
 
@@ -127,8 +147,11 @@ def recorded(
     """
     if not listener.hears_notes:
         listener = Listeners(listener, Callbacks(on_note=print))
-    record = Record(folder, model, config, options, facts, listener.note, check)
+    record = Record(folder, model, config, options, facts, listener.note, check, former)
     if not checkpoints_in(folder / CHECKPOINTS):
+        if resume:
+            stays = "" if former is None else f"; its model, {former}, stays until one is as good"
+            listener.note(f"{folder} has no checkpoint: training begins again at epoch 1{stays}")
         record.begin()
     result = train(Listeners(record, listener))
     saved: nn.Module | SavedModel = model

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +12,7 @@ from vrgcn.engine.batch import Position
 from vrgcn.training.state import TrainState
 
 BLOCK = 1 << 22  # numbers that are checked together
+_NAMED = 5  # rows that an error names
 
 
 class DivergedError(FloatingPointError):
@@ -35,12 +37,40 @@ def diverged(what: str, position: Position, rate: float) -> DivergedError:
     )
 
 
-def all_finite(state: TrainState) -> bool:
-    """Return True if weights, the optimiser's moments and histories are all finite. A checkpoint is
-    a state to return to, so a diverged state must not be written as one."""
-    moments = [part for weight in state.optimizer["state"].values() for part in weight.values()]
-    tensors = [t for t in moments if isinstance(t, Tensor)]
-    return all(map(_finite, (*state.model.values(), *tensors, *state.histories.values())))
+def spoilt(state: TrainState) -> str | None:
+    """Return the first part of a state that is infinite or NaN, with its rows, such as "table 0.q
+    (rows 3, 7, ...: 20 of 60)"; None if all of it is finite. A checkpoint is a state to return to,
+    so a diverged state must not be written as one.
+
+    Tables have their names in checkpoints: the level and the kind, h of activations, g of
+    gradients, p and q of pairs.
+    """
+    for name, tensor in _named(state):
+        if not _finite(tensor):
+            return f"{name}{_rows(tensor)}"
+    return None
+
+
+def _named(state: TrainState) -> Iterator[tuple[str, Tensor]]:
+    for name, weight in state.model.items():
+        yield f"weight {name}", weight
+    for number, moments in state.optimizer["state"].items():
+        for name, moment in moments.items():
+            if isinstance(moment, Tensor):
+                yield f"{name} of weight {number} in the optimizer", moment
+    for name, table in state.histories.items():
+        yield f"table {name.removesuffix('.values')}", table
+
+
+def _rows(tensor: Tensor) -> str:
+    """Name the rows of a tensor with infinite numbers or NaN."""
+    if tensor.dim() == 0:
+        return ""
+    rows = (~tensor.isfinite()).flatten(1).any(1) if tensor.dim() > 1 else ~tensor.isfinite()
+    found = rows.nonzero()[:, 0].tolist()
+    more = ", ..." if len(found) > _NAMED else ""
+    shown = ", ".join(map(str, found[:_NAMED]))
+    return f" (rows {shown}{more}: {len(found):,} of {len(rows):,})"
 
 
 def finite_weights(model: nn.Module) -> bool:
