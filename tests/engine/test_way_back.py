@@ -78,6 +78,26 @@ def test_gradients_come_back_by_the_formula(
     assert way.table.written[B].tolist() == [1, 1]
 
 
+def test_the_gradient_of_the_mean_takes_back_what_the_residual_sampled() -> None:
+    """The residual is √R P̂ (h - μ): h gets √R P̂ᵀ δ and the history, μ gets -√R P̂ᵀ δ alone."""
+    way, sampled = way_back(None)
+    kept = way.table.values.clone()
+    g = torch.rand(3, WIDTH, dtype=torch.float64)
+    delta = torch.cat([g[:2] - kept[B] / len(B), g[2:]])
+    weights = R.sqrt()[:, None] * sampled
+    weights[:2, :2] = 0  # both in B: they are in the table as they are
+    now = kept.clone()
+    now[B] = g[:2] * len(B)
+    history = torch.zeros(4, WIDTH, dtype=torch.float64)
+    history[:2] = matrix().T[B] @ now / len(B)
+    h, mean = (torch.zeros(4, WIDTH, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    way.attach(torch.zeros(3, WIDTH, dtype=torch.float64), h, mean).backward(g)
+    assert h.grad is not None
+    assert mean.grad is not None
+    torch.testing.assert_close(mean.grad, -weights.T @ delta)
+    torch.testing.assert_close(h.grad, weights.T @ delta + history)
+
+
 def test_the_answer_and_its_own_gradient_pass_unchanged() -> None:
     way, _ = way_back(None)
     answer = torch.rand(3, WIDTH, dtype=torch.float64, requires_grad=True)

@@ -14,6 +14,7 @@ from vrgcn.pairs.model import PairModel
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.triple_objective import TripleObjective
 from vrgcn.triples.batches import QueryBatches
+from vrgcn.triples.own_edges import TripleEdges
 from vrgcn.triples.queries import QuerySource
 from vrgcn.triples.split import split_triples
 
@@ -34,7 +35,7 @@ def messages(batches: QueryBatches) -> set[tuple[int, ...]]:
     triples = batches.source.triples
     found: set[tuple[int, ...]] = set()
     for number, name in enumerate(triples.directions):
-        rows = batches.setup.P[name].whole_rows(torch.arange(30))
+        rows = batches.setup.P[name].whole_rows(torch.arange(triples.num_nodes))
         middle = torch.full_like(rows.indices, number)
         entries = torch.stack([rows.indices, middle, rows.row_of_entry], dim=1)
         found |= as_set(entries[rows.weights(torch.float32) > 0])  # the diagonal may be zero
@@ -82,3 +83,32 @@ def test_excluding_a_minibatchs_own_edges_is_refused() -> None:
     graph, _, _ = made(None)
     with pytest.raises(ValueError, match='use own_edges="redraw"'):
         TripleObjective(graph, TrainConfig(own_edges="exclude"))
+
+
+def test_a_triple_that_is_held_takes_its_own_edge_in_the_other_direction_with_it() -> None:
+    """(0, r, 1) is held: neither (1, r, 0) nor its reverse is a message; the same two nodes in
+    another relation stay linked."""
+    follows, blocks = ("user", "follows", "user"), ("user", "blocks", "user")
+    graph = split_triples(
+        Graph.from_kinds(
+            {"user": torch.rand(4, 2)},
+            {follows: torch.tensor([[0, 1, 2], [1, 0, 3]]), blocks: torch.tensor([[1], [0]])},
+        ),
+        (1.0, 0.0, 0.0),
+    )
+    triples = triples_of(graph)
+    model = PairModel.around(network(graph, layers=1), "distmult", triples, 0)
+    source = QuerySource(triples, "softmax", 2)
+    batches = QueryBatches(
+        model, graph, source=source, held_share=None, estimator="exact", nodes="all",
+        batch_size=4, trained=torch.ones(4, dtype=torch.bool),
+    )  # fmt: skip
+    follow, block = (
+        triples.directions.index(f"user-{name}-user") for name in ("follows", "blocks")
+    )
+    turned = triples.directions.index("user-rev_follows-user")
+    batches.use_edges(TripleEdges(batches.setup, triples).without(torch.tensor([[0, follow, 1]])))
+    left = messages(batches)
+    assert {(s, t) for s, d, t in left if d == follow} == {(2, 3)}
+    assert {(s, t) for s, d, t in left if d == turned} == {(3, 2)}
+    assert {(s, t) for s, d, t in left if d == block} == {(1, 0)}

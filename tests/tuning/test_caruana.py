@@ -54,6 +54,21 @@ def test_of_equal_scores_the_fewest_members_are_kept_and_the_earliest() -> None:
     assert chosen.weights == {"a": 1.0}
 
 
+def test_of_equal_scores_a_chosen_member_is_added_again_before_a_new_one() -> None:
+    """After b, a and b again score alike: b is taken, and stays the only member."""
+    added: list[float] = []
+
+    def score(mean: Tensor) -> float:
+        added.append(float(mean))
+        return 1.0 if float(mean) >= 0.5 else 0.0
+
+    members = {"a": torch.zeros(1, 1), "b": torch.ones(1, 1)}
+    chosen = choose_average(members, score, lambda one, other: one > other, rounds=3)
+    assert chosen.weights == {"b": 1.0}
+    # Round by round: a, b; then b again before a; then b again, as the second round added b.
+    assert added == pytest.approx([0, 1, 1, 0.5, 1, 2 / 3])
+
+
 def test_a_score_that_does_not_exist_is_no_better_than_any() -> None:
     guesses = {"lost": torch.full((3, 1), 0.0), "found": torch.ones(3, 1)}
 
