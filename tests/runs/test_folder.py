@@ -81,6 +81,12 @@ def test_a_copy_is_known_while_the_graph_of_a_run_from_before_is_there(drawn, tm
     assert (len(opened.graph.test), opened.note) == (3, None)
 
 
+def test_a_run_is_shown_in_a_line(drawn):
+    run = open_run(drawn, CPU)
+    assert repr(run) == f"<{run}>"
+    assert "\n" not in repr(run)
+
+
 def test_another_graph_keeps_its_split_and_says_so_where_it_is_scored(drawn, tmp_path):
     note_checksum(drawn, tmp_path / "split")
     save_graph(Graph([[0], [1]], FEATURES, torch.arange(3), test=[2]), tmp_path / "other")

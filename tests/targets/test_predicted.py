@@ -61,6 +61,26 @@ def test_a_wrong_name_is_told_what_there_is(store: Path) -> None:
         check_predicted("user-buys-item", graph, store)
 
 
+@pytest.mark.parametrize(
+    ("predict", "cure"),
+    [
+        ("user.zip", 'label="user.zip"'),
+        ("bought.amount", 'keep="bought.amount"'),
+        ("item.colour", 'label="item.colour"'),
+    ],
+)
+def test_a_column_that_is_not_kept_is_refused_with_how_to_import_it(
+    store: Path, predict: str, cure: str
+) -> None:
+    with pytest.raises(ValueError, match=f"import the graph again with {cure}$"):
+        check_predicted(predict, load_graph(store), store)
+    plain = Graph([[0], [1]], [[1.0], [2.0]], [0, 1])
+    with pytest.raises(ValueError, match=r'import the graph again with label="zip"$'):
+        check_predicted("zip", plain, None)
+    with pytest.raises(ValueError, match=r"the graph offers labels, edges$"):
+        check_predicted("shop.zip", plain, None)
+
+
 def test_the_labels_column_trains_as_without_the_flag(vrgcn, store: Path) -> None:
     flags = ("--epochs", 1, "--no-baseline", "--model", "graphsage", "--hidden", 4)
     code, _, error = vrgcn("train", store, *flags, "--predict", "user.churned", "--out", "named")

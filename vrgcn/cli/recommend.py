@@ -48,7 +48,8 @@ class RecommendOptions(ExactOptions):
         if predicted is None:
             raise ValueError(
                 f"{self.run} predicts labels of nodes, and no pairs: train a run with --predict "
-                "edges"
+                "RELATION, such as user-bought-item (vrgcn info lists them); of a graph without "
+                "kinds, --predict edges"
             )
         if self.nodes is not None:
             raise ValueError("--nodes: recommend calls it --for")

@@ -106,6 +106,9 @@ class Run:
             weakref.finalize(live, shutil.rmtree, place, ignore_errors=True)
         return live
 
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
     def __str__(self) -> str:
         done = unfinished(self.folder)
         state = "finished" if done is None else f"not finished ({done})"

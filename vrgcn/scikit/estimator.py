@@ -33,6 +33,7 @@ from vrgcn.scikit.masks import as_mask, row_weights, set_aside, split_of
 from vrgcn.scikit.rows import (
     Rows,
     check_different,
+    check_numbers,
     rows_of_nodes,
     rows_of_table,
     same_features,
@@ -203,6 +204,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
             if isinstance(X, Graph):
                 return Rows(X)
             return rows_of_nodes(own if reset or self.graph_ is None else self.graph_, X)
+        check_numbers(X)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=reset)
         fitted = None if reset else self.graph_
         if edge_index is None and fitted is not None:

@@ -84,7 +84,22 @@ def check_predicted(predict: str | None, graph: Graph, folder: Path | None) -> N
     hint = f"; did you mean {setting('predict', near[0])}?" if near else ""
     shown = ", ".join(found[:_SHOWN]) + (", ..." if len(found) > _SHOWN else "")
     offers = f"the graph offers {shown}" if found else "the graph has no labels and no edges"
-    raise ValueError(f"{setting('predict', predict)}: {offers}{hint}")
+    cure = "" if near else _cure(predict, graph)
+    raise ValueError(f"{setting('predict', predict)}: {offers}{hint}{cure}")
+
+
+def _cure(predict: str, graph: Graph) -> str:
+    """Say how to import a column that the graph does not keep, if the text may name one."""
+    owner, _, column = predict.rpartition(".")
+    of_nodes = not owner if graph.kinds is None else owner in graph.kinds.names
+    edges = [part.name for part in graph.relations.values() if owner in (part.triple[1], part.name)]
+    if of_nodes:
+        want = setting("label", predict, command="import")
+    elif edges:
+        want = setting("keep", predict, command="import")
+    else:
+        return ""
+    return f"; to predict a column {column}, import the graph again with {want}"
 
 
 def _kept(predict: str, graph: Graph) -> bool:
