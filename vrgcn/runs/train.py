@@ -47,6 +47,11 @@ def train(
     settings: any of `ModelConfig`, `TrainConfig` and `vrgcn train`, by name: hidden=64, epochs=20,
         scaling="row", ratio=(0.6, 0.2, 0.2)
     """
+    if not isinstance(graph, Graph | str | Path):
+        raise TypeError(
+            "graph takes a Graph, the folder that `vrgcn import` wrote, or the name of a data set, "
+            f"not {type(graph).__name__}; Graph.from_pyg, from_pandas and from_tables make a Graph"
+        )
     folder = Path(out)
     types = {k: v for k, v in setting_types(Settings).items() if k not in _SOURCE}
     for name in settings:
