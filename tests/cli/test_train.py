@@ -144,7 +144,8 @@ def test_a_run_that_is_interrupted_keeps_its_best_model(vrgcn, graph_folder, tmp
         shown(self, point)
 
     monkeypatch.setattr(progress.EpochProgress, "epoch", interrupt)
-    code, out, err = vrgcn("train", "--graph", graph_folder, "--out", "cut")
+    flags = ("--graph", graph_folder, "--checkpoint-every", 0, "--out", "cut")
+    code, out, err = vrgcn("train", *flags)
     assert code == 130
     assert "the best model so far is in cut" in out
     assert "interrupted" in err

@@ -286,7 +286,8 @@ def test_a_signal_ends_the_step_and_keeps_everything(tmp_path, number, capfd) ->
         train(tmp_path, on={"on_step": step})
     assert caught.value.signal == number
     assert signal.getsignal(number) is before
-    assert [path.name for path in checkpoints_in(tmp_path)] == ["step-00000006"]
+    names = [path.name for path in checkpoints_in(tmp_path)]
+    assert names == ["step-00000006", "step-00000004"]  # the second is of the first epoch
     assert "once more stops at once" in capfd.readouterr().err
     assert_same(train(resume=tmp_path), wanted)
 
@@ -473,6 +474,6 @@ def test_weights_that_are_lost_never_become_a_checkpoint(tmp_path):
         with torch.no_grad():
             next(network.parameters()).fill_(float("inf"))
 
-    with pytest.raises(DivergedError, match="histories became infinite or NaN at epoch 1, step 1"):
+    with pytest.raises(DivergedError, match=r"^weight .*weight \(rows 0, 1,.* at epoch 1, step 1"):
         train(tmp_path, network=network, checkpoint_every=EVERY_STEP, on={"on_step": spoil})
     assert not checkpoints_in(tmp_path)

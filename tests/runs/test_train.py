@@ -136,7 +136,7 @@ def test_a_setting_that_does_not_exist_is_refused(store, tmp_path) -> None:
 @pytest.mark.parametrize("graph", [None, 3, {}])
 def test_what_is_no_graph_is_refused_by_its_type(tmp_path, graph) -> None:
     with pytest.raises(TypeError, match=f"graph takes a Graph, .* not {type(graph).__name__};"):
-        vrgcn.train(graph, out=tmp_path / "run")
+        train(graph, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

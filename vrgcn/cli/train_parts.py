@@ -220,11 +220,12 @@ def _print_restored(curve: list[Epoch]) -> None:
 
 def _refuse_others(options: TrainOptions) -> None:
     """Refuse options that are only for one process."""
+    values = options.as_dict()
     for name in ("seeds", "ratio", "log"):
-        if getattr(options, name) not in (None, "none"):
+        if values[name] not in (None, "none"):
             raise ValueError(f"--{name} is for one process with the whole graph: leave it out")
     for name in ("smooth", "calibrate"):
-        if getattr(options, name) == "always":
+        if values[name] == "always":
             raise ValueError(
                 f"--{name} always is for one process with the whole graph: leave it out"
             )
