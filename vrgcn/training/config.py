@@ -140,7 +140,7 @@ class TrainConfig:
     checkpoint_every: str = "auto"
     """Interval between checkpoints, from which a run resumes: epochs (1) or minutes (10m), which
     also fall inside an epoch; 0: only when the run is interrupted. auto: 5 minutes, or longer if
-    writing one would take more than 2% of the time."""
+    writing one would take more than 2% of the time. The first comes after the first epoch."""
     on_nan: Literal["stop", "rollback"] = "stop"
     """When the loss becomes NaN or infinite: stop, or continue from the last checkpoint with half
     the learning rate, at most three times."""
