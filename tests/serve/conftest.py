@@ -12,30 +12,17 @@ import pytest
 from starlette.testclient import TestClient
 
 import vrgcn
+from tests.serve.papers import SPLITS, write_papers
 from vrgcn.cli import main
 from vrgcn.serve.app import build_app
 from vrgcn.serve.bodies import Limits
 from vrgcn.serve.service import Service, opened_service
 
-TOPICS = ("art", "law")
-SPLITS = ("train", "train", "val", "test")
-
 
 @pytest.fixture(scope="session")
 def papers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run on twelve papers in two communities, and of its graph beside it."""
-    folder = tmp_path_factory.mktemp("papers")
-    rows = ["id,topic,year,field,split"]
-    for i in range(12):
-        rows.append(f"p{i},{TOPICS[i % 2]},{1990 + i},{'xyz'[i % 3]},{SPLITS[i // 2 % 4]}")
-    (folder / "nodes.csv").write_text("\n".join(rows) + "\n")
-    edges = [f"p{i},p{(i + step) % 12},{step / 4}" for i in range(12) for step in (2, 4)]
-    (folder / "edges.csv").write_text("source,target,weight\n" + "\n".join(edges) + "\n")
-    tables = ["--nodes", str(folder / "nodes.csv"), "--edges", str(folder / "edges.csv")]
-    main(["import", *tables, "--label", "topic", "--out", str(folder / "graph")])
-    settings: dict[str, Any] = {"epochs": 3, "smooth": "never", "learned_rows": False}
-    vrgcn.train(folder / "graph", out=folder / "run", **settings)
-    return folder / "run"
+    return write_papers(tmp_path_factory.mktemp("papers"))
 
 
 @pytest.fixture(scope="session")

@@ -34,12 +34,16 @@ def content(folder: Path) -> Any:
         held.close()
 
 
-def flips(data: bytes, places: Iterable[int]) -> Iterator[tuple[str, bytes]]:
-    """The bytes with one bit turned, at each of some places."""
+def flips(data: bytes, places: Iterable[int], first: int = 0) -> Iterator[tuple[str, bytes]]:
+    """The bytes with one bit turned, at each of some places: another bit at each.
+
+    first: bit of byte 0
+    """
     for place in places:
+        bit = (place + first) % 8
         damaged = bytearray(data)
-        damaged[place] ^= 1 << place % 8
-        yield f"bit {place % 8} of byte {place}", bytes(damaged)
+        damaged[place] ^= 1 << bit
+        yield f"bit {bit} of byte {place}", bytes(damaged)
 
 
 def truncations(data: bytes, lengths: Iterable[int]) -> Iterator[tuple[str, bytes]]:

@@ -1,8 +1,8 @@
 """A service that is killed before its writes in turn, from the first request to the second fold,
 and opened again.
 
-    python -m tests.serve.kills RUN          of writes inside a hidden folder, the first and last
-    python -m tests.serve.kills RUN --all    before each
+    python -m tests.serve.kills RUN          before the last write of each kind
+    python -m tests.serve.kills RUN --all    before each write
 
 A process of its own, since it forks: each service is a copy of it that has everything imported.
 Prints the number of kills.
@@ -11,6 +11,7 @@ Prints the number of kills.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import sys
@@ -77,12 +78,10 @@ def forked(work: Callable[[], None]) -> int | None:
         os._exit(code)
 
 
-def differing(writes: list[str]) -> list[int]:
-    """Places of the writes that leave another disk to a start: all that is in a hidden folder is
-    left aside alike."""
-    hidden = [".partial/" in write for write in writes]
-    inside = (all(hidden[max(place - 1, 0) : place + 2]) for place in range(len(writes)))
-    return [place for place, is_inside in enumerate(inside) if not is_inside]
+def last_of_each_kind(writes: list[str]) -> list[int]:
+    """Places of the last writes of each kind; a start leaves all in a hidden folder aside alike."""
+    kinds = [re.sub(r"\d+|(?<=partial/).*", "", write) for write in writes]
+    return sorted({kind: place for place, kind in enumerate(kinds)}.values())
 
 
 def main() -> None:
@@ -125,7 +124,7 @@ def main() -> None:
         assert code == 0
         check(len(CHANGES))
         shutil.rmtree(state)
-        chosen = range(len(writes)) if "--all" in sys.argv else differing(writes)
+        chosen = range(len(writes)) if "--all" in sys.argv else last_of_each_kind(writes)
         for number in chosen:
             write = writes[number]
             code, done = attempt(number)

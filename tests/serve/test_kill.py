@@ -1,4 +1,4 @@
-"""kill -9 before each write of a service, from a request to the fold of its journal."""
+"""kill -9 before writes of a service that differ in kind; `make soak` kills before each."""
 
 from __future__ import annotations
 
@@ -23,4 +23,4 @@ def test_what_was_acknowledged_is_there_once_wherever_the_service_is_killed(pape
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert int(done.stdout) >= 40
+    assert int(done.stdout) >= 15

@@ -22,6 +22,7 @@ GROUPS = (
     ("fuzz",),
     ("kills", "full_disk"),
     ("memory", "measuring", "distributed", "marked", "tables"),
+    ("journal",),
 )
 
 
