@@ -16,13 +16,14 @@ $(INSTALLED): pyproject.toml constraints.txt
 demo: install
 	$(BIN)/vrgcn demo
 
-# A process a core, each with one thread: the tests' tensors are too small to be shared out.
+# A process a core, each with one thread: the tests' tensors are too small to be shared out. Each
+# begins with a half of the files, so that what the tests of a file share is made once.
 test: install lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --ignore tests/lab
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal --ignore tests/lab
 
 # The tests of lab/, the research code beside the package.
 test-lab: install
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto tests/lab
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal tests/lab
 
 # Tests that fail now and then: the suite eight times, in random order beside busy processes, on one
 # core, with temporary files elsewhere, without real graphs; an hour or more.

@@ -15,7 +15,7 @@ Y = torch.arange(30) % 3
 RING = torch.stack([torch.arange(30), (torch.arange(30) + 1) % 30])
 TWO_RINGS = torch.stack([RING[0], RING[0] // 15 * 15 + (RING[0] + 1) % 15])
 SPLIT = {"train": range(18), "val": range(18, 24), "test": range(24, 30)}
-LEAVES = 100_000
+LEAVES = 20_000
 
 ODD = {
     "no edges": lambda: Graph([], X, Y, **SPLIT),

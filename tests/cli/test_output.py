@@ -16,6 +16,7 @@ import pytest
 
 from tests import waiting
 from tests.cli.conftest import named, small_graph
+from tests.tuning.conftest import one_look_at_the_schema  # noqa: F401
 from vrgcn.cli import COMMANDS, main
 from vrgcn.cli.output import Unbroken, unbroken_output
 from vrgcn.data.store import save_graph

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.cli.conftest import small_graph
+from tests.tuning.conftest import one_look_at_the_schema  # noqa: F401
 from vrgcn.baselines import RECIPES
 from vrgcn.cli import main
 from vrgcn.cli.tune import _print_result

@@ -79,6 +79,7 @@ def test_rows_are_learned_where_training_neighbours_are_enough(
     monkeypatch: pytest.MonkeyPatch, least: float, rows: bool
 ) -> None:
     monkeypatch.setattr(auto_settings, "_NEIGHBOURS", least)
+    monkeypatch.setattr(auto_settings, "_pilot", lambda *_: [0.5])
     assert settled(small()).model.learned_rows is rows
     for changes in ({"model": "mlp"}, {"inductive": True}, {"memory": "disk"}):
         assert settled(small(), **changes).model.learned_rows is False
@@ -95,7 +96,10 @@ def test_rows_are_learned_where_training_neighbours_are_enough(
         ({"select": "last"}, 0),
     ],
 )
-def test_patience_is_ten_evaluations_or_a_hundred_steps(changes: dict, patience: int) -> None:
+def test_patience_is_ten_evaluations_or_a_hundred_steps(
+    monkeypatch: pytest.MonkeyPatch, changes: dict, patience: int
+) -> None:
+    monkeypatch.setattr(auto_settings, "_pilot", lambda *_: [0.5])
     assert settled(small(), **changes).train.patience == patience
     assert settled(small(val=None)).train.patience == 0
 

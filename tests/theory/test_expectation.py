@@ -190,7 +190,7 @@ def test_is_averages_to_p_over_every_outcome_of_its_probabilities(name: str, siz
 @pytest.mark.parametrize("name", ["directed-gcn", "directed-mean", "undirected-own matrix"])
 def test_is_averages_to_p_by_monte_carlo(name: str) -> None:
     case = CASES[name]
-    draws = importance_draws(case, size=5, count=2000, seed=6)
+    draws = importance_draws(case, size=5, count=1000, seed=6)
     assert standard_errors_off(draws, case.matrix) < STANDARD_ERRORS
 
 

@@ -47,19 +47,6 @@ def search(folder: Path, every: str, trials: int = 3, **given: Any) -> TuneResul
     )
 
 
-@pytest.fixture(autouse=True)
-def one_look_at_the_schema(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Optuna imports all of its migrations whenever a study is opened, half of a search's time."""
-    manager = optuna.storages._rdb.storage._VersionManager
-    plain, known = manager.get_head_version, []
-
-    def once(self) -> str:
-        known or known.append(plain(self))
-        return known[0]
-
-    monkeypatch.setattr(manager, "get_head_version", once)
-
-
 def told_of(found: TuneResult) -> tuple[object, ...]:
     return told(found), found.best.number, found.result.val, found.result.test
 
