@@ -99,18 +99,6 @@ def test_a_run_trains_and_predicts_in_the_order_that_auto_stands_for(tmp_path: P
     torch.testing.assert_close(predict(saved, graph), predict(usual, saved.prepare(graph)))
 
 
-def test_a_run_from_before_there_was_a_choice_resumes_as_it_began(tmp_path: Path) -> None:
-    graph, folder = wide(50), tmp_path / "run"
-    train(graph, out=folder, epochs=1, hidden=8, transform_first="never")
-    config = folder / CONFIG
-    lines = config.read_text().splitlines(keepends=True)
-    kept = [line for line in lines if not line.startswith("transform_first")]
-    assert len(kept) == len(lines) - 1
-    config.write_text("".join(kept))
-    train(graph, out=folder, resume=True, epochs=2)
-    assert load_model(folder).model.arguments["transform_first"] is False
-
-
 def test_blocks_cost_their_sparse_entries_and_their_dense_columns() -> None:
     sparse = wide(2)
     both = sparse.with_features(Blocks.beside([torch.ones(60, 5), sparse.features]))
