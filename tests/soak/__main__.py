@@ -20,7 +20,7 @@ MINUTES = 20.0
 # One group after the other, the parts of a group at the same time: fuzz has two processes itself.
 GROUPS = (
     ("fuzz",),
-    ("kills", "full_disk"),
+    ("kills", "full_disk", "leaks"),
     ("memory", "measuring", "distributed", "marked", "tables"),
     ("journal",),
 )

@@ -82,6 +82,12 @@ class Pairs:
         """The training pairs."""
         return KnownPairs.of(self.train, self)
 
+    @cached_property
+    def known_until_val(self) -> KnownPairs:
+        """The training and validation pairs: a validation that left out test pairs would tell the
+        choice of a model which they are."""
+        return KnownPairs.of(torch.cat([self.train, self.val]), self)
+
     def __str__(self) -> str:
         counts = (f"{name} {len(self.split(name)):,}" for name in ("train", "val", "test"))
         what = self.relation if self.target is None else f"{self.relation}.{self.target.name}"

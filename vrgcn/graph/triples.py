@@ -102,6 +102,12 @@ class Triples:
         """The training triples."""
         return KnownTriples.of(self.train, self)
 
+    @cached_property
+    def known_until_val(self) -> KnownTriples:
+        """The training and validation triples: a validation that left out test triples would tell
+        the choice of a model which they are."""
+        return KnownTriples.of(torch.cat([self.train, self.val]), self)
+
     def __str__(self) -> str:
         counts = (f"{name} {len(self.split(name)):,}" for name in ("train", "val", "test"))
         return f"triples of {len(self.relations):,} relations: {', '.join(counts)}"

@@ -274,8 +274,9 @@ def score_pairs(
 ) -> dict[str, float]:
     """The scores of a split's pairs by name.
 
-    Ranks of MRR and Hits leave out all other known pairs, or are among the given negatives where
-    there are some; those of recall and NDCG leave out the pairs of splits before this one.
+    Ranks of MRR and Hits leave out all other known pairs (in validation all but test pairs), or are
+    among the given negatives where there are some; those of recall and NDCG leave out the pairs of
+    splits before this one.
     """
     asked = {name: _parsed(name) for name in names}
     families = {family for family, _ in asked.values()}
@@ -291,23 +292,20 @@ def score_pairs(
     queries = queries[queries[:, 0].argsort(stable=True)]
     if families & {"mrr", "hits"}:
         if given is None:
-            filtered = ranks(scorer, pairs, queries, pairs.known)
+            known = pairs.known_until_val if split == "val" else pairs.known
+            filtered = ranks(scorer, pairs, queries, known)
             places = len(pairs.targets)
         else:
             filtered, places = ranks_among(of_true, of_false), len(given) + 1
         found["mrr"] = reciprocal_rank(filtered, places)
         found |= {n: hits(filtered, k) for n, (f, k) in asked.items() if f == "hits" and k}
     if families & {"recall", "ndcg"}:
-        before = pairs.known_in_training if split == "val" else _until_val(pairs)
+        before = pairs.known_in_training if split == "val" else pairs.known_until_val
         most = max(k for f, k in asked.values() if f in ("recall", "ndcg") and k)
         among = first_ranks(scorer, pairs, queries, before, most)
         found |= {n: recall(among, k) for n, (f, k) in asked.items() if f == "recall" and k}
         found |= {n: ndcg(among, k) for n, (f, k) in asked.items() if f == "ndcg" and k}
     return {name: found[name] for name in names}
-
-
-def _until_val(pairs: Pairs) -> KnownPairs:
-    return KnownPairs.of(torch.cat([pairs.train, pairs.val]), pairs)
 
 
 def spread(embeddings: Tensor) -> float:

@@ -1,8 +1,8 @@
 """Exact scores of predicted triples, in bounded memory, with ties counted as what they are.
 
 A triple is ranked twice: its tail among all tails of its head and relation, and its head among all
-heads. Other known triples, of any split, are left out (filtered). Candidates are the nodes of the
-kind that the relation leads to.
+heads. Other known triples are left out (filtered), in validation all but test triples. Candidates
+are the nodes of the kind that the relation leads to.
 
     MRR      mean of 1 / rank
     Hits@K   share of ranks up to K
@@ -126,6 +126,7 @@ METRICS: dict[str, Metric] = {
 def score_triples(scorer: TripleScorer, triples: Triples, split: str) -> dict[str, float]:
     """The scores of a split's triples by name, over heads and tails."""
     queries = triples.both_ways(triples.split(split))
-    found = ranks(scorer, triples, queries, triples.known)
+    known = triples.known_until_val if split == "val" else triples.known
+    found = ranks(scorer, triples, queries, known)
     scores = {"mrr": reciprocal_rank(found, triples.num_nodes)}
     return scores | {f"hits@{k}": hits(found, k) for k in (1, 3, 10)}
