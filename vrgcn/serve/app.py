@@ -73,9 +73,7 @@ class _Routes:
     @asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
         self._writer = asyncio.Lock()
-        with ThreadPoolExecutor(
-            1, "writer"
-        ) as self._thread:  # of its own: reads may take all others
+        with ThreadPoolExecutor(1) as self._thread:  # reads may take all others
             yield
             async with self._writer:  # a change that has begun is finished
                 pass
@@ -205,6 +203,7 @@ class _Routes:
         return answer(done, status)
 
     async def _write(self, work: Callable[[], _T]) -> _T:
+        """Return the result of the writer's thread."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     @asynccontextmanager
