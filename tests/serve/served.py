@@ -15,9 +15,12 @@ from tests.waiting import LONG
 
 
 @contextmanager
-def served(run: Path, *flags: str) -> Iterator[str]:
+def served(run: Path, *flags: str, logged: int = 0) -> Iterator[str]:
     """`vrgcn serve RUN FLAGS` at a free port: its address. It is stopped by SIGTERM, and must end
-    in order."""
+    in order.
+
+    logged: characters that its log may have
+    """
     process = subprocess.Popen(
         [sys.executable, "-m", "vrgcn", "serve", str(run), "--port", "0", *flags],
         env=os.environ | {"OMP_NUM_THREADS": "1"},
@@ -33,7 +36,8 @@ def served(run: Path, *flags: str) -> Iterator[str]:
         yield found[0]
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=LONG)
-        assert (process.returncode, errors) == (0, "")
+        assert process.returncode == 0, errors
+        assert len(errors) <= logged, errors[:3000]
     finally:
         process.kill()
         process.wait()

@@ -98,3 +98,6 @@ def test_the_page_opens_with_the_kind_that_has_predictions_and_neighbours_have_k
         assert "user" in browser.find_element("css selector", links).text
         assert not browser.find_element("id", "problem").is_displayed()
         assert kind.get_attribute("value") == "item"
+        title = browser.find_element("id", "title").text
+        assert browser.find_element("id", "target").get_attribute("value") == title[5:]
+        assert browser.find_element("id", "computed").text == ""

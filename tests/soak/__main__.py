@@ -23,6 +23,7 @@ GROUPS = (
     ("kills", "full_disk", "leaks"),
     ("memory", "measuring", "distributed", "marked", "tables"),
     ("journal",),
+    ("service",),
 )
 
 

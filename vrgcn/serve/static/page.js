@@ -77,15 +77,21 @@ async function show(id, kind) {
     problem(null);
     at("found").hidden = false;
     at("title").textContent = kind ? `${kind} ${id}` : id;
-    at("source").value = id;
+    const reversed = kind && at("relation").value.endsWith(`-${kind}`) &&
+      !at("relation").value.startsWith(`${kind}-`); // such nodes are targets
+    at(reversed ? "target" : "source").value = id;
+    at(reversed ? "source" : "target").value = "";
     showPrediction(found);
-    at("computed").textContent = `Computed ${new Date(found.computed).toLocaleString()}, exact.`;
+    at("computed").textContent = predicted(found)
+      ? `Computed ${new Date(found.computed).toLocaleString()}, exact.` : "";
     draw(id, kind, found.neighbours || []);
     await Promise.all([explain(mine, found), recommend(mine)]);
   } catch (error) {
     if (mine === shown) problem(error);
   }
 }
+
+const predicted = (found) => found.value !== undefined || found.probabilities !== undefined;
 
 function showPrediction(found) {
   const place = at("prediction");
@@ -142,24 +148,24 @@ function draw(id, kind, neighbours) {
 
 const short = (text) => (String(text).length > 16 ? `${String(text).slice(0, 15)}…` : String(text));
 
-async function explain(mine, predicted) {
+async function explain(mine, found) {
   at("effects").replaceChildren();
   at("explained").textContent = "Computing…";
   if (about.task === "pairs") {
     at("explained").textContent = "Explanations are for predictions of single nodes.";
     return;
   }
-  if (predicted.value === undefined && !predicted.probabilities) {
+  if (!predicted(found)) {
     at("explained").textContent = "It has no prediction.";
     return;
   }
-  const found = await ask(`/explain/${encodeURIComponent(mine.id)}${query(mine.kind)}`);
+  const why = await ask(`/explain/${encodeURIComponent(mine.id)}${query(mine.kind)}`);
   if (mine !== shown) return;
-  const what = found.predicted === null ? "The value" : `The probability of ${found.predicted}`;
+  const what = why.predicted === null ? "The value" : `The probability of ${why.predicted}`;
   at("explained").textContent =
-    `${what} is ${number(found.value)}. ${found.note ? `(${found.note}.) ` : ""}` +
+    `${what} is ${number(why.value)}. ${why.note ? `(${why.note}.) ` : ""}` +
     `Each part below is left out on its own.`;
-  at("effects").append(...table("neighbours", found.neighbours), ...table("columns", found.columns));
+  at("effects").append(...table("neighbours", why.neighbours), ...table("columns", why.columns));
 }
 
 function table(name, sort) {
