@@ -258,3 +258,24 @@ def test_a_column_of_objects_is_an_error_that_names_it_and_none_where_it_is_drop
     with pytest.raises(ValueError, match=r"a: column 'what' holds .*drop=\"a.what\""):
         Graph.from_tables({"a": frame}, {("a", "to", "a"): edges})
     assert Graph.from_pandas(frame, edges, drop="what").names.features == ["x"]
+
+
+NAMED = pandas.DataFrame({"who": ["a", "b", "c"], "x": [1.0, 2.0, 3.0], "kind": ["u", "v", "u"]})
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_frame_that_counts_its_rows_has_its_ids_where_files_have_them(several: bool) -> None:
+    edges = pandas.DataFrame({"source": ["a", "b"], "target": ["b", "c"]})
+    if several:
+        graph = Graph.from_tables({"user": NAMED}, {"user-knows-user": edges}, label="user.kind")
+    else:
+        graph = Graph.from_pandas(NAMED, edges, label="kind")
+    assert graph.names.node_ids(np.arange(3)).to_pylist() == ["a", "b", "c"]
+    assert graph.num_features == 1
+
+
+def test_a_frame_that_counts_its_rows_has_them_for_ids_if_edges_count_too() -> None:
+    edges = pandas.DataFrame({"source": [0, 1], "target": [1, 2]})
+    graph = Graph.from_pandas(NAMED.drop(columns="who"), edges, label="kind")
+    assert graph.num_nodes == 3
+    assert graph.num_edges == 4

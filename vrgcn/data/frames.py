@@ -51,7 +51,8 @@ def graph_from_pandas(
     tables = {"edges": _frame_table("edges", edges)}
     if nodes is not None:
         _check_frame("nodes", nodes)
-        nodes, id_column = _with_index(nodes, options)
+        ends = _ends(edges, [options.get("source"), options.get("target")])
+        nodes, id_column = _with_index(nodes, options, ends)
         tables["nodes"] = _frame_table("nodes", nodes)
         if id_column is not None:
             options["id"] = id_column
@@ -72,7 +73,9 @@ def graph_from_tables(
     for kind, given in nodes.items():
         _check_frame(kind, given)
         named = [name.removeprefix(f"{kind}.") for name in ids if name.startswith(f"{kind}.")]
-        frame, column = _with_index(given, {"id": named[0]} if named else {}, kind)
+        frame, column = _with_index(
+            given, {"id": named[0]} if named else {}, _ends_of_kind(edges, kind), kind
+        )
         tables[kind] = _frame_table(kind, frame)
         ids += [f"{kind}.{column}"] if column is not None and not named else []
     files = []
@@ -196,18 +199,43 @@ def _check_frame(name: str, frame: Any) -> None:
         raise TypeError(f"{name} must be a pandas DataFrame, not {type(frame).__name__}")
 
 
-def _with_index(
-    nodes: Any, options: Mapping[str, Any], name_of: str = "nodes"
-) -> tuple[Any, str | None]:
-    """The frame with its index for a column of ids, and that column's name; as it is where a column
-    has the ids.
+def _ends(edges: Any, named: Sequence[Any] = (None, None)) -> list[Any]:
+    """Return the columns of a frame of edges that name nodes: the given ones, those called source
+    and target, or else the first two."""
+    columns = [*edges.columns]
+    usual = ("source", "target") if {"source", "target"} <= {*columns} else columns[:2]
+    ends = [one or other for one, other in zip(named, usual, strict=False)]
+    return [edges[end] for end in ends if end in columns]
 
-    name_of: what the frame is called in errors
+
+def _ends_of_kind(edges: Mapping[Any, Any], kind: str) -> list[Any]:
+    """Return the columns that name nodes of a kind, of all frames of edges."""
+    found = []
+    for triple, frame in edges.items():
+        parts = triple.split("-") if isinstance(triple, str) else list(triple)
+        places = [place for place in (0, -1) if parts[place] == kind]
+        found += [_ends(frame)[place] for place in places if len(frame.columns) > 1]
+    return found
+
+
+def _with_index(
+    nodes: Any, options: Mapping[str, Any], ends: Sequence[Any], name_of: str = "nodes"
+) -> tuple[Any, str | None]:
+    """Return the frame with its index as a column of ids, and that column's name; the frame as it
+    is if a column has the ids.
+
+    A frame that only counts its rows has the ids in its first column, as files have, if edges do
+    not name nodes by whole numbers.
+
+    ends: columns of edges that name these nodes
+    name_of: the name of the frame in errors
     """
     named = options.get("id")
     if named is not None and named != getattr(nodes.index, "name", None):
         return nodes, None
     if named is None and "id" in nodes.columns:
+        return nodes, None
+    if named is None and _counts_rows(nodes) and not all(end.dtype.kind in "iu" for end in ends):
         return nodes, None
     if nodes.index.nlevels > 1:
         raise ValueError(
@@ -221,6 +249,13 @@ def _with_index(
     with_index = nodes.copy(deep=False)
     with_index.insert(0, name, nodes.index)
     return with_index, name
+
+
+def _counts_rows(frame: Any) -> bool:
+    """Return True if the index of a frame is that of a frame without one: 0, 1, 2, ..."""
+    index = frame.index
+    plain = index.name is None and index.dtype.kind == "i"
+    return plain and bool((index.to_numpy() == np.arange(len(index))).all())
 
 
 def table_column(values: Any) -> pa.Array | ObjectsError:
