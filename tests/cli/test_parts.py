@@ -121,7 +121,8 @@ def partitioned(vrgcn, folder: Path) -> list[str]:
     return ["train", *flags, "--checkpoint-every", "1"]
 
 
-@pytest.mark.parametrize("machines", [1, pytest.param(2, marks=pytest.mark.soak)])
+@pytest.mark.soak  # torchrun; commands that are repeated in processes of ours are below
+@pytest.mark.parametrize("machines", [1, 2])
 def test_a_process_that_is_killed_is_started_again_and_the_run_ends(
     machines: int, tmp_path: Path, vrgcn
 ) -> None:

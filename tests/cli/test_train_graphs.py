@@ -54,6 +54,7 @@ def test_cora_reaches_the_accuracy_of_the_paper(vrgcn, real_data, tmp_path):
     assert result["test"] == pytest.approx(float(right.double().mean()), abs=1e-6)
 
 
+@pytest.mark.soak  # a small graph with sparse features is below
 def test_nell_trains_on_sparse_features(vrgcn, real_data, tmp_path):
     code, out, _ = vrgcn(
         "train", "--dataset", "nell", "--data-root", real_data, "--out", "run",
