@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,7 @@ def test_checkpoints_that_are_a_link_are_in_nobody_s_way(
     vrgcn, graph_folder, link: Path, tmp_path: Path
 ) -> None:
     assert vrgcn("train", "--graph", graph_folder, *FLAGS, "--out", "run")[0] == 0
-    (tmp_path / "run" / "checkpoints").rmdir()
+    shutil.rmtree(tmp_path / "run" / "checkpoints")
     (tmp_path / "run" / "checkpoints").symlink_to(link)
     (link / "mine.txt").write_text("kept")
     flags = (*FLAGS, *WILD, "--out", "run", "--overwrite")
