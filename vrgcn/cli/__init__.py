@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
+from itertools import pairwise
 from pathlib import Path
 
 from vrgcn import __version__
@@ -152,8 +153,8 @@ def _run(name: str, flags: list[str]) -> bool:
     command = COMMANDS[name]
     options: Options | None = None
     try:
-        if "--help" in flags or "-h" in flags:
-            print(command_help(command.options, name, command.summary))
+        if (layer := _asked_help(flags)) is not None:
+            print(command_help(command.options, name, command.summary, layer))
             return True
         options = parse_with_files(command.options, flags).checked()
         command.run(options)
@@ -177,6 +178,15 @@ def _run(name: str, flags: list[str]) -> bool:
     except KeyboardInterrupt:
         print("vrgcn: interrupted", file=sys.stderr)
         sys.exit(130)
+
+
+def _asked_help(flags: Sequence[str]) -> str | None:
+    """Return the word after --help, "" if there is none; None if no help is asked for."""
+    for flag, after in pairwise([*flags, ""]):
+        name, _, word = flag.partition("=")
+        if name in ("--help", "-h"):
+            return word or ("" if after.startswith("-") else after)
+    return None
 
 
 def _of_out(error: Exception, options: object) -> str | None:

@@ -32,19 +32,28 @@ if TYPE_CHECKING:
 class DiagnoseOptions(Settings, Options):
     """Flags of `vrgcn diagnose`."""
 
+    """Group diagnosis: what is measured, and the page."""
     target: Positional[str | None] = None
-    """The folder of a run, whose model and settings are used unless flags override them; or a
-    graph, by its folder or name, on which the model that the options describe is trained first."""
+    """Run to diagnose, or a graph to train on first.
+
+    The folder of a run, whose model and settings are used unless flags override them; or a graph,
+    by its folder or name, on which the model that the options describe is trained first."""
     model: ModelConfig = field(default_factory=ModelConfig)
     train: TrainConfig = field(default_factory=lambda: TrainConfig(epochs=3))
+
+    """Group diagnosis."""
     compare: tuple[str, ...] = tuple(name for name in ESTIMATORS if name != "exact")
-    """Estimators to measure besides exact and the one that trains, by name or composition."""
+    """Estimators to measure, by name or composition.
+
+    exact and the one that trains are always measured."""
     passes: int = 100
-    """Repeated passes of each estimator, with new samples and dropout masks. More passes show
-    smaller biases."""
+    """Repeated passes of each estimator.
+
+    Each has new samples and dropout masks. More passes show smaller biases."""
     out: Path | None = None
-    """Web page to write (.html). None: diagnosis.html in the run's folder; for a graph,
-    runs/GRAPH-diagnosis.html."""
+    """Web page to write (.html).
+
+    None: diagnosis.html in the run's folder; for a graph, runs/GRAPH-diagnosis.html."""
     config: ConfigFile = None
 
     def __post_init__(self) -> None:

@@ -4,12 +4,17 @@ A field of a dataclass is a flag, and the text under it is its help; the fields 
 dataclass are flags of the same command. A field marked Positional is given without a flag; one
 marked Repeated may be given several times. The type of a flag that several commands share carries
 its text: Text is the text itself, TextOf names the field under which it stands.
+
+Commands with many flags show their help in layers. A string such as \"\"\"Group model: what the
+network looks like.\"\"\" above fields puts the fields below it into a group. A text of several
+paragraphs marks a flag that people use: its first paragraph is the flag's line in the short help.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
+import re
 import sys
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cache
@@ -49,6 +54,25 @@ class TextOf(NamedTuple):
     field: str
 
 
+_HEADING = re.compile(r"Group (\w+)(?:: (.+))?\.", re.DOTALL)
+_PARAGRAPHS = re.compile(r"\n\s*\n")
+
+
+class Group(NamedTuple):
+    """Flags that are explained together. title: what they are about; "" if another heading of the
+    group says it"""
+
+    name: str = ""
+    title: str = ""
+
+
+class Note(NamedTuple):
+    """What the strings in a class say about a field."""
+
+    group: Group = Group()
+    text: str = ""
+
+
 class FileWord(str):
     """A file or the address of a table, with the name of its kind before it where there are
     several: users.csv, user=sqlite:///shop.db#users."""
@@ -70,7 +94,9 @@ _WORDS: dict[object, str] = {
 class Flag:
     """One field of an options class.
 
-    name: the name of the field; group: the heading it belongs to, such as "The training."
+    name: the name of the field; text: its help
+    summary: one short line, if the flag is one that people use; otherwise ""
+    group: the group it belongs to; its name is "" if there is none
     kind: the type of one value: str, int, float, bool, Path or FileWord; or `place`
     choices: the allowed texts, if they are limited
     plugins: the group of entry points that have further texts; "" if there is none
@@ -81,7 +107,8 @@ class Flag:
 
     name: str
     text: str
-    group: str
+    summary: str
+    group: Group
     kind: Any
     choices: tuple[str, ...]
     several: bool
@@ -108,24 +135,23 @@ class Flag:
 
 
 @cache
-def flags_of(options: type, group: str = "") -> tuple[Flag, ...]:
+def flags_of(options: type) -> tuple[Flag, ...]:
     """Return the flags of an options class, including those of inner classes, in the order of the
     fields."""
     hints = get_type_hints(options, include_extras=True)
-    texts = field_texts(options)
+    notes = field_notes(options)
     found: list[Flag] = []
     for field in fields(options):
         hint = hints[field.name]
         if is_dataclass(hint) and isinstance(hint, type):
-            inner = flags_of(hint, (hint.__doc__ or "").splitlines()[0])
             made = _default(field)
-            found += [_with_default(flag, made) for flag in inner]
+            found += [_with_default(flag, made) for flag in flags_of(hint)]
         else:
-            found.append(_flag(field, hint, texts.get(field.name, ""), group))
+            found.append(_flag(field, hint, notes.get(field.name, Note())))
     return tuple(found)
 
 
-def _flag(field: Field[Any], hint: Any, text: str, group: str) -> Flag:
+def _flag(field: Field[Any], hint: Any, note: Note) -> Flag:
     marks: list[Any] = []
     if get_origin(hint) is Annotated:
         hint, *marks = get_args(hint)
@@ -138,8 +164,16 @@ def _flag(field: Field[Any], hint: Any, text: str, group: str) -> Flag:
     kind = str if choices else hint
     if kind is not bool and kind not in _WORDS:
         raise TypeError(f"{field.name}: a flag cannot be a {hint}")
+    summary, *details = _PARAGRAPHS.split(note.text or _marked_text(marks))
     return Flag(
-        *(field.name, text or _marked_text(marks), group, kind, choices, several, optional),
+        name=field.name,
+        text=_one_line(" ".join([summary, *details])),
+        summary=_one_line(summary) if details else "",
+        group=note.group,
+        kind=kind,
+        choices=choices,
+        several=several,
+        optional=optional,
         plugins=next((mark.group for mark in marks if isinstance(mark, Plugins)), ""),
         positional=_POSITIONAL in marks,
         repeated=_REPEATED in marks,
@@ -151,7 +185,7 @@ def _marked_text(marks: list[Any]) -> str:
     """Return the help text that the type of a flag carries."""
     for mark in marks:
         if isinstance(mark, TextOf):
-            return field_texts(mark.kind)[mark.field]
+            return field_notes(mark.kind)[mark.field].text
         if isinstance(mark, Text):
             return str(mark)
     return ""
@@ -168,20 +202,37 @@ def _with_default(flag: Flag, made: Any) -> Flag:
 
 def field_texts(options: type) -> dict[str, str]:
     """Return the text under each field of a dataclass and of its base classes."""
-    texts: dict[str, str] = {}
+    return {name: _one_line(note.text) for name, note in field_notes(options).items()}
+
+
+@cache
+def field_notes(options: type) -> dict[str, Note]:
+    """Return the group and the text of each field of a dataclass and of its base classes."""
+    notes: dict[str, Note] = {}
     for kind in reversed(options.__mro__):
         if not is_dataclass(kind):
             continue
-        body = _class(kind).body
-        for field, below in pairwise(body):
-            if (
-                isinstance(field, ast.AnnAssign)
-                and isinstance(field.target, ast.Name)
-                and isinstance(below, ast.Expr)
-                and isinstance(below.value, ast.Constant)
-            ):
-                texts[field.target.id] = " ".join(str(below.value.value).split())
-    return texts
+        group = Group()
+        for statement, below in pairwise([*_class(kind).body, ast.Pass()]):
+            if heading := _HEADING.fullmatch(_string(statement)):
+                group = Group(heading[1], _one_line(heading[2] or ""))
+            elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                name, text = statement.target.id, _string(below)
+                text = "" if _HEADING.fullmatch(text) else text
+                before = notes.get(name, Note())
+                notes[name] = Note(group if group.name else before.group, text or before.text)
+    return notes
+
+
+def _string(statement: ast.stmt) -> str:
+    """Return the text of a statement that is only a string; "" for any other one."""
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+        return str(statement.value.value).strip()
+    return ""
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _class(kind: type) -> ast.ClassDef:

@@ -1,40 +1,141 @@
-"""Help texts of commands: their flags, values and explanations, in 80 columns."""
+"""Help texts of commands, in 80 columns.
+
+The help of a command with few flags is complete. With many flags it has layers: `--help` has a
+line for each flag that people use and the names of the others, `--help GROUP` explains one group
+of flags, and `--help all` explains every flag.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import MISSING
+from difflib import get_close_matches
 from pathlib import Path
 from textwrap import fill, wrap
 from typing import Any
 
 from vrgcn.cli.flags import Flag, flags_of
+from vrgcn.cli.parsing import UsageError
 
 WIDTH = 80
+ALL = "all"
 _INDENT = 6
+_FEW = 25  # flags whose explanations are read at once
 
 
-def command_help(kind: type, command: str, summary: str) -> str:
-    """Return the complete help of a command.
+def command_help(kind: type, command: str, summary: str, layer: str = "") -> str:
+    """Return the help of a command.
 
     kind: its options class; summary: what it does, in one sentence
+    layer: a group of flags, or ALL; "": the first layer
     """
-    flags = flags_of(kind)
-    positionals = [flag for flag in flags if flag.positional]
-    lines = [
-        f"usage: vrgcn {command} {' '.join([*map(_usage, positionals), '[OPTIONS]'])}",
-        "",
-        fill(summary, WIDTH),
-    ]
-    if positionals:
-        lines += ["", *(line for flag in positionals for line in _entry(flag))]
-    groups: dict[str, list[Flag]] = {}
+    flags = _sorted_flags(kind)
+    groups = _groups(flags)
+    known = layers(kind)
+    if layer and layer not in (*known, ALL):
+        raise UsageError(f"--help {layer}: {_unknown(layer, command, flags, known)}")
+    words = [_usage(flag) for flag in flags if flag.positional]
+    usage = f"usage: vrgcn {command} {' '.join([*words, '[OPTIONS]'])}"
+    if layer in groups:
+        return "\n".join([usage, *_explained(groups[layer])])
+    if known and not layer:
+        lines = [*_used(groups), *_others(groups, command)]
+    else:
+        lines = [line for flag in flags if flag.positional for line in _entry(flag)]
+        lines = ["", *lines] if lines else []
+        for group in groups.values():
+            lines += _explained([flag for flag in group if not flag.positional])
+    return "\n".join([usage, "", fill(summary, WIDTH), *lines])
+
+
+def layers(kind: type) -> tuple[str, ...]:
+    """Return what may follow --help: ALL and the groups of flags; nothing if there are few flags.
+
+    kind: the options class of a command
+    """
+    flags = _sorted_flags(kind)
+    return (ALL, *_groups(flags)) if len(flags) > _FEW else ()
+
+
+def _sorted_flags(kind: type) -> list[Flag]:
+    """Return the flags of an options class, the positional ones first."""
+    return sorted(flags_of(kind), key=lambda flag: not flag.positional)
+
+
+def _groups(flags: Sequence[Flag]) -> dict[str, list[Flag]]:
+    """Return the flags by group: first those without a group, last the groups that few need."""
+    ordered = sorted(flags, key=lambda flag: (flag.group.name != "", not flag.summary))
+    groups: dict[str, list[Flag]] = {flag.group.name: [] for flag in ordered}
     for flag in flags:
-        if not flag.positional:
-            groups.setdefault(flag.group, []).append(flag)
-    for group, members in groups.items():
-        lines += ["", f"{group.rstrip('.') or 'Options'}:"]
-        lines += [line for flag in members for line in _entry(flag)]
-    return "\n".join(lines)
+        groups[flag.group.name].append(flag)
+    return groups
+
+
+def _heading(flags: Sequence[Flag]) -> str:
+    """Return the line above the flags of a group."""
+    name = flags[0].group.name
+    title = next((flag.group.title for flag in flags if flag.group.title), "")
+    return f"{name.capitalize()}: {title}" if title else f"{name.capitalize() or 'Options'}:"
+
+
+def _explained(flags: Sequence[Flag]) -> list[str]:
+    """Return the flags of a group, if there are any, with their explanations."""
+    lines = [line for flag in flags for line in _entry(flag)]
+    return ["", _heading(flags), *lines] if lines else []
+
+
+def _used(groups: dict[str, list[Flag]]) -> list[str]:
+    """Return a line for each flag that people use, by group."""
+    width = max(len(_short_head(f)) for group in groups.values() for f in group if f.summary)
+    lines = []
+    for group in groups.values():
+        used = [flag for flag in group if flag.summary]
+        if used:
+            lines += ["", _heading(group)]
+            lines += [f"  {_short_head(flag):<{width}}  {_short_text(flag)}" for flag in used]
+    return lines
+
+
+def _others(groups: dict[str, list[Flag]], command: str) -> list[str]:
+    """Return the names of the other flags, by group."""
+    width = max(map(len, groups))
+    explained = f"vrgcn {command} --help GROUP or --help {ALL}"
+    lines = ["", f"Other options by group, explained by {explained}:"]
+    for name, group in groups.items():
+        others = [flag.flag.removeprefix("--") for flag in group if not flag.summary]
+        if others:
+            lines += wrap(
+                f"  {name:<{width}}  {', '.join(others)}",
+                WIDTH,
+                subsequent_indent=" " * (width + 4),
+                break_on_hyphens=False,
+            )
+    return lines
+
+
+def _short_head(flag: Flag) -> str:
+    return _head(flag, f"{'WORD' if flag.choices else flag.value}")
+
+
+def _short_text(flag: Flag) -> str:
+    """Return the summary of the flag and its default, if that is one value."""
+    text = flag.summary.rstrip(".")
+    plain = flag.default is not MISSING and flag.kind is not bool and not flag.several
+    shown = _shown(flag.default) if plain else ""
+    return f"{text} (default: {shown})" if shown else text
+
+
+def _unknown(layer: str, command: str, flags: Sequence[Flag], known: Sequence[str]) -> str:
+    """Return what is wrong with a layer that a command does not have."""
+    if not known:
+        return f"the options of vrgcn {command} have no groups; leave {layer!r} out to see them all"
+    name = layer.replace("-", "_")
+    for flag in flags:
+        if flag.name == name:
+            return f"{flag.flag} is in the group {flag.group.name}: --help {flag.group.name}"
+    close = get_close_matches(layer, known, n=1)
+    hint = f"; did you mean {close[0]}?" if close else "."
+    return f"there is no such group of options{hint} The groups are {', '.join(known)}"
 
 
 def overview(commands: dict[str, str]) -> str:
@@ -68,7 +169,7 @@ def _usage(flag: Flag) -> str:
 
 def _entry(flag: Flag) -> list[str]:
     """Return the flag on one line and its explanation below."""
-    head = _head(flag)
+    head = _head(flag, flag.value)
     indent = " " * _INDENT
     first = [f"  {head}"] if len(head) <= WIDTH - 2 else [f"  {flag.flag}", *_choices(flag)]
     return [
@@ -83,13 +184,14 @@ def _entry(flag: Flag) -> list[str]:
     ]
 
 
-def _head(flag: Flag) -> str:
+def _head(flag: Flag, value: str) -> str:
+    """Return the flag as it is typed, with the placeholder of its value."""
     if flag.positional:
         return flag.flag
     if flag.kind is bool:
         off = f", --no-{flag.flag[2:]}" if flag.default is not False else ""
         return flag.flag + off
-    return f"{flag.flag} {flag.value}"
+    return f"{flag.flag} {value}"
 
 
 def _choices(flag: Flag) -> list[str]:

@@ -29,8 +29,9 @@ class ImportOptions(ImportSpec, Options):
     """Flags of `vrgcn import`."""
 
     out: Path = None  # type: ignore[assignment]
-    """Folder to write the graph to; it must not exist yet. Needed, as --edges is, unless DATABASE
-    is given."""
+    """Folder to write the graph to.
+
+    It must not exist yet. Needed, as --edges is, unless DATABASE is given."""
     # With several kinds of nodes these flags take a value for each, and may be repeated.
     edges: Repeated[tuple[FileWord, ...]] = ()  # type: ignore[assignment]
     nodes: Repeated[tuple[FileWord, ...]] = ()  # type: ignore[assignment]
@@ -42,12 +43,17 @@ class ImportOptions(ImportSpec, Options):
     # These flags may be repeated, once for each column.
     column: Repeated[tuple[str, ...]] = ()
     fill: Repeated[tuple[str, ...]] = ()
+
+    """Group edges."""
     undirected: bool = False
     """True if an edge counts in both directions, which is the default without --directed."""
 
+    """Group files."""
     database: Positional[str | None] = None
-    """Address of a database, such as sqlite:///shop.db, without any --edges: its keys are read, and
-    a command that imports its tables is printed."""
+    """Address of a database, to see a suggested import.
+
+    An address such as sqlite:///shop.db, without any --edges: its keys are read, and a command that
+    imports its tables is printed."""
 
     @property
     def only_prints(self) -> bool:  # type: ignore[override]

@@ -21,16 +21,25 @@ from vrgcn.runs.settings import Settings
 class RunOptions(Settings, Options):
     """The model, the graph and the folder of the run."""
 
+    """Group graph."""
     graph_or_dataset: GraphOrDataset = None
+
+    """Group run: folder, options from a file, checkpoints and logs."""
     name: str | None = None
     """Name of the run. None: made of graph, model and estimator."""
     out: Path | None = None
-    """Folder to write the run to; it must not exist yet. None: runs/NAME."""
+    """Folder to write the run to.
+
+    It must not exist yet. None: runs/NAME."""
     resume: Path | None = None
-    """The folder of a run that was stopped or killed: resume it with its own options from its
-    newest checkpoint. With more --epochs, a finished run can be resumed too."""
+    """Folder of a run to resume.
+
+    The run was stopped or killed. It resumes with its own options from its newest checkpoint. With
+    more --epochs, a finished run can be resumed too."""
     overwrite: bool = False
-    """Start over if the folder already holds a run: its files are removed first."""
+    """Start over if the folder already holds a run.
+
+    The files of that run are removed first."""
     config: ConfigFile = None
 
     beside: ClassVar[tuple[str, ...]] = (

@@ -15,7 +15,8 @@ from vrgcn.training.config import TrainConfig
 GraphOrDataset = Annotated[
     Positional[str | None],
     Text(
-        "A graph: the folder that `vrgcn import` wrote, or the name of a data set. Use --graph or "
+        "Folder of an imported graph, or name of a data set.\n\n"
+        "`vrgcn import` writes such folders, `vrgcn datasets` lists the names. Use --graph or "
         "--dataset if a folder and a data set have the same name."
     ),
 ]
@@ -49,7 +50,10 @@ Device = Annotated[str, Text("Device of the model, such as cpu or cuda.")]
 Threads = Annotated[int | None, TextOf(TrainConfig, "threads")]
 
 # Flags that name a TOML file.
-ConfigFile = Annotated[Path | None, Text("TOML file with any of these options; flags override it.")]
+ConfigFile = Annotated[
+    Path | None,
+    Text("TOML file with options; flags override it.\n\nThe file may set any of these options."),
+]
 
 T = TypeVar("T", bound=Any)
 

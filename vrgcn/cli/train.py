@@ -16,10 +16,12 @@ from vrgcn.training.config import at_least
 class TrainOptions(RunOptions):
     """Flags of `vrgcn train`."""
 
+    """Group run."""
     seeds: int | None = None
-    """Number of runs that differ only in the seed, starting with --seed. Each gets a folder inside
-    the run's folder, and a table shows their means and standard deviations. --time-limit applies to
-    each run."""
+    """Number of runs that differ only in the seed.
+
+    The first one has --seed. Each run gets a folder inside the run's folder, and a table shows
+    their means and standard deviations. --time-limit applies to each run."""
     log: Literal["none", "tensorboard"] = "none"
     """Also write the curve as TensorBoard events, to `tensorboard` in the run's folder."""
     wandb: str | None = None
@@ -28,6 +30,8 @@ class TrainOptions(RunOptions):
     mlflow: str | None = None
     """Also send the curve, the settings and the scores to MLflow, as a run of this experiment,
     where MLFLOW_TRACKING_URI says."""
+
+    """Group evaluation."""
     baseline: bool = True
     """Fit a linear baseline after the training, if that takes a few seconds at most, and print its
     score."""

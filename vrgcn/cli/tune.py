@@ -32,14 +32,20 @@ class TuneOptions(RunOptions):
     name: str | None = None
     """Name of the search. None: the name of the graph with -tuned."""
     resume: Path | None = None
-    """The folder of a search that was stopped or killed: resume it with its own options. With more
-    --trials or a longer --time-limit, a finished search can be resumed too."""
+    """Folder of a search to resume.
+
+    The search was stopped or killed. It resumes with its own options. With more --trials or a
+    longer --time-limit, a finished search can be resumed too."""
+
+    """Group search: what is tried, and how often."""
     trials: int | None = None
-    """Maximum number of settings to try. None: 40, or as many as --time-limit allows, which
-    includes the time for baselines."""
+    """Maximum number of settings to try.
+
+    None: 40, or as many as --time-limit allows, which includes the time for baselines."""
     search: tuple[str, ...] = tuple(SPACE)
-    """Settings to vary; the others keep their given values. Pairs have others, such as decoder,
-    loss and negatives; all of these unless some are named."""
+    """Settings to vary; the others keep their given values.
+
+    Pairs have others, such as decoder, loss and negatives; all of these unless some are named."""
     baselines: bool = True
     """Fit linear models, perceptrons, boosted trees and others before training networks, in 15% of
     the time; for pairs, score simple rules."""

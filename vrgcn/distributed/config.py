@@ -16,6 +16,7 @@ HaloMode = Literal["delayed", "exact"]
 class DistributedConfig:
     """How the processes of torchrun exchange their results, with --graph PARTS."""
 
+    """Group machine."""
     halo: HaloMode = "delayed"
     """When the histories that a step writes reach the processes that read them. exact: level by
     level inside the step, so that all processes act as one with the union of their minibatches;

@@ -15,24 +15,33 @@ DROPOUT = 0.2  # usual probability of dropping
 class ModelConfig:
     """The model."""
 
+    """Group model: layers of the network."""
     model: Annotated[
         Literal["auto", "gcn", "graphsage", "residual", "mlp", "lightgcn"], Plugins(MODELS)
     ] = "graphsage"
-    """Architecture: gcn averages a node with its neighbours; graphsage sets its own activation
-    beside their mean; residual is graphsage with layers that are added to their input, after a
-    dense layer on the features; mlp uses no neighbours; lightgcn averages learned rows of nodes
-    over all edges without weights, for pairs. auto: what short trainings choose. Or the name of a
-    plug-in: docs/plugins.md."""
+    """Architecture, such as gcn or mlp.
+
+    gcn averages a node with its neighbours; graphsage sets its own activation beside their mean;
+    residual is graphsage with layers that are added to their input, after a dense layer on the
+    features; mlp uses no neighbours; lightgcn averages learned rows of nodes over all edges without
+    weights, for pairs. auto: what short trainings choose. Or the name of a plug-in:
+    docs/plugins.md."""
     hidden: int = 128
-    """Hidden width."""
+    """Width of the hidden layers.
+
+    The embeddings of nodes whose pairs are predicted have a width of their own, --embedding."""
     layers: int = 2
-    """Graph layers. 0, for pairs in graphs of several kinds: embeddings are learned rows, and
-    features times weights; no neighbours are averaged."""
+    """Graph layers: how many hops a node sees.
+
+    0, for pairs in graphs of several kinds: embeddings are learned rows, and features times
+    weights; no neighbours are averaged."""
     dense: int = 1
     """Dense layers in each graph layer."""
     dropout: float | None = DROPOUT
-    """Probability of dropping, before every dense layer. None: 0.5, or 0.2 where there are few
-    feature columns."""
+    """Dropout probability.
+
+    Dropout comes before every dense layer. None: 0.5, or 0.2 where there are few feature
+    columns."""
     order: Literal["after", "before"] = "after"
     """Dropout after the propagation (allows preprocessing) or before it (as Kipf and Welling)."""
     layer_norm: bool = True
@@ -67,6 +76,7 @@ class ModelConfig:
     """Matrices that the weights of all relations are sums of, in graphs with many relations. 0:
     each relation has a matrix of its own."""
 
+    """Group pairs: scoring and training of links and ratings."""
     decoder: Literal["dot", "cosine", "lift", "distmult", "complex", "mlp"] = "dot"
     """Score of a pair from the embeddings of its nodes: their product; the cosine between them;
     lift, for recommendations by lightgcn: a cosine that learns how much more often a pair occurs

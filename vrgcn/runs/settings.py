@@ -115,6 +115,7 @@ SEARCHED_MODEL = replace(USUAL_MODEL, learned_rows=False)
 class Settings:
     """The graph, the model and the training."""
 
+    """Group graph: which graph to use, and how to read it."""
     dataset: str | None = None
     """A named data set; `vrgcn datasets` lists them."""
     graph: Path | None = None
@@ -130,6 +131,8 @@ class Settings:
     verify: bool = True
     """Read all files of a graph on disk before training and compare their checksums, so that
     training never uses damaged data: one or two seconds per gigabyte."""
+
+    """Group evaluation."""
     smooth: Literal["auto", "always", "never"] = "auto"
     """Correct and smooth the trained model's predictions by the training labels (Correct & Smooth).
     auto: if the validation score becomes better, and the graph is small enough to try it in some

@@ -23,16 +23,19 @@ RELATION = Placeholder("RELATION")
 class TargetSpec:
     """What is predicted, and how it is split."""
 
+    """Group predict: what to predict, and how to split the data."""
     predict: str | None = None
-    """What to predict: the labels, by the name of their column, such as user.churned; which nodes
-    are linked, by a relation such as user-bought-item, or `edges` in a graph without kinds; a
-    kept column of a relation, user-rated-item.rating; or `relations`, the edges of all relations at
-    once. Pairs are split by --ratio, and those of validation and test carry no messages. None: the
-    labels."""
+    """What to predict: labels, links or ratings.
+
+    Labels by the name of their column, such as user.churned; links by a relation such as
+    user-bought-item, or `edges` in a graph without kinds; ratings, or another kept column of a
+    relation, as user-rated-item.rating; or `relations`, the edges of all relations at once. Pairs
+    are split by --ratio, and those of validation and test carry no messages. None: the labels."""
     ratio: tuple[float, ...] | None = None
-    """Shares of train, val and test, three numbers such as 0.6 0.2 0.2, to draw a new split from
-    the labelled nodes, class by class; for pairs, from the edges. None: the graph's own split, and
-    0.85 0.05 0.1 of the edges."""
+    """Shares of train, val and test, for a random split.
+
+    Three numbers such as 0.6 0.2 0.2. The split is drawn from the labelled nodes, class by class;
+    for pairs, from the edges. None: the graph's own split, and 0.85 0.05 0.1 of the edges."""
     split_seed: int = 0
     """Seed of --ratio."""
     leave_one_out: bool = False
@@ -44,9 +47,11 @@ class TargetSpec:
     of by --ratio. Without validation pairs the second share of --ratio is drawn from the training
     pairs."""
     train_until: str | None = None
-    """Split by time instead of by --ratio: the last moment of training, such as 2026, 2026-06 for
-    all of June, or 2026-06-15. Nothing later is visible in training. The graph must keep dates of
-    the predicted pairs or nodes (vrgcn import --keep)."""
+    """Split by time: last date of training, such as 2026-06.
+
+    2026 includes all of that year, 2026-06 all of June, 2026-06-15 that day. Used instead of
+    --ratio. Nothing later is visible in training. The graph must keep dates of the predicted pairs
+    or nodes (vrgcn import --keep)."""
     val_until: str | None = None
     """The last moment of validation; what comes after it is for the test. None: validation pairs
     are drawn from those of training, and all that is later is for the test."""

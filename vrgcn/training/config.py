@@ -19,13 +19,16 @@ AUTO = "auto"
 class TrainConfig:
     """The training."""
 
+    """Group estimator: how neighbours are averaged in training."""
     estimator: str = AUTO
-    """Estimate of the neighbour average. auto: two-way, or exact if that costs hardly more, as on
-    graphs of low degree; a run prints which and why. exact; ns and is sample neighbours
-    (GraphSAGE, FastGCN); cv and cvd correct the sample by the history; history reads neighbours
-    only from it; two-way keeps histories of gradients too, two-way-cv with sampled neighbours;
-    gradient-only samples only for the gradient. Or a composition SAMPLER/FORWARD/BACKWARD, such as
-    uniform/corrected/none; docs/estimators.md."""
+    """Estimator, such as exact or two-way.
+
+    It computes the average over neighbours in training. auto: two-way, or exact if that costs
+    hardly more, as on graphs of low degree; a run prints which and why. exact; ns and is sample
+    neighbours (GraphSAGE, FastGCN); cv and cvd correct the sample by the history; history reads
+    neighbours only from it; two-way keeps histories of gradients too, two-way-cv with sampled
+    neighbours; gradient-only samples only for the gradient. Or a composition
+    SAMPLER/FORWARD/BACKWARD, such as uniform/corrected/none; docs/estimators.md."""
     fanout: tuple[int, ...] | None = None
     """Number of neighbours sampled per node besides itself: one number, or one per layer from the
     input. For two-way: neighbours are computed for nodes that have at most this many. None: 1, for
@@ -53,10 +56,16 @@ class TrainConfig:
     """Before each epoch, recompute the histories that training reads but never visits. auto: if no
     neighbours are sampled (estimator `history`, or fanout 0), because nothing else writes them."""
 
+    """Group training: epochs, steps and the loss."""
     epochs: int = 30
-    """Passes over the visited nodes."""
+    """Passes over the training data.
+
+    --visit says which nodes an epoch visits. --patience and --time-limit may stop the training
+    earlier."""
     batch_size: int = 512
-    """Nodes in a minibatch."""
+    """Nodes in a minibatch.
+
+    With --pair-batches pairs it counts pairs."""
     batches: Literal["random", "blocks"] = "random"
     """How minibatches are drawn: random nodes, or blocks, which are random runs of --block
     consecutive nodes, for a graph on disk in the order that `vrgcn reorder` made:
@@ -66,7 +75,9 @@ class TrainConfig:
     optimizer: Literal["adam", "sgd"] = "adam"
     """Optimiser."""
     learning_rate: float = 0.01
-    """Learning rate."""
+    """Learning rate.
+
+    --schedule and --warmup change it during the training."""
     weight_decay: float | None = None
     """L2 penalty. None: 0; `vrgcn train` may take 0.0005 where few nodes have labels."""
     decay: Literal["first", "all"] = "first"
@@ -86,6 +97,17 @@ class TrainConfig:
     tells true pairs from negatives, bpr ranks a true partner above each negative, softmax above all
     of them together; auto: logistic. For classification it is the cross-entropy, which auto stands
     for too."""
+    class_weights: Literal["none", "balanced"] = "none"
+    """Weights of the classes in the loss. balanced: each class counts the same, however few
+    training nodes have it."""
+    label_smoothing: float = 0.0
+    """Share of each training label that is spread evenly over all classes."""
+    seed: int = 0
+    """Seed of all random numbers.
+
+    The same seed, options and number of threads give the same model."""
+
+    """Group pairs."""
     negatives: int = 1
     """Pairs that are no edges, drawn anew in each epoch for each training pair (--predict
     edges)."""
@@ -113,30 +135,31 @@ class TrainConfig:
     read from a table; fast, with any estimator. pairs: all nodes of some pairs are computed; the
     reference, without two-way. --batch-size counts what is named. auto: nodes, or pairs for
     relational models; where `vrgcn train` chooses the model of pairs, what short trainings find."""
-    class_weights: Literal["none", "balanced"] = "none"
-    """Weights of the classes in the loss. balanced: each class counts the same, however few
-    training nodes have it."""
-    label_smoothing: float = 0.0
-    """Share of each training label that is spread evenly over all classes."""
+
+    """Group evaluation: scores, when to stop, and correction of predictions."""
     metric: str | None = None
-    """Score that is reported and that decides which epoch is the best: for classes accuracy,
-    micro-f1, macro-f1, roc-auc or average-precision; for numbers rmse, mae or r2; for pairs auc,
-    ap, mrr, and hits@K, recall@K or ndcg@K for any K, such as hits@20. None: accuracy, micro-f1
-    if nodes have several classes, rmse for numbers, auc for pairs."""
+    """Score to report, and to pick the best epoch by.
+
+    For classes accuracy, micro-f1, macro-f1, roc-auc or average-precision; for numbers rmse, mae or
+    r2; for pairs auc, ap, mrr, and hits@K, recall@K or ndcg@K for any K, such as hits@20. None:
+    accuracy, micro-f1 if nodes have several classes, rmse for numbers, auc for pairs."""
     evaluate_every: int = 1
     """Epochs between exact evaluations on the validation nodes."""
     patience: int | None = None
     """Stop after this many evaluations without a better validation score; 0: never. None: `vrgcn
     train` stops after 10, or as many as make 100 steps; `fit` never."""
     time_limit: str | None = None
-    """Stop after this much time, such as 90s, 10m or 2h, with the best model until then. All time
-    counts, including evaluation and the time before a --resume. None: stop after the epochs."""
+    """Stop after this much time, such as 90s, 10m or 2h.
+
+    The best model until then is kept. All time counts, including evaluation and the time before a
+    --resume. None: stop after the epochs."""
     select: Literal["best", "last"] = "best"
     """Weights to keep: those of the best validation score, or those of the last epoch."""
     diagnostics: int | None = None
     """Epochs between measurements of the histories' staleness and the gradient's noise, which do
     not change the training; 0: never. None: rarely enough to cost 1.5% of the training time."""
 
+    """Group run."""
     checkpoint_every: str = "auto"
     """Interval between checkpoints, from which a run resumes: epochs (1) or minutes (10m), which
     also fall inside an epoch; 0: only when the run is interrupted. auto: 5 minutes, or longer if
@@ -147,16 +170,17 @@ class TrainConfig:
     on_full_disk: Literal["continue", "stop"] = "continue"
     """When the disk is too full for a checkpoint: continue without it, or stop."""
 
+    """Group machine: memory, threads, devices and processes."""
     memory: Literal["ram", "disk"] = "ram"
     """Keep histories and tables of evaluation in memory, or in temporary files beside the
     checkpoints. disk: scaled and averaged features of a graph from disk are also files, computed
     once and kept in its folder `derived`. The results are the same to the bit."""
-    seed: int = 0
-    """Seed of all random numbers."""
     threads: int | None = None
     """CPU threads. None: as PyTorch chooses."""
     device: str = "cpu"
-    """Device of the model and the histories, such as cpu or cuda."""
+    """Device, such as cpu or cuda.
+
+    The model and the histories are kept there."""
 
     def __post_init__(self) -> None:
         if self.fanout is not None:

@@ -37,20 +37,26 @@ UnknownNodes = Literal["error", "skip", "add"]
 class ImportSpec:
     """Make a graph of your own tables of nodes and edges: files or tables of databases."""
 
+    """Group files: tables to read, and how they are written."""
     edges: Place
-    """File with a row for each edge: .csv, .tsv, .txt (or with .gz: .csv.gz) or .parquet; or a
-    table or query of a database: sqlite:///shop.db#orders, duckdb:///shop.db#orders or
-    'postgresql://host/shop#SELECT ...'. With several kinds of nodes one for each relation:
-    user-bought-item=orders.csv ..."""
+    """File with a row for each edge.
+
+    .csv, .tsv, .txt (or with .gz: .csv.gz) or .parquet; or a table or query of a database:
+    sqlite:///shop.db#orders, duckdb:///shop.db#orders or 'postgresql://host/shop#SELECT ...'. With
+    several kinds of nodes one for each relation: user-bought-item=orders.csv ..."""
     out: Path
     """Folder to write the graph to; it must not exist yet."""
     nodes: Place | None = None
-    """File with a row for each node, or a table or query of a database. None: the nodes are those
-    that the edges name. With several kinds of nodes one for each: user=users.csv
-    item=items.parquet ...; other settings then name a column as user.age."""
+    """File with a row for each node.
+
+    Or a table or query of a database. None: the nodes are those that the edges name. With several
+    kinds of nodes one for each: user=users.csv item=items.parquet ...; other settings then name a
+    column as user.age."""
     like: Path | None = None
-    """A graph that was imported before: its columns become the same features again, in the same
-    order, and its classes keep their names, so that a model trained on it predicts on this one."""
+    """Earlier graph whose features and classes to reuse.
+
+    Its columns become the same features again, in the same order, and its classes keep their names,
+    so that a model trained on it predicts on this one."""
     delimiter: str | None = None
     """Character between two cells of a text file. None: what divides the first line of
     each file, a comma in .csv, a tab in .tsv, or else one of comma, tab, semicolon and |."""
@@ -66,17 +72,23 @@ class ImportSpec:
     """What to do with edges to nodes that the nodes file lacks: error, skip those edges, or add the
     nodes, without labels, their features filled and marked. None: error; with --like as there."""
 
+    """Group nodes: ids and features."""
     headerless_nodes: bool = False
     """The nodes file has no first line that names its columns; they are called 1, 2, 3."""
     id: str | None = None
-    """Column of the node ids. None: `id`, or else the first."""
+    """Column of the node ids.
+
+    None: `id`, or else the first."""
     features: tuple[str, ...] = ()
-    """Columns of the features, by name or by pattern such as 'f_*'. Empty: all columns that are
-    nothing else and are of use."""
+    """Columns of the features, or patterns such as 'f_*'.
+
+    Empty: all columns that are nothing else and are of use."""
     column: tuple[str, ...] = ()
-    """What feature columns hold, where the import does not see it itself: COLUMN=KIND, KIND one of
-    number, boolean, category, categories, numbers, date, text, drop; such as age=number or
-    bio=text:64 or born=date:%d.%m.%Y or tags=categories:;"""
+    """What columns hold, such as age=number or bio=text.
+
+    Needed only where the import does not see it itself. COLUMN=KIND, KIND one of number, boolean,
+    category, categories, numbers, date, text, drop; such as age=number or bio=text:64 or
+    born=date:%d.%m.%Y or tags=categories:;"""
     max_categories: int | None = None
     """How many categories of a column get a feature each, the most frequent ones; the others share
     one. None: 50; of a column of lists 65,536."""
@@ -90,9 +102,12 @@ class ImportSpec:
     +mark for a feature that tells where; or error. For all columns, or for one: age=median+mark.
     Empty: mean+mark where the first rows miss some, or else error."""
 
+    """Group labels: what to predict, and the split."""
     label: tuple[str, ...] = ()
-    """Column of the classes, or of the numbers; or several columns of 0 and 1, one for each class,
-    by name or by pattern. Empty: `label` if there is one."""
+    """Column of the classes or numbers to predict.
+
+    Or several columns of 0 and 1, one for each class, by name or by pattern. Empty: `label` if
+    there is one."""
     task: LabelTask = "auto"
     """What is to be predicted: the class of a node, the several classes of one, or a number such as
     a price. auto: classes, several of them where the label columns hold several."""
@@ -101,21 +116,29 @@ class ImportSpec:
     missing: tuple[str, ...] = ()
     """Texts that mean that a label or a split is unknown, as an empty cell does."""
     split: str | None = None
-    """Column that says train, val, test or nothing. None: `split` if there is one."""
+    """Column that says train, val, test or nothing.
+
+    None: `split` if there is one."""
     ratio: tuple[float, ...] | None = None
-    """Shares of train, val and test, three numbers, to split the labelled nodes at random, class by
-    class."""
+    """Shares of train, val and test, for a random split.
+
+    Three numbers such as 0.6 0.2 0.2. The labelled nodes are split class by class."""
     split_seed: int = 0
     """Seed of --ratio."""
 
+    """Group edges: their columns, relations and direction."""
     source: str | None = None
-    """Column of the node that an edge leaves. None: `source`, `src` or `from`, or else the first of
-    two."""
+    """Column of the node that an edge leaves.
+
+    None: `source`, `src` or `from`, or else the first of two."""
     target: str | None = None
-    """Column of the node that an edge enters. None: `target`, `dst` or `to`, or else the second of
-    two."""
+    """Column of the node that an edge enters.
+
+    None: `target`, `dst` or `to`, or else the second of two."""
     weight: str | None = None
-    """Column of the edges' weights. None: `weight` if there is one."""
+    """Column of the edges' weights.
+
+    None: `weight` if there is one."""
     relation_column: str | None = None
     """Column of an edges file that names the relation of each edge, such as that of triples. Each
     name makes a relation of its own."""
@@ -123,13 +146,17 @@ class ImportSpec:
     """Relations whose rows become nodes: of user-bought-item the kind `bought`, with the features
     that the columns make, between user-from-bought and bought-to-item."""
     keep: tuple[str, ...] = ()
-    """Columns to keep for each single edge or node, by name or by pattern, so that they can be
-    predicted or split by: COLUMN, or COLUMN=KIND, KIND one of number, class, date (date:FORMAT)
-    and split; such as rated.rating or rated.time=date. Numbers as dates are seconds since 1970."""
+    """Columns to keep, to predict them or split by them.
+
+    Each single edge or node keeps its value. COLUMN, by name or by pattern, or COLUMN=KIND, KIND
+    one of number, class, date (date:FORMAT) and split; such as rated.rating or rated.time=date.
+    Numbers as dates are seconds since 1970."""
     headerless: bool = False
     """The edges file has no first line that names its columns; they are called 1, 2, 3."""
     directed: bool = False
-    """A node averages over the edges into it alone. Otherwise an edge counts in both directions."""
+    """Edges count in one direction only.
+
+    A node averages only over the edges into it. Otherwise an edge counts in both directions."""
 
     @cached_property
     def schema(self) -> Schema:
