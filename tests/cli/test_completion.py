@@ -29,6 +29,7 @@ def test_bash_completes_commands_flags_and_choices(vrgcn) -> None:
     assert _completed(script, "vrgcn", "train", "--no-layer-n") == ["--no-layer-norm"]
     assert _completed(script, "vrgcn", "train", "--model", "graph") == ["graphsage"]
     assert _completed(script, "vrgcn", "completion", "z") == ["zsh"]
+    assert _completed(script, "vrgcn", "train", "--help", "m") == ["model", "machine"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

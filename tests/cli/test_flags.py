@@ -55,3 +55,49 @@ def test_a_shared_flag_says_the_same_in_every_command() -> None:
     }
     own = {flag.name: flag.text for flag in flags_of(TrainConfig)}
     assert texts == {own["threads"]}
+
+
+@dataclass(frozen=True)
+class Base:
+    """Fields in two groups."""
+
+    """Group size: how large
+    everything is."""
+    width: int = 1
+    """How wide.
+
+    In metres. None: as wide
+    as it is high."""
+    height: int = 1
+    """How high."""
+
+    """Group look."""
+    colour: str = "red"
+    """Which colour."""
+
+
+@dataclass(frozen=True)
+class Derived(Base):
+    """Fields of its own, and another text and another default for one of the base."""
+
+    height: int = 2
+    """How high it is."""
+
+    """Group size."""
+    depth: int = 1
+    """How deep."""
+
+
+def test_headings_make_groups_and_two_paragraphs_a_summary() -> None:
+    flags = {flag.name: flag for flag in flags_of(Derived)}
+    assert {name: tuple(flag.group) for name, flag in flags.items()} == {
+        "width": ("size", "how large everything is"),
+        "height": ("size", "how large everything is"),  # of the base
+        "colour": ("look", ""),
+        "depth": ("size", ""),
+    }
+    assert {name: flag.summary for name, flag in flags.items() if flag.summary} == {
+        "width": "How wide."
+    }
+    assert flags["width"].text == "How wide. In metres. None: as wide as it is high."
+    assert (flags["height"].text, flags["height"].default) == ("How high it is.", 2)

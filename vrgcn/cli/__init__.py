@@ -48,7 +48,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "tune": Command(
         "vrgcn.cli.tune",
-        "Search for good settings on a graph within a time limit, and train with the best.",
+        "Search for good settings on a graph within a time limit; keep the best models.",
     ),
     "predict": Command(
         "vrgcn.cli.predict",

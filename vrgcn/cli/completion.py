@@ -9,6 +9,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 from vrgcn.cli.command import Options
 from vrgcn.cli.flags import Flag, Positional, flags_of
+from vrgcn.cli.help import layers
 
 Shell = Literal["bash", "zsh", "fish"]
 
@@ -50,18 +51,19 @@ def run(options: CompletionOptions) -> None:
 
 
 def _entry(name: str, options: type, summary: str) -> Entry:
-    return Entry(name, summary, _words(flags_of(options)), _first(options))
+    shown = Word("--help", "Show the help", layers(options))
+    return Entry(name, summary, (*_words(flags_of(options)), shown), _first(options))
 
 
 def _words(flags: Iterable[Flag]) -> tuple[Word, ...]:
-    found = []
+    found: list[Word] = []
     for flag in flags:
         if not flag.positional:
             sentence = flag.text.split(". ")[0].rstrip(".")
             found.append(Word(flag.flag, sentence, flag.choices))
             if flag.kind is bool and flag.default is True:
                 found.append(Word(f"--no-{flag.flag[2:]}", f"Not: {sentence}", ()))
-    return (*found, Word("--help", "Show the help", ()))
+    return tuple(found)
 
 
 def _first(options: type) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ def command_help(kind: type, command: str, summary: str, layer: str = "") -> str
         raise UsageError(f"--help {layer}: {_unknown(layer, command, flags, known)}")
     words = [_usage(flag) for flag in flags if flag.positional]
     usage = f"usage: vrgcn {command} {' '.join([*words, '[OPTIONS]'])}"
-    if layer in groups:
+    if layer not in ("", ALL):
         return "\n".join([usage, *_explained(groups[layer])])
     if known and not layer:
         lines = [*_used(groups), *_others(groups, command)]

@@ -24,7 +24,7 @@ class RunOptions(Settings, Options):
     """Group graph."""
     graph_or_dataset: GraphOrDataset = None
 
-    """Group run: folder, options from a file, checkpoints and logs."""
+    """Group run: folder, options from a file, and logs."""
     name: str | None = None
     """Name of the run. None: made of graph, model and estimator."""
     out: Path | None = None

@@ -159,7 +159,7 @@ class TrainConfig:
     """Epochs between measurements of the histories' staleness and the gradient's noise, which do
     not change the training; 0: never. None: rarely enough to cost 1.5% of the training time."""
 
-    """Group run."""
+    """Group checkpoints: when to write them, and what to do after a failure."""
     checkpoint_every: str = "auto"
     """Interval between checkpoints, from which a run resumes: epochs (1) or minutes (10m), which
     also fall inside an epoch; 0: only when the run is interrupted. auto: 5 minutes, or longer if

@@ -21,13 +21,14 @@ _QUICK = (("--help",), ("train", "--help"), ("train", "--lr", "3"), ("train", "n
 
 
 def record(work: Workspace) -> None:
-    """Record `vrgcn`, `vrgcn --help`, `vrgcn --version` and `vrgcn COMMAND --help`."""
+    """Record `vrgcn`, `vrgcn --help`, `vrgcn --version` and the help of commands."""
     _help(work)
     _help(work, "-h")
     _help(work, "--version")
     overview = _help(work, "--help")
     for command in _COMMAND.findall(overview):
         _help(work, command, "--help")
+        _help(work, command, "--help", "all")
     for arguments in _QUICK:
         done = program(["-c", _IMPORTED, *arguments], work.folder)
         name = f"imports of vrgcn {' '.join(arguments)}"
