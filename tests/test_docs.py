@@ -380,7 +380,15 @@ def test_a_command_on_a_page_is_understood(page: str, line: str) -> None:
 
 
 def map_of_the_code() -> str:
-    return text("docs/idea.md").partition("## The way of the data")[2]
+    """The folders of the package, and the parts, the folders of lab and what can be added."""
+    return (
+        text("docs/idea.md").partition("## The way of the data")[2]
+        + text("CONTRIBUTING.md").partition("## The map")[2].partition("## Results")[0]
+    )
+
+
+def test_the_idea_fits_on_two_screens() -> None:
+    assert len(text("docs/idea.md").splitlines()) <= 100
 
 
 def test_every_file_and_folder_that_the_map_names_exists() -> None:
