@@ -71,8 +71,7 @@ def drugs(root: Path, *, validate: bool) -> Graph:
     given = {"val": part("valid_edge_neg")}
     if not validate:
         given["test"] = part("test_edge_neg")
-    found.pairs = replace(found.pairs, given=given, negatives=given)
-    return found
+    return found.replace(pairs=replace(found.pairs, given=given, negatives=given))
 
 
 def trained(

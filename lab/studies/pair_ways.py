@@ -174,7 +174,6 @@ def pubmed(seed: int, *, rows: bool) -> Problem:
     assert pairs is not None
     if rows:
         graph = graph.with_features(torch.ones(graph.num_nodes, 1))
-        graph.pairs = pairs
         model: dict[str, Any] = {"nodes": graph.num_nodes, "layers": 2}
     else:
         model = {"hidden": 64, "dropout": 0.0, "layer_norm": False}

@@ -80,6 +80,5 @@ def test_degrees_that_the_import_made_count_training_pairs_alone() -> None:
     assert list(columns_made_of_pairs(split, FULL)) == []
     assert split.pairs is not None
     assert "features made of degrees count training pairs alone" in split.pairs.rules
-    split.features = made.features
-    [finding] = columns_made_of_pairs(split, FULL)
+    [finding] = columns_made_of_pairs(split.with_features(made.features), FULL)
     assert "'log_degree'" in finding.text

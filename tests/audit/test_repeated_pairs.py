@@ -71,7 +71,7 @@ def test_a_pair_in_two_splits_and_its_reverse_are_found() -> None:
     assert pairs is not None
     assert list(pairs_in_two_splits(graph, FULL)) == []
     again = torch.cat([pairs.test, pairs.train[:2].flip(1)])
-    graph.pairs = replace(pairs, test=again)
+    graph = graph.replace(pairs=replace(pairs, test=again))
     [finding] = pairs_in_two_splits(graph, FULL)
     assert finding.text.startswith(f"2 of {len(again)} test pairs of edges are train pairs too")
     [finding] = pairs_in_messages(graph, FULL)

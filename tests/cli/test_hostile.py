@@ -142,8 +142,7 @@ def test_features_near_the_end_of_floating_point_work_or_are_explained(
 
 
 def test_class_names_are_shown_as_they_are(vrgcn, tmp_path: Path) -> None:
-    graph = small_graph(210, len(ODD_NAMES))
-    graph.names = Names(classes=ODD_NAMES)
+    graph = small_graph(210, len(ODD_NAMES)).replace(names=Names(classes=ODD_NAMES))
     save_graph(graph, tmp_path / "graph")
     assert vrgcn("train", "--graph", "graph", "--epochs", 2, "--out", "[b]$x^$")[0] == 0
     code, out, err = vrgcn("evaluate", "[b]$x^$", "--out", "picture.svg")

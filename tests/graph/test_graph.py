@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vrgcn import GCN, Graph, TrainConfig, fit
-from vrgcn.graph.names import Names
 from vrgcn.graph.sparse import CSR
 
 X3 = torch.arange(6.0).view(3, 2)
@@ -272,12 +271,6 @@ def test_labels_may_be_numbers():
     whole = Graph([], X3, [3, -1, 2], task="regression")
     assert whole.labels.tolist() == [3, -1, 2]
     assert whole.labelled.all()
-
-
-def test_other_features_have_the_names_only_where_there_are_as_many():
-    graph = Graph([], X3, names=Names(classes=[], features=["a", "b"]))
-    assert graph.with_features(-X3).names.features == ["a", "b"]
-    assert graph.with_features(X3[:, :1]).names == Names(classes=[])
 
 
 def test_a_task_that_the_labels_tell_may_be_named_too():

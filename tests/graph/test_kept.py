@@ -86,14 +86,6 @@ def test_relations_and_kinds_have_columns_of_their_own() -> None:
     assert joined.known.tolist() == [True, False]
 
 
-def test_other_features_and_splits_keep_columns_and_fewer_edges_do_not() -> None:
-    edges = torch.tensor([[0, 1], [1, 0]])
-    graph = Graph(edges, torch.eye(2), edge_columns={"x": [1.0, 2.0]})
-    assert graph.with_features(torch.ones(2, 3)).kept == graph.kept
-    assert graph.with_splits({}).kept == graph.kept
-    assert not graph.among(torch.tensor([0])).kept
-
-
 @pytest.mark.parametrize(
     ("columns", "error"),
     [

@@ -63,8 +63,8 @@ def test_a_model_of_blocks_scales_a_graph_as_it_was_loaded_in_any_layout(tmp_pat
     outputs = loaded.predict(raw)
     assert torch.equal(outputs, predict(model, graph))
     assert torch.allclose(loaded.predict(raw.with_features(x.to_dense())), outputs)
-    turned = raw.with_features(select_columns(x, torch.tensor([3, 0, 2, 1])))
-    turned.names = Names(features=list("zwyx"))
+    features = select_columns(x, torch.tensor([3, 0, 2, 1]))
+    turned = raw.replace(features=features, names=Names(features=list("zwyx")))
     assert torch.allclose(loaded.predict(turned), outputs)
 
 

@@ -70,9 +70,9 @@ def test_a_node_is_not_told_its_own_label(hops: int) -> None:
     data = graph()
     node = int(returning(data)[data.train].argmax())  # training nodes come first
     assert returning(data)[node] > 0.05
-    changed = graph()
-    changed.labels = labels_of(data).clone()
-    changed.labels[node] = (changed.labels[node] + 1) % 3
+    labels = labels_of(data).clone()
+    labels[node] = (labels[node] + 1) % 3
+    changed = data.replace(labels=labels)
     outputs = []
     for told in (data, changed):
         net = model_for(data, layers=1, neighbour_labels=True, label_hops=hops)
@@ -90,10 +90,11 @@ def test_a_node_is_not_told_its_own_label(hops: int) -> None:
 
 @HOPS
 def test_labels_of_validation_and_test_nodes_reach_nothing(hops: int) -> None:
-    data, other = graph(), graph()
-    other.labels = labels_of(data).clone()
-    for split in (other.val, other.test):
-        other.labels[split] = (other.labels[split] + 1) % 3
+    data = graph()
+    labels = labels_of(data).clone()
+    for split in (data.val, data.test):
+        labels[split] = (labels[split] + 1) % 3
+    other = data.replace(labels=labels)
     trained = []
     for told in (data, other):
         net = model_for(told, label_hops=hops, **BOTH)

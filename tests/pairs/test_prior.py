@@ -67,7 +67,7 @@ def test_training_with_lift_depends_on_training_pairs_alone() -> None:
     graph = split_pairs(store(), BOUGHT)
     pairs = pairs_of(graph)
     one = trained(graph, select="last")
-    graph.pairs = replace(pairs, val=pairs.test, test=pairs.val[:3])
+    graph = graph.replace(pairs=replace(pairs, val=pairs.test, test=pairs.val[:3]))
     other = trained(graph, select="last")
     for name, value in one.state_dict().items():
         assert torch.equal(value, other.state_dict()[name]), name

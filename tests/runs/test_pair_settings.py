@@ -177,7 +177,6 @@ def test_rankings_of_very_many_pairs_are_rare(monkeypatch: pytest.MonkeyPatch) -
 
 def test_nodes_without_features_have_learned_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = communities().with_features(torch.ones(120, 1))
-    graph.pairs = communities().pairs
     pilots = Pilots({"lightgcn lift": 0.8, "gcn cosine": 0.7}, {})
     assert chosen(monkeypatch, pilots, graph).model.model == "lightgcn"
 

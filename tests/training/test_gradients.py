@@ -179,8 +179,7 @@ def test_dropout_can_be_left_out():
 
 
 def test_a_batch_without_training_nodes_is_refused():
-    model, data = gcn(), random_graph()
-    data.train = torch.arange(30, 60)
+    model, data = gcn(), random_graph().replace(train=torch.arange(30, 60))
     batches = double_minibatches(model, data, nodes="all")
     with pytest.raises(ValueError, match="no labelled training node"):
         gradient_moments(model, batches, NODES, passes=1)

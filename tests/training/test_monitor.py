@@ -122,8 +122,7 @@ def test_gradient_noise_of_a_few_passes_agrees_with_that_of_many():
 
 
 def test_a_minibatch_without_training_nodes_tells_staleness_alone():
-    data = random_graph()
-    data.train = torch.arange(1)
+    data = random_graph().replace(train=torch.arange(1))
     model = gcn()
     batches = double_minibatches(model, data, estimator="cv", nodes="all", batch_size=2)
     readings = [read(model, batches, seed) for seed in range(20)]

@@ -103,8 +103,7 @@ def test_a_run_with_visits_forward_only_is_put_back_to_the_same_bits() -> None:
     """With 3 training nodes in 90, gradients do not reach all nodes within two layers."""
 
     def start() -> Trainer:
-        few = graph()
-        few.train = few.train[:3]
+        few = graph().replace(train=graph().train[:3])
         torch.manual_seed(7)
         config = TrainConfig(estimator="two-way", epochs=3, batch_size=8, diagnostics=0, seed=4)
         return Trainer(GraphSAGE(5, 8, 3, dropout=0.3), few, config)

@@ -91,9 +91,8 @@ def test_validation_and_test_triples_are_in_neither_direction_of_any_relation(wh
 
 def with_split(codes: dict[str, Tensor]) -> Graph:
     """The same graph, which keeps a number for each edge of each relation, from -1 to 2."""
-    whole = knowledge()
-    whole.kept = {name: {"part": Column("split", values)} for name, values in codes.items()}
-    return whole
+    kept = {name: {"part": Column("split", values)} for name, values in codes.items()}
+    return knowledge().replace(kept=kept)
 
 
 def test_a_kept_split_is_taken_edge_by_edge() -> None:

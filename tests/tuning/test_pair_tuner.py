@@ -93,7 +93,7 @@ def test_what_cannot_be_searched_is_told() -> None:
     with pytest.raises(ValueError, match="those of pairs are simple rules"):
         search(graph, baselines=("linear-2",))
     assert graph.pairs is not None
-    graph.pairs = replace(graph.pairs, val=graph.pairs.val[:0])
+    graph = graph.replace(pairs=replace(graph.pairs, val=graph.pairs.val[:0]))
     with pytest.raises(ValueError, match="tuning needs validation pairs"):
         search(graph)
 

@@ -33,7 +33,6 @@ def past_of(graph: Graph, seed: int) -> Graph:
         "train": graph.train[order[held:]].sort().values,
         "val": graph.train[order[:held]].sort().values,
     }
-    scaling = graph.scaling
-    past = graph.in_training()
-    past = past.with_features(scale_rows(there, past.features), scaling)
+    features = scale_rows(there, graph.features)
+    past = graph.in_training().replace(features=features, scaling=graph.scaling)
     return past.with_splits(splits)

@@ -61,13 +61,8 @@ class Problem:
             raise ValueError("a baseline needs training and validation nodes with labels")
         task = find_task(graph.task)
         chosen, truth = metric or task.find_metric(), graph.labels[graph.val]
-        splits = {"train": graph.train, "val": graph.val, "test": graph.test[:0]}
-        edges = None if graph.kinds is not None else graph.adjacency
-        blind = Graph.from_parts(
-            *(edges, graph.features, None, splits, graph.num_classes, graph.names, task.name),
-            *(graph.kinds, graph.relations),
-        )
-        blind.scaling, blind.derived, blind.sums = graph.scaling, graph.derived, graph.sums
+        known = {"num_classes": graph.num_classes, "task": graph.task}
+        blind = graph.replace(labels=None, test=graph.test[:0], **known)
         return Problem(
             blind,
             task,

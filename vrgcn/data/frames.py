@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import date, time, timedelta
 from enum import Enum
 from math import isnan
@@ -30,8 +30,6 @@ from vrgcn.data.tables.reading import BATCH_ROWS, Table, check_columns, tidy_nam
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.names import Names
-from vrgcn.graph.validation import SPLITS
 
 # Options of an import that are about files.
 _OF_FILES = ("nodes", "edges", "out", "delimiter", "headerless", "headerless_nodes")
@@ -374,15 +372,8 @@ def _listed(value: Any) -> list[Any]:
 
 def _constant(graph: Graph) -> Graph:
     """The graph with one feature, 1 for every node."""
-    return Graph.from_parts(
-        graph.adjacency,
-        torch.ones(graph.num_nodes, 1),
-        graph.labels,
-        {name: graph.split(name) for name in SPLITS},
-        graph.num_classes,
-        Names(graph.names.nodes, graph.names.classes, ["constant"]),
-        graph.task,
-    )
+    names = replace(graph.names, features=["constant"])
+    return graph.replace(features=torch.ones(graph.num_nodes, 1), names=names)
 
 
 def _ignored(*_: Any) -> None:

@@ -50,7 +50,8 @@ def open_graph(
     """
     opened = _open(dataset, graph, data_root, verify, memory)
     if on_fill is not None and opened.graph.derived is not None:
-        opened.graph.derived = opened.graph.derived.telling(on_fill)
+        derived = opened.graph.derived.telling(on_fill)
+        opened = opened._replace(graph=opened.graph.replace(derived=derived))
     return opened
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -58,9 +57,7 @@ def with_given_negatives(graph: Graph, files: Mapping[str, Path]) -> Graph:
                 f"of {pairs.relation}, first: {first[0]!r} and {first[1]!r}; leave them out"
             )
     every = {**pairs.negatives, **given}
-    found = copy.copy(graph)
-    found.pairs = replace(pairs, negatives=every, given={**pairs.given, **given})
-    return found
+    return graph.replace(pairs=replace(pairs, negatives=every, given={**pairs.given, **given}))
 
 
 def read_pairs(path: Place, graph: Graph, pairs: Pairs, split: str | None = None) -> Tensor:

@@ -92,8 +92,7 @@ def split_by_time(
     )
     there = nodes_until(graph, train, time_column)
     assert there is not None  # the labelled nodes have times
-    found.visible = Visible(hidden, there, rules)
-    return found
+    return found.replace(visible=Visible(hidden, there, rules))
 
 
 def random_split(graph: Graph, ratio: Sequence[float], seed: int = 0) -> Graph:

@@ -159,10 +159,8 @@ def load_graph(path: Source, *, memory: Literal["ram", "disk"] = "ram") -> Graph
         names.kinds,
         relations_from(arrays, meta),
     )
-    graph.kept = kept_from(arrays, meta)
-    if memory == "disk":
-        graph.derived = derived_tables(path, meta)
-    return graph
+    derived = derived_tables(path, meta) if memory == "disk" else None
+    return graph.replace(kept=kept_from(arrays, meta), derived=derived)
 
 
 def _adjacency(arrays: dict[str, Tensor], meta: Meta) -> CSR:

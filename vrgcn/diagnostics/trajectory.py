@@ -81,11 +81,9 @@ def train_beside(
             trajectory.impossible[name] = str(error)
     followers = _Followers(trajectory, config, measured_objective(model, graph, config))
     followers.start()
-    unscored = copy.copy(graph)
-    unscored.val = unscored.test = graph.train[:0]
     fit(
         model,
-        unscored,
+        graph.replace(val=graph.train[:0], test=graph.train[:0]),
         replace(
             config,
             diagnostics=0,

@@ -152,7 +152,7 @@ def load_part(folder: Path | OpenFolder, number: int, *, verify: bool = False) -
             if verify:
                 verify_graph(mine)
             graph, arrays = load_graph(mine), _read_tensors(mine, ARRAYS)
-    graph.sums = arrays["row_sums"], arrays["column_sums"]
+    graph = graph.replace(sums=(arrays["row_sums"], arrays["column_sums"]))
     return Part(
         number,
         described["parts"],

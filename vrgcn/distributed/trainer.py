@@ -236,16 +236,7 @@ def part_objective(graph: Graph, config: TrainConfig, shared: dict[str, Tensor])
     if graph.labels is None:
         raise ValueError("the graph has no labels to train on")
     # Scores cover the nodes of all processes together.
-    splits = {"train": graph.train, "val": graph.train[:0], "test": graph.train[:0]}
-    unscored = Graph.from_parts(
-        graph.adjacency,
-        graph.features,
-        graph.labels,
-        splits,
-        graph.num_classes,
-        graph.names,
-        graph.task,
-    )
+    unscored = graph.with_splits({"train": graph.train})
     needed = find_task(graph.task).needs(loss_settings(config))
     if set(needed) - shared.keys():
         raise ValueError("the graph has no training nodes: give it a train split")

@@ -87,8 +87,7 @@ def graph_from_kinds(
         if triple not in given:
             raise ValueError(f"edge_columns name {triple!r}, and edges do not")
         kept |= _kept_of_edges(kinds, given[triple], edges[triple], own_columns)
-    graph.kept = kept
-    return graph
+    return graph.replace(kept=kept)
 
 
 def _check_owners(kinds: Kinds, relations: Iterable[Triple]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,9 @@ from torch import Tensor
 from vrgcn.graph.edges import build_adjacency, edges_among
 from vrgcn.graph.kinds import Kinds
 from vrgcn.graph.names import Names
-from vrgcn.graph.relations import Relation, Schema, among, union, with_reverses
+from vrgcn.graph.pairs import EDGES, Pairs
+from vrgcn.graph.relations import Relation, Schema, union
+from vrgcn.graph.replacing import changed
 from vrgcn.graph.sparse import CSR, full_precision, layout_word
 from vrgcn.graph.validation import (
     SPLITS,
@@ -27,7 +29,6 @@ from vrgcn.tasks import find_task, implied_task
 if TYPE_CHECKING:
     from vrgcn.graph.kept import Column
     from vrgcn.graph.mapped import Derived
-    from vrgcn.graph.pairs import Pairs
     from vrgcn.graph.scaling import Scaling
     from vrgcn.graph.triples import Triples
     from vrgcn.graph.visible import Visible
@@ -77,16 +78,23 @@ class Graph:
     to be predicted (`split_triples`) it has `triples` instead. None in every other graph.
     """
 
+    features: Tensor
+    labels: Tensor | None
+    num_classes: int
+    task: str
+    train: Tensor
+    val: Tensor
+    test: Tensor
+    names: Names
+    kinds: Kinds | None = None
+    relations: Mapping[str, Relation] = {}
+    kept: Mapping[str, Mapping[str, Column]] = {}
     scaling: Scaling | None = None
     derived: Derived | None = None
     sums: tuple[Tensor, Tensor] | None = None
-    kinds: Kinds | None = None
-    relations: Mapping[str, Relation] = {}
-    pairs: Pairs | None = None
     visible: Visible | None = None
-    kept: Mapping[str, Mapping[str, Column]] = {}
+    pairs: Pairs | None = None
     triples: Triples | None = None
-    _adjacency: CSR | None = None
 
     def __init__(
         self,
@@ -105,35 +113,42 @@ class Graph:
         edge_columns: Mapping[str, Any] | None = None,
         node_columns: Mapping[str, Any] | None = None,
     ) -> None:
-        self.features = check_features(features)
-        edges, weight = check_edges(edge_index, edge_weight, self.num_nodes)
-        self._adjacency = build_adjacency(edges, weight, self.num_nodes, undirected)
-        self.labels, self.num_classes, self.task = check_labels(
-            labels, num_classes, self.num_nodes, task
-        )
+        x = check_features(features)
+        nodes = x.shape[0]
+        edges, weight = check_edges(edge_index, edge_weight, nodes)
+        y, num_classes, task = check_labels(labels, num_classes, nodes, task)
         splits = {"train": train, "val": val, "test": test}
-        self.train, self.val, self.test = check_splits(splits, self.num_nodes)
+        parts = {"features": x, "labels": y, "num_classes": num_classes, "task": task}
+        parts |= zip(SPLITS, check_splits(splits, nodes), strict=True)
+        A = build_adjacency(edges, weight, nodes, undirected)
+        vars(self).update(parts, adjacency=A, names=names or Names())
         self.check_split_labels()
-        self.names = names or Names()
-        self.names.check(self.num_nodes, self.num_classes, self.num_features)
+        self.names.check(nodes, num_classes, self.num_features)
         if edge_columns or node_columns:
-            self._keep(edges, edge_columns or {}, node_columns or {}, undirected)
+            kept = self._kept(edges, edge_columns or {}, node_columns or {}, undirected)
+            vars(self).update(kept=kept)
 
-    def _keep(
+    def _kept(
         self,
         edges: Tensor,
         edge_columns: Mapping[str, Any],
         node_columns: Mapping[str, Any],
         undirected: bool,
-    ) -> None:
+    ) -> dict[str, dict[str, Column]]:
         from vrgcn.graph.kept import NODES, aligned, read_columns
-        from vrgcn.graph.pairs import EDGES
 
         of_edges = read_columns(edge_columns, edges.shape[1])
         of_nodes = read_columns(node_columns, self.num_nodes)
         own = aligned(self.adjacency, edges[0], edges[1], of_edges, undirected)
         found = {EDGES: own, NODES: of_nodes}
-        self.kept = {owner: columns for owner, columns in found.items() if columns}
+        return {owner: columns for owner, columns in found.items() if columns}
+
+    def __setattr__(self, name: str, value: Any = None) -> None:
+        raise AttributeError(
+            f"a Graph never changes: graph.replace({name}=...) returns another, which has it"
+        )
+
+    __delattr__ = __setattr__
 
     @classmethod
     def from_parts(
@@ -153,14 +168,18 @@ class Graph:
         adjacency: None in a graph of several kinds, whose relations have the edges
         """
         graph = cls.__new__(cls)
-        graph._adjacency, graph.features, graph.labels = adjacency, features, labels
-        if kinds is not None:
-            graph.kinds, graph.relations = kinds, relations or {}
-        graph.num_classes = num_classes
-        graph.task = task or implied_task(labels)
-        graph.names = names or Names()
-        for name in SPLITS:
-            setattr(graph, name, splits[name])
+        vars(graph).update(
+            {name: splits[name] for name in SPLITS},
+            features=features,
+            labels=labels,
+            num_classes=num_classes,
+            task=task or implied_task(labels),
+            names=names or Names(),
+            kinds=kinds,
+            relations=relations or {},
+        )
+        if adjacency is not None:
+            vars(graph).update(adjacency=adjacency)
         return graph
 
     @classmethod
@@ -217,11 +236,18 @@ class Graph:
             node_columns=node_columns or {},
         )
 
-    @property
+    @cached_property
     def adjacency(self) -> CSR:
-        if self._adjacency is None:
-            self._adjacency = union(self.relations, self.num_nodes)
-        return self._adjacency
+        return union(self.relations, self.num_nodes)
+
+    @property
+    def edges(self) -> dict[str, CSR]:
+        """The adjacency of each relation that was given, by name; "edges" in a graph without
+        kinds."""
+        if self.kinds is None:
+            return {EDGES: self.adjacency}
+        given = (part for part in self.relations.values() if part.reverse_of is None)
+        return {part.name: part.adjacency for part in given}
 
     @property
     def target(self) -> str | None:
@@ -263,10 +289,7 @@ class Graph:
     def num_edges(self) -> int:
         """Directed edges after merging; an undirected one counts twice, a self-loop once. Those of
         all relations, without their reverses."""
-        if self.kinds is not None:
-            given = (part for part in self.relations.values() if part.reverse_of is None)
-            return sum(relation.num_edges for relation in given)
-        return self.adjacency.num_entries
+        return sum(A.num_entries for A in self.edges.values())
 
     @property
     def num_features(self) -> int:
@@ -299,6 +322,25 @@ class Graph:
         """(2, edges) in PyG's direction: sources, then targets."""
         return torch.stack([self.adjacency.indices, self.adjacency.row_of_entry])
 
+    def replace(self, **parts: Any) -> Graph:
+        """The same nodes with other parts, by the names of attributes; the only way to another
+        graph.
+
+        A new part drops those that it makes wrong, unless they are given too:
+
+        features: (nodes, width); drop `scaling` and `derived`, and the names of the columns if
+            there are more or fewer
+        edges: the new adjacency of each relation whose edges change, "edges" in a graph without
+            kinds; reverses follow. Drops the kept columns of these edges, `visible`, `derived` and
+            `sums`
+        labels: as in `Graph`, or None; the number of classes, the task and the names of classes
+            follow
+        pairs, triples: drop the other
+        train, val, test: sorted ids; drop nothing: `visible` stays, so that training never sees
+            more than before
+        """
+        return changed(self, parts)
+
     def among(self, nodes: Tensor) -> Graph:
         """The same nodes with only the edges that have both ends in `nodes` (inductive training).
 
@@ -306,77 +348,33 @@ class Graph:
         """
         inside = torch.zeros(self.num_nodes, dtype=torch.bool)
         inside[nodes] = True
-        if self.kinds is None:
-            part = self._replaced(edges_among(self.adjacency, inside), self.features)
-        else:
-            part = self._replaced(None, self.features)
-            part.relations = among(self.relations, lambda A: edges_among(A, inside))
-        part.scaling = self.scaling
-        return part
-
-    def with_edges(self, adjacency: CSR, relation: str | None = None) -> Graph:
-        """The same nodes with other edges; relation: the one that has them, and its reverse"""
-        if relation is None:
-            return self._replaced(adjacency, self.features)
-        given = (part for part in self.relations.values() if part.reverse_of is None)
-        changed = self._replaced(None, self.features)
-        changed.relations = with_reverses(
-            replace(part, adjacency=adjacency) if part.name == relation else part for part in given
-        )
-        return changed
+        return self.replace(edges={name: edges_among(A, inside) for name, A in self.edges.items()})
 
     def in_training(self) -> Graph:
         """The same nodes with the edges that inductive training sees: those among `seen` nodes, or
         those that were there by the end of training."""
         if self.visible is None:
             return self.among(self.seen)
-        part = self._replaced(None, self.features)
-        if self.kinds is None:
-            part._adjacency = self.visible.adjacency("edges", self.adjacency)
-        else:
-            given = (one for one in self.relations.values() if one.reverse_of is None)
-            part.relations = with_reverses(
-                replace(one, adjacency=self.visible.adjacency(one.name, one.adjacency))
-                for one in given
-            )
-        part.scaling = self.scaling
-        return part
+        return self.replace(
+            edges={name: self.visible.adjacency(name, A) for name, A in self.edges.items()}
+        )
 
     def only(self, relation: Relation) -> Graph:
         """The same nodes with the edges of one relation, as a graph without kinds."""
-        graph = self._replaced(relation.adjacency, self.features)
-        graph.kinds, graph.relations = None, {}
-        return graph
+        splits = {name: self.split(name) for name in SPLITS}
+        return Graph.from_parts(
+            *(relation.adjacency, self.features, self.labels, splits, self.num_classes),
+            task=self.task,
+        )
 
     def with_features(self, features: Tensor, scaling: Scaling | None = None) -> Graph:
-        """The same graph with other features (nodes, width); their names are kept where there are
-        as many of them.
-
-        scaling: what was done to them, where they are scaled
-        """
-        if features.shape[0] != self.num_nodes:
-            raise ValueError(f"{features.shape[0]} rows of features for {self.num_nodes} nodes")
-        if self.kinds is not None and features.shape[1] != self.num_features:
-            raise ValueError(
-                f"the kinds of the graph have {self.num_features} feature columns, and the new "
-                f"features {features.shape[1]}: make the graph anew, Graph.from_kinds(...)"
-            )
-        graph = self._replaced(self._adjacency, features.cpu())
-        graph.scaling, graph.sums, graph.kept = scaling, self.sums, self.kept
-        graph.visible = self.visible
-        if graph.num_features != self.num_features:
-            graph.names = replace(self.names, features=None)
-        return graph
+        """The same graph with other features (nodes, width). scaling: what was done to them"""
+        return self.replace(features=features, scaling=scaling)
 
     def with_splits(self, splits: dict[str, Tensor]) -> Graph:
         """The same graph with other training, validation and test nodes: sorted ids by name; a
         split that is not named has none."""
-        graph = self._replaced(self._adjacency, self.features)
-        graph.scaling, graph.kept, graph.visible = self.scaling, self.kept, self.visible
-        graph.derived = self.derived  # depends only on features and edges
-        for name in SPLITS:
-            setattr(graph, name, splits.get(name, self.train[:0]))
-        return graph
+        return self.replace(**{name: splits.get(name, self.train[:0]) for name in SPLITS})
 
     @classmethod
     def from_pyg(cls, data: Any, task: str | None = None) -> Graph:
@@ -468,22 +466,6 @@ class Graph:
         from vrgcn.graph.pyg import graph_to_pyg
 
         return graph_to_pyg(self)
-
-    def _replaced(self, adjacency: CSR | None, features: Tensor) -> Graph:
-        splits = {name: self.split(name) for name in SPLITS}
-        graph = Graph.from_parts(
-            adjacency,
-            features,
-            self.labels,
-            splits,
-            self.num_classes,
-            self.names,
-            self.task,
-            self.kinds,
-            self.relations,
-        )
-        graph.pairs, graph.triples = self.pairs, self.triples
-        return graph
 
     def __repr__(self) -> str:
         labels = find_task(self.task).described(self.num_classes)

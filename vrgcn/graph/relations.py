@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -100,15 +100,6 @@ def with_reverses(relations: Iterable[Relation]) -> dict[str, Relation]:
                 )
             found[part.name] = part
     return found
-
-
-def among(relations: Mapping[str, Relation], change: Callable[[CSR], CSR]) -> dict[str, Relation]:
-    """The same relations with fewer edges, and reverses that are still reverses.
-
-    change: from an adjacency to the part of it that stays
-    """
-    given = (part for part in relations.values() if part.reverse_of is None)
-    return with_reverses(replace(part, adjacency=change(part.adjacency)) for part in given)
 
 
 def shifted(kinds: Kinds, triple: Triple, edges: Tensor) -> Tensor:

@@ -129,9 +129,7 @@ class Scaling:
             features.dtype,
             lambda out, tell: self._fill(out, features, tell),
         )
-        graph = graph.with_features(scaled, self)
-        graph.derived = derived
-        return graph
+        return graph.replace(features=scaled, scaling=self, derived=derived)
 
     @property
     def digest(self) -> str:

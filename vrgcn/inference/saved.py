@@ -300,10 +300,12 @@ def fit_features(saved: SavedModel, graph: Graph, scaled: Path | None = None) ->
             )
         place = {name: column for column, name in enumerate(names)}
         columns = torch.tensor([place[name] for name in saved.features])
-        graph = graph.with_features(select_columns(graph.features, columns))
         # Under the model's names from here on: who is given this graph must not move its columns
         # once more.
-        graph.names = replace(graph.names, features=saved.features)
+        graph = graph.replace(
+            features=select_columns(graph.features, columns),
+            names=replace(graph.names, features=saved.features),
+        )
     if wanted is not None and graph.num_features != wanted:
         raise ValueError(
             f"the model was trained on {wanted} feature columns, and the graph has "

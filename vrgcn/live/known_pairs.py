@@ -54,10 +54,10 @@ def with_pairs(graph: Graph, model: PairModel, hidden: Tensor) -> Graph:
     counted = ends[:, 0] != ends[:, 1] if directed else ends[:, 0] < ends[:, 1]
     if not directed:
         hidden = hidden[hidden[:, 0] < hidden[:, 1]]
-    graph.pairs = Pairs(
+    pairs = Pairs(
         *(name, directed, sources, targets, ends[counted], hidden, hidden[:0]), kinds=kinds
     )
-    return graph
+    return graph.replace(pairs=pairs)
 
 
 @torch.no_grad()

@@ -56,20 +56,16 @@ class MessageEdges:
 
         held: (pairs, 2) of them; pairs that are no edges change nothing
         """
-        graph, A = self._setup.graph, self._adjacency
+        graph = self._setup.graph
         out = torch.isin(self._entries, self._keys(held[:, 0], held[:, 1]))
-        left = kept_entries(A, ~out)
-        relation = None if graph.kinds is None else self._pairs.relation
-        found = self._setup.on_edges_of(graph.with_edges(left, relation))
+        left = {self._pairs.relation: kept_entries(self._adjacency, ~out)}
+        found = self._setup.on_edges_of(graph.replace(edges=left))
         found.fill()
         return found
 
     @property
     def _adjacency(self) -> CSR:
-        graph = self._setup.graph
-        if graph.kinds is None:
-            return graph.adjacency
-        return graph.relations[self._pairs.relation].adjacency
+        return self._setup.graph.edges[self._pairs.relation]
 
     @cached_property
     def _entries(self) -> Tensor:

@@ -20,13 +20,12 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.kept import Column
 from vrgcn.graph.pairs import EDGES, Pairs, PairTarget
 from vrgcn.graph.propagation import is_symmetric
-from vrgcn.graph.relations import with_reverses
 from vrgcn.graph.sparse import CSR
 from vrgcn.graph.visible import kept_entries, until_then
 from vrgcn.pairs.degree_features import degree_features, has_degree_features
 from vrgcn.pairs.mean_features import features_of_visible
 from vrgcn.pairs.negatives import drawn_negatives
-from vrgcn.pairs.visible import named_nodes, rules_until
+from vrgcn.pairs.visible import named_nodes, rules_until, to_predict
 from vrgcn.pairs.ways import RATIO, Listed, Way, assigned, find_column, per_pair
 
 RULES = (
@@ -202,42 +201,17 @@ def visible_graph(
     only_named: learn the features' scaling from nodes that a visible edge names
     """
     hidden = () if pairs.target is None else (pairs.target.name,)
-    if graph.kinds is None:
-        A = kept_entries(graph.adjacency, visible[EDGES])
-        degrees = has_degree_features(graph)
-        features = degree_features(graph, A) if degrees else graph.features
-        edges = {EDGES: A}
-    else:
+    edges = {name: kept_entries(graph.edges[name], keep) for name, keep in visible.items()}
+    if graph.kinds is not None:
         features = features_of_visible(graph, visible, hidden)
-        given = {name: part for name, part in graph.relations.items() if not part.reverse_of}
-        edges = {
-            name: kept_entries(part.adjacency, visible[name]) if name in visible else part.adjacency
-            for name, part in given.items()
-        }
+    elif has_degree_features(graph):
+        features = degree_features(graph, edges[EDGES])
+    else:
+        features = graph.features
     nodes = torch.arange(graph.num_nodes)
     if only_named:
-        nodes = named_nodes(edges.values(), graph.num_nodes)
-    found = _with_edges(graph, features, edges, nodes)
-    found.pairs, found.scaling = pairs, graph.scaling
-    return found
-
-
-def _with_edges(graph: Graph, features: Tensor, edges: Mapping[str, CSR], train: Tensor) -> Graph:
-    """The same nodes without labels, and some relations with other edges.
-
-    train: nodes that the scaling of the features may learn from
-    """
-    splits = {"train": train, "val": train[:0], "test": train[:0]}
-    names = replace(graph.names, classes=None)
-    if graph.kinds is None:
-        return Graph.from_parts(edges[EDGES], features, None, splits, 0, names)
-    given = (part for part in graph.relations.values() if part.reverse_of is None)
-    relations = with_reverses(
-        replace(part, adjacency=edges.get(part.name, part.adjacency)) for part in given
-    )
-    return Graph.from_parts(
-        None, features, None, splits, 0, names, kinds=graph.kinds, relations=relations
-    )
+        nodes = named_nodes({**graph.edges, **edges}.values(), graph.num_nodes)
+    return to_predict(graph, edges, features, nodes).replace(pairs=pairs)
 
 
 def _find(graph: Graph, relation: str) -> _Found:

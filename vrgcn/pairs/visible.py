@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor
@@ -19,6 +19,23 @@ def rules_until(graph: Graph, until: Until) -> tuple[str, ...]:
     return (
         f"no edge later than {until} carries a message{others}",
         f"the scaling of features knows nodes alone that an edge until {until} names",
+    )
+
+
+def to_predict(graph: Graph, edges: Mapping[str, CSR], features: Tensor, train: Tensor) -> Graph:
+    """The graph without labels, with the edges that messages may use.
+
+    edges: by relation, of those that lose some
+    train: nodes that the scaling of the features may learn from
+    """
+    return graph.replace(
+        edges=edges,
+        features=features,
+        scaling=graph.scaling,
+        labels=None,
+        train=train,
+        val=train[:0],
+        test=train[:0],
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from typing import Any, ClassVar, Self
 
@@ -23,7 +23,6 @@ from torch import Tensor, nn
 
 from vrgcn.costs.order import build_for
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.names import Names
 from vrgcn.graph.scaling import scale_graph, suitable_scaling
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel
@@ -263,18 +262,13 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
             name: rows.spread(mask, False).nonzero()[:, 0]
             for name, mask in (("train", train), ("val", val), ("test", np.zeros_like(train)))
         }
-        names = Names(base.names.nodes, classes, base.names.features)
-        graph = Graph.from_parts(
-            base.adjacency,
-            base.features,
-            rows.spread(labels, task.unknown),
-            splits,
-            len(classes or []),
-            names,
-            task.name,
+        return base.replace(
+            labels=rows.spread(labels, task.unknown),
+            num_classes=len(classes or []),
+            task=task.name,
+            names=replace(base.names, classes=classes),
+            **splits,
         )
-        graph.scaling = base.scaling
-        return graph
 
     def _configs(self, seed: int) -> tuple[ModelConfig, TrainConfig]:
         own = {name for name in self.get_params(deep=False) if name != "settings"}

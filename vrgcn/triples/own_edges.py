@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 
 import torch
@@ -11,7 +10,6 @@ from torch import Tensor
 from vrgcn.engine.setup import Setup
 from vrgcn.graph.triples import Triples
 from vrgcn.graph.visible import kept_entries
-from vrgcn.triples.split import triple_graph
 
 
 class TripleEdges:
@@ -27,12 +25,11 @@ class TripleEdges:
         between their nodes in their relation. held: (triples, 3)"""
         out = torch.isin(self._entries, self._keys(*held.unbind(1)))
         parts = out.split([part.num_edges for part in self._relations])
-        left = [
-            replace(part, adjacency=kept_entries(part.adjacency, ~taken))
+        left = {
+            part.name: kept_entries(part.adjacency, ~taken)
             for part, taken in zip(self._relations, parts, strict=True)
-        ]
-        graph = triple_graph(self._setup.graph, self._triples, left)
-        found = self._setup.on_edges_of(graph)
+        }
+        found = self._setup.on_edges_of(self._setup.graph.replace(edges=left))
         found.fill()
         return found
 

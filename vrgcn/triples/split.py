@@ -7,18 +7,18 @@ validation and test triples are in it in neither direction.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from vrgcn.files.setting_names import Placeholder, setting
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.relations import Relation, reverse_triple, with_reverses
+from vrgcn.graph.relations import Relation, reverse_triple
 from vrgcn.graph.relations import relation_name as name_of
 from vrgcn.graph.triples import RELATIONS, Triples
 from vrgcn.graph.visible import kept_entries
 from vrgcn.pairs.mean_features import without_columns
+from vrgcn.pairs.visible import to_predict
 from vrgcn.pairs.ways import RATIO, drawn_parts
 
 RULES = (
@@ -81,33 +81,12 @@ def split_triples(
         test,
         rules=RULES,
     )
-    kept = [
-        replace(part, adjacency=kept_entries(part.adjacency, number == 0))
+    left = {
+        part.name: kept_entries(part.adjacency, number == 0)
         for part, number in zip(relations, numbers, strict=True)
-    ]
-    return triple_graph(graph, triples, kept)
-
-
-def triple_graph(graph: Graph, triples: Triples, relations: Sequence[Relation]) -> Graph:
-    """The same nodes with the edges that messages may use, and triples in place of labels.
-
-    relations: with the edges that stay, without reverses
-    """
-    nodes = torch.arange(graph.num_nodes)
-    splits = {"train": nodes, "val": nodes[:0], "test": nodes[:0]}
-    found = Graph.from_parts(
-        None,
-        without_columns(graph, (part.name for part in relations)),
-        None,
-        splits,
-        0,
-        replace(graph.names, classes=None),
-        kinds=graph.kinds,
-        relations=with_reverses(relations),
-    )
-    found.triples = triples
-    found.scaling = graph.scaling
-    return found
+    }
+    features = without_columns(graph, left)
+    return to_predict(graph, left, features, torch.arange(graph.num_nodes)).replace(triples=triples)
 
 
 def _split_column(

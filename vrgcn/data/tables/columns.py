@@ -151,10 +151,16 @@ def edge_features(table: Table, columns: EdgeColumns, spec: ImportSpec) -> list[
     return chosen
 
 
-def edge_columns(table: Table, spec: ImportSpec, kinds: tuple[str, str] = ("", "")) -> EdgeColumns:
+def edge_columns(
+    table: Table,
+    spec: ImportSpec,
+    kinds: tuple[str, str] = ("", ""),
+    relation_column: str | None = None,
+) -> EdgeColumns:
     """Find the columns of the two ends, the weight and the relation.
 
     kinds: names of the kinds at the ends; columns may be called by them, such as user and item_id
+    relation_column: the column that names the relation of each edge, if it is given
     """
     left = _without_dropped(table, spec)
     found: dict[str, str | None] = {}
@@ -163,7 +169,7 @@ def edge_columns(table: Table, spec: ImportSpec, kinds: tuple[str, str] = ("", "
         ("source", spec.source),
         ("target", spec.target),
         ("weight", spec.weight),
-        ("relation_column", spec.relation_column),
+        ("relation_column", relation_column),
     ):
         with missing.step():
             found[name] = _named(table, given, name)

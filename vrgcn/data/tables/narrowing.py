@@ -111,12 +111,14 @@ class Narrowing:
             return self._spec
         path = next(r.path for r in self._schema.relations if r.title == title)
         own = self._columns(title, (*_OF_EDGES, *_OF_BOTH))
-        column = own.pop("relation_column")
+        own["relation_column"] = None  # see relation_column: it is a question of several relations
         none: dict[str, Any] = {"id": None, "label": (), "split": None, "features_file": None}
-        spec = replace(self._spec, **self._alone(path), **own, **none, **_DEFAULTS)
-        # The name of one table's column is no longer a question of several relations.
-        object.__setattr__(spec, "relation_column", column)
-        return spec
+        return replace(self._spec, **self._alone(path) | own, **none, **_DEFAULTS)
+
+    def relation_column(self, title: str) -> str | None:
+        """Return the column of a table of edges that names the relation of each edge."""
+        column: str | None = self._columns(title, ("relation_column",))["relation_column"]
+        return column
 
     def of_rows(self, kind: str) -> ImportSpec:
         """Return the settings of a table of edges whose rows are the nodes of a kind."""

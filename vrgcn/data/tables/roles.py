@@ -119,15 +119,15 @@ class Roles:
         if not self._spec.schema.named:
             for_edges = recipe.for_edges(spec) if recipe is not None else spec
             return RelationSource(file, spec, table, edge_columns(table, for_edges), (), recipe)
+        column = self._narrowing.relation_column(file.title)
         if recipe is not None:
-            column = spec.relation_column or recipe.relation_column
+            column = column or recipe.relation_column
             spec = recipe.applied_to_edges(spec)
-            object.__setattr__(spec, "relation_column", column)
         check_asked_for(spec)
         kind = next((k for k in (file.source, file.target) if self._is_table_of(k, file)), None)
         if kind is not None:
             spec = self._with_id(spec, file, kind, table)
-        columns = edge_columns(table, spec, (file.source, file.target))
+        columns = edge_columns(table, spec, (file.source, file.target), column)
         return RelationSource(file, spec, table, columns, (), recipe, own=kind is not None)
 
     def _is_table_of(self, kind: str, file: RelationFile) -> bool:
@@ -148,9 +148,7 @@ class Roles:
         column = given or ("id" if "id" in table.columns else table.columns[0])
         end = "source" if file.source == kind else "target"
         ends: dict[str, Any] = {end: getattr(spec, end) or column}
-        changed = replace(spec, **ends)
-        object.__setattr__(changed, "relation_column", spec.relation_column)
-        return changed
+        return replace(spec, **ends)
 
     def _without_labels(self, relations: Sequence[RelationSource]) -> list[RelationSource]:
         """Leave out the relations that are made of the label: their edges would tell it."""

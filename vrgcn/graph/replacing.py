@@ -1,0 +1,106 @@
+"""Parts of a graph that change, and the parts that become wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from vrgcn.graph.pairs import EDGES
+from vrgcn.graph.relations import with_reverses
+from vrgcn.graph.sparse import CSR
+from vrgcn.graph.validation import check_labels
+
+if TYPE_CHECKING:
+    from vrgcn.graph.graph import Graph
+
+Parts = dict[str, Any]
+_FREE = (
+    *("train", "val", "test", "names", "num_classes", "task"),
+    *("kept", "scaling", "derived", "sums", "visible"),
+)
+
+
+def changed(graph: Graph, given: Mapping[str, Any]) -> Graph:
+    """See `Graph.replace`."""
+    for name in given:
+        if name not in (*_FREE, *_RULES):
+            known = ", ".join((*_RULES, *_FREE))
+            raise TypeError(f"a graph has no part {name!r} to replace; it has {known}")
+    for name, rule in _RULES.items():
+        if name in given:
+            graph = _with(graph, rule(graph, given))
+    graph = _with(graph, {name: part for name, part in given.items() if name in _FREE})
+    graph.names.check(graph.num_nodes, graph.num_classes, graph.num_features)
+    return graph
+
+
+def _with(graph: Graph, parts: Parts) -> Graph:
+    other = object.__new__(type(graph))
+    vars(other).update(vars(graph) | parts)
+    if "relations" in parts:
+        vars(other).pop("adjacency", None)  # made of the relations when it is asked for
+    return other
+
+
+def _features(graph: Graph, given: Mapping[str, Any]) -> Parts:
+    features: Tensor = given["features"]
+    if features.shape[0] != graph.num_nodes:
+        raise ValueError(f"{features.shape[0]} rows of features for {graph.num_nodes} nodes")
+    parts: Parts = {"features": features.cpu(), "scaling": None, "derived": None}
+    if features.shape[1] == graph.num_features:
+        return parts
+    if graph.kinds is not None:
+        raise ValueError(
+            f"the kinds of the graph have {graph.num_features} feature columns, and the new "
+            f"features {features.shape[1]}: make the graph anew, Graph.from_kinds(...)"
+        )
+    return parts | {"names": replace(graph.names, features=None)}
+
+
+def _edges(graph: Graph, given: Mapping[str, Any]) -> Parts:
+    edges: Mapping[str, CSR] = given["edges"]
+    for name, A in edges.items():
+        if name not in graph.edges:
+            raise ValueError(f"the graph has no edges {name!r}; it has {', '.join(graph.edges)}")
+        nodes, shape = graph.num_nodes, (A.num_rows, A.columns)
+        if shape != (nodes, nodes):
+            raise ValueError(f"edges {name!r}: a matrix of shape {shape} for {nodes} nodes")
+    kept = {owner: columns for owner, columns in graph.kept.items() if owner not in edges}
+    parts: Parts = {"kept": kept, "visible": None, "derived": None, "sums": None}
+    if graph.kinds is None:
+        return parts | {"adjacency": edges.get(EDGES, graph.adjacency)}
+    relations = (part for part in graph.relations.values() if part.reverse_of is None)
+    parts["relations"] = with_reverses(
+        replace(part, adjacency=edges.get(part.name, part.adjacency)) for part in relations
+    )
+    return parts
+
+
+def _labels(graph: Graph, given: Mapping[str, Any]) -> Parts:
+    labels, classes, task = check_labels(
+        given["labels"], given.get("num_classes"), graph.num_nodes, given.get("task")
+    )
+    parts: Parts = {"labels": labels, "num_classes": classes, "task": task}
+    if classes != graph.num_classes:
+        parts["names"] = replace(graph.names, classes=None)
+    return parts
+
+
+def _pairs(graph: Graph, given: Mapping[str, Any]) -> Parts:
+    return {"pairs": given["pairs"], "triples": None}
+
+
+def _triples(graph: Graph, given: Mapping[str, Any]) -> Parts:
+    return {"triples": given["triples"], "pairs": None}
+
+
+_RULES: dict[str, Callable[[Graph, Mapping[str, Any]], Parts]] = {
+    "features": _features,
+    "edges": _edges,
+    "labels": _labels,
+    "pairs": _pairs,
+    "triples": _triples,
+}
